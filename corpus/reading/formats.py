@@ -54,8 +54,9 @@ MISSING = ("", "nan", NULL.lower())
 FASTTEXT_PREFIX = "__label__"
 
 _DECIMAL_COMMA = re.compile(r"(-?[0-9]+),([0-9]{1,2})", re.ASCII)
-_OUT_OF = re.compile(r"(\S+?) *(?:/|out of|(%)) *([0-9]{1,9})?", re.ASCII | re.IGNORECASE)
+_OUT_OF = re.compile(r"(\S+?) *(?:/|out of|(%)) *(?:([0-9]{1,9})(?:[.,]0)?)?", re.ASCII | re.IGNORECASE)
 _STARS = re.compile("(\N{BLACK STAR}*)(\N{WHITE STAR}*)")
+_STAR = "\N{WHITE MEDIUM STAR}"
 JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -222,6 +223,8 @@ def rating_text(text: str) -> tuple[float | None, float | None]:
         return float(text), None
     if text and (stars := _STARS.fullmatch(text)):
         return float(len(stars[1])), float(len(text))
+    if text and not text.strip(_STAR):
+        return float(len(text)), None
     text = text.lower().removesuffix("s").removesuffix("star").rstrip(" ")
     out_of = None
     if (found := _OUT_OF.fullmatch(text)) and (found[2] is None) != (found[3] is None):

@@ -47,6 +47,7 @@ _MOST = 0.9
 _SHOWN_LETTERS = 60
 _CSV_SEPARATORS = (",", ";")
 _DECIMAL = re.compile(rb"[0-9],[0-9]")
+_QUOTED = re.compile(rb'"(?:[^"]|"")+"')
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
 
 
@@ -253,10 +254,18 @@ def _table(kind: str, separator: str, lines: Sequence[bytes], options: ReadingOp
         for each in able
     }
     best = max(able, key=read.__getitem__)
-    quoted = sum(line.startswith(b'"') or f'{separator}"'.encode() in line for line in lines)
-    if kind == "separated" and best == able[0] and read[able[1]] == read[best] and 2 * quoted > len(lines):
+    if kind == "separated" and best == plain and read[able[1]] == read[best] and _are_quoted(lines, separator.encode()):
         return able[1]
     return best
+
+
+def _are_quoted(lines: Sequence[bytes], separator: bytes) -> bool:
+    """Whether quotes around values are no letters: most lines have some, or only those values that Excel quotes when it
+    saves a tab-separated text, with a comma or a quote in them."""
+    values = [value for line in lines for value in line.removesuffix(b"\r").split(separator) if b'"' in value]
+    if 2 * sum(separator + b'"' in separator + line for line in lines) > len(lines):
+        return True
+    return all(_QUOTED.fullmatch(value) and (b"," in value or b'""' in value) for value in values)
 
 
 def _named_separator(line: bytes, options: ReadingOptions, code: int | None) -> str | None:

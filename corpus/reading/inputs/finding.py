@@ -8,11 +8,9 @@ import glob
 import os
 import re
 import stat
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
 
@@ -40,9 +38,6 @@ _UNFINISHED = re.compile(rf".+({_DATA_NAME}\.(part|partial|filepart|download|tmp
 """The name of a file that a program is still writing, or was ended at."""
 _STATE = re.compile(r"(.+?)( \(\d+\)(?=\.)|\.\d+(-\d\d-\d\d)?$|\.(gz|bz2|xz|zst|zip)$)(.*)")
 """The name of what may be another state of a file: of a download, a rotated or dated file, or one that is packed."""
-_COMPARED_BYTES = 64 << 10
-_REVIEW_BYTES = 4096
-"""Smaller files may be a review each, of which some are equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,29 +162,15 @@ def _without_others(found: Sequence[InputFile]) -> tuple[list[InputFile], list[s
 
 
 def _copy_notes(files: Sequence[InputFile]) -> list[str]:
-    """A note where files may be others of the input once more, by their names or by their sizes and beginnings."""
+    """A note where files may be others of the input once more, by their names."""
     addresses = {each.address for each in files}
-    sizes = Counter(each.size for each in files if each.size > _REVIEW_BYTES)
-    seen: dict[tuple[int, object], str] = {}
-    copies = []
-    for each in sorted(files, key=lambda file: (len(file.address), file.address)):
-        state = _STATE.fullmatch(each.address)
-        original = state[1] + state[5] if state else ""
-        if original not in addresses:
-            original = seen.setdefault((each.size, _beginning(each)), each.address) if sizes[each.size] > 1 else ""
-        if original not in ("", each.address):
-            copies.append(f"{each.address} may be a copy of {original}")
+    states = {each.address: state for each in files if (state := _STATE.fullmatch(each.address))}
+    copies = [(name, original) for name, state in states.items() if (original := state[1] + state[5]) in addresses]
+    if not copies:
+        return []
     more = f", and {plural(len(copies) - 1, 'more file')} of others" if copies[1:] else ""
-    return [f"{copies[0]}{more}; leave out by --exclude what is to be read once"] if copies else []
-
-
-def _beginning(file: InputFile) -> object:
-    """What tells a file from others of its size; on S3 its ETag."""
-    if is_s3(file.address):
-        return file.identity
-    with suppress(OSError), Path(file.address).open("rb") as opened:
-        return blake2b(opened.read(_COMPARED_BYTES), digest_size=16).digest()
-    return file.identity
+    name, original = copies[0]
+    return [f"{name} may be a copy of {original}{more}; leave out by --exclude what is to be read once"]
 
 
 def _hidden_notes(given: str) -> list[str]:

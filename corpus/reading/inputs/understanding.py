@@ -141,7 +141,7 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     ):
         listed = ", ".join(map(repr, absent[:_CLASSES_SHOWN])) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
         notes.append(f"no text of the sample has the label {listed}; check --classes")
-    notes += _line_notes(sample, understood)
+    notes += [*_line_notes(sample, understood), *sample.copy_notes()]
     if doubtful := sample.tally.counts[HOLDS_RECORDS]:
         notes.append(
             f"{plural(doubtful, 'text')} of several lines could be as many records, if a quote is not closed; where "

@@ -109,18 +109,17 @@ def test_any_text_is_a_pattern_or_none(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "noted"),
+    ("name", "noted"),
     [
-        ("Kopie von a.csv", "5,good\n" * 600, True),
-        ("a.csv.1", "1,bad\n", True),
-        ("a.csv.2024-01-31", "1,bad\n", True),
-        ("b.csv", "1,bad\n" * 700, False),
-        ("a.1.csv", "1,bad\n", False),
+        ("a.csv.1", True),
+        ("a.csv.2024-01-31", True),
+        ("b.csv", False),
+        ("a.1.csv", False),
     ],
 )
-def test_what_may_be_a_copy_gets_a_note(tmp_path: Path, name: str, content: str, noted: bool) -> None:
-    (tmp_path / "a.csv").write_text("5,good\n" * 600)
-    (tmp_path / name).write_text(content)
+def test_what_may_be_a_copy_by_its_name_gets_a_note(tmp_path: Path, name: str, noted: bool) -> None:
+    (tmp_path / "a.csv").write_text("5,good\n")
+    (tmp_path / name).write_text("1,bad\n")
     found = find_files(Inputs(files=(str(tmp_path),)))
     assert len(found.files) == 2
     expected = f"{tmp_path}/{name} may be a copy of {tmp_path}/a.csv; leave out by --exclude what is to be read once"
