@@ -19,6 +19,7 @@ from corpus.reading.formats import (
     LABELS,
     MISSING,
     Codes,
+    Format,
     MalformedLineError,
     class_name,
     rating_text,
@@ -304,6 +305,21 @@ def check_notations(found: Mapping[str, Counter[str]]) -> None:
             raise DataError(
                 f"{first} has the labels {list_values(found[first])}, but {address} has {list_values(found[address])}; "
                 "write the same labels in all files"
+            )
+
+
+def check_headers(found: Mapping[str, Format]) -> None:
+    """Raise DataError where only some tables of one form, by their addresses, have a header: the columns of the others
+    are chosen by their values."""
+    first: dict[tuple[str, int], dict[bool, str]] = {}
+    for address, form in found.items():
+        if form.kind in ("csv", "separated"):
+            first.setdefault((form.separator, len(form.columns)), {}).setdefault(form.header, address)
+    for each in first.values():
+        if len(each) > 1:
+            raise DataError(
+                f"{each[True]} has a header, but {each[False]}, which has as many columns, has none; join the parts of "
+                "a file by cat, or give each its header"
             )
 
 

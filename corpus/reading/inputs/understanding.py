@@ -22,6 +22,7 @@ from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format
 from corpus.reading.inputs.fields import (
     OneValueError,
     check_classes,
+    check_headers,
     check_labels,
     check_notations,
     list_values,
@@ -110,6 +111,8 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     """
     listing = find_files(inputs, leave_out)
     settled, notes = _detect_all(listing.files, inputs.options)
+    if not inputs.options.fields:
+        check_headers({found.address: each.format for found, each in settled.items()})
     labelled = _is_labelled(settled, inputs.options)
     learnt, tested = (
         sum((each.values for found, each in settled.items() if found.test is test), Counter[str]())
