@@ -330,7 +330,9 @@ def _detect_columns(
         choice = _choose_unnamed(name, rows, options, code)
         numbered: list[dict[str, object]] = [{str(number): cell for number, cell in enumerate(row, 1)} for row in rows]
         form = _columns_format(table, choice, options, numbered[0], header=False)
-        return DetectedFormat(form, choice.labelled, _values(numbered, choice), notes=name_notes(rows))
+        return DetectedFormat(
+            form, choice.labelled, _values(numbered, choice), notes=(*choice.notes, *name_notes(rows))
+        )
     columns = [column.strip() for column in rows[0]]
     if twice := next((each for each in columns if each and columns.count(each) > 1), None):
         raise DataError(f"two columns of {name} are named {twice!r}; rename one")

@@ -29,7 +29,7 @@ from corpus.reading.inputs.names import is_label_name, is_value_name, known_text
 from corpus.reading.sources import ReadingOptions
 
 _PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
-_MOST = 0.95
+_MOST, _FEW = 0.95, 10
 _SHOWN_FIELDS = 16
 _SHOWN_LETTERS = 40
 _SHOWN_LABELS = 8
@@ -153,7 +153,20 @@ def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOpt
         labelled = options.label is not None
     else:
         labelled = bool(options.classes) or _holds_labels(name, {row[int(value) - 1].strip() for row in rows}, value)
-    return FieldChoice(options.text or others, value, labelled)
+    texts = [each for each in others if not _holds_no_text([row[int(each) - 1].strip() for row in rows])]
+    if options.text or len(texts) != 1 or len(others) == 1:
+        return FieldChoice(options.text or others, value, labelled)
+    (left_out,) = set(others) - set(texts)
+    note = (
+        f"column {left_out} has numbers or single words and is left out; if it is text: --text-field {' '.join(others)}"
+    )
+    return FieldChoice(tuple(texts), value, labelled, (note,))
+
+
+def _holds_no_text(cells: Sequence[str]) -> bool:
+    """Whether nearly all cells of a column, of more than a few, are single words, dates or numbers."""
+    plain = (each.isascii() and (len(each.split()) < 2 or each.lower() == each.upper()) for each in cells)
+    return len(cells) >= _FEW and sum(plain) >= _MOST * len(cells)
 
 
 def refuse_unknown_header(name: str, rows: Sequence[Sequence[str]], value: int, options: ReadingOptions) -> None:
