@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -26,8 +25,10 @@ from corpus.reading.inputs.fields import (
     is_header_row,
     name_notes,
     refuse_unknown_header,
+    with_column_names,
 )
 from corpus.reading.inputs.unsupported import (
+    refuse_answers,
     refuse_escaped_newlines,
     refuse_list_of_reviews,
     refuse_other_json,
@@ -93,6 +94,7 @@ def detect_format(
     if not lines:
         return None
     refuse_undecodable(name, lines)
+    refuse_answers(name, lines, options.fields)
     kind, separator = _excel_kind(lines, options) or _detect_kind(name, lines, options, code)
     if kind == "json":
         return _detect_json(name, lines, options, code)
@@ -339,7 +341,7 @@ def _detect_columns(
     notes = () if named else header_notes(columns)
     records: list[dict[str, object]] = [dict(zip(columns, row, strict=True)) for row in rows[1:]]
     fields = {column: str(records[0][column]) if records else "" for column in columns}
-    named_options = _with_column_names(options, columns)
+    named_options = with_column_names(options, columns)
     choice = choose_fields(name, fields, named_options, code)
     form = _columns_format(table, choice, named_options, columns, header=True)
     return DetectedFormat(form, choice.labelled, _values(records, choice), notes=(*choice.notes, *notes))
@@ -377,17 +379,3 @@ def _choose_unnamed(name: str, rows: Sequence[Sequence[str]], options: ReadingOp
     if choice.value is not None and not options.fields:
         refuse_unknown_header(name, rows, int(choice.value) - 1, options)
     return choice
-
-
-def _with_column_names(options: ReadingOptions, columns: Sequence[str]) -> ReadingOptions:
-    def name(each: str) -> str:
-        number = each.isdecimal() and each not in columns and 0 < int(each) <= len(columns)
-        return columns[int(each) - 1] if number else each
-
-    return replace(
-        options,
-        text=tuple(map(name, options.text)),
-        rating=options.rating and name(options.rating),
-        label=options.label and name(options.label),
-        keep=tuple(map(name, options.keep)),
-    )

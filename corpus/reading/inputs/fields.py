@@ -212,6 +212,22 @@ def is_header_row(rows: Sequence[Sequence[str]], options: ReadingOptions) -> boo
     return is_value_name(cells[0]) or cells[0].lower() == "class"
 
 
+def with_column_names(options: ReadingOptions, columns: Sequence[str]) -> ReadingOptions:
+    """The options with the names of columns that they give by number."""
+
+    def name(each: str) -> str:
+        number = each.isdecimal() and each not in columns and 0 < int(each) <= len(columns)
+        return columns[int(each) - 1] if number else each
+
+    return replace(
+        options,
+        text=tuple(map(name, options.text)),
+        rating=options.rating and name(options.rating),
+        label=options.label and name(options.label),
+        keep=tuple(map(name, options.keep)),
+    )
+
+
 def list_with_examples(fields: Mapping[str, str]) -> str:
     listed = [
         f"{field} ({text[:_SHOWN_LETTERS]}{'...' if len(text) > _SHOWN_LETTERS else ''})"

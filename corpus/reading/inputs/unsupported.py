@@ -54,6 +54,10 @@ _PAGE = re.compile(rb"\s*<(!doctype|html|head|\?xml|error)", re.IGNORECASE)
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _LIST = re.compile(rb'\s*\{\s*"([^"\\]*)"\s*:\s*\[\s*\{')
 """The beginning of an object whose first field is a list of objects."""
+_ANSWER = re.compile(
+    rb'[^\t]+(\t[01]\.[0-9]{4})+\t|\{"label": "[^"]*", "probability": [01]\.[0-9]{1,4}, ("probabilities"|"text"): '
+)
+"""The beginning of a line of bootstrap/cli/answer_lines.py."""
 _ISO_2022_JP = b"\x1b$B"
 """The escape sequence that switches to Japanese characters (RFC 1468)."""
 _TAR_MAGIC = slice(257, 262)
@@ -173,6 +177,15 @@ def refuse_undecodable(name: str, lines: Sequence[bytes]) -> None:
         raise DataError(
             f"{name} is not UTF-8 text: {broken} of its first {len(lines)} lines are not; if it is text, give its "
             "--encoding, such as cp1252 (western Europe), cp1251 (Cyrillic), gb18030 (Chinese) or shift_jis (Japanese)"
+        )
+
+
+def refuse_answers(name: str, lines: Sequence[bytes], fields: Sequence[str]) -> None:
+    """Raise DataError where all lines are answers of `shoal predict`, and the user names no fields of them."""
+    if not fields and all(map(_ANSWER.match, lines)):
+        raise DataError(
+            f"{name} holds answers of shoal predict, which no person has checked; leave it out, or name its fields by "
+            "--text-field and --label-field"
         )
 
 
