@@ -27,11 +27,15 @@ from corpus.reading.inputs.fields import (
     refuse_unknown_header,
     with_column_names,
 )
+from corpus.reading.inputs.names import are_known_names
 from corpus.reading.inputs.unsupported import (
+    QUOTED,
+    are_quoted,
     refuse_answers,
     refuse_escaped_newlines,
     refuse_list_of_reviews,
     refuse_other_json,
+    refuse_quoted_texts,
     refuse_undecodable,
     refuse_unsupported,
 )
@@ -48,7 +52,6 @@ _MOST = 0.9
 _SHOWN_LETTERS = 60
 _CSV_SEPARATORS = (",", ";")
 _DECIMAL = re.compile(rb"[0-9],[0-9]")
-_QUOTED = re.compile(rb'"(?:[^"]|"")+"')
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
 
 
@@ -153,7 +156,7 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
     refuse_other_json(name, lines)
     suffix = _suffix(name)
     may_be_table = suffix == ".csv" or code is None
-    if may_be_table and (named := _named_separator(lines[0], options, code)):
+    if named := (_named_separator if may_be_table else _known_separator)(lines, options, code):
         return ("separated" if named == "\t" else "csv"), named
     begin = sum(line.startswith(FASTTEXT_PREFIX.encode()) for line in lines)
     if 2 * begin > len(lines) or _nearly_all(_LABEL.search(line) is not None for line in lines):
@@ -164,6 +167,7 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
     if suffix == ".csv" or usual:
         return "csv", usual or ","
     if code is not None:
+        refuse_quoted_texts(name, lines)
         return "text", ""
     begins = lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace")
     raise DataError(
@@ -267,24 +271,37 @@ def _are_quoted(lines: Sequence[bytes], separator: bytes) -> bool:
     values = [value for line in lines for value in line.removesuffix(b"\r").split(separator) if b'"' in value]
     if 2 * sum(separator + b'"' in separator + line for line in lines) > len(lines):
         return True
-    return all(_QUOTED.fullmatch(value) and (b"," in value or b'""' in value) for value in values)
+    return all(QUOTED.fullmatch(value) and (b"," in value or b'""' in value) for value in values)
 
 
-def _named_separator(line: bytes, options: ReadingOptions, code: int | None) -> str | None:
-    """The separator with which this line is a header of known names, or of those in the options."""
+def _named_separator(lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> str | None:
+    """The separator with which the first line is a header of known names, or of those in the options."""
     for separator in (*_CSV_SEPARATORS, "\t", "|"):
-        (names,) = csv_rows([line], separator, escapes=False) or [[]]
+        (names,) = csv_rows(lines[:1], separator, escapes=False) or [[]]
         given = options.fields and set(options.fields) <= set(names)
         if len(names) > 1 and (given or are_field_names([name.strip() for name in names], code)):
             return separator
     return None
 
 
+def _known_separator(lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> str | None:
+    """The separator of a table of texts of one class, where its first line has known names only, or those in the
+    options, and the others are records below them."""
+    separator = _named_separator(lines, options, code)
+    (names,) = csv_rows(lines[:1], separator or ",", escapes=False) or [[]]
+    if not (separator and options.fields) and not are_known_names([each.strip() for each in names]):
+        return None
+    if separator is None:
+        return "," if lines[1:] and are_quoted(lines[1:]) else None
+    rows = _rows(_table("separated" if separator == "\t" else "csv", separator, lines, options), lines)
+    return separator if rows[1:] and rows[0] == names else None
+
+
 def _csv_separator(lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> str | None:
     """The separator of a header with known names, or the first usual one with which these lines are clearly CSV; None
     where there is none."""
     clear = (each for each in _CSV_SEPARATORS if _is_csv(each, lines, options))
-    return _named_separator(lines[0], options, code) or _beside_decimals(lines) or next(clear, None)
+    return _named_separator(lines, options, code) or _beside_decimals(lines) or next(clear, None)
 
 
 def _beside_decimals(lines: Sequence[bytes]) -> str | None:

@@ -42,6 +42,9 @@ _EXACT = {name: _plain(name) for names in (*TEXTS, RATINGS, LABEL_FIELDS) for na
 _FIRST = (_plain("reviewText"),)
 _POLARITY_HEADER = {"label", "title", "text"}
 
+_BESIDE = ("asin", "date", "summary", "timestamp", "title", "votes", "")
+"""Plain names of fields that are beside a text and are hardly ever written in one, as those that end in `id`."""
+
 _Named = Mapping[str, Sequence[str]]
 """Fields by their plain names, each of which several may have."""
 _Text = tuple[str, ...]
@@ -92,6 +95,15 @@ def known_values(fields: Collection[str], text: Sequence[str]) -> Values:
 def is_value_name(field: str) -> bool:
     """Whether this is a known name of a rating or label."""
     return bool(known_values([field], ("",)).likeliest)
+
+
+def are_known_names(fields: Collection[str]) -> bool:
+    """Whether one of these is the known name of a text, and all others are known names, too."""
+    texts = known_texts(fields).likeliest
+    beside = [field for field in fields if len(texts) == 1 and field not in texts[0]]
+    return len(texts) == 1 and all(
+        is_value_name(field) or _plain(field) in _BESIDE or _plain(field).endswith("id") for field in beside
+    )
 
 
 def is_label_name(field: str) -> bool:

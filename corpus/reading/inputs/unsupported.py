@@ -18,6 +18,8 @@ from corpus.reading.storage import open_range
 SIGNATURE_BYTES = 6
 """How many bytes of a file `check_signature` needs."""
 
+QUOTED = re.compile(rb'"(?:[^"]|"")+"')
+
 _SIGNATURES = {
     ".gz": b"\x1f\x8b",
     ".bz2": b"BZh",
@@ -205,6 +207,23 @@ def _loaded(line: bytes) -> object:
         return loads(line)
     except JSONDecodeError:
         return None
+
+
+def are_quoted(lines: Sequence[bytes]) -> bool:
+    """Whether nearly all lines are values in quotes, each with a comma behind it or without one."""
+    quoted = sum(QUOTED.fullmatch(line.strip().removesuffix(b",")) is not None for line in lines)
+    return quoted >= _MOST * len(lines)
+
+
+def refuse_quoted_texts(name: str, lines: Sequence[bytes]) -> None:
+    """Raise DataError for plain texts of which the quotes and brackets belong to another format."""
+    listed = re.match(rb'\[\s*("|$)', lines[0].strip())
+    if listed or (len(lines) > 2 and are_quoted(lines)):
+        what = "a list of strings" if listed else "a table of one column: its lines are in quotes"
+        raise DataError(
+            f"{name} looks like {what}; give --format csv for a table, write a text a line without quotes, or give "
+            "--format text if they belong to the texts"
+        )
 
 
 def refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes, columns: int) -> None:
