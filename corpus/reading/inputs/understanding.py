@@ -135,8 +135,8 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         notes.append(
             f"no text of the sample has the label {positive!r}, but {list_values(values)}; check --positive-label"
         )
-    if positive is not None and (alike := [each for each in values if _is_spelt_otherwise(each, positive)]):
-        notes.append(f"the label {alike[0]!r} is not {positive!r}, and so it is negative; write both in the same way")
+    if positive is not None and len(values) > 2:
+        notes.append(f"the labels are {list_values(values)}: all but {positive!r} are negative")
     if (
         absent := []
         if options.others
@@ -163,10 +163,6 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         plain_bytes=round(sum(size for size, _ in extents)),
         rows=round(sum(rows for _, rows in extents)),
     )
-
-
-def _is_spelt_otherwise(label: str, positive: str) -> bool:
-    return label != positive and label.casefold() == positive.casefold()
 
 
 def _line_notes(sample: Sample, sources: Collection[Source]) -> list[str]:
