@@ -8,12 +8,14 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from common.cores import cores
+from corpus.reading.inputs.unsupported import refuse_stream
 from corpus.reading.tally import Tally
 from corpus.reading.texts import plain_texts
 from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.trained_model import TrainedModel
 
 _BLOCK_BYTES = 1 << 20
+_NAME = "standard input"
 
 
 def label_lines(
@@ -21,8 +23,16 @@ def label_lines(
 ) -> Iterator[tuple[Sequence[str], Sequence[Prediction]]]:
     """Each batch of lines, as they come, with the model's predictions; `tally` counts the lines."""
     label = Labeller(model, threshold, expected=bytes_to_come(file), threads=cores())
-    for batch in plain_texts(blocks(file), "standard input", tally):
+    for batch in plain_texts(_checked(blocks(file)), _NAME, tally):
         yield batch.texts, label(batch.texts)
+
+
+def _checked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces. Raises DataError where the first one shows that they are no text."""
+    for first in pieces:
+        refuse_stream(_NAME, first)
+        yield first
+        yield from pieces
 
 
 def bytes_to_come(file: BinaryIO) -> int:

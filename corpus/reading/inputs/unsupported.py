@@ -182,6 +182,17 @@ def refuse_undecodable(name: str, lines: Sequence[bytes]) -> None:
         )
 
 
+def refuse_stream(name: str, data: bytes) -> None:
+    """Raise DataError for the beginning of a stream that is no text in UTF-8; only whole lines of it are decoded."""
+    try:
+        if kind := next((kind for kind, magic in {**_SIGNATURES, **_ARCHIVES}.items() if data.startswith(magic)), None):
+            raise DataError(f"{name} holds {kind.lstrip('.')} data, not text")
+        refuse_unsupported(name, data)
+        refuse_undecodable(name, data.split(b"\n")[:-1])
+    except DataError as error:
+        raise DataError(f"{error}; write it to a file, and give that by its name") from None
+
+
 def refuse_answers(name: str, lines: Sequence[bytes], fields: Sequence[str]) -> None:
     """Raise DataError where all lines are answers of `shoal predict`, and the user names no fields of them."""
     if not fields and all(map(_ANSWER.match, lines)):

@@ -87,6 +87,26 @@ def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(
     assert {tuple(line[:2]) for line in lines[::4]} == {tuple(lines[0][:2])}
 
 
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        (gzip.compress(b"good lamp\n"), "holds gz data, not text"),
+        ("good lamp\nbad lamp\n".encode("utf-16"), "is in UTF-16; give --encoding utf-16"),
+        ("good lamp\nbad lamp\n".encode("utf-32-le"), "is in UTF-32; give --encoding utf-32-le"),
+        (b"good lamp\rbad lamp\rdull lamp\r", "ends its lines by carriage returns alone; convert it: "),
+        ("caf\u00e9\n".encode("cp1252") * 9, "is not UTF-8 text: 9 of its first 9 lines are not; "),
+    ],
+)
+def test_standard_input_that_is_no_text_is_refused_by_its_first_block(
+    given: bytes, what: str, said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(given)))
+    status, out, err = said()
+    assert (status, out) == (1, "")
+    assert f"standard input {what}" in err
+    assert err.endswith("; write it to a file, and give that by its name\n")
+
+
 def test_no_character_of_a_text_ends_its_line_or_is_a_command_to_the_terminal(
     said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
