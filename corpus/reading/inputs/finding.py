@@ -327,7 +327,9 @@ def _s3_logs_above(place: S3Path) -> list[Entry]:
     path = PurePosixPath(place.key)
     if path.name != "data" and "=" not in path.name:
         return []
-    above = [S3Path(place.bucket, str(path.parent / PurePosixPath(log).parent) + "/") for log in TABLE_LOGS]
+    above = [
+        S3Path(place.bucket, str(path.parent / PurePosixPath(log).parent) + "/") for log in TABLE_LOGS if "/" in log
+    ]
     with suppress(ClientError):
         if logs := [entry for each in above for entry in islice(filter(_is_log, _list_s3(each)), 1)]:
             return logs

@@ -13,6 +13,7 @@ TABLE_LOGS = {
     "metadata/*.metadata.json": ("Iceberg", "iceberg"),
     # https://hudi.apache.org/tech-specs/
     ".hoodie/hoodie.properties": ("Hudi", "hudi"),
+    ".hoodie_partition_metadata*": ("Hudi", "hudi"),
 }
 """Files in a table's folder that say which of its files count: the table's format, and what Spark calls it."""
 
@@ -27,14 +28,15 @@ def log_of(address: str) -> str | None:
 
 def without_logs(entries: Sequence[Entry]) -> list[Entry]:
     """The files without the logs of tables. Raises DataError for a file of a table: its rows may have been removed."""
-    logs = {name.rsplit("/", 2)[0]: log for name, _, _ in entries if (log := log_of(name))}
+    logs = {name.rsplit("/", 1 + log.count("/"))[0]: log for name, _, _ in entries if (log := log_of(name))}
     taken = [entry for entry in entries if not logs or not log_of(entry[0])]
     for folder, log in logs.items():
         if any(name.startswith(f"{folder}/") and name.endswith(".parquet") for name, _, _ in taken):
             kind, name = TABLE_LOGS[log]
+            what, root = ("a table", folder) if "/" in log else ("a part of a table", "TABLE")
             raise DataError(
-                f"{folder} is a table of {kind}, whose files may hold rows that the table has no more; write the rows "
-                f'that it has to another folder, such as by Spark: spark.read.format("{name}").load("{folder}")'
+                f"{folder} is {what} of {kind}, whose files may hold rows that the table has no more; write the rows "
+                f'that it has to another folder, such as by Spark: spark.read.format("{name}").load("{root}")'
                 '.write.parquet("NEW"), and give that'
             )
     return taken
