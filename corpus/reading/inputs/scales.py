@@ -5,7 +5,7 @@ count as good. So the user gives the scale.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 
 from common.errors import DataError
@@ -15,6 +15,8 @@ from corpus.reading.formats import Codes, MalformedLineError, rating_text
 _USUAL, _LARGE = 5, (10, 100)
 # What occurs less often is no sign of a scale.
 _RARE = 0.005
+# A file of fewer ratings shows no scale, and a smaller share of others may be mistakes.
+_FEW, _MOST_OF_A_FILE = 10, 0.2
 _SHOWN = 4
 _SHOWN_LETTERS = 40
 
@@ -46,6 +48,22 @@ def check_scale(values: Counter[str], settings: Settings, max_malformed: float) 
         f"{bad.total():,} of the first {values.total():,} ratings are not from {low} to {high}, such as {listed}{way}",
         options,
     )
+
+
+def check_scales(found: Mapping[str, Counter[str]], settings: Settings, max_malformed: float) -> None:
+    """As `check_scale`, for the ratings of all files together, and then for the numbers of each, by its address."""
+    check_scale(sum(found.values(), Counter()), settings, max_malformed)
+    for address, values in found.items():
+        numbers = Counter({value: count for value, count in values.items() if rating_text(value)[0] is not None})
+        if numbers.total() >= _FEW:
+            try:
+                check_scale(numbers, settings, max(max_malformed, _MOST_OF_A_FILE))
+            except ScaleError as error:
+                raise ScaleError(
+                    f"in {address} {error.sentence}; other files are on that scale: write this one on it, too, or "
+                    "leave it out",
+                    (),
+                ) from error
 
 
 def _reads(of: Callable[[object], int], value: str) -> bool:

@@ -33,7 +33,7 @@ from corpus.reading.inputs.finding import find_files
 from corpus.reading.inputs.names import is_value_name
 from corpus.reading.inputs.parquet_format import detect_parquet_format
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
-from corpus.reading.inputs.scales import check_scale
+from corpus.reading.inputs.scales import check_scales
 from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
 from corpus.reading.lines import in_utf8, lines_in
 from corpus.reading.parquet import path_columns
@@ -75,6 +75,8 @@ class Understanding:
     sample: Sample
     values: Counter[str]
     """The ratings or labels in the beginnings of the files, as they are written, with their counts."""
+    values_by_file: Mapping[str, Counter[str]]
+    """The same of each file, by its address."""
     plain_bytes: int
     """The approximate size of all of it, decompressed."""
     rows: int
@@ -98,7 +100,7 @@ class Understanding:
         """Raise ScaleError for ratings on another scale than that of the settings, DataError for labels of which more
         than that share are of no class."""
         if not self.labelled:
-            check_scale(self.values, settings, max_malformed)
+            check_scales(self.values_by_file, settings, max_malformed)
         elif settings.classes:
             check_classes(self.values, settings.classes, max_malformed)
 
@@ -160,6 +162,7 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         warnings=(*listing.warnings, *notes),
         sample=sample,
         values=values,
+        values_by_file={found.address: each.values for found, each in settled.items()},
         plain_bytes=round(sum(size for size, _ in extents)),
         rows=round(sum(rows for _, rows in extents)),
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, MalformedLineError
-from corpus.reading.inputs.scales import ScaleError, check_scale
+from corpus.reading.inputs.scales import ScaleError, check_scale, check_scales
 from jobs.job_settings import read_job_settings, read_settings, settings_arguments
 from tests import oracle
 from tests.corpus.reading.inputs.beginnings import tuples
@@ -101,3 +101,25 @@ def test_a_few_bad_ratings_are_no_other_scale() -> None:
     check_scale(Counter({"5": 95, "9": 5}), Settings(), 0.05)
     with pytest.raises(ScaleError, match=r"6 of the first 100 ratings are not from 1 to 5, such as '9' \(6\);"):
         check_scale(Counter({"5": 94, "9": 6}), Settings(), 0.05)
+
+
+def test_a_file_on_another_scale_is_named_however_small_beside_the_others() -> None:
+    usual = Counter(map(str, range(1, 6)))
+    found = {
+        "a.csv": Counter(dict.fromkeys(usual, 80)),
+        "b.csv": Counter({"2": 3, "4": 3, "6": 3, "8": 3, "10": 3}),
+    }
+    sentence = (
+        r"^in b.csv 9 of the first 15 ratings .*; other files are on that scale: write this one on it, too, or leave"
+    )
+    with pytest.raises(ScaleError, match=sentence) as refused:
+        check_scales(found, Settings(), 0.05)
+    assert refused.value.options == ()
+    check_scales(found, Settings(), 0.6)
+
+
+def test_bad_ratings_of_a_small_file_are_no_other_scale() -> None:
+    many = Counter({"5": 400})
+    check_scales(
+        {"a.csv": many, "b.csv": Counter({"5": 8, "0": 2, "none": 9}), "c.csv": Counter({"9": 9})}, Settings(), 0.05
+    )
