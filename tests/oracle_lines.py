@@ -106,9 +106,11 @@ def written_rating(text: str):
         for between in ("/", "out of"):
             value, found, most = text.partition(between)
             if found:
-                if not (most.strip(" ").isdecimal() and most.isascii() and len(most.strip(" ")) < 10):
+                most = most.strip(" ")
+                most = most[:-2] if most.endswith((".0", ",0")) else most
+                if not (most.isdecimal() and most.isascii() and len(most) < 10):
                     raise Malformed("bad_rating")
-                text, out_of = value.rstrip(" "), int(most.strip(" "))
+                text, out_of = value.rstrip(" "), int(most)
     whole, comma, rest = text.partition(",")
     if comma and whole.removeprefix("-").isdecimal() and rest.isdecimal() and len(rest) < 3:
         text = f"{whole}.{rest}"
