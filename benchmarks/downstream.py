@@ -2,7 +2,7 @@
 
     python -m benchmarks downstream 'NAME=OPTIONS OF shoal train'... [--text FILE...] [--seeds 5] [--models MODEL...]
 
-Piles and rows are those of `fasttext both`: the first --words words of each text, by rule 1b (docs/dataset.md).
+Piles are those of `fasttext quality`, and rows the first --words words of each text, by rule 1b (docs/dataset.md).
 `shoal embed` learns vectors of the rows to learn from, without their labels, and of the lines of the
 --text files; of the rows held out and of the test rows it sees nothing. Each model learns from the share --labelled of
 the rows, and starts from random vectors of its default size, from random ones of the size of the learnt ones, and from
@@ -19,20 +19,26 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+import numpy as np
+
 from benchmarks.fasttext import shoal
-from benchmarks.fasttext.both import cut, difference, spread
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile
+from benchmarks.fasttext.quality import difference, spread
 from benchmarks.record import Log
 from benchmarks.trained import train_here
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.progress import Bars
+from corpus.dataset import Split, open_dataset, write_dataset
+from corpus.dataset_settings import Settings
+from corpus.layout import RowBlock
 from corpus.reading.storage import open_blocks
 from corpus.tokens import tokens
 from trainer.command_line import parse_arguments
 from trainer.output.run_files import MODEL
-from trainer.registry import CLASSIFIERS
+from trainer.registry import models_that
 
 _GENERATED = 2_000
+_MODELS = models_that(lambda model: "embedding" in model.settings)
 _RANDOM, _AS_LONG, _LEARNT = "random", "random, as long", "learnt before"
 
 _MEASURES = ("accuracy", "macro_f1")
@@ -58,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("--text", nargs="+", default=[], metavar="FILE", help="more text to learn vectors of")
     parser.add_argument("--seeds", type=int, default=5, help="runs of each model, in turns (default: %(default)s)")
-    parser.add_argument("--models", nargs="+", choices=CLASSIFIERS, default=CLASSIFIERS, help="(default: all)")
+    parser.add_argument("--models", nargs="+", choices=_MODELS, default=_MODELS, help="(default: all)")
     parser.add_argument("--words", type=int, default=100, help="of a row at most (default: %(default)s)")
     parser.add_argument("--labelled", type=float, default=1.0, help="share of the rows (default: %(default)s)")
     parser.add_argument("--size", type=int, default=100, help="dimensions of a vector (default: %(default)s)")
@@ -120,6 +126,34 @@ def _compared(
                 runs.setdefault(start, []).append(max(made_runs, key=lambda run: run.held_out))
         shutil.rmtree(made)
     return found
+
+
+def cut(whole: Path, path: Path, words: int) -> Path:
+    """Write a dataset with the first `words` words of each row of one with whole texts."""
+    with open_dataset(whole) as dataset:
+        settings = Settings(
+            row_length=words,
+            vocabulary_size=len(dataset.vocabulary),
+            labelled=True,
+            stopwords="none",
+            words="tokens",
+            duplicates=True,
+        )
+        train, test = (_cut_rows(split, settings) for split in (dataset.train, dataset.test))
+        write_dataset(
+            path, train=train, test=test, vocabulary=dataset.vocabulary, settings=settings, stopwords=frozenset()
+        )
+    return path
+
+
+def _cut_rows(split: Split, settings: Settings) -> RowBlock:
+    rows = split.rows(0, len(split))
+    lengths = np.minimum(rows.lengths, settings.row_length)
+    ends = np.cumsum(rows.lengths, dtype=np.int64)
+    tokens = np.zeros((len(lengths), settings.row_length), settings.token_dtype)
+    for row, start, length in zip(tokens, ends - rows.lengths, lengths, strict=True):
+        row[:length] = rows.tokens[start : start + length]
+    return rows._replace(tokens=tokens, lengths=lengths.astype(np.uint16))
 
 
 def _learn_vectors(

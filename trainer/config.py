@@ -95,9 +95,10 @@ class TrainConfig(
             raise TrainingError(
                 f"--embeddings is what one model starts from, and --model {AUTO} tries several; take --model lstm"
             )
-        if self.embeddings is not None and kind.learns != "classes":
+        if self.embeddings is not None and "embedding" not in kind.settings:
             raise TrainingError(
-                f"--embeddings is what a model of texts starts from, and --model {self.model} is none; leave it out"
+                f"--embeddings is what a model of texts with word vectors starts from, and --model {self.model} is "
+                "none; leave it out, or take --model lstm"
             )
         if self.sleep and not kind.can_sleep:
             raise TrainingError(

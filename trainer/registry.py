@@ -26,6 +26,10 @@ class Model:
     reads_whole_texts: bool = False
     rows_follow_texts: bool = False
     """By SGD it takes few rows a step, fewer of longer texts (`sgd_batch`)."""
+    chooses_ngrams: bool = False
+    """It has weights of the n-grams of its training rows, and of no others."""
+    steps_an_epoch: int = 0
+    """By default it takes fewer rows a step than usual where there would be fewer steps in an epoch."""
     rows_of_a_step: tuple[int, int] = (0, 0)
     """Of a model of words, on a CPU and on a GPU. Where steps are short, calls take most of their time.
     256 rows of skip-gram learn much less, 64 a little (docs/training.md)."""
@@ -43,6 +47,14 @@ AUTO = "auto"
 
 MODELS: Mapping[str, Model] = {
     AUTO: Model(about="the one that does best on training rows held out, with its settings, found in --minutes"),
+    "linear": Model(
+        about="logistic regression on the n-grams of a text's words and characters",
+        module="trainer.classification.models.linear",
+        settings=("ngrams", "char_ngrams", "buckets"),
+        reads_whole_texts=True,
+        chooses_ngrams=True,
+        steps_an_epoch=64,
+    ),
     "lstm": Model(
         about="an LSTM",
         module="trainer.classification.models.lstm",
@@ -56,11 +68,6 @@ MODELS: Mapping[str, Model] = {
         settings=("embedding", "ngrams", "char_ngrams", "buckets", "dropout"),
         reads_whole_texts=True,
         rows_follow_texts=True,
-    ),
-    "both": Model(
-        about="an LSTM and fasttext, which learn from rows in turn, and classify by the mean of their outputs",
-        module="trainer.classification.models.both",
-        settings=(*_OF_THE_LSTM, "ngrams", "buckets"),
     ),
     "skipgram": Model(
         about="skip-gram with negative sampling, an embedding of each word",

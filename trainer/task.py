@@ -83,6 +83,8 @@ class Task(ABC, Generic[DataT]):
     sparse_tables: Sequence[Tensor] = ()
     """Parameters (rows, columns) so large that nothing may take as long as all of their rows: their gradients have the
     touched rows alone (computing/row_gradients.py). All parameters in neither have gradients everywhere."""
+    row_rates: Sequence[Tensor | None] = ()
+    """Of the sparse tables what Adagrad's rates of their rows (rows, 1) are multiplied by; None: by nothing."""
     precision: str
     """The precision of the layers."""
 
@@ -113,7 +115,8 @@ class Task(ABC, Generic[DataT]):
         return config
 
     def optimiser(self, config: TrainConfig) -> Optimiser:
-        return Optimiser(self.model, self.tables, self.optimisation(config), sparse_tables=self.sparse_tables)
+        options = self.optimisation(config)
+        return Optimiser(self.model, self.tables, options, sparse_tables=self.sparse_tables, row_rates=self.row_rates)
 
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
         """The learning rate of a step of `size` rows, of `steps` in the whole run; asked before its gradients."""

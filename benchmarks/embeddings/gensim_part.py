@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.embeddings.texts import Text, add_options, write_texts
 from benchmarks.fasttext import shoal
-from benchmarks.fasttext.both import difference, spread
+from benchmarks.fasttext.quality import difference, spread
 from benchmarks.record import Log
 from bootstrap.training.sources.local_readers import FOLDER
 from corpus.stream.stream_settings import read_settings

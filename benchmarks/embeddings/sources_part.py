@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.embeddings.texts import Text, add_options, judging_options, write_texts
 from benchmarks.fasttext import shoal
-from benchmarks.fasttext.both import spread
+from benchmarks.fasttext.quality import spread
 from benchmarks.record import Log
 
 SOURCES = ("finite", "endless")

@@ -1,6 +1,6 @@
 """Shoal's model of fastText (`--model fasttext`) beside the C++ program.
 
-    python -m benchmarks fasttext [quality | yelp | both] [OPTIONS OF THE PART]
+    python -m benchmarks fasttext [quality | yelp] [OPTIONS OF THE PART]
 
 Without a part all of them run, with their defaults. The program is the library `fasttext` of requirements-bench.txt.
 """
@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 from importlib import import_module
 
-PARTS = ("quality", "yelp", "both")
+PARTS = ("quality", "yelp")
 """Modules of this package with main(arguments), which have options of their own."""
 
 

@@ -234,8 +234,8 @@ def _tabulate(log: Log, name: str, found: Mapping[str, Sequence[Figures]]) -> No
     rows = [
         [
             case,
-            *(_spread([run[measure] for run in runs], 4) for measure in _MEASURES),
-            *(_spread([run[cost] for run in runs], 2) for cost in _COSTS),
+            *(spread([run[measure] for run in runs], 4) for measure in _MEASURES),
+            *(spread([run[cost] for run in runs], 2) for cost in _COSTS),
         ]
         for case, runs in found.items()
     ]
@@ -245,7 +245,7 @@ def _tabulate(log: Log, name: str, found: Mapping[str, Sequence[Figures]]) -> No
     rows = [
         [
             case,
-            *(_difference(runs, found[_BESIDE], measure) for measure in _MEASURES),
+            *(difference([run[each] for run in runs], [run[each] for run in found[_BESIDE]]) for each in _MEASURES),
             *(_ratio(runs, found[_BESIDE], cost) for cost in _COSTS),
         ]
         for case, runs in found.items()
@@ -254,13 +254,13 @@ def _tabulate(log: Log, name: str, found: Mapping[str, Sequence[Figures]]) -> No
     log.table([f"{name}: less {_BESIDE}, or divided by it", *_HEADERS], rows)
 
 
-def _spread(values: Sequence[float], digits: int) -> str:
+def spread(values: Sequence[float], digits: int) -> str:
     return f"{mean(values):.{digits}f} ± {stdev(values) if len(values) > 1 else 0.0:.{digits}f}"
 
 
-def _difference(ours: Sequence[Figures], theirs: Sequence[Figures], measure: str) -> str:
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
     """The mean over seeds, and its standard error."""
-    differences = [one[measure] - other[measure] for one, other in zip(ours, theirs, strict=True)]
+    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
     error = stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else 0.0
     return f"{mean(differences):+.4f} ± {error:.4f}"
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import fasttext
-from benchmarks.fasttext import both, program, quality
+from benchmarks import downstream, fasttext
+from benchmarks.fasttext import program, quality
 from benchmarks.fasttext.files import write_csv
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
 from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spelled
@@ -141,7 +141,7 @@ def test_a_search_without_a_time_is_wrong_use(tmp_path: Path) -> None:
 def test_all_models_get_the_first_words_of_each_text(tmp_path: Path) -> None:
     make_parts(PILE, tmp_path / "parts", seed=0)
     (whole,) = (tmp_path / "parts").glob("texts-*/dataset.h5")
-    with open_dataset(whole) as texts, open_dataset(both.cut(whole, tmp_path / "rows.h5", 3)) as rows:
+    with open_dataset(whole) as texts, open_dataset(downstream.cut(whole, tmp_path / "rows.h5", 3)) as rows:
         for long, short in ((texts.train, rows.train), (texts.test, rows.test)):
             all_words, cut = long.rows(0, len(long)), short.rows(0, len(short))
             assert cut.tokens.tolist() == all_words.tokens.reshape(len(long), -1)[:, :3].tolist()

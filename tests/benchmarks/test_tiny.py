@@ -37,7 +37,6 @@ BENCHMARKS = [
         "'fastText, best rate' 'fastText, autotune' 'TF-IDF, logistic regression'",
         ["ours", "fastText, best rate", "fastText, autotune", "TF-IDF, logistic regression"],
     ),
-    ("fasttext both 'tiny=--input {reviews}' --seeds 1 --words 3", ["lstm", "fasttext", "both"]),
     (
         "fasttext yelp --texts 400 --test 100 --runs 1 --cases 'SGD, --preset fasttext, 2 ranks'",
         ["SGD, --preset fasttext, 2 ranks"],

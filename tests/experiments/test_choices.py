@@ -104,9 +104,9 @@ def test_the_cheapest_machine_of_each_model_is_listed_and_each_that_is_faster_by
 
 
 def test_a_run_on_this_machine_tells_what_its_model_takes_there(tmp_path: Path) -> None:
-    rates = read_rates(a_run(tmp_path / "run", ["CPU", "CPU"], [500.0, 500.0], "both"))
+    rates = read_rates(a_run(tmp_path / "run", ["CPU", "CPU"], [500.0, 500.0], "linear"))
     by_fasttext, by_run, *_ = machines(WORK, "us-east-1", rates)
-    assert (by_fasttext.model, by_run.model, by_run.name) == (FASTTEXT, "both", HERE)
+    assert (by_fasttext.model, by_run.model, by_run.name) == (FASTTEXT, "linear", HERE)
     assert of_gpus(rates) is None
     assert by_run.stages[-1].seconds.middle == pytest.approx(10 * WORK.training.rows / 800)
 

@@ -140,7 +140,7 @@ def test_a_model_that_is_added_to_the_registry_is_a_choice_with_its_description(
 ) -> None:
     monkeypatch.setattr("trainer.config.MODELS", {**MODELS, "gru": Model(about="a GRU")})
     (model,) = (each for each in options_for("classes") if each.name == "model")
-    assert model.choices == ("lstm", "fasttext", "both", "gru")
+    assert model.choices == ("linear", "lstm", "fasttext", "gru")
     assert "gru, a GRU" in model.text
     (model,) = (each for each in options_for("words") if each.name == "model")
     assert model.choices == ("skipgram", "char-lstm")

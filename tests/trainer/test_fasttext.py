@@ -44,7 +44,7 @@ def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [STEPS, ("--model", "both", "--epochs", "10", "--learning-rate", "0.02")])
+@pytest.mark.parametrize("options", [STEPS, ("--model", "linear")])
 def test_unequal_ranks_learn_what_one_alone_learns(
     launch: Launch, texts: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

@@ -111,7 +111,7 @@ def test_so_many_classes_that_their_confusion_would_fill_the_disk_are_refused(tm
         task._loss(config, more)
 
 
-@pytest.mark.parametrize(("option", "value"), [("--loss", "bce"), ("--loss", "mse"), ("--positive-weight", "0.5")])
+@pytest.mark.parametrize(("option", "value"), [("--loss", "mse"), ("--positive-weight", "0.5")])
 def test_what_only_two_classes_have_is_refused_in_one_sentence(tmp_path: Path, option: str, value: str) -> None:
     status, errors = run_here(*LEARNING, "--output", tmp_path, option, value)
     assert (status, errors.count("\n")) == (1, 1)

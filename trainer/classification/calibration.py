@@ -20,6 +20,8 @@ _LOG_INVERSES = (-10.0, 3.5)
 """The logarithms of the inverses of the largest temperature and of the smallest. What has learnt its rows by heart may
 be a hundred times too sure of others."""
 _HALVINGS = 40
+_USUAL = 0.5
+"""Logarithms of temperatures are about so far from 0. Few rows say little of it: of them it is nearer to 1."""
 _SAME = 1e-12
 """Values of a metric that differ by less are equal: counts differ by 1."""
 
@@ -40,8 +42,8 @@ def calibrated(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> tuple
 
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
-    """The temperature by which `logits` (n, classes) have the lowest log loss (Guo et al. 2017, section 4.2); 1 where
-    there is none, because all rows are right, or the logits say nothing.
+    """The temperature by which `logits` (n, classes) have the lowest log loss (Guo et al. 2017, section 4.2), and that
+    is likely before any row is seen; 1 where there is none, because all rows are right, or the logits say nothing.
 
     The log loss is convex in the inverse of the temperature, so that its slope is 0 once, or nowhere.
     """
@@ -60,7 +62,8 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
         return 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+        rising = math.exp(middle) * slope(middle) + middle / _USUAL**2
+        low, high = (middle, high) if rising < 0 else (low, middle)
     inverse = math.exp(low)
     return 1 / inverse if log_loss(inverse) < log_loss(1.0) else 1.0
 

@@ -28,6 +28,7 @@ from corpus.text import FIRST_WORD
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
 from trainer.classification.rows import Labels, RaggedRows, Rows, TextRows
+from trainer.order import IntArray
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
@@ -42,6 +43,13 @@ class StartVectors(NamedTuple):
     """(n, size)"""
     note: str = ""
     """What was left out of the file, for the user."""
+
+
+class WeightedNgrams(NamedTuple):
+    """N-grams by their `keys` (k,), ascending, and the `ratios` (k,) of each; the first is none and has 0."""
+
+    keys: IntArray
+    ratios: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +75,8 @@ class TextData:
     """The names of more than two classes, by label; empty where there are two."""
     start: StartVectors | None = None
     """On the first rank of a run that begins with vectors that were learnt before; the other ranks' are replaced."""
+    ngrams: WeightedNgrams | None = None
+    """Those of the training rows, for a new run of the linear model."""
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -177,13 +177,13 @@ class RaggedRows(Rows):
         return replace(self, device_tokens=None, **arrays)
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
-        return _distinct(self.tokens[_segments(self._starts(numbers), self._padded_lengths(numbers))], words)
+        return _distinct(self.tokens[segments(self._starts(numbers), self._padded_lengths(numbers))], words)
 
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
         starts = self._starts(numbers)
         if self.device_tokens is not None:
             return _unsigned(self.device_tokens[_segments_on(starts, lengths, device)])
-        return moved_to(self.tokens[_segments(starts, lengths)].astype(np.int32), device)
+        return moved_to(self.tokens[segments(starts, lengths)].astype(np.int32), device)
 
     def _starts(self, numbers: IntArray) -> IntArray:
         """(n,): where the tokens of these rows begin."""
@@ -208,7 +208,7 @@ class RaggedRows(Rows):
         return _unsigned(self.device_tokens[on_device * there] * there)
 
 
-def _segments(starts: IntArray, lengths: IntArray) -> IntArray:
+def segments(starts: IntArray, lengths: IntArray) -> IntArray:
     """(sum of lengths,): the numbers from each of `starts` (n,) on, as many as `lengths` (n,) says."""
     ends = np.cumsum(lengths)
     places: IntArray = np.repeat(starts - ends + lengths, lengths)

@@ -18,10 +18,11 @@ from trainer.classification.data import TextData, load_data, place_rows
 from trainer.classification.direct import direct_gradients
 from trainer.classification.evaluate import evaluate
 from trainer.classification.learnt_rows import sketch
-from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
+from trainer.classification.losses import CROSS_ENTROPY, MSE, SOFTMAX, Loss
 from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.models.linear import MOST_NGRAMS, fitted_ngrams
 from trainer.classification.models.ngrams import fitting_buckets
 from trainer.classification.rows import RaggedRows, Rows
 from trainer.classification.selection import block_scores, folds
@@ -35,6 +36,7 @@ from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.options.classifier_options import char_lengths, sgd_batch
+from trainer.options.presets import GLOBAL_BATCH
 from trainer.order import IntArray
 from trainer.output.run_files import MODEL
 from trainer.registry import MODELS
@@ -55,8 +57,15 @@ class Classification(Task[TextData]):
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
         if config.batch_follows_texts:
             config = replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
-        if config.buckets is None and "buckets" in MODELS[config.model].settings:
-            lengths = char_lengths(config.char_ngrams or "")
+        kind, lengths = MODELS[config.model], char_lengths(config.char_ngrams or "")
+        if kind.steps_an_epoch and not config.requested_batch(1):
+            rows = max(ranks.world_size, min(GLOBAL_BATCH, len(data.training) // kind.steps_an_epoch))
+            config = replace(config, global_batch=rows)
+        if kind.chooses_ngrams:
+            most = config.buckets or MOST_NGRAMS
+            ngrams = fitted_ngrams(data.training, data.vocabulary, ngrams=config.ngrams, lengths=lengths, most=most)
+            config, data = replace(config, buckets=len(ngrams.keys)), replace(data, ngrams=ngrams)
+        elif config.buckets is None and "buckets" in kind.settings:
             found = fitting_buckets(data.training, data.vocabulary, config.ngrams, lengths)
             config = replace(config, buckets=found)
         if config.embeddings is None:
@@ -75,10 +84,13 @@ class Classification(Task[TextData]):
         self._loss = _loss(config, data)
         self._notes: list[str] = []
         self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
+        if data.ngrams:
+            self.model.take_ngrams(data.ngrams)
         self.model.read_vocabulary(data.vocabulary)
         if data.start:
             set_start_vectors(self.model.word_vectors, data.start)
         self.tables, self.sparse_tables = self.model.tables, self.model.sparse_tables
+        self.row_rates = self.model.row_rates
         with ranks.agreement():
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
         self.model.precision = precision.NAMES[self.precision]
@@ -87,11 +99,7 @@ class Classification(Task[TextData]):
             raise TrainingError(
                 f"--word-dropout is {share}, but a model of whole texts drops no words; leave it out, or take --dropout"
             )
-        self._words = (
-            WordDropout(share, data.row_length, config.seed, all_of_odd_keys=self.model.keeps_words_of_odd_keys)
-            if share
-            else None
-        )
+        self._words = WordDropout(share, data.row_length, config.seed) if share else None
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         return text_gradients(
@@ -231,7 +239,7 @@ def _loss(config: TrainConfig, data: TextData) -> Loss:
             f"{config.data} has {classes:,} classes, but training takes at most {MOST_CLASSES:,}; leave out the texts "
             "of rare ones, or put several classes together"
         )
-    if config.loss not in (CROSS_ENTROPY, SOFTMAX):
+    if config.loss == MSE:
         raise TrainingError(
             f"--loss is {config.loss}, a loss of two classes, but {config.data} has {classes}; "
             f"take --loss {CROSS_ENTROPY}"
@@ -258,7 +266,7 @@ def text_gradients(
     """A computer of the gradients of `loss` for rows of word ids. `seed`: that of dropout, and of the `words` that rows
     lose; a model that reads whole texts loses none."""
     whole = model.reads_whole_texts
-    keyed = words is not None or model.keeps_words_of_odd_keys or dropout.drops(model)
+    keyed = words is not None or dropout.drops(model)
 
     def loss_of(model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
         keys = dropout.keys(seed, step, numbers) if keyed else None

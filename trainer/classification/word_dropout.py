@@ -30,13 +30,11 @@ class WordDropout:
     """Drops a share of the words of each row (Iyyer et al. 2015, section 3.1), but keeps at least FEWEST_WORDS, or all
     of a row that has no more: so a text cannot be memorised by a few words that no other has."""
 
-    def __init__(self, share: float, longest: int, seed: int, *, all_of_odd_keys: bool = False) -> None:
-        """Drop `share` of the words of rows of up to `longest` words; equal seeds give the same masks. With
-        `all_of_odd_keys` only rows of even keys lose words."""
-        self._pool = min(POOL, max(2, _MOST_PLACES // longest // 2 * 2))  # even, so that keys stay odd or even
+    def __init__(self, share: float, longest: int, seed: int) -> None:
+        """Drop `share` of the words of rows of up to `longest` words; equal seeds give the same masks."""
+        self._pool = min(POOL, max(1, _MOST_PLACES // longest))
         generator = np.random.default_rng((seed, POOL))
         kept = generator.random((self._pool, longest), dtype=np.float32) >= share
-        kept[1::2] |= all_of_odd_keys
         self._before = np.zeros((self._pool, longest + 1), dtype=np.int32)  # words kept before each place
         np.cumsum(kept, axis=1, out=self._before[:, 1:])
         self._places = np.argsort(~kept, axis=1, kind="stable").astype(np.int32)  # (_pool, longest), those kept first

@@ -55,13 +55,16 @@ class Optimiser:
         config: OptimisationOptions,
         *,
         sparse_tables: Sequence[Tensor] = (),
+        row_rates: Sequence[Tensor | None] = (),
     ) -> None:
+        """`row_rates`: of each sparse table what Adagrad's rates of its rows (rows, 1) are multiplied by."""
         self._parameters: list[Tensor] = list(model.parameters())
         self._config, self._learns = config, True
         self._tables, self._sparse = (
             [number for number, each in enumerate(self._parameters) if any(each is table for table in which)]
             for which in (tables, sparse_tables)
         )
+        self._row_rates = dict(zip(self._sparse, row_rates, strict=False))
         self._dense = [number for number in range(len(self._parameters)) if number not in self._sparse]
         others = [number for number in self._dense if number not in self._tables]
         self._groups = (self._tables, config.word_rate), (others, 1.0)
@@ -86,6 +89,7 @@ class Optimiser:
         found = Optimiser(copied, [own[number] for number in self._tables], self._config, sparse_tables=shared)
         found._first.update({number: self._first[number] for number in self._sparse if number in self._first})
         found._second.update({number: self._second[number] for number in self._sparse if number in self._second})
+        found._row_rates = self._row_rates
         found._learns = False
         return found
 
@@ -151,7 +155,8 @@ class Optimiser:
             first, second, step = self._first[number], self._second[number], int(self._steps[number])
             row_updates.adam(table, first, second, touched, rate, step=step, learns=self._learns)
         elif self._config.optimiser == "adagrad":
-            row_updates.adagrad(table, self._second[number], touched, rate, learns=self._learns)
+            of_rows = self._row_rates.get(number)
+            row_updates.adagrad(table, self._second[number], touched, rate, learns=self._learns, row_rates=of_rows)
         else:
             row_updates.sgd(table, touched, rate, learns=self._learns)
 

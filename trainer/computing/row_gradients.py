@@ -69,6 +69,12 @@ def joined(parts: Sequence[Means]) -> Means:
     return Means(*map(torch.cat, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
 
 
+def compacted(means: Means) -> Means:
+    """The same gradient, made of the sum of each row: of short rows that means have often that is less."""
+    found = rows_of_means(means)
+    return Means(found.rows.int(), torch.ones_like(found.rows), found.values)
+
+
 def rows_of_means(means: Means) -> TouchedRows:
     """The rows of a gradient that is made of these means; sums of each row are in their order."""
     if computed_by_numba(means.ids):

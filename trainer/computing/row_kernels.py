@@ -153,9 +153,11 @@ def sgd_rows(table: Any, rows: Any, gradients: Any, rate: Any) -> None:
 
 
 @compiled
-def adagrad_rows(table: Any, squares: Any, rows: Any, gradients: Any, rate: Any, learnt: Any, tiny: Any) -> None:
+def adagrad_rows(
+    table: Any, squares: Any, rows: Any, gradients: Any, rates: Any, rate: Any, learnt: Any, tiny: Any
+) -> None:
     """A step of Adagrad. `squares` (rows, 1) are the sums over all steps of each row's mean squared gradient, to which
-    `learnt` times the new ones are added."""
+    `learnt` times the new ones are added. `rates` (rows, 1): what each row's rate is multiplied by; or None."""
     count, columns = len(rows), uint64(table.shape[1])
     for at in range(count):
         if at + _AHEAD < count:
@@ -166,6 +168,8 @@ def adagrad_rows(table: Any, squares: Any, rows: Any, gradients: Any, rate: Any,
             square += gradients[uint64(at), column] * gradients[uint64(at), column]
         squares[row, 0] += learnt * square / table.dtype.type(columns)
         step = rate / (np.sqrt(squares[row, 0]) + tiny)
+        if rates is not None:
+            step *= rates[row, 0]
         for column in range(columns):
             table[row, column] -= step * gradients[uint64(at), column]
 

@@ -29,16 +29,21 @@ def sgd(table: Tensor, touched: TouchedRows, rate: float, *, learns: bool) -> No
         table.index_add_(0, touched.rows, touched.values, alpha=-rate)
 
 
-def adagrad(table: Tensor, squares: Tensor, touched: TouchedRows, rate: float, *, learns: bool) -> None:
+def adagrad(
+    table: Tensor, squares: Tensor, touched: TouchedRows, rate: float, *, learns: bool, row_rates: Tensor | None = None
+) -> None:
     """A step of Adagrad (Duchi et al. 2011) with one rate for each row: `squares` (rows, 1) are the sums of the rows'
-    mean squared gradients."""
+    mean squared gradients. `row_rates` (rows, 1): what the rate of each row is multiplied by."""
     rate, learnt = (rate, 1.0) if learns else (0.0, 0.0)
     rows, gradients = touched
     if computed_by_numba(table):
-        kernels().adagrad_rows(*_arrays(table, squares, rows, gradients), *_numbers(table, rate, learnt, ADAGRAD_TINY))
+        rates = None if row_rates is None else row_rates.numpy()
+        numbers = _numbers(table, rate, learnt, ADAGRAD_TINY)
+        kernels().adagrad_rows(*_arrays(table, squares, rows, gradients), rates, *numbers)
         return
     square = squares[rows].add_(gradients.square().mean(1, keepdim=True), alpha=learnt)
     squares[rows] = square
+    gradients = gradients if row_rates is None else gradients * row_rates[rows]
     table.index_add_(0, rows, gradients / square.sqrt_().add_(ADAGRAD_TINY), alpha=-rate)
 
 

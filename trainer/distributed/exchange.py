@@ -24,7 +24,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
-from trainer.computing.row_gradients import Means, row_gradient, rows_of_means
+from trainer.computing.row_gradients import Means, compacted, row_gradient, rows_of_means
 from trainer.devices import moved_to
 from trainer.distributed import collectives
 from trainer.distributed.collectives import HALF_SCALE, in_half_precision
@@ -32,6 +32,8 @@ from trainer.distributed.row_exchange import bytes_of, counts_of, means_of_ranks
 from trainer.distributed.traffic import Traffic
 from trainer.order import IntArray
 
+_SHORT_ROW = 8
+"""Ranks send the sums of rows of at most so many numbers: means have these rows so often that they are fewer."""
 _MOST_TOUCHED = 0.8
 """If batches touch a larger share of a table, finding the rows takes longer than sending all."""
 
@@ -140,6 +142,8 @@ class GradientExchange:
         TrainingError if other ranks are gone.
         """
         self.traffic.steps += 1
+        if self._ranks > 1:
+            means = [compacted(each) if each.gradients.shape[1] <= _SHORT_ROW else each for each in means]
         own_counts = [number for each in means for number in counts_of(each)]
         message = np.zeros(_TIMES + (_A_RANK + len(own_counts)) * self._ranks)
         message[_STOP], message[_SAVE] = stop, save

@@ -53,19 +53,19 @@ class ClassifierOptions(Section):
     )
     embeddings: str | None = option(
         "start from word embeddings that were learnt before, in the format of word2vec, text or binary: a path or "
-        "s3://..., or a folder with a vectors.bin or vectors.txt. Words without a vector start as all do else, and so "
-        "do those of fastText's model in both. --word-rate of lstm is then 0.02 (default: random vectors)",
+        "s3://..., or a folder with a vectors.bin or vectors.txt. Words without a vector start as all do else. "
+        "--word-rate of lstm is then 0.02 (default: random vectors)",
         default=None,
         metavar="FILE_OR_DIR",
     )
     vocabulary: int = option(
-        "lstm and both: the words that have a vector of the LSTM's, the most frequent ones; all others are unknown to "
+        "lstm: the words that have a vector of the LSTM's, the most frequent ones; all others are unknown to "
         "it; 2000000: all",
         default=_MOST_WORDS,
         must=from_1_to(_MOST_WORDS),
     )
     row_length: int = option(
-        "lstm and both: of whole texts so many words are read, the first ones; rows that preprocessing has cut are "
+        "lstm: of whole texts so many words are read, the first ones; rows that preprocessing has cut are "
         "read to their end",
         default=400,
         must=from_1_to(_LONGEST_ROW),
@@ -79,20 +79,20 @@ class ClassifierOptions(Section):
         choices=("mean+max+words", "mean+words", "mean", "last"),
     )
     ngrams: int = option(
-        "fasttext and both: the most words of an n-gram that has a vector; 1: words alone",
+        "linear and fasttext: the most words of an n-gram; 1: words alone (default of linear: 3)",
         default=2,
         must=from_1_to(_MOST_NGRAMS),
     )
     char_ngrams: str | None = option(
-        "fasttext: the fewest and most characters of the n-grams of a word's characters that have vectors, too, such "
-        "as 3-6; words with common parts then have something in common, and a step takes longer (default: none)",
+        "linear and fasttext: the fewest and most characters of the n-grams of a word's characters, such as 3-6; words "
+        "with common parts then have something in common (default of linear: 2-5; of fasttext: none)",
         default=None,
         must=_CHARS,
         metavar="MIN-MAX",
     )
     buckets: int | None = option(
-        "fasttext and both: the number of vectors that n-grams share, by their hash (default: eight for each n-gram of "
-        "the training rows, at most 2,000,000)",
+        "fasttext: the number of vectors that n-grams share, by their hash (default: eight for each n-gram of the "
+        "training rows, at most 2,000,000); linear: the most n-grams with a weight (default: 4,000,000)",
         default=None,
         must=from_1_to(_MOST_BUCKETS),
     )
@@ -106,7 +106,7 @@ class ClassifierOptions(Section):
     loss: str = option(
         "the loss: cross-entropy of the ratings (of the labels if the dataset has no ratings) or of the labels, with "
         "one output for two classes (bce) or an output for each class (softmax), or the squared error of the rating "
-        "(mse); more than two classes have cross-entropy and softmax alone, which are the same for them",
+        "(mse); of more than two classes bce, cross-entropy and softmax are the same, and there is no mse",
         default="cross-entropy",
         choices=("bce", "cross-entropy", "mse", "softmax"),
     )

@@ -7,6 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "linear": {
+        "optimiser": "adagrad",
+        "learning_rate": 0.3,
+        "word_rate": 1.0,
+        "rate_scaling": "none",
+        "schedule": "linear",
+        "warm_up": 0.0,
+        "clip_norm": 0.0,
+        "epochs": 3,
+        "ngrams": 3,
+        "char_ngrams": "2-5",
+        "loss": "bce",
+        "word_dropout": 0.0,
+    },
     "lstm": {"vocabulary": 30_000},
     "fasttext": {
         "optimiser": "adagrad",
@@ -18,7 +32,6 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "dropout": 0.5,
         "word_dropout": 0.0,
     },
-    "both": {"vocabulary": 30_000},
     "skipgram": {
         "optimiser": "sgd",
         "learning_rate": 10.0,
@@ -44,7 +57,9 @@ SEARCHED = (
     "optimiser",
     "learning_rate",
     "word_rate",
+    "rate_scaling",
     "schedule",
+    "warm_up",
     "clip_norm",
     "epochs",
     "embedding",

@@ -8,7 +8,8 @@ difference is far below that of either mean. A difference within it says nothing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from statistics import fmean, stdev
+from operator import truediv
+from statistics import NormalDist, fmean, stdev
 from typing import Any, NamedTuple, Self
 
 from trainer.task import BlockScore
@@ -37,12 +38,8 @@ class Trial:
         return BlockScore(*map(fmean, zip(*blocks, strict=True))) if blocks else None
 
 
-_CLEAR = 1.5
-"""Standard errors by which a trial has to be better: of a dozen that are not, one or two are by one standard error."""
-
-
-_SLOWER = 1.5
-"""Times the seconds of another trial from which one counts as slower."""
+_CHANCE, _CHALLENGERS = 0.05, 15
+"""Of searches with so many trials, none of which is better, at most this share takes one of them."""
 _TINY = 1e-12
 
 
@@ -56,43 +53,62 @@ class Difference(NamedTuple):
 def differences(one: Trial, other: Trial) -> Sequence[Difference]:
     """How much better one trial is in its score, in its log loss and in the metric, on the blocks that both have; empty
     where there are none."""
-    pairs = [pair for folds in zip(one.folds, other.folds, strict=False) for pair in zip(*folds, strict=True)]
+    pairs = _pairs(one, other)
     if len(pairs) < 2:
         return ()
     scores = [mine.score - theirs.score for mine, theirs in pairs]
     losses = [theirs.log_loss - mine.log_loss for mine, theirs in pairs]
     metrics = [mine.metric - theirs.metric for mine, theirs in pairs]
-    return [Difference(fmean(better), stdev(better) / sqrt(len(better))) for better in (scores, losses, metrics)]
+    return [_difference(each) for each in (scores, losses, metrics)]
+
+
+def _pairs(one: Trial, other: Trial) -> Sequence[tuple[BlockScore, BlockScore]]:
+    """The scores of the blocks that both trials were measured on."""
+    return [pair for folds in zip(one.folds, other.folds, strict=False) for pair in zip(*folds, strict=True)]
+
+
+def _difference(better: Sequence[float]) -> Difference:
+    return Difference(fmean(better), stdev(better) / sqrt(len(better)))
 
 
 def advantage(one: Trial, other: Trial) -> float:
-    """By how many standard errors a trial is better than another; 0 where no block was measured on both.
+    """By how many standard errors a trial is better than another; 0 where no two blocks were measured on both.
 
-    The log loss tells more of few rows than the score, so both count alike. Of a model that weights the classes
-    otherwise than by default it says mostly how far its probabilities are from their shares: then the score decides.
+    The log loss tells more of few rows than the score, so both count alike, block by block, each as a multiple of its
+    spread. Of a model that weights the classes otherwise than by default the log loss says mostly how far its
+    probabilities are from their shares: then the score decides alone.
     """
-    found = [each.mean / max(each.error, _TINY) for each in differences(one, other)[:2]]
-    if "positive_weight" in {**one.settings, **other.settings}:
-        found = found[:1]
-    return sum(found) / sqrt(max(1, len(found)))
+    pairs = _pairs(one, other)
+    if len(pairs) < 2:
+        return 0.0
+    better = [[mine.score - theirs.score for mine, theirs in pairs]]
+    if "positive_weight" not in {**one.settings, **other.settings}:
+        better.append([theirs.log_loss - mine.log_loss for mine, theirs in pairs])
+    spreads = [max(stdev(each), _TINY) for each in better]
+    found = _difference([sum(map(truediv, block, spreads)) for block in zip(*better, strict=True)])
+    return found.mean / max(found.error, _TINY)
 
 
 def is_better(challenger: Trial, holder: Trial) -> bool:
-    """Whether a trial is better by more than chance, and does not pay for that with the metric that was asked for:
-    weights of classes can trade points of accuracy for a better score. A larger or slower model has to be better in
-    its score, too: a better log loss alone does not pay for it."""
-    if advantage(challenger, holder) <= _CLEAR:
+    """Whether a trial is better by more than chance (a paired t-test, corrected for the number of challengers), and
+    does not pay for that with the metric that was asked for: weights of classes can trade points of accuracy for a
+    better score."""
+    if advantage(challenger, holder) <= _least_advantage(len(_pairs(challenger, holder))):
         return False
-    score, _, metric = differences(challenger, holder)
-    if _costs_more(challenger, holder) and score.mean <= score.error:
-        return False
+    metric = differences(challenger, holder)[2]
     return metric.mean >= -max(metric.error, _TINY)
 
 
-def _costs_more(one: Trial, other: Trial) -> bool:
-    sizes = (each.settings.get("embedding") or 0 for each in (one, other))
-    seconds = [each.seconds / max(1, len(each.folds)) for each in (one, other)]
-    return next(sizes) > next(sizes) or seconds[0] > _SLOWER * seconds[1]
+def _least_advantage(blocks: int) -> float:
+    """The standard errors by which a trial has to be better on so many blocks: a quantile of Student's distribution
+    (Abramowitz and Stegun 1964, 26.7.5)."""
+    z, free = NormalDist().inv_cdf(1 - _CHANCE / _CHALLENGERS), max(1, blocks - 1)
+    terms: Sequence[float] = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + terms[0] / free + terms[1] / free**2 + terms[2] / free**3
 
 
 def is_hopeless(challenger: Trial, holder: Trial) -> bool:

@@ -58,17 +58,17 @@ def test_a_small_job_is_told_in_minutes_and_seconds(capsys: pytest.CaptureFixtur
 
 
 def test_a_plan_is_made_by_the_rates_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = a_run(tmp_path / "run", ["NVIDIA A10G", "Tesla T4"], [3000.0, 1000.0], "both")
+    folder = a_run(tmp_path / "run", ["NVIDIA A10G", "Tesla T4"], [3000.0, 1000.0], "linear")
     asked = ("demo", "--offline", *ROWS, "--rates", str(folder))
     (plan,) = json.loads(printed(capsys, *asked, "--json"))["plans"]
     train = plan["prediction"]["stages"][-1]
-    assert (plan["prediction"]["model"], train["basis"]) == ("both", f"measured, both: {folder}")
+    assert (plan["prediction"]["model"], train["basis"]) == ("linear", f"measured, linear: {folder}")
     text = printed(capsys, *asked)
-    assert "of a training by --model both" in text
+    assert "of a training by --model linear" in text
     by_run = json.loads(printed(capsys, "--all", *ROWS, "--rates", str(folder / "record.jsonl"), "--json"))
-    gpus = [each for each in by_run["machines"] if each["model"] == "both"]
+    gpus = [each for each in by_run["machines"] if each["model"] == "linear"]
     assert gpus
     assert all(each["name"].startswith(("g5.", "g4dn.")) for each in gpus)
-    assert {each["model"] for each in by_run["topologies"]} == {"both"}
+    assert {each["model"] for each in by_run["topologies"]} == {"linear"}
     assert main(["plan", "one-node", "--offline", *ROWS, "--rates", str(folder)]) == 1
     assert "this is a training on 1 L40S" in capsys.readouterr().err

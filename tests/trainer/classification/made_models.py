@@ -3,13 +3,18 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from corpus.text import word_ids
 from trainer.classification import models
+from trainer.classification.data import WeightedNgrams
 from trainer.classification.losses import Loss, Scale
+from trainer.classification.models.linear import fitted_ngrams
+from trainer.classification.rows import RaggedRows
 from trainer.classification.trained_model import TrainedModel
 from trainer.config import TrainConfig
+from trainer.options.classifier_options import char_lengths
 
 
 def random_model(
@@ -31,8 +36,6 @@ def random_model(
             table.mul_(30)
         for table in classifier.sparse_tables:
             table.mul_(30)
-        if name == "both":
-            torch.nn.init.normal_(classifier.fasttext.last.weight)
     classifier.eval()
     return TrainedModel(
         name=name,
@@ -73,4 +76,36 @@ def random_fasttext(
         about={"dataset": "d1", "epoch": 3, "test": {"accuracy": 0.9, "majority": 0.7}},
         words="tokens",
         classes=classes,
+    )
+
+
+def random_linear(words: tuple[str, ...]) -> TrainedModel:
+    """A linear model of random weights of n-grams that the words make, which has learnt from two classes."""
+    torch.manual_seed(1)
+    loss = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
+    texts = [tuple(range(2, 2 + len(words))), tuple(range(1 + len(words), 1, -1))] * 2
+    tokens, lengths = np.array(texts, np.uint16).ravel(), np.array([len(text) for text in texts])
+    labels = np.array([0, 1, 0, 1], np.uint8)
+    rows = RaggedRows(
+        tokens=tokens, lengths=lengths, labels=labels, ratings=labels, ends=lengths.cumsum(), row_length=9
+    )
+    found = fitted_ngrams(rows, words, ngrams=3, lengths=char_lengths("2-3"))
+    config = TrainConfig(
+        data=Path("d"), output=Path("o"), model="linear", ngrams=3, char_ngrams="2-3", buckets=len(found.keys)
+    )
+    settings = config.model_settings("linear", words=2 + len(words), outputs=1)
+    classifier = models.build("linear", settings)
+    classifier.take_ngrams(WeightedNgrams(found.keys, np.maximum(found.ratios, np.float32(0.1))))
+    classifier.read_vocabulary(words)
+    torch.nn.init.normal_(classifier.sparse_tables[0][1:])
+    return TrainedModel(
+        name="linear",
+        settings=settings,
+        classifier=classifier.eval(),
+        loss=loss,
+        ids=word_ids(words),
+        stopwords=frozenset(),
+        row_length=None,
+        about={"dataset": "d1", "epoch": 3, "test": {"accuracy": 0.9, "majority": 0.7}},
+        words="tokens",
     )

@@ -1,5 +1,6 @@
 """The temperature lowers the log loss of validation rows, and the threshold is the best one for their metric."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -26,11 +27,15 @@ def test_a_temperature_never_raises_the_log_loss_and_keeps_the_order(
     labels = torch.randint(classes, (count,), generator=generator)
     logits = torch.randn(count, classes, generator=generator) * sure
     found = fit_temperature(logits, labels)
-    at = {
-        each: float(F.cross_entropy(logits.double() / each, labels)) for each in (1.0, found, found * 1.1, found / 1.1)
-    }
-    assert at[found] <= at[1.0]
-    assert found == 1 or at[found] == min(at.values())
+    losses, likely = (
+        {each: of(each) for each in (1.0, found, found * 1.1, found / 1.1)}
+        for of in (
+            lambda each: float(F.cross_entropy(logits.double() / each, labels, reduction="sum")),
+            lambda each: math.log(each) ** 2 / (2 * 0.5**2),
+        )
+    )
+    assert losses[found] <= losses[1.0]
+    assert found == 1 or losses[found] + likely[found] == min(losses[each] + likely[each] for each in losses)
     assert bool(((logits / found).gather(1, logits.argsort(1)).diff() >= 0).all())
 
 

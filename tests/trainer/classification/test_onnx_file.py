@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 import torch
 
-from tests.trainer.classification.made_models import random_fasttext, random_model
+from tests.trainer.classification.made_models import random_fasttext, random_linear, random_model
 from trainer.classification.model_folder import write_model
 from trainer.classification.onnx_file import write_onnx
 
@@ -21,7 +21,7 @@ MODELS = {
     "last": random_model(WORDS, kind="bce", pooling="last", **{**LSTM, "layers": 2, "vocabulary": 20}),
     "mean": random_model(WORDS, kind="mse", pooling="mean", **LSTM),
     "mean+words": random_model(WORDS, kind="bce", pooling="mean+words", **LSTM),
-    "both": random_model(WORDS, name="both", kind=CROSS, pooling="mean+max+words", buckets=50, **LSTM),
+    "linear": random_linear(WORDS),
     "words": random_fasttext(WORDS, ngrams=1),
     "trigrams": random_fasttext(WORDS, ngrams=3),
     "characters": random_fasttext(WORDS, ngrams=1, char_ngrams="3-6"),

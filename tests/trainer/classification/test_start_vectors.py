@@ -14,7 +14,6 @@ from trainer.classification.start_vectors import describe_start_vectors, find_st
 from trainer.command_line import as_arguments, parse_arguments
 from trainer.config import TrainConfig, configured
 from trainer.embeddings.vectors import WordVectors, write_binary, write_text
-from trainer.registry import CLASSIFIERS
 from trainer.resume import resumed_config
 
 PLACES = {"data": Path("d.h5"), "output": Path("out")}
@@ -38,7 +37,7 @@ def test_words_get_their_vectors_by_their_name_from_a_file_or_a_folder(dataset: 
     assert sentence.startswith("2 of 60 words start with the vectors in v; they are ")
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", ["lstm", "fasttext"])
 def test_they_keep_what_sets_them_apart_and_are_as_long_as_random_ones(name: str) -> None:
     config = configured({**PLACES, "model": name, "embedding": 20, "buckets": 50})
     torch.manual_seed(0)
@@ -76,7 +75,6 @@ def test_vectors_that_cannot_be_used_are_a_sentence(dataset: Path, tmp_path: Pat
         ({"embedding": 64}, 64, 0.02),
         ({"word_rate": 0.5}, None, 0.5),
         ({"model": "fasttext"}, None, 1.0),
-        ({"model": "both"}, None, 0.25),
         ({"preset": "reference"}, None, 1.0),
         ({"preset": "gluon", "embedding": 100}, 100, 1.0),
     ],

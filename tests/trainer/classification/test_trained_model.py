@@ -67,7 +67,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("classes", ["a", "b", "c"], "it has 3 names of classes, and its"),
     ("about.test", {"loss": float("nan")}, "JSON"),
     ("about.test", [], "its measures are not a table"),
-    ("name", "oracle", "its model is oracle, but must be one of lstm"),
+    ("name", "oracle", "its model is oracle, but must be one of linear"),
     ("name", "../x", "its model is ../x, but must be"),
     ("settings.colour", "red", "'colour' is not a known field"),
     ("settings.seed", 3, "'seed' is not a known field"),

@@ -26,18 +26,6 @@ def test_words_that_are_left_keep_their_order_and_depend_on_the_rows_key_alone(
     assert alone.places[0, :count].tolist() == left.places[row, :count].tolist()
 
 
-@pytest.mark.parametrize("longest", [9, 5000])
-def test_rows_of_odd_keys_keep_all_words_where_that_is_asked(longest: int) -> None:
-    numbers = keys(2, 3, np.arange(400))
-    left = WordDropout(0.5, longest, seed=0, all_of_odd_keys=True)(np.full(400, longest), numbers)
-    odd = numbers % 2 == 1
-    assert (left.lengths[odd] == longest).all()
-    assert (left.places[odd] == np.arange(longest)).all()
-    usual = WordDropout(0.5, longest, seed=0)(np.full(400, longest), numbers)
-    assert (left.lengths[~odd] == usual.lengths[~odd]).all()
-    assert left.lengths[~odd].mean() < 0.7 * longest
-
-
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_every_place_loses_its_share_of_words(share: float) -> None:
     left = WordDropout(share, 30, seed=0)(np.full(40_000, 30), keys(0, 0, np.arange(40_000)))

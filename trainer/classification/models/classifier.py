@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from trainer.classification.data import WeightedNgrams
+
 
 class Classifier(nn.Module, ABC):
     """Maps word ids to some outputs per row, which a loss (losses.py) interprets."""
 
     reads_whole_texts = False
     """Whether `forward` takes the words of all rows one after the other, (t,), and not padded rows (rows, width)."""
-    keeps_words_of_odd_keys = False
-    """Whether rows of odd keys keep all of their words, whatever the share of words that others lose."""
     precision = torch.float32
     """The precision of the layers, where torch finds it sufficient (torch.autocast); weights keep their own type."""
 
@@ -29,8 +29,17 @@ class Classifier(nn.Module, ABC):
         return ()
 
     @property
+    def row_rates(self) -> tuple[Tensor | None, ...]:
+        """For each sparse table the rates (rows, 1) of its rows under Adagrad, as multiples; None: they are equal."""
+        return (None,) * len(self.sparse_tables)
+
+    @property
     def word_vectors(self) -> Tensor:
         """The table that has a row for each id, and perhaps more: with these word embeddings the model begins."""
+        raise NotImplementedError
+
+    def take_ngrams(self, found: WeightedNgrams) -> None:
+        """Have weights of these n-grams; before its vocabulary, in a new run."""
         raise NotImplementedError
 
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:

@@ -1,4 +1,5 @@
-"""The loop of `ngrams.features`, compiled by numba; and the same with the means that follow."""
+"""Loops over n-grams, compiled by numba: that of `ngrams.features`, the same with the means that follow, and that of
+`linear.Linear`."""
 
 from typing import Any
 
@@ -62,3 +63,29 @@ def text_means(
     write_features(tokens, begins, words, hashes, None, None, ngrams, buckets, ids)
     mean_rows(table, ids, np.cumsum(counts), means)
     return means, ids, counts
+
+
+@compiled
+def write_known_ngrams(
+    tokens: Any, ends: Any, hashes: Any, own: Any, firsts: Any, keys: Any, out: Any, bits: Any
+) -> None:
+    """Write to `out` (t, n), of zeros, the rows of the n-grams that begin with each of the words `tokens` (t,) of texts
+    that end at `ends`: those of words alone from `own`, of others where `keys` has their key. `bits`: the shift after
+    which keys are places in `firsts`, and the factor and the mask that make keys of hashes."""
+    shift, spread, mask = bits
+    begin, half, last = 0, len(firsts) // 2, len(keys) - 1
+    for text in range(len(ends)):
+        end = ends[text]
+        for first in range(begin, end):
+            word = uint64(tokens[uint64(first)])
+            out[uint64(first), 0] = own[word]
+            found = uint64(hashes[word])
+            for other in range(first + 1, min(end, first + out.shape[1])):
+                found = found * _FACTOR + uint64(hashes[uint64(tokens[uint64(other)])])
+                wanted = int64(found * spread & mask)
+                at = int64(firsts[(wanted >> shift) + half])
+                while at < last and keys[at] < wanted:
+                    at += 1
+                if keys[at] == wanted:
+                    out[uint64(first), uint64(other - first)] = at
+        begin = end

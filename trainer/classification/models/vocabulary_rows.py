@@ -64,7 +64,7 @@ def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRo
     rows, counts = [np.arange(FIRST_WORD, dtype=np.int32)], [np.ones(FIRST_WORD, np.int64)]
     for begin in range(0, len(vocabulary), _BLOCK):
         block = vocabulary[begin : begin + _BLOCK]
-        word_of, hashes = _hashed_char_ngrams(block, lengths)
+        word_of, hashes = hashed_char_ngrams(block, lengths)
         own = np.arange(len(block))
         order = np.argsort(np.concatenate([own, word_of]), kind="stable")
         of_ngrams = words + (hashes % np.uint32(buckets)).astype(np.int64)
@@ -74,7 +74,7 @@ def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRo
     return WordRows(torch.from_numpy(np.concatenate(rows)), torch.from_numpy(starts))
 
 
-def _hashed_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, np.ndarray]:
+def hashed_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, np.ndarray]:
     """All character n-grams of a block of words: the place of each one's word in it, (g,) int64, and its hash, (g,)
     uint32. Those of all words grow together, by a character at a time."""
     joined = np.frombuffer("".join(f"<{word}>" for word in block).encode(), np.int8)

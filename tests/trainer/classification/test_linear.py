@@ -1,0 +1,165 @@
+"""The linear model has the n-grams that occur twice, by how much they tell; its output is that of the plain rule."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import log, sqrt
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.tokens import NGRAM_FACTOR, char_ngrams, token_hash
+from trainer.classification import models
+from trainer.classification.data import WeightedNgrams
+from trainer.classification.models import linear as module
+from trainer.classification.models import ngrams as ngrams_module
+from trainer.classification.models.linear import CHARACTERS, Linear, fitted_ngrams
+from trainer.classification.rows import RaggedRows
+from trainer.computing import row_gradients
+from trainer.options.classifier_options import char_lengths
+
+WORDS = ["good", "not", "gold", "né", "日本", "!"]
+CHARS = char_lengths("2-3")
+TEXTS = st.lists(
+    st.tuples(st.lists(st.integers(1, 1 + len(WORDS)), min_size=1, max_size=8), st.integers(0, 2)), min_size=1
+)
+
+
+def signed(number: int) -> int:
+    number %= 2**64
+    return number - 2**64 if number >= 2**63 else number
+
+
+def word_hash(word: str) -> int:
+    found = token_hash(word.encode())
+    return found - 2**32 if found >= 2**31 else found
+
+
+def key(number: int) -> int:
+    return signed(signed(number) * module._SPREAD) & ~1023
+
+
+def ngram_keys(text: Sequence[int]) -> Iterator[int]:
+    """The keys of the n-grams of up to three words, by the plain rule."""
+    known = [word_hash(word) for word in ("", "", *WORDS)]
+    for first in range(len(text)):
+        found = known[text[first]]
+        yield key(found)
+        for other in text[first + 1 : first + 3]:
+            found = found * NGRAM_FACTOR + known[other]
+            yield key(found)
+
+
+def char_keys(text: Sequence[int]) -> Iterator[int]:
+    for word in text:
+        if word > 1:
+            yield from (key(2**40 + token_hash(each.encode())) for each in char_ngrams(WORDS[word - 2], CHARS))
+
+
+def plain_ratios(of_texts: Sequence[tuple[Sequence[int], int]]) -> dict[int, float]:
+    """The ratio of each n-gram of one kind that occurs twice, where texts have its `keys` and a class."""
+    counts = Counter((each, label) for keys, label in of_texts for each in keys)
+    every = Counter(each for keys, _ in of_texts for each in keys)
+    kept = [each for each, count in every.items() if count >= 2]
+    classes = {label for _, label in of_texts}
+    of_class = {label: sum(counts[each, label] for each in kept) for label in classes}
+    whole = sum(of_class.values())
+
+    def ratio(each: int, label: int) -> float:
+        own = (1 + counts[each, label]) / (len(kept) + of_class[label])
+        others = (1 + every[each] - counts[each, label]) / (len(kept) + whole - of_class[label])
+        return abs(log(own / others))
+
+    return {each: max(ratio(each, label) for label in classes if counts[each, label]) for each in kept}
+
+
+def rows_of(texts: Sequence[tuple[Sequence[int], int]]) -> RaggedRows:
+    tokens = np.array([word for text, _ in texts for word in text], np.uint16)
+    lengths = np.array([len(text) for text, _ in texts])
+    labels = np.array([label for _, label in texts], np.uint8)
+    return RaggedRows(
+        tokens=tokens, lengths=lengths, labels=labels, ratings=labels, ends=lengths.cumsum(), row_length=9
+    )
+
+
+@given(texts=TEXTS)
+def test_ngrams_that_occur_twice_have_their_ratio_by_the_plain_rule(texts: list[tuple[list[int], int]]) -> None:
+    keys, ratios = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    expected = {
+        **plain_ratios([(list(ngram_keys(text)), label) for text, label in texts]),
+        **plain_ratios([(list(char_keys(text)), label) for text, label in texts]),
+    }
+    assert keys.tolist() == [-(2**63), *sorted(expected)]
+    assert dict(zip(keys[1:].tolist(), ratios[1:].tolist(), strict=True)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_counts_do_not_depend_on_how_many_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = np.random.default_rng(0)
+    texts = [(chance.integers(1, 8, 5).tolist(), int(chance.integers(2))) for _ in range(300)]
+    together = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    for name, value in (("_CHUNK_WORDS", 50), ("_MOST_COUNTED", 2_000), ("_BLOCK", 4)):
+        monkeypatch.setattr(module, name, value)
+    apart = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    assert apart.keys.tolist() == together.keys.tolist()
+    assert apart.ratios.tolist() == together.ratios.tolist()
+
+
+def test_of_many_ngrams_the_most_frequent_have_a_weight() -> None:
+    texts = [([2, 2, 2, 2, 4, 4], 0), ([3, 3, 4], 1), ([2, 3], 1)]
+    few = fitted_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS, most=4)
+    assert len(few.keys) <= 5
+    assert key(word_hash("good")) in few.keys
+    assert len(fitted_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS).keys) > 5
+
+
+def made(texts: Sequence[tuple[Sequence[int], int]]) -> tuple[Linear, WeightedNgrams]:
+    found = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    settings = {"words": 2 + len(WORDS), "ngrams": 3, "char_ngrams": "2-3", "buckets": len(found.keys) + 2}
+    model = models.build("linear", {**settings, "outputs": 2})
+    assert isinstance(model, Linear)
+    assert sum(each.numel() for each in model.state_dict().values()) == models.weights(
+        "linear", {**settings, "outputs": 2}
+    )
+    model.take_ngrams(found)
+    model.read_vocabulary(WORDS)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        torch.nn.init.normal_(model.weights).mul_(model.ratios > 0)  # others never learn
+        torch.nn.init.normal_(model.bias)
+    return model, found
+
+
+@pytest.mark.parametrize("by", ["numba", "torch"])
+@given(texts=TEXTS)
+def test_outputs_are_those_of_the_plain_rule(by: str, texts: list[tuple[list[int], int]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for each in (module, ngrams_module, row_gradients):
+            patch.setattr(each, "computed_by_numba", lambda _tensor: by == "numba")
+        model, found = made(texts)
+        tokens = torch.tensor([word for text, _ in texts for word in text], dtype=torch.int32)
+        with torch.inference_mode():
+            outputs = model(tokens, torch.tensor([len(text) for text, _ in texts]))
+    rows = {each: row for row, each in enumerate(found.keys.tolist())}
+    for (text, _), output in zip(texts, outputs, strict=True):
+        expected = model.bias.detach().clone()
+        for share, keys in ((1.0, ngram_keys(text)), (CHARACTERS, char_keys(text))):
+            known = [rows[each] for each in keys if each in rows]
+            length = sqrt(sum(float(model.ratios[row]) ** 2 for row in known))
+            if length:
+                expected += share * model.weights.detach()[known].sum(0) / length / sqrt(2)
+        torch.testing.assert_close(output, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_model_that_is_restored_knows_its_ngrams() -> None:
+    texts = [([2, 3, 2, 3], 0), ([4, 5, 6], 1), ([4, 5], 1)]
+    model, _ = made(texts)
+    again = models.build(
+        "linear", {"words": 8, "ngrams": 3, "char_ngrams": "2-3", "buckets": len(model.keys), "outputs": 2}
+    )
+    again.read_vocabulary(WORDS)
+    again.load_state_dict(model.state_dict())
+    rows = torch.tensor([2, 3, 4, 5, 1], dtype=torch.int32), torch.tensor([3, 2])
+    with torch.inference_mode():
+        torch.testing.assert_close(again(*rows), model(*rows))

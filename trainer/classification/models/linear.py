@@ -1,0 +1,314 @@
+"""A linear model of n-grams of words and of characters, each with the weight by which it tells classes apart.
+
+The value of an n-gram in a text is how often it occurs there, times its ratio: how much more frequent it is in texts of
+one class than in others, as a logarithm (Wang and Manning 2012, "Baselines and Bigrams"). The values of a text's
+n-grams of words together have the length 1, and those of its words' characters `CHARACTERS`. Logistic regression by
+Adagrad, which steps alike whatever the size of a value, learns as much of them in one pass as a solver in many.
+
+`fitted_ngrams` chooses the n-grams: those that occur twice. They are known by 54 bits of a hash. Do not share weights
+between n-grams by a shorter hash: the most n-grams of a new text were never seen, and would have weights of others.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from corpus.text import FIRST_WORD
+from trainer.classification.data import WeightedNgrams
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.models.ngrams import features, ngram_hashes, ngram_loops
+from trainer.classification.models.vocabulary_rows import WordRows, hashed_char_ngrams, word_hashes
+from trainer.classification.rows import Rows, segments
+from trainer.computing.row_gradients import computed_by_numba, mean_of_rows, new_table
+from trainer.options.classifier_options import char_lengths
+
+CHARACTERS = 0.5
+"""The length of a text's values of character n-grams; .3 to .7 are as accurate on IMDb and polarity10k."""
+MOST_NGRAMS = 4_000_000
+_OCCURRENCES = 2
+"""An n-gram that occurs less often has no weight."""
+_MOST_WORDS = 100_000_000
+"""Of rows with more words together some are counted, at equal distances."""
+_MOST_COUNTED = 4 * MOST_NGRAMS
+"""From so many n-grams on those that occurred once so far are forgotten (Manku and Motwani 2002, "lossy counting")."""
+_CHUNK_WORDS = 1 << 20
+_SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, so that different hashes stay different (Knuth, volume 3, 6.4)
+_OF_CHARACTERS = 1 << 40  # above the hashes of single words
+_CLASS_BITS = 10  # the lowest bits of a key, which counting has for the class
+_CLASSES = (1 << _CLASS_BITS) - 1
+_BLOCK = 1 << 16
+_TINY = 1e-12
+
+Keys = npt.NDArray[np.int64]
+
+
+class Linear(Classifier):
+    """A row of `weights` for each n-gram of `keys`, already multiplied by its ratio; row 0 is for those without one."""
+
+    reads_whole_texts = True
+    keys: Tensor
+    ratios: Tensor
+    firsts: Tensor
+    hashes: Tensor
+    own: Tensor
+    rows: Tensor
+    starts: Tensor
+    squares: Tensor
+
+    def __init__(self, *, words: int, ngrams: int, char_ngrams: str, buckets: int, outputs: int) -> None:
+        """`words` counts the ids, with padding and unknown. `ngrams`: the most words of an n-gram. `char_ngrams`: the
+        fewest and most characters of one, such as 2-5. `buckets`: the n-grams with a weight."""
+        super().__init__()
+        self._ngrams, self._lengths = ngrams, char_lengths(char_ngrams)
+        self._vocabulary: Sequence[str] | None = None
+        self.weights = nn.Parameter(new_table(buckets, outputs).zero_())
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.register_buffer("keys", torch.full((buckets,), torch.iinfo(torch.int64).max))
+        self.register_buffer("ratios", torch.zeros(buckets, 1))
+        for name, kind, size in (("hashes", torch.int64, words), ("own", torch.int32, words)):
+            self.register_buffer(name, torch.zeros(size, dtype=kind), persistent=False)
+        self.register_buffer("firsts", torch.zeros(0, dtype=torch.int32), persistent=False)
+        self.register_buffer("rows", torch.zeros(0, dtype=torch.int32), persistent=False)
+        self.register_buffer("starts", torch.zeros(words + 1, dtype=torch.int64), persistent=False)
+        self.register_buffer("squares", torch.zeros(buckets, 1), persistent=False)
+
+    @property
+    def sparse_tables(self) -> tuple[Tensor, ...]:
+        return (self.weights,)
+
+    @property
+    def row_rates(self) -> tuple[Tensor, ...]:
+        return (self.ratios,)
+
+    def take_ngrams(self, found: WeightedNgrams) -> None:
+        """Have these n-grams, of which there are no more than rows."""
+        self.keys[: len(found.keys)] = torch.from_numpy(found.keys)
+        self.ratios[: len(found.keys), 0] = torch.from_numpy(found.ratios)
+
+    def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
+        self._vocabulary = vocabulary
+        device = self.keys.device
+        self._index_keys()
+        self.hashes = word_hashes(vocabulary).to(device)
+        self.own = self._rows_of(_keys(self.hashes))
+        rows, counts = [torch.zeros(FIRST_WORD, dtype=torch.int32)], [torch.ones(FIRST_WORD, dtype=torch.int64)]
+        for begin in range(0, len(vocabulary), _BLOCK):
+            keys, numbers = _char_keys(vocabulary[begin : begin + _BLOCK], self._lengths)
+            found = self._rows_of(torch.from_numpy(keys).to(device)).cpu()
+            word_of = torch.arange(len(numbers)).repeat_interleave(torch.from_numpy(numbers))[found > 0]
+            word_of = torch.cat([torch.arange(len(numbers)), word_of])  # each word has the row of no n-gram first
+            rows.append(torch.cat([found.new_zeros(len(numbers)), found[found > 0]])[word_of.argsort(stable=True)])
+            counts.append(torch.bincount(word_of, minlength=len(numbers)))
+        self.rows = torch.cat(rows).to(device)
+        self.starts = pad(torch.cat(counts).cumsum(0), (1, 0)).to(device)
+        self.squares = self.ratios.square()
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().load_state_dict(*args, **kwargs)
+        if self._vocabulary is not None:
+            self.read_vocabulary(self._vocabulary)
+        return found
+
+    def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:  # noqa: ARG002
+        ends = lengths.cumsum(0)
+        if torch.onnx.is_in_onnx_export():
+            return self._by_matrices(tokens, ends)
+        if computed_by_numba(tokens):
+            of_words = torch.zeros(len(tokens), self._ngrams, dtype=torch.int32)
+            arrays = (tokens, ends, self.hashes, self.own, self.firsts, self.keys, of_words)
+            bits = (self._shift, np.uint64(_SPREAD % (1 << 64)), np.uint64(~_CLASSES % (1 << 64)))
+            ngram_loops().write_known_ngrams(*(each.numpy() for each in arrays), bits)
+        else:
+            texts = torch.searchsorted(ends, torch.arange(len(tokens), device=tokens.device), right=True)
+            of_words = self._ngram_rows(tokens, texts)
+        by_words = self._scaled_sum(of_words.flatten(), self._ngrams * ends)
+        return self._outputs(by_words, self._scaled_sum_of_chars(tokens, lengths))
+
+    def _outputs(self, by_words: Tensor, by_chars: Tensor) -> Tensor:
+        """Of several outputs each moves less at a step, because Adagrad has one rate for a row."""
+        return self.bias + (by_words + CHARACTERS * by_chars) / sqrt(len(self.bias))
+
+    def _scaled_sum(self, rows: Tensor, ends: Tensor) -> Tensor:
+        """(n, outputs): the sum of the weights of n-grams of each text, over the length of their values."""
+        counts = torch.diff(ends, prepend=ends.new_zeros(1))[:, None]
+        with torch.no_grad():
+            squares = mean_of_rows(self.squares, rows, ends)
+        means: Tensor = mean_of_rows(self.weights, rows, ends)
+        return means * (counts / squares.clamp(min=_TINY)).sqrt()
+
+    def _scaled_sum_of_chars(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """(n, outputs): the same of the characters of words (t,), of each word once: texts have most words often."""
+        words, places = torch.unique(tokens, return_inverse=True)
+        of_chars = WordRows(self.rows, self.starts)
+        rows, ends = features(
+            words, torch.ones_like(places[: len(words)]), self.hashes, ngrams=1, buckets=1, of_words=of_chars
+        )
+        counts = torch.diff(ends, prepend=ends.new_zeros(1))[:, None]
+        with torch.no_grad():
+            squares = mean_of_rows(self.squares, rows, ends) * counts
+            squares = torch.segment_reduce(squares[places], "sum", lengths=lengths, unsafe=True)
+        sums = torch.segment_reduce(
+            (mean_of_rows(self.weights, rows, ends) * counts)[places], "sum", lengths=lengths, unsafe=True
+        )
+        return sums / squares.clamp(min=_TINY).sqrt()
+
+    def _ngram_rows(self, tokens: Tensor, texts: Tensor) -> Tensor:
+        """(t, n): the rows of the n-grams that begin with each of the words `tokens` (t,) of `texts` (t,)."""
+        found = hashed = self.hashes[tokens]
+        rows = [self.own[tokens]]
+        for far in range(1, self._ngrams):
+            found = ngram_hashes(found, hashed, far)
+            inside = texts[far:] == texts[:-far]
+            rows.append(torch.cat([self._rows_of(_keys(found)) * inside, torch.zeros_like(rows[0][:far])]))
+        return torch.stack(rows, 1)
+
+    def _rows_of(self, wanted: Tensor) -> Tensor:
+        """(n,) int32: where `keys` has these (n,); 0 for others. Their highest bits say nearly where."""
+        # Not by a shift: ONNX has none of signed numbers.
+        prefix = torch.div(wanted, 1 << self._shift, rounding_mode="floor")
+        at = self.firsts[prefix + len(self.firsts) // 2].long()
+        for _ in range(self._alike):
+            at = (at + (self.keys[at] < wanted)).clamp(max=len(self.keys) - 1)
+        return (at * (self.keys[at] == wanted)).int()
+
+    def _index_keys(self) -> None:
+        bits = max(2, len(self.keys).bit_length())
+        self._shift = 64 - bits
+        half, device = 1 << (bits - 1), self.keys.device
+        starts = torch.arange(-half, half, device=device) << self._shift
+        self.firsts = torch.searchsorted(self.keys, starts).clamp(max=len(self.keys) - 1).int()
+        self._alike = int(torch.bincount((self.keys >> self._shift) + half).max())
+
+    def _by_matrices(self, tokens: Tensor, ends: Tensor) -> Tensor:
+        """The same as `classify`, by operations that ONNX has, without a number that depends on the example."""
+        places, numbers = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, ends))
+        texts = (places[:, None] >= ends).sum(1)  # (t,)
+        member = (texts == numbers[:, None]).to(self.weights.dtype)  # (n, t)
+        rows = self._ngram_rows(tokens, texts).long()
+        values = torch.cat([self.weights, self.squares], 1)
+        of_words = member @ values[rows].sum(1)
+        of_chars = member @ self._sums_of_chars(values.detach())[tokens]
+        return self._outputs(*(each[:, :-1] / each[:, -1:].clamp(min=_TINY).sqrt() for each in (of_words, of_chars)))
+
+    def _sums_of_chars(self, values: Tensor) -> Tensor:
+        """(words, columns): the sums of the rows of `values` that the characters of each word have; constant in
+        ONNX."""
+        sums = np.add.reduceat(values.numpy()[self.rows.numpy()], self.starts.numpy()[:-1])
+        return torch.from_numpy(sums)
+
+
+def build(settings: Mapping[str, Any]) -> Linear:
+    return Linear(**settings)
+
+
+def weights(settings: Mapping[str, Any]) -> int:
+    """The number of weights of a model that `build` returns, with the keys and ratios of its n-grams."""
+    return int(settings["buckets"] * (settings["outputs"] + 2) + settings["outputs"])
+
+
+def fitted_ngrams(
+    rows: Rows, vocabulary: Sequence[str], *, ngrams: int, lengths: range, most: int = MOST_NGRAMS
+) -> WeightedNgrams:
+    """The n-grams of up to `ngrams` words, and of characters of these `lengths`, that occur in the rows twice: of more
+    than `most` together the most frequent ones of each kind."""
+    hashes, of_words, of_tokens = word_hashes(vocabulary), _Counts(), _Counts()
+    every = max(1, -(-int(rows.lengths.sum(dtype=np.int64)) // _MOST_WORDS))
+    numbers = np.arange(0, len(rows), every)
+    step = max(1, int(_CHUNK_WORDS // rows.lengths.mean()))
+    for start in range(0, len(numbers), step):
+        batch = rows.whole_batch(numbers[start : start + step], torch.device("cpu"))
+        label = batch.labels.long().repeat_interleave(batch.lengths)  # (t,)
+        text = torch.arange(len(batch)).repeat_interleave(batch.lengths)
+        of_tokens.add(((batch.tokens.long() << _CLASS_BITS) + label).numpy())
+        found = hashed = hashes[batch.tokens]
+        for far in range(1, ngrams):
+            found = ngram_hashes(found, hashed, far)
+            inside = text[far:] == text[: len(found)]
+            of_words.add((_keys(found[inside]) + label[far:][inside]).numpy())
+    pairs, counts = of_tokens.merged()
+    tokens, label_of = pairs >> _CLASS_BITS, pairs & _CLASSES
+    of_words.add(_keys(hashes).numpy()[tokens] + label_of, counts)
+    of_chars = _Counts()
+    for begin in range(0, len(vocabulary), _BLOCK):
+        block = vocabulary[begin : begin + _BLOCK]
+        keys, numbers_of = _char_keys(block, lengths)
+        own = slice(*np.searchsorted(tokens, (FIRST_WORD + begin, FIRST_WORD + begin + len(block))))
+        words = tokens[own] - FIRST_WORD - begin
+        chars = segments((np.cumsum(numbers_of) - numbers_of)[words], numbers_of[words])
+        of_chars.add(keys[chars] + label_of[own].repeat(numbers_of[words]), counts[own].repeat(numbers_of[words]))
+    both = (each.weighted(most // 2) for each in (of_words, of_chars))
+    keys, ratios = map(np.concatenate, zip(*both, strict=True))
+    order = np.argsort(keys)
+    return WeightedNgrams(np.insert(keys[order], 0, np.iinfo(np.int64).min), np.insert(ratios[order], 0, 0))
+
+
+class _Counts:
+    """How often n-grams occur in texts of each class: counts of pairs, keys of which the lowest bits are the class."""
+
+    def __init__(self) -> None:
+        self._parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+
+    def add(self, pairs: Keys, counts: Keys | None = None) -> None:
+        """Count these pairs (n,) so many times, or once."""
+        if counts is None:
+            pairs, counts = np.unique(pairs, return_counts=True)
+        self._parts.append((pairs, counts))
+        if sum(len(each) for each, _ in self._parts[1:]) > max(len(self._parts[0][0]), _MOST_COUNTED // 4):
+            self.merged()
+
+    def merged(self) -> tuple[Keys, Keys]:
+        """The pairs (n,), ascending, and their counts (n,)."""
+        pairs, counts = map(np.concatenate, zip(*self._parts, strict=True))
+        order = np.argsort(pairs)
+        firsts = _firsts(pairs := pairs[order])
+        pairs, counts = pairs[firsts], np.add.reduceat(counts[order], firsts) if len(firsts) else counts
+        if len(pairs) > _MOST_COUNTED:
+            pairs, counts = pairs[counts > 1], counts[counts > 1]
+        self._parts = [(pairs, counts)]
+        return pairs, counts
+
+    def weighted(self, most: int) -> tuple[Keys, npt.NDArray[np.float32]]:
+        """The keys of n-grams that occur twice, and their ratios; of more than `most` those of the most frequent."""
+        pairs, counts = self.merged()
+        keys = pairs & ~_CLASSES
+        firsts = _firsts(keys)
+        if not len(firsts):
+            return keys, np.zeros(0, np.float32)
+        each = np.add.reduceat(counts, firsts)  # (k,)
+        least = _OCCURRENCES if len(each) <= most else max(_OCCURRENCES, 1 + int(np.partition(each, -most)[-most]))
+        numbers = np.diff(firsts, append=len(keys))
+        kept, in_all = (each >= least).repeat(numbers), each.repeat(numbers)
+        keys, counts, in_all, of_class = keys[kept], counts[kept], in_all[kept], (pairs & _CLASSES)[kept]
+        firsts = _firsts(keys)
+        of_own = np.bincount(of_class, counts)[of_class]
+        # Each n-gram counts once more in each class, so that none is infinitely rare.
+        own = (1 + counts) / (len(firsts) + of_own)
+        others = (1 + in_all - counts) / (len(firsts) + counts.sum() - of_own)
+        ratios = np.abs(np.log(own / others))
+        return keys[firsts], (np.maximum.reduceat(ratios, firsts) if len(firsts) else ratios).astype(np.float32)
+
+
+def _firsts(ascending: Keys) -> Keys:
+    """(m,): where each distinct number comes first."""
+    return np.flatnonzero(np.diff(ascending, prepend=ascending[:1] - 1))
+
+
+def _keys(hashes: Tensor) -> Tensor:
+    """(n,): the keys of n-grams with these hashes, without their lowest bits."""
+    spread = hashes * _SPREAD  # modulo 2 ** 64
+    found: Tensor = spread - spread.remainder(1 << _CLASS_BITS)
+    return found
+
+
+def _char_keys(block: Sequence[str], lengths: range) -> tuple[Keys, Keys]:
+    """The keys (g,) of the character n-grams of words, one word after the other, and their numbers, (words,)."""
+    word_of, hashes = hashed_char_ngrams(block, lengths)
+    order = np.argsort(word_of, kind="stable")
+    keys = _keys(torch.from_numpy(hashes[order].astype(np.int64)) + _OF_CHARACTERS).numpy()
+    return keys, np.bincount(word_of, minlength=len(block))
