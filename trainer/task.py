@@ -54,8 +54,6 @@ DataT = TypeVar("DataT", bound=RunData)
 class Traits(NamedTuple):
     """What a search of settings has to know of labelled rows."""
 
-    ratio: float | None
-    """Negative rows for each positive one; None where there are more than two classes."""
     rated: bool
     """Whether there are ratings besides the labels."""
     words: float

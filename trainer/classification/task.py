@@ -173,8 +173,7 @@ class Classification(Task[TextData]):
     @staticmethod
     def traits(data: TextData) -> Traits:
         rated = data.scale.high - data.scale.low > 1
-        ratio = None if len(data.classes) > 2 else data.negatives_per_positive()
-        return Traits(ratio=ratio, rated=rated, words=float(data.training.lengths.mean()))
+        return Traits(rated=rated, words=float(data.training.lengths.mean()))
 
     @staticmethod
     def folds(config: TrainConfig, ranks: Ranks, data: TextData) -> Sequence[TextData]:

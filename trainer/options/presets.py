@@ -68,7 +68,6 @@ SEARCHED = (
     "dropout",
     "word_dropout",
     "loss",
-    "positive_weight",
 )
 """Options that `--model auto` chooses unless they are given."""
 

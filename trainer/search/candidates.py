@@ -19,13 +19,9 @@ Settings = Mapping[str, Any]
 START: Settings = {"model": "linear"}
 """The best guess: the most accurate model on all files that were tried, and among the quickest ones."""
 _UNTRIED = Trial(settings=START, folds=(), seconds=0.0)
-_UNEQUAL = 2.0
-"""How many times more rows than the other one of two classes has, from which its weight is tried."""
 _OTHERS = ("lstm", "fasttext")
 _SHORT = 100.0
 """Words of short texts: those of which an LSTM learns quickly."""
-_SHARED = ("positive_weight",)
-"""Settings that another model takes over."""
 _OF_FASTTEXT: Sequence[Settings] = (
     {"ngrams": 3},
     {"char_ngrams": "3-6"},
@@ -76,23 +72,15 @@ def next_candidate(trials: Sequence[Trial], subject: Subject, fixed: Sequence[st
 
 def _neighbours(best: Settings, subject: Subject) -> Iterator[Settings]:
     """The best settings so far with one change, those that help most often first."""
-    shared = {name: best[name] for name in _SHARED if name in best}
-    others = [{**shared, "model": model} for model in _OTHERS] if best["model"] == START["model"] else []
+    others = [{"model": model} for model in _OTHERS] if best["model"] == START["model"] else []
     first = 1 if subject.traits.words < _SHORT else 0
-    yield from ({**best, **change} for change in _of_the_loss(best, subject.traits))
+    if subject.traits.rated:
+        by_default = MODEL_DEFAULTS[best["model"]].get("loss", TrainConfig.loss)
+        yield {**best, "loss": "cross-entropy" if by_default == "bce" else "bce"}
     yield from others[:first]
     changes = _OF_FASTTEXT if best["model"] == "fasttext" else ()
     yield from ({**best, **change} for change in (*changes, *_of_the_steps(best, subject)))
     yield from others
-
-
-def _of_the_loss(best: Settings, traits: Traits) -> Iterator[Settings]:
-    if traits.rated:
-        by_default = MODEL_DEFAULTS[best["model"]].get("loss", TrainConfig.loss)
-        yield {"loss": "cross-entropy" if by_default == "bce" else "bce"}
-    if traits.ratio is not None and max(traits.ratio, 1 / traits.ratio) > _UNEQUAL:
-        yield {"positive_weight": traits.ratio}
-        yield {"positive_weight": traits.ratio**0.5}
 
 
 def _of_the_steps(best: Settings, subject: Subject) -> Iterator[Settings]:

@@ -75,15 +75,15 @@ def advantage(one: Trial, other: Trial) -> float:
     """By how many standard errors a trial is better than another; 0 where no two blocks were measured on both.
 
     The log loss tells more of few rows than the score, so both count alike, block by block, each as a multiple of its
-    spread. Of a model that weights the classes otherwise than by default the log loss says mostly how far its
-    probabilities are from their shares: then the score decides alone.
+    spread.
     """
     pairs = _pairs(one, other)
     if len(pairs) < 2:
         return 0.0
-    better = [[mine.score - theirs.score for mine, theirs in pairs]]
-    if "positive_weight" not in {**one.settings, **other.settings}:
-        better.append([theirs.log_loss - mine.log_loss for mine, theirs in pairs])
+    better = [
+        [mine.score - theirs.score for mine, theirs in pairs],
+        [theirs.log_loss - mine.log_loss for mine, theirs in pairs],
+    ]
     spreads = [max(stdev(each), _TINY) for each in better]
     found = _difference([sum(map(truediv, block, spreads)) for block in zip(*better, strict=True)])
     return found.mean / max(found.error, _TINY)
@@ -91,8 +91,7 @@ def advantage(one: Trial, other: Trial) -> float:
 
 def is_better(challenger: Trial, holder: Trial) -> bool:
     """Whether a trial is better by more than chance (a paired t-test, corrected for the number of challengers), and
-    does not pay for that with the metric that was asked for: weights of classes can trade points of accuracy for a
-    better score."""
+    does not pay for that with the metric that was asked for: the score has the F1 of a rare class in it, too."""
     if advantage(challenger, holder) <= _least_advantage(len(_pairs(challenger, holder))):
         return False
     metric = differences(challenger, holder)[2]

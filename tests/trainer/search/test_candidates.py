@@ -15,7 +15,7 @@ from trainer.search.candidates import START, Subject, configured_candidate, next
 from trainer.search.trials import Trial
 from trainer.task import BlockScore, Traits
 
-TWO = Traits(ratio=0.125, rated=True, words=200.0)
+TWO = Traits(rated=True, words=200.0)
 PLACES = {"data": Path("d"), "output": Path("o")}
 Worth = Callable[[Mapping[str, Any]], float]
 
@@ -35,9 +35,9 @@ def searched(traits: Traits, worth: Worth, *fixed: str) -> list[Mapping[str, Any
 def test_the_best_guess_is_first_and_each_change_is_tried_once_where_none_is_better() -> None:
     found = searched(TWO, lambda _: 0.5)
     assert found[0] == START
-    assert len(found) == len({str(sorted(each.items())) for each in found}) == 8
+    assert len(found) == len({str(sorted(each.items())) for each in found}) == 6
     assert [each["model"] for each in found[-2:]] == ["lstm", "fasttext"]
-    assert {"model": "linear", "positive_weight": 0.125} in found
+    assert found[1] == {"model": "linear", "loss": "cross-entropy"}
 
 
 def test_a_change_that_is_better_stays_and_what_follows_changes_it_further() -> None:
@@ -61,11 +61,8 @@ def test_the_lstm_is_tried_early_on_short_texts_alone() -> None:
     assert models.count("lstm") == 1
 
 
-def test_what_depends_on_ratings_or_on_two_classes_is_tried_with_these_alone() -> None:
-    found = searched(Traits(ratio=None, rated=False, words=200.0), lambda _: 0.5)
-    assert not any({"loss", "positive_weight"} & each.keys() for each in found)
-    equal = searched(TWO._replace(ratio=1.5), lambda _: 0.5)
-    assert not any("positive_weight" in each for each in equal)
+def test_a_loss_of_ratings_is_tried_where_there_are_some() -> None:
+    assert not any("loss" in each for each in searched(TWO._replace(rated=False), lambda _: 0.5))
 
 
 def test_options_that_were_given_are_not_changed() -> None:
