@@ -29,7 +29,7 @@ class Model:
     chooses_ngrams: bool = False
     """It has weights of the n-grams of its training rows, and of no others."""
     steps_an_epoch: int = 0
-    """By default it takes fewer rows a step than usual where there would be fewer steps in an epoch."""
+    """By default a step has so many rows that an epoch has so many steps; 0: a fixed number of rows."""
     rows_of_a_step: tuple[int, int] = (0, 0)
     """Of a model of words, on a CPU and on a GPU. Where steps are short, calls take most of their time.
     256 rows of skip-gram learn much less, 64 a little (docs/training.md)."""
@@ -53,7 +53,7 @@ MODELS: Mapping[str, Model] = {
         settings=("ngrams", "char_ngrams", "buckets"),
         reads_whole_texts=True,
         chooses_ngrams=True,
-        steps_an_epoch=64,
+        steps_an_epoch=100,
     ),
     "lstm": Model(
         about="an LSTM",

@@ -1,15 +1,17 @@
-"""fastText's model learns alike on one rank and on several, with each optimiser, and goes on after a stop."""
+"""fastText's model and the linear one learn alike on one rank and on several, with each optimiser."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from tests.trainer.conftest import Launch
 from tests.trainer.runs import finish, run_here, summary, train_here, weights
 from trainer.classification import task
-from trainer.classification.data import load_data
+from trainer.classification.data import WeightedNgrams, load_data
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.config import configured
@@ -80,3 +82,15 @@ def test_word_dropout_is_refused_for_a_model_that_reads_whole_texts(texts: Path,
     status, errors = run_here("--data", texts, "--output", tmp_path, *LEARNING, "--word-dropout", "0.2")
     assert status == 1
     assert "--word-dropout is 0.2" in errors
+
+
+@pytest.mark.parametrize(("rows", "ranks", "batch"), [(2000, 2, 20), (150, 2, 2), (1_000_000, 1, 4096)])
+def test_a_step_of_the_linear_model_has_a_hundredth_of_the_rows(
+    texts: Path, monkeypatch: pytest.MonkeyPatch, rows: int, ranks: int, batch: int
+) -> None:
+    data = load_data(texts)
+    monkeypatch.setattr(type(data.training), "__len__", lambda _: rows)
+    monkeypatch.setattr(task, "fitted_ngrams", lambda *_, **__: WeightedNgrams(np.zeros(1, np.int64), np.zeros(1)))
+    config = configured({"data": texts, "output": texts.parent, "model": "linear"})
+    found, _, _ = task.Classification.resolve_config(config, SimpleNamespace(world_size=ranks), data)  # type: ignore[arg-type]
+    assert found.global_batch == batch

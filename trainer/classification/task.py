@@ -36,11 +36,13 @@ from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.options.classifier_options import char_lengths, sgd_batch
-from trainer.options.presets import GLOBAL_BATCH
 from trainer.order import IntArray
 from trainer.output.run_files import MODEL
 from trainer.registry import MODELS
 from trainer.task import TEST, BlockScore, Task, Traits
+
+_MOST_ROWS_A_STEP = 4096
+"""Of the linear model: more take much memory, and are no quicker."""
 
 
 class Classification(Task[TextData]):
@@ -59,7 +61,7 @@ class Classification(Task[TextData]):
             config = replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
         kind, lengths = MODELS[config.model], char_lengths(config.char_ngrams or "")
         if kind.steps_an_epoch and not config.requested_batch(1):
-            rows = max(ranks.world_size, min(GLOBAL_BATCH, len(data.training) // kind.steps_an_epoch))
+            rows = max(ranks.world_size, min(_MOST_ROWS_A_STEP, len(data.training) // kind.steps_an_epoch))
             config = replace(config, global_batch=rows)
         if kind.chooses_ngrams:
             most = config.buckets or MOST_NGRAMS
