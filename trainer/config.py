@@ -108,7 +108,7 @@ class TrainConfig(
 
     @property
     def search_seconds(self) -> float:
-        """What the search of `--model auto` may take."""
+        """What the search of `--model auto` may take, with the training after it."""
         return 60 * (SEARCH_MINUTES if self.minutes is None else self.minutes)
 
     @property
@@ -139,8 +139,8 @@ def options_for(learns: str, *, auto: bool = False) -> list[Option]:
     }
     if auto:
         texts["minutes"] = (
-            f"with --model {AUTO}: what the search may take, after which its best settings are trained (default: "
-            f"{SEARCH_MINUTES:g})"
+            f"with --model {AUTO}: what the search may take, and about the training of its best settings after it; one "
+            f"trial is always made (default: {SEARCH_MINUTES:g})"
         )
     return [
         replace(

@@ -79,7 +79,7 @@ class Search:
         best = best_of(self._trials).settings if self._trials else self._first()
         return configured_candidate(self._config, best), {
             **self._kept(),
-            "told": told(self._config, self._trials, best),
+            "told": told(self._config, self._trials, best, cut_short=self._next_settings() is not None),
         }
 
     def _first(self) -> Settings:
@@ -87,10 +87,20 @@ class Search:
         assert first is not None
         return first
 
+    @property
+    def _trials_end(self) -> float:
+        """When the training of the best settings has to begin, about, to end in time."""
+        best = best_of(self._trials)
+        more_rows = self._data.sizes[TRAINING] / self._folds[0].sizes[TRAINING]
+        return self._until - more_rows * best.seconds / max(1, len(best.folds))
+
     def _next(self) -> Settings | None:
         """What the first rank would try next."""
-        if not self._folds or (self._trials and time.monotonic() > self._until):
+        if not self._folds or (self._trials and time.monotonic() > self._trials_end):
             return None
+        return self._next_settings()
+
+    def _next_settings(self) -> Settings | None:
         return next_candidate(self._trials, self._subject, self._config.fixed)
 
     def _try(self, settings: Settings) -> Trial:
@@ -98,7 +108,8 @@ class Search:
         the time does not suffice are left out, but for the very first one."""
         began, folds = time.monotonic(), list[Sequence[BlockScore]]()
         for data in self._folds:
-            limited = _Limited(self._stop, self._until if self._trials or folds else None)
+            until = self._trials_end if self._trials else self._until if folds else None
+            limited = _Limited(self._stop, until)
             trainer = self._trainer(settings, data, limited)
             try:
                 scores = trainer.measure()
@@ -213,17 +224,17 @@ def trial_line(trials: Sequence[Trial]) -> TrialLine:
     return TrialLine(trial=len(trials), **_plain(trials[-1]), best=best_of(trials) is trials[-1])
 
 
-def told(config: TrainConfig, trials: Sequence[Trial], best: Settings) -> dict[str, Any]:
-    """What summary.json has of a search so far, whose `best` settings are known."""
+def told(config: TrainConfig, trials: Sequence[Trial], best: Settings, *, cut_short: bool = False) -> dict[str, Any]:
+    """What summary.json has of a search so far, whose `best` settings are known. `cut_short`: there was more to try."""
     return {
-        "verdict": verdict(config, trials, best),
+        "verdict": verdict(config, trials, best, cut_short=cut_short),
         "settings": dict(best),
         "seconds": sum(trial.seconds for trial in trials),
         "trials": [_plain(trial) for trial in trials],
     }
 
 
-def verdict(config: TrainConfig, trials: Sequence[Trial], best: Settings) -> str:
+def verdict(config: TrainConfig, trials: Sequence[Trial], best: Settings, *, cut_short: bool = False) -> str:
     """What was chosen, and why."""
     chosen = f"{shown_options(best)} is taken"
     if not trials:
@@ -235,7 +246,8 @@ def verdict(config: TrainConfig, trials: Sequence[Trial], best: Settings) -> str
     if found is not trials[0]:
         gain = differences(found, trials[0])[0]
         worth += f", and a score {gain.mean:+.3f} ± {gain.error:.3f} beside {shown_options(trials[0].settings)}"
-    return f"{worth}; the best of {plural(len(trials), 'trial')} in {seconds:.0f} s"
+    more = "; --minutes leaves no time for more beside the training" if cut_short else ""
+    return f"{worth}; the best of {plural(len(trials), 'trial')} in {seconds:.0f} s{more}"
 
 
 def _plain(trial: Trial) -> dict[str, Any]:

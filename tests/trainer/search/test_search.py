@@ -32,6 +32,7 @@ def test_what_is_chosen_is_trained_as_if_it_had_been_given(
     ]
     assert told["search"]["settings"] == [line["settings"] for line in trials if line["best"]][-1]
     assert told["search"]["verdict"] in notes(found)
+    assert told["search"]["verdict"].endswith("; --minutes leaves no time for more beside the training")
     assert told["times"]["search"] > 0
     assert sum(told["times"].values()) == pytest.approx(told["wall"])
     chosen = shown_options(told["search"]["settings"]).split()
