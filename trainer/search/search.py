@@ -49,7 +49,7 @@ class Search:
             rows=data.sizes[TRAINING], global_batch=config.batch_for(ranks.world_size), seed=config.seed
         ).steps
         self._subject = Subject(self._task.traits(data), config.epochs_for(steps))
-        self._until = time.monotonic() + config.search_seconds - self._spent
+        self._until: float = time.monotonic() + config.search_seconds - self._spent
         self._stopped: Trainer | None = None
         with ranks.agreement():
             self._record = open_record(config.output, fresh=not trials) if ranks.is_first else Record(None, fresh=False)
@@ -91,7 +91,7 @@ class Search:
     def _trials_end(self) -> float:
         """When the training of the best settings has to begin, about, to end in time."""
         best = best_of(self._trials)
-        more_rows = self._data.sizes[TRAINING] / self._folds[0].sizes[TRAINING]
+        more_rows: float = self._data.sizes[TRAINING] / self._folds[0].sizes[TRAINING]
         return self._until - more_rows * best.seconds / max(1, len(best.folds))
 
     def _next(self) -> Settings | None:
