@@ -60,7 +60,7 @@ Its output `probabilities`, float32 (rows, {classes}), has the calibrated probab
 def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
     files = config["files"]
     classes = model.class_names
-    weights = sum(tensor.numel() for tensor in model.classifier.state_dict().values())
+    weights = sum(each.numel() for each in model.classifier.parameters())
     length = "all words" if model.row_length is None else f"the first {model.row_length:,} kept words"
     facts = [
         ("model", f"`{model.name}`: {', '.join(f'{name} {value}' for name, value in model.settings.items())}"),
