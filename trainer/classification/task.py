@@ -22,7 +22,7 @@ from trainer.classification.losses import CROSS_ENTROPY, MSE, SOFTMAX, Loss
 from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.models.linear import MOST_NGRAMS, fitted_ngrams
+from trainer.classification.models.linear import MOST_NGRAMS, MOST_WEIGHTS, fitted_ngrams
 from trainer.classification.models.ngrams import fitting_buckets
 from trainer.classification.rows import RaggedRows, Rows
 from trainer.classification.selection import block_scores, folds
@@ -64,7 +64,7 @@ class Classification(Task[TextData]):
             rows = max(ranks.world_size, min(_MOST_ROWS_A_STEP, len(data.training) // kind.steps_an_epoch))
             config = replace(config, global_batch=rows)
         if kind.chooses_ngrams:
-            most = config.buckets or MOST_NGRAMS
+            most = config.buckets or min(MOST_NGRAMS, MOST_WEIGHTS // _loss(config, data).outputs)
             ngrams = fitted_ngrams(data.training, data.vocabulary, ngrams=config.ngrams, lengths=lengths, most=most)
             config, data = replace(config, buckets=len(ngrams.keys)), replace(data, ngrams=ngrams)
         elif config.buckets is None and "buckets" in kind.settings:

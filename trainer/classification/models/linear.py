@@ -30,7 +30,8 @@ from trainer.options.classifier_options import char_lengths
 
 CHARACTERS = 0.5
 """The length of a text's values of character n-grams; .3 to .7 are as accurate on IMDb and polarity10k."""
-MOST_NGRAMS = 4_000_000
+MOST_NGRAMS, MOST_WEIGHTS = 4_000_000, 64_000_000
+"""Of many classes there are fewer n-grams, because each has a weight for each class."""
 _OCCURRENCES = 2
 """An n-gram that occurs less often has no weight."""
 _MOST_WORDS = 100_000_000
