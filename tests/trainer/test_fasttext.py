@@ -91,6 +91,6 @@ def test_a_step_of_the_linear_model_has_a_hundredth_of_the_rows(
     data = load_data(texts)
     monkeypatch.setattr(type(data.training), "__len__", lambda _: rows)
     monkeypatch.setattr(task, "fitted_ngrams", lambda *_, **__: WeightedNgrams(np.zeros(1, np.int64), np.zeros(1)))
-    config = configured({"data": texts, "output": texts.parent, "model": "linear"})
+    config = configured({"data": texts, "output": texts.parent, "model": "linear", "buckets": 9})
     found, _, _ = task.Classification.resolve_config(config, SimpleNamespace(world_size=ranks), data)  # type: ignore[arg-type]
     assert found.global_batch == batch
