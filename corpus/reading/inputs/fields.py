@@ -338,17 +338,20 @@ def check_notations(found: Mapping[str, Counter[str]]) -> None:
 
 
 def check_headers(found: Mapping[str, Format]) -> None:
-    """Raise DataError where only some tables of one form, by their addresses, have a header: the columns of the others
-    are chosen by their values."""
-    first: dict[tuple[str, int], dict[bool, str]] = {}
+    """Raise DataError where only some tables of one form, by their addresses, have a header, and others have their text
+    and value in other columns, by the values alone."""
+    forms: dict[tuple[str, int], dict[tuple[bool, tuple[int, ...]], str]] = {}
     for address, form in found.items():
         if form.kind in ("csv", "separated"):
-            first.setdefault((form.separator, len(form.columns)), {}).setdefault(form.header, address)
-    for each in first.values():
-        if len(each) > 1:
+            places = tuple(form.columns.index(each) for each in (*form.text, form.value) if each)
+            forms.setdefault((form.separator, len(form.columns)), {}).setdefault((form.header, places), address)
+    for seen in forms.values():
+        named = next((address for (header, _), address in seen.items() if header), None)
+        others = (address for (header, places), address in seen.items() if not header and (True, places) not in seen)
+        if named and (other := next(others, None)):
             raise DataError(
-                f"{each[True]} has a header, but {each[False]}, which has as many columns, has none; join the parts of "
-                "a file by cat, or give each its header"
+                f"{named} has a header, but {other}, which has as many columns, has none, and seems to have its text "
+                "or rating in others of them; join the parts of a file by cat, or give each its header"
             )
 
 
