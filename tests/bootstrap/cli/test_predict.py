@@ -96,6 +96,7 @@ def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(
         (b"good lamp\rbad lamp\rdull lamp\r", "ends its lines by carriage returns alone; convert it: "),
         ("caf\u00e9\n".encode("cp1252") * 9, "is not UTF-8 text: 9 of its first 9 lines are not; "),
     ],
+    ids=["gzip", "UTF-16", "UTF-32", "CR", "cp1252"],
 )
 def test_standard_input_that_is_no_text_is_refused_by_its_first_block(
     given: bytes, what: str, said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
