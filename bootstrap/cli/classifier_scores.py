@@ -64,7 +64,7 @@ def _text(counts: dict[str, int], scores: dict[str, Any]) -> str:
         f"{counts[name]:,} {what}"
         for name, what in (
             ("unknown", "without a word that the model knows"),
-            ("other_labels", "of labels that the model does not know"),
+            ("other_labels", "without a known rating or label"),
             ("malformed", "malformed"),
         )
         if counts[name]

@@ -70,9 +70,9 @@ these are counted at the end.
 Files may have all formats that `shoal preprocess` reads, compressed or not:
 JSON lines, CSV, TSV, Parquet, fastText; in other files each line is a text.
 Where files have ratings or labels, the predictions are compared with them:
-accuracy, F1 and confusion matrix, on standard error. A label that is none of
-such classes is counted, and not scored. Malformed records get no
-line; they are counted on standard error.
+accuracy, F1 and confusion matrix, on standard error. A text without one, or
+with one that the model does not know, is counted, and not scored. Malformed
+records get no line; they are counted on standard error.
 """,
     epilog=_EXAMPLES,
     notes={"How it is read": NOTES["How it is read"]},
@@ -210,7 +210,7 @@ def require_answers(tally: "Tally", answers: "AnswerCounts", found: "TextFiles")
     """Raise DataError where no record can be read, or the model knows none of the labels."""
     if tally.counts["lines"] == tally.counts["malformed"]:
         raise DataError(f"no record of the input can be read: {malformed(tally)}")
-    if found.not_compared is None and answers.others == tally.counts["lines"] - tally.counts["malformed"]:
+    if found.not_compared is None and answers.others and not answers.counts:
         raise DataError(
             f"the model knows none of the labels of the input, such as {list_values(found.understanding.values)}; name "
             "their field by --label-field, take a model of these classes, or leave the labels out of the input"

@@ -82,7 +82,7 @@ def _scores(confusion: Confusion, answers: "AnswerCounts") -> str:
     measures = {name: percent(value) for name, value in metrics.measures(confusion).items()}
     out = [
         f"{number:,} {what}"
-        for number, what in ((answers.unknown, "unknown"), (answers.others, "of labels that the model does not know"))
+        for number, what in ((answers.unknown, "unknown"), (answers.others, "without a known rating or label"))
         if number
     ]
     rows = [

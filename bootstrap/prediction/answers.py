@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import first_positive_code
+from corpus.reading.formats import OTHER
 from trainer.classification.labelling import Prediction
 from trainer.classification.metrics import Confusion
 
@@ -25,16 +26,16 @@ class AnswerCounts:
     unknown: int = 0
     """Texts without a prediction: they have no word that the model knows."""
     others: int = 0
-    """Texts of a label that is none of `classes`: they are not scored."""
+    """Texts with a prediction, but without a rating or label that is known: they are not scored."""
 
     def add(self, codes: Sequence[int], predictions: Sequence[Prediction]) -> None:
         labels = {name: label for label, name in enumerate(self.classes)}
         predicted = [labels[each.label] if isinstance(each.label, str) else each.label for each in predictions]
         self.unknown += predicted.count(None)
-        if self.classes:
-            self.others += codes.count(len(self.classes))
-        pairs = zip(codes, predicted, strict=True)
-        self.counts.update((code, label) for code, label in pairs if label is not None)
+        pairs = [(code, label) for code, label in zip(codes, predicted, strict=True) if label is not None]
+        scored = [pair for pair in pairs if pair[0] != OTHER]
+        self.others += len(pairs) - len(scored)
+        self.counts.update(scored)
 
     def labels(self, settings: Settings) -> Callable[[int], int]:
         """The label of a code. Raises FinalError where it is not clear which label is positive."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from bootstrap.prediction.answers import AnswerCounts
 from corpus.dataset_settings import Settings
+from corpus.reading.formats import OTHER
 from trainer.classification.labelling import Prediction
 from trainer.classification.metrics import f1, measures
 
@@ -30,7 +31,7 @@ class ScoredAnswers(AnswerCounts):
         super().add(codes, predictions)
         labels = {name: label for label, name in enumerate(self.classes)}
         for code, each in zip(codes, predictions, strict=True):
-            if each.label is None or (self.classes and code == len(self.classes)):
+            if each.label is None or code == OTHER:
                 continue
             predicted = labels[each.label] if isinstance(each.label, str) else each.label
             for label, probability in enumerate(each.probabilities):

@@ -12,7 +12,7 @@ from common.cores import cores
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.batches import TextBatch
-from corpus.reading.formats import Codes
+from corpus.reading.formats import OTHER, Codes
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.reading.tally import Tally
@@ -62,7 +62,7 @@ def find_text_files(
 
 
 def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
-    """The texts of the files, in their order; see `read_texts`. Of more than two classes a label may be of none."""
+    """The texts of the files, in their order; see `read_texts`. A rating or label may be missing or unknown."""
     return read_texts(files.understanding.sources, Codes(files.settings, others=True), tally)
 
 
@@ -87,7 +87,9 @@ def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
     stopwords, seen = read_stopwords(settings.stopwords, settings.words), set[bytes]()
     words, _ = BY_RULE[settings.words]
     for batch in read_text_files(find_text_files(files, ReadingOptions(), settings), Tally()):
-        for text in batch.texts:
+        for text, code in zip(batch.texts, batch.codes, strict=True):
+            if code == OTHER:
+                continue
             cleaned = words(text)
             identity = digest(cleaned)
             if in_test_set(identity, settings.test_share) and identity not in seen and set(cleaned) - stopwords:

@@ -146,24 +146,27 @@ class Format:
         return cls(**{**value, **{name: tuple(value[name]) for name in ("text", "keep", "columns")}})
 
 
+OTHER = -1
+"""The code of a text that is read although it has no rating or label that counts."""
+
+
 class Codes:
     """The codes, from 0 up, of all ratings or labels that the settings allow: up to 255, or to the last class.
 
     The code of a rating is its number of steps. The code of a label is its index in LABELS; with a positive label it is
-    1 for that label and 0 for all others; where there are more than two classes it is the index of its class, and with
-    `others` that of a label of no class is the number of classes.
+    1 for that label and 0 for all others; where there are more than two classes it is the index of its class. With
+    `others` a record without a value, or with one that the settings do not allow, has the code OTHER.
     """
 
     known_codes: dict[object, int]
     """Codes of the usual values as JSON has them, for a fast look-up. Never look up a bool: True equals 1."""
-    missing_reason: str
-    """The reason for a record without such a value."""
 
     def __init__(self, settings: Settings, *, others: bool = False) -> None:
-        self.missing_reason = "no_label" if settings.labelled else "no_rating"
+        self._missing_reason = "no_label" if settings.labelled else "no_rating"
+        self._others = others
         if not settings.labelled:
             low, high = settings.rating_range
-            self.code_of: Callable[[object], int] = self._rating
+            self._exact: Callable[[object], int] = self._rating
             self._range = (low, high)
             self._steps = settings.rating_steps
             self._out_of = (high / self._steps,) if settings.rating_fraction else ()
@@ -171,19 +174,31 @@ class Codes:
             self.known_codes = {n / self._steps: n for n in range(low, high + 1)}
             self.known_codes.update({form: n for n in range(low, high + 1) for form in _spellings(n / self._steps)})
         elif settings.classes:
-            self.code_of = self._class
-            self._other = len(settings.classes) if others else None
+            self._exact = self._class
             codes = self._classes = {name: code for code, name in enumerate(settings.classes)}
             usual = [each for name in codes for each in (name, FASTTEXT_PREFIX + name) if class_name(each) == name]
             self.known_codes = {each: codes[class_name(each)] for each in usual}
             self.known_codes.update({n: codes[str(n)] for n in range(len(codes) + 1) if str(n) in codes})
         elif settings.positive_label is None:
-            self.code_of = self._label
+            self._exact = self._label
             self.known_codes = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
         else:
-            self.code_of = self._is_positive
+            self._exact = self._is_positive
             self._positive = class_name(settings.positive_label)
             self.known_codes = {self._positive: 1}
+        self.code_of: Callable[[object], int] = self._exact_or_other if others else self._exact
+
+    def code_of_nothing(self) -> int:
+        """The code of a record without a value. Raises MalformedLineError where it has none."""
+        if not self._others:
+            raise MalformedLineError(self._missing_reason)
+        return OTHER
+
+    def _exact_or_other(self, value: object) -> int:
+        try:
+            return self._exact(value)
+        except MalformedLineError:
+            return OTHER
 
     def _rating(self, value: object) -> int:
         """The code of a number, or of a string that holds one."""
@@ -206,7 +221,7 @@ class Codes:
         return LABELS.index(label)
 
     def _class(self, value: object) -> int:
-        code = self._classes.get(class_name(label_text(value)), self._other)
+        code = self._classes.get(class_name(label_text(value)))
         if code is None:
             raise MalformedLineError("bad_label")
         return code

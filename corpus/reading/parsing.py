@@ -80,7 +80,7 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
             return Review(text, _required_code(code), kept)
         found = known.get(fields[place])
         if found is None and fields[place].strip(" \t\r\n").lower() in MISSING:
-            raise MalformedLineError(codes.missing_reason)
+            return Review(text, codes.code_of_nothing(), kept)
         return Review(text, of(fields[place]) if found is None else found, kept)
 
     return parse
@@ -104,7 +104,7 @@ def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[
         if form.value is None:
             return Review(text, _required_code(code), kept)
         if values[texts] is None:
-            raise MalformedLineError(codes.missing_reason)
+            return Review(text, codes.code_of_nothing(), kept)
         return Review(text, codes.code_of(values[texts]), kept)
 
     return parse
@@ -140,7 +140,7 @@ def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[byte
             return Review(" ".join(parts), _required_code(code), kept)
         rating = json_field(value, form.value)
         if rating is None and form.value not in value:
-            raise MalformedLineError(codes.missing_reason)
+            return Review(" ".join(parts), codes.code_of_nothing(), kept)
         return Review(" ".join(parts), codes.code_of(rating), kept)
 
     return parse

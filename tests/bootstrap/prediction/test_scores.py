@@ -6,6 +6,7 @@ import pytest
 
 from bootstrap.prediction.scores import ScoredAnswers
 from corpus.dataset_settings import Settings
+from corpus.reading.formats import OTHER, Codes, MalformedLineError
 from trainer.classification.labelling import Prediction
 
 
@@ -35,7 +36,7 @@ def test_scores_of_two_classes_by_ratings() -> None:
 def test_scores_of_named_classes_leave_out_other_labels_and_name_classes_that_are_never_predicted() -> None:
     answers = ScoredAnswers(classes=("war", "film", "song"))
     answers.add(
-        [0, 1, 3],
+        [0, 1, OTHER],
         [Prediction("war", (0.8, 0.1, 0.1)), Prediction("war", (0.5, 0.5, 0.0)), Prediction("film", (0, 1, 0))],
     )
     found = answers.scores(Settings(ragged=True), answers.classes)
@@ -43,3 +44,14 @@ def test_scores_of_named_classes_leave_out_other_labels_and_name_classes_that_ar
     assert found["log_loss"] == pytest.approx(-(log(0.8) + log(0.5)) / 2)
     assert found["classes"]["film"] == {"precision": None, "recall": 0.0, "f1": 0.0, "texts": 1}
     assert found["classes"]["song"] == {"precision": None, "recall": None, "f1": 0.0, "texts": 0}
+
+
+def test_a_text_without_a_known_rating_has_an_answer_that_is_not_scored() -> None:
+    codes = Codes(Settings(), others=True)
+    assert [codes.code_of(value) for value in (5, "6", None, "x")] == [5, OTHER, OTHER, OTHER]
+    assert codes.code_of_nothing() == OTHER
+    with pytest.raises(MalformedLineError, match="no_rating"):
+        Codes(Settings()).code_of_nothing()
+    answers = ScoredAnswers()
+    answers.add([5, OTHER, OTHER], [Prediction(1, (0.1, 0.9)), Prediction(0, (0.9, 0.1)), Prediction(None, (0.5, 0.5))])
+    assert (answers.others, answers.unknown, dict(answers.counts)) == (1, 1, {(5, 1): 1})
