@@ -96,9 +96,15 @@ class TrainConfig(
                 f"--embeddings is what one model starts from, and --model {AUTO} tries several; take --model lstm"
             )
         if self.embeddings is not None and "embedding" not in kind.settings:
+            advice = ", or take --model lstm" if kind.learns == "classes" else ""
             raise TrainingError(
                 f"--embeddings is what a model of texts with word vectors starts from, and --model {self.model} is "
-                "none; leave it out, or take --model lstm"
+                f"none; leave it out{advice}"
+            )
+        if kind.chooses_ngrams and self.optimiser != "adagrad":
+            raise TrainingError(
+                f"--optimiser is {self.optimiser}, but --model {self.model} learns by adagrad alone, with a rate for "
+                "each n-gram; leave it out"
             )
         if self.sleep and not kind.can_sleep:
             raise TrainingError(

@@ -42,8 +42,8 @@ def calibrated(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> tuple
 
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
-    """The temperature by which `logits` (n, classes) have the lowest log loss (Guo et al. 2017, section 4.2), and that
-    is likely before any row is seen; 1 where there is none, because all rows are right, or the logits say nothing.
+    """The most probable temperature by the log loss of `logits` (n, classes) (Guo et al. 2017, section 4.2) and by what
+    temperatures usually are; 1 where the log loss has no minimum, because all rows are right, or says nothing.
 
     The log loss is convex in the inverse of the temperature, so that its slope is 0 once, or nowhere.
     """

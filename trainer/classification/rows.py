@@ -111,6 +111,11 @@ class Rows(ABC):
             device_tokens[start : start + step] = torch.from_numpy(np.array(signed[start : start + step]))
         return replace(self, device_tokens=device_tokens)
 
+    def _tokens_on(self, device: torch.device) -> Tensor | None:
+        """The copy of the tokens, if it lies on this device."""
+        there = self.device_tokens
+        return there if there is not None and there.device.type == device.type else None
+
     @abstractmethod
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
         """(sum of lengths,) int32: the words of these rows (n,) of `lengths` (n,), one row after the other."""
@@ -148,7 +153,7 @@ class TextRows(Rows):
         self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
     ) -> Tensor:
         longest = int(lengths.max())
-        if self.device_tokens is None:
+        if (stored := self._tokens_on(device)) is None:
             if places is None:
                 tokens = self.tokens[numbers, :longest].astype(np.int32)
             else:
@@ -157,10 +162,10 @@ class TextRows(Rows):
             return moved_to(tokens, device)
         chosen = moved_to(numbers, device)
         if places is None:
-            return _unsigned(self.device_tokens[:, :longest][chosen])
+            return _unsigned(stored[:, :longest][chosen])
         at = moved_to(places[:, :longest], device)
         real = torch.arange(longest, device=device) < moved_to(lengths, device)[:, None]
-        return _unsigned(self.device_tokens[chosen[:, None], at] * real)
+        return _unsigned(stored[chosen[:, None], at] * real)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +186,8 @@ class RaggedRows(Rows):
 
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
         starts = self._starts(numbers)
-        if self.device_tokens is not None:
-            return _unsigned(self.device_tokens[_segments_on(starts, lengths, device)])
+        if (there := self._tokens_on(device)) is not None:
+            return _unsigned(there[_segments_on(starts, lengths, device)])
         return moved_to(self.tokens[segments(starts, lengths)].astype(np.int32), device)
 
     def _starts(self, numbers: IntArray) -> IntArray:
@@ -196,7 +201,7 @@ class RaggedRows(Rows):
         self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
     ) -> Tensor:
         starts, longest = self._starts(numbers), int(lengths[0])
-        if self.device_tokens is None:
+        if (stored := self._tokens_on(device)) is None:
             real = np.arange(longest) < lengths[:, None]  # (n, longest)
             at = starts[:, None] + (np.arange(longest) if places is None else places[:, :longest])
             return moved_to(self.tokens[at * real].astype(np.int32) * real, device)
@@ -205,7 +210,7 @@ class RaggedRows(Rows):
         on_device = moved_to(starts, device)[:, None] + (
             numbered if places is None else moved_to(places[:, :longest], device)
         )
-        return _unsigned(self.device_tokens[on_device * there] * there)
+        return _unsigned(stored[on_device * there] * there)
 
 
 def segments(starts: IntArray, lengths: IntArray) -> IntArray:

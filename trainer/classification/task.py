@@ -41,8 +41,8 @@ from trainer.output.run_files import MODEL
 from trainer.registry import MODELS
 from trainer.task import TEST, BlockScore, Task, Traits
 
-_MOST_ROWS_A_STEP = 4096
-"""Of the linear model: more take much memory, and are no quicker."""
+_FEWEST_ROWS_A_STEP, _MOST_ROWS_A_STEP = 8, 4096
+"""Of the linear model: ranks have to share a step, and more rows take much memory and are no quicker."""
 
 
 class Classification(Task[TextData]):
@@ -61,7 +61,7 @@ class Classification(Task[TextData]):
             config = replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
         kind, lengths = MODELS[config.model], char_lengths(config.char_ngrams or "")
         if kind.steps_an_epoch and not config.requested_batch(1):
-            rows = max(ranks.world_size, min(_MOST_ROWS_A_STEP, len(data.training) // kind.steps_an_epoch))
+            rows = max(_FEWEST_ROWS_A_STEP, min(_MOST_ROWS_A_STEP, len(data.training) // kind.steps_an_epoch))
             config = replace(config, global_batch=rows)
         if kind.chooses_ngrams:
             most = config.buckets or min(MOST_NGRAMS, MOST_WEIGHTS // _loss(config, data).outputs)

@@ -56,7 +56,7 @@ class OptimisationOptions(Section):
     )
     global_batch: int | None = option(
         f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}, of --model "
-        "linear a hundredth of the training rows, at most 4,096; of fasttext by SGD 64, or 192 for short texts; with "
+        "linear a hundredth of the training rows, 8 to 4,096; of fasttext by SGD 64, or 192 for short texts; with "
         "--resume the run's)",
         default=None,
         aliases=("--batch-size",),

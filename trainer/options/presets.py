@@ -86,7 +86,7 @@ WITHOUT_END: Mapping[str, Any] = {"schedule": "constant"}
 
 WITH_EMBEDDINGS: Mapping[str, Mapping[str, Any]] = {"lstm": {"word_rate": 0.02}}
 """Defaults by model of a run with --embeddings. The LSTM soon forgets what its vectors knew if they move as fast as
-random ones must; in the other models the vectors of n-grams have the same rate, and are random."""
+random ones must; in fastText's model the vectors of n-grams have the same rate, and are random."""
 
 _OF_PAIRS: Mapping[str, Any] = {
     "window": 5,

@@ -60,8 +60,8 @@ def resumed_candidate(config: TrainConfig, state: Mapping[str, Any]) -> TrainCon
 def next_candidate(trials: Sequence[Trial], subject: Subject, fixed: Sequence[str]) -> Settings | None:
     """The settings to try after these trials; None where nothing is left that may be better. Options that are `fixed`
     do not change."""
-    if not trials:
-        return START
+    if not trials:  # the linear model learns by no other optimiser than its own
+        return {"model": "fasttext"} if "optimiser" in fixed else START
     best, tried = best_of(trials).settings, [trial.settings for trial in trials]
     for candidate in _neighbours(best, subject):
         changed = {name for name in {*candidate, *best} if candidate.get(name) != best.get(name)}
@@ -72,7 +72,7 @@ def next_candidate(trials: Sequence[Trial], subject: Subject, fixed: Sequence[st
 
 def _neighbours(best: Settings, subject: Subject) -> Iterator[Settings]:
     """The best settings so far with one change, those that help most often first."""
-    others = [{"model": model} for model in _OTHERS] if best["model"] == START["model"] else []
+    others = [{"model": model} for model in _OTHERS if best["model"] not in ("lstm", model)]
     first = 1 if subject.traits.words < _SHORT else 0
     if subject.traits.rated:
         by_default = MODEL_DEFAULTS[best["model"]].get("loss", TrainConfig.loss)

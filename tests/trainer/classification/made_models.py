@@ -13,7 +13,7 @@ from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.linear import fitted_ngrams
 from trainer.classification.rows import RaggedRows
 from trainer.classification.trained_model import TrainedModel
-from trainer.config import TrainConfig
+from trainer.config import TrainConfig, configured
 from trainer.options.classifier_options import char_lengths
 
 
@@ -90,8 +90,14 @@ def random_linear(words: tuple[str, ...]) -> TrainedModel:
         tokens=tokens, lengths=lengths, labels=labels, ratings=labels, ends=lengths.cumsum(), row_length=9
     )
     found = fitted_ngrams(rows, words, ngrams=3, lengths=char_lengths("2-3"))
-    config = TrainConfig(
-        data=Path("d"), output=Path("o"), model="linear", ngrams=3, char_ngrams="2-3", buckets=len(found.keys)
+    config = configured(
+        {
+            "data": Path("d"),
+            "output": Path("o"),
+            "model": "linear",
+            "char_ngrams": "2-3",
+            "buckets": len(found.keys),
+        }
     )
     settings = config.model_settings("linear", words=2 + len(words), outputs=1)
     classifier = models.build("linear", settings)

@@ -106,12 +106,13 @@ def test_counts_do_not_depend_on_how_many_are_kept_apart(monkeypatch: pytest.Mon
     assert apart.ratios.tolist() == together.ratios.tolist()
 
 
-def test_of_many_ngrams_the_most_frequent_have_a_weight() -> None:
+@pytest.mark.parametrize("most", [1, 2, 3, 6])
+def test_of_many_ngrams_the_most_frequent_have_a_weight(most: int) -> None:
     texts = [([2, 2, 2, 2, 4, 4], 0), ([3, 3, 4], 1), ([2, 3], 1)]
-    few = fitted_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS, most=4)
-    assert len(few.keys) <= 5
+    few = fitted_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS, most=most)
+    assert len(few.keys) == 1 + most
     assert key(word_hash("good")) in few.keys
-    assert len(fitted_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS).keys) > 5
+    assert len(fitted_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS).keys) > 7
 
 
 def made(texts: Sequence[tuple[Sequence[int], int]]) -> tuple[Linear, WeightedNgrams]:
@@ -163,3 +164,27 @@ def test_a_model_that_is_restored_knows_its_ngrams() -> None:
     rows = torch.tensor([2, 3, 4, 5, 1], dtype=torch.int32), torch.tensor([3, 2])
     with torch.inference_mode():
         torch.testing.assert_close(again(*rows), model(*rows))
+
+
+def test_a_model_without_ngrams_yet_is_quick_to_read_a_vocabulary() -> None:
+    settings = {"words": 2 + len(WORDS), "ngrams": 3, "char_ngrams": "2-3", "buckets": 1000, "outputs": 1}
+    model = models.build("linear", settings)
+    model.read_vocabulary(WORDS)
+    assert isinstance(model, Linear)
+    assert model._alike == 0
+
+
+def test_a_text_without_a_known_ngram_teaches_only_the_bias() -> None:
+    model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
+    outputs = model(torch.tensor([1, 2, 3], dtype=torch.int32), torch.tensor([1, 2]))
+    assert outputs[0].tolist() == model.bias.tolist()
+    outputs[0].sum().backward()  # type: ignore[no-untyped-call]
+    assert model.weights.grad is not None
+    assert not model.weights.grad.to_dense().any()
+
+
+def test_rows_that_lie_on_another_device_are_counted_here() -> None:
+    texts = [([2, 3, 2, 3], 0), ([4, 5, 4], 1)]
+    here, there = rows_of(texts), rows_of(texts).copy_to(torch.device("meta"))
+    found = (fitted_ngrams(rows, WORDS, ngrams=3, lengths=CHARS) for rows in (here, there))
+    assert next(found).keys.tolist() == next(found).keys.tolist()

@@ -61,6 +61,11 @@ def test_the_lstm_is_tried_early_on_short_texts_alone() -> None:
     assert models.count("lstm") == 1
 
 
+def test_with_an_optimiser_that_was_given_the_linear_model_is_not_tried() -> None:
+    models = [each["model"] for each in searched(TWO, lambda _: 0.5, "optimiser")]
+    assert (models[0], "linear" in models, models.count("lstm")) == ("fasttext", False, 1)
+
+
 def test_a_loss_of_ratings_is_tried_where_there_are_some() -> None:
     assert not any("loss" in each for each in searched(TWO._replace(rated=False), lambda _: 0.5))
 
@@ -109,6 +114,7 @@ def test_a_run_that_goes_on_has_the_settings_that_the_search_chose() -> None:
     ("given", "sentence"),
     [
         ({"model": "lstm", "minutes": 1.0}, "--minutes is the time of a search, and --model lstm needs none"),
+        ({"model": "linear", "optimiser": "adam"}, "--optimiser is adam, but --model linear learns by adagrad alone"),
         ({"model": AUTO, "embeddings": "v.txt"}, "--embeddings is what one model starts from"),
         ({"model": AUTO, "preset": "reference"}, "--preset reference has a model of its own"),
         (

@@ -37,7 +37,8 @@ _OCCURRENCES = 2
 _MOST_WORDS = 100_000_000
 """Of rows with more words together some are counted, at equal distances."""
 _MOST_COUNTED = 4 * MOST_NGRAMS
-"""From so many n-grams on those that occurred once so far are forgotten (Manku and Motwani 2002, "lossy counting")."""
+"""From so many pairs of an n-gram and a class on those that occurred once so far are forgotten (Manku and Motwani 2002,
+"lossy counting")."""
 _CHUNK_WORDS = 1 << 20
 _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, so that different hashes stay different (Knuth, volume 3, 6.4)
 _OF_CHARACTERS = 1 << 40  # above the hashes of single words
@@ -141,7 +142,7 @@ class Linear(Classifier):
         with torch.no_grad():
             squares = mean_of_rows(self.squares, rows, ends)
         means: Tensor = mean_of_rows(self.weights, rows, ends)
-        return means * (counts / squares.clamp(min=_TINY)).sqrt()
+        return means * _divided(counts, (counts * squares).sqrt())
 
     def _scaled_sum_of_chars(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, outputs): the same of the characters of words (t,), of each word once: texts have most words often."""
@@ -157,7 +158,7 @@ class Linear(Classifier):
         sums = torch.segment_reduce(
             (mean_of_rows(self.weights, rows, ends) * counts)[places], "sum", lengths=lengths, unsafe=True
         )
-        return sums / squares.clamp(min=_TINY).sqrt()
+        return _divided(sums, squares.sqrt())
 
     def _ngram_rows(self, tokens: Tensor, texts: Tensor) -> Tensor:
         """(t, n): the rows of the n-grams that begin with each of the words `tokens` (t,) of `texts` (t,)."""
@@ -184,7 +185,8 @@ class Linear(Classifier):
         half, device = 1 << (bits - 1), self.keys.device
         starts = torch.arange(-half, half, device=device) << self._shift
         self.firsts = torch.searchsorted(self.keys, starts).clamp(max=len(self.keys) - 1).int()
-        self._alike = int(torch.bincount((self.keys >> self._shift) + half).max())
+        real = self.keys[self.keys < torch.iinfo(torch.int64).max]  # a run that goes on has none yet
+        self._alike = int(torch.bincount((real >> self._shift) + half, minlength=1).max())
 
     def _by_matrices(self, tokens: Tensor, ends: Tensor) -> Tensor:
         """The same as `classify`, by operations that ONNX has, without a number that depends on the example."""
@@ -195,7 +197,7 @@ class Linear(Classifier):
         values = torch.cat([self.weights, self.squares], 1)
         of_words = member @ values[rows].sum(1)
         of_chars = member @ self._sums_of_chars(values.detach())[tokens]
-        return self._outputs(*(each[:, :-1] / each[:, -1:].clamp(min=_TINY).sqrt() for each in (of_words, of_chars)))
+        return self._outputs(*(_divided(each[:, :-1], each[:, -1:].sqrt()) for each in (of_words, of_chars)))
 
     def _sums_of_chars(self, values: Tensor) -> Tensor:
         """(words, columns): the sums of the rows of `values` that the characters of each word have; constant in
@@ -213,11 +215,16 @@ def weights(settings: Mapping[str, Any]) -> int:
     return int(settings["buckets"] * (settings["outputs"] + 2) + settings["outputs"])
 
 
+def _divided(values: Tensor, lengths: Tensor) -> Tensor:
+    """Values over the lengths of texts' values; 0 for a text without a known n-gram."""
+    return values / lengths.clamp(min=_TINY) * (lengths > 0)
+
+
 def fitted_ngrams(
     rows: Rows, vocabulary: Sequence[str], *, ngrams: int, lengths: range, most: int = MOST_NGRAMS
 ) -> WeightedNgrams:
-    """The n-grams of up to `ngrams` words, and of characters of these `lengths`, that occur in the rows twice: of more
-    than `most` together the most frequent ones of each kind."""
+    """The n-grams of up to `ngrams` words, and of characters of these `lengths`, that occur in the rows twice: at most
+    `most` together, and half as many of characters; of more the most frequent ones."""
     hashes, of_words, of_tokens = word_hashes(vocabulary), _Counts(), _Counts()
     every = max(1, -(-int(rows.lengths.sum(dtype=np.int64)) // _MOST_WORDS))
     numbers = np.arange(0, len(rows), every)
@@ -243,8 +250,10 @@ def fitted_ngrams(
         words = tokens[own] - FIRST_WORD - begin
         chars = segments((np.cumsum(numbers_of) - numbers_of)[words], numbers_of[words])
         of_chars.add(keys[chars] + label_of[own].repeat(numbers_of[words]), counts[own].repeat(numbers_of[words]))
-    both = (each.weighted(most // 2) for each in (of_words, of_chars))
-    keys, ratios = map(np.concatenate, zip(*both, strict=True))
+    chars_found = of_chars.weighted(most // 2)
+    words_found = of_words.weighted(most - len(chars_found[0]))
+    keys = np.concatenate([words_found[0], chars_found[0]])
+    ratios = np.concatenate([words_found[1], chars_found[1]])
     order = np.argsort(keys)
     return WeightedNgrams(np.insert(keys[order], 0, np.iinfo(np.int64).min), np.insert(ratios[order], 0, 0))
 
@@ -282,9 +291,10 @@ class _Counts:
         if not len(firsts):
             return keys, np.zeros(0, np.float32)
         each = np.add.reduceat(counts, firsts)  # (k,)
-        least = _OCCURRENCES if len(each) <= most else max(_OCCURRENCES, 1 + int(np.partition(each, -most)[-most]))
+        chosen = np.zeros(len(each), bool)
+        chosen[np.argsort(-each, kind="stable")[:most]] = True
         numbers = np.diff(firsts, append=len(keys))
-        kept, in_all = (each >= least).repeat(numbers), each.repeat(numbers)
+        kept, in_all = (chosen & (each >= _OCCURRENCES)).repeat(numbers), each.repeat(numbers)
         keys, counts, in_all, of_class = keys[kept], counts[kept], in_all[kept], (pairs & _CLASSES)[kept]
         firsts = _firsts(keys)
         of_own = np.bincount(of_class, counts)[of_class]
