@@ -94,12 +94,8 @@ class TextData:
         """The default weight of a positive row: the fourth root of negatives / positives. It lies between unweighted
         classes and classes of equal weight, nearer to the first. Equal weight finds more rows of a rare class, but
         predicts it too often; without weights it is hardly ever predicted."""
-        return math.sqrt(math.sqrt(self.negatives_per_positive()))
-
-    def negatives_per_positive(self) -> float:
-        """Negative training rows for each positive one, of two classes."""
         positive = int(self.training.labels.sum())
-        return (len(self.training) - positive) / positive
+        return math.sqrt(math.sqrt((len(self.training) - positive) / positive))
 
 
 def load_data(

@@ -42,7 +42,7 @@ from trainer.registry import MODELS
 from trainer.task import TEST, BlockScore, Task, Traits
 
 _FEWEST_ROWS_A_STEP, _MOST_ROWS_A_STEP = 8, 4096
-"""Of the linear model: ranks have to share a step, and more rows take much memory and are no quicker."""
+"""Of the linear model: ranks have to share a step, and more rows take more memory."""
 
 
 class Classification(Task[TextData]):

@@ -73,14 +73,17 @@ class Understanding:
     """Whether the test set has its own files."""
     warnings: tuple[str, ...]
     sample: Sample
-    values: Counter[str]
-    """The ratings or labels in the beginnings of the files, as they are written, with their counts."""
     values_by_file: Mapping[str, Counter[str]]
-    """The same of each file, by its address."""
+    """The ratings or labels in the beginning of each file, by its address, as they are written, with their counts."""
     plain_bytes: int
     """The approximate size of all of it, decompressed."""
     rows: int
     """The approximate number of its records."""
+
+    @property
+    def values(self) -> Counter[str]:
+        """The ratings or labels in the beginnings of all files, with their counts."""
+        return sum(self.values_by_file.values(), Counter())
 
     def settings(self, chosen: Settings) -> Settings:
         """The settings, with the values that depend on the input."""
@@ -161,7 +164,6 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         test_input=bool(inputs.test),
         warnings=(*listing.warnings, *notes),
         sample=sample,
-        values=values,
         values_by_file={found.address: each.values for found, each in settled.items()},
         plain_bytes=round(sum(size for size, _ in extents)),
         rows=round(sum(rows for _, rows in extents)),

@@ -10,6 +10,7 @@ from corpus.text import word_ids
 from trainer.classification import models
 from trainer.classification.data import WeightedNgrams
 from trainer.classification.losses import Loss, Scale
+from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.linear import fitted_ngrams
 from trainer.classification.rows import RaggedRows
 from trainer.classification.trained_model import TrainedModel
@@ -65,18 +66,7 @@ def random_fasttext(
     classifier = models.build("fasttext", settings)
     classifier.read_vocabulary(words)
     torch.nn.init.normal_(classifier.last.weight, std=8.0)
-    return TrainedModel(
-        name="fasttext",
-        settings=settings,
-        classifier=classifier.eval(),
-        loss=loss,
-        ids=word_ids(words),
-        stopwords=frozenset(),
-        row_length=None,
-        about={"dataset": "d1", "epoch": 3, "test": {"accuracy": 0.9, "majority": 0.7}},
-        words="tokens",
-        classes=classes,
-    )
+    return _of_whole_texts("fasttext", settings, classifier, loss, words, classes)
 
 
 def random_linear(words: tuple[str, ...]) -> TrainedModel:
@@ -104,8 +94,19 @@ def random_linear(words: tuple[str, ...]) -> TrainedModel:
     classifier.take_ngrams(WeightedNgrams(found.keys, np.maximum(found.ratios, np.float32(0.1))))
     classifier.read_vocabulary(words)
     torch.nn.init.normal_(classifier.sparse_tables[0][1:])
+    return _of_whole_texts("linear", settings, classifier, loss, words)
+
+
+def _of_whole_texts(
+    name: str,
+    settings: dict[str, Any],
+    classifier: Classifier,
+    loss: Loss,
+    words: tuple[str, ...],
+    classes: tuple[str, ...] = (),
+) -> TrainedModel:
     return TrainedModel(
-        name="linear",
+        name=name,
         settings=settings,
         classifier=classifier.eval(),
         loss=loss,
@@ -114,4 +115,5 @@ def random_linear(words: tuple[str, ...]) -> TrainedModel:
         row_length=None,
         about={"dataset": "d1", "epoch": 3, "test": {"accuracy": 0.9, "majority": 0.7}},
         words="tokens",
+        classes=classes,
     )

@@ -188,3 +188,15 @@ def test_rows_that_lie_on_another_device_are_counted_here() -> None:
     here, there = rows_of(texts), rows_of(texts).copy_to(torch.device("meta"))
     found = (fitted_ngrams(rows, WORDS, ngrams=3, lengths=CHARS) for rows in (here, there))
     assert next(found).keys.tolist() == next(found).keys.tolist()
+
+
+def test_ngrams_of_a_file_that_are_not_in_the_order_of_their_hashes_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those that crowd together would take for ever to look up."""
+    model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
+    state = {name: each.clone() for name, each in model.state_dict().items()}
+    monkeypatch.setattr(module, "_MOST_ALIKE", len(model.keys) - 1)
+    for keys in (state["keys"].flip(0), torch.arange(len(model.keys))):
+        with pytest.raises(ValueError, match="its n-grams are not in the order of their hashes"):
+            model.load_state_dict({**state, "keys": keys})
