@@ -1,11 +1,14 @@
 """Scripts of nodes run by a real bash, with programs of a node that only write down what they were told."""
 
 import os
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
 
 from tests.waiting import PATIENCE
+
+_FLOCK = shutil.which("flock")  # a program of a node may have that name
 
 
 class Bash:
@@ -30,7 +33,8 @@ class Bash:
     def add(self, name: str, then: str = "exit 0") -> None:
         """A program that does so after it has written down its name and arguments."""
         program = self._programs / name
-        program.write_text(f'#!/bin/bash\nprintf "%s\\0" {name} "$@" >>{self._calls}\n{then}\n')
+        write = f'{{ {_FLOCK} 9; printf "%s\\0" {name} "$@" >>{self._calls}; }} 9>>{self._calls}.lock'
+        program.write_text(f"#!/bin/bash\n{write}\n{then}\n")
         program.chmod(0o755)
 
     def run(self, *command: str, **environment: str) -> None:

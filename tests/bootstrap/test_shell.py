@@ -176,6 +176,12 @@ def test_the_first_boot_of_a_cluster_node_and_what_it_leaves_execute_no_name(bas
     assert not bash.hurt()
 
 
+def test_what_programs_that_run_at_once_write_down_is_whole(bash: Bash) -> None:
+    """Bash writes a line at a time, so that the words of two would stand within each other."""
+    bash.run("-c", 'for each in {1..40}; do aws "$1" last & done; wait', "-", "x\ny\nz")
+    assert bash.told() == [*("aws", "x\ny\nz", "last") * 40, ""]
+
+
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_commands_of_emulated_machines_execute_no_path(
     bash: Bash, hostile: str, monkeypatch: pytest.MonkeyPatch
