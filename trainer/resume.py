@@ -57,7 +57,11 @@ def resumed_config(
         config = replace(config, global_batch=None, rank_batch=None, epochs=None)
     made = state["config"]
     # What follows from vectors or rows is known at the beginning of a run, and kept.
-    kept = {name: made[name] for name in ("embedding", "buckets") if getattr(config, name) is None and name in made}
+    kept = {
+        name: made[name]
+        for name in ("embedding", "buckets", "temperature")
+        if getattr(config, name) is None and name in made
+    }
     config = replace(config, **kept)
     _require_same(state, config, digest)
     notes = [

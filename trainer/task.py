@@ -69,6 +69,8 @@ class BlockScore(NamedTuple):
     """The one of `--metric`."""
     log_loss: float
     """Of calibrated probabilities; lower is better."""
+    log_temperature: float
+    """The logarithm of the temperature that fits the rows of all blocks."""
 
 
 class Task(ABC, Generic[DataT]):

@@ -37,8 +37,9 @@ def refused(of: dict[str, Any], sentence: str, ranks: int = 1, **settings: Any) 
         advance(of, ranks, **settings)
 
 
-def test_buckets_that_followed_the_rows_are_kept() -> None:
+def test_what_followed_the_rows_is_kept() -> None:
     assert advance(state(buckets=100))[0].buckets == 100
+    assert advance(state(temperature=2.0))[0].temperature == 2.0
     refused(state(buckets=100), "made with --buckets 100, not --buckets 7", buckets=7)
 
 

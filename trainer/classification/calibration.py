@@ -20,33 +20,37 @@ _LOG_INVERSES = (-10.0, 3.5)
 """The logarithms of the inverses of the largest temperature and of the smallest. What has learnt its rows by heart may
 be a hundred times too sure of others."""
 _HALVINGS = 40
-_USUAL = 0.5
-"""Logarithms of temperatures are about so far from 0. Few rows say little of it: of them it is nearer to 1."""
+_SPREAD = 0.2
 _SAME = 1e-12
 """Values of a metric that differ by less are equal: counts differ by 1."""
 
 
-def calibrated(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> tuple[Loss, str | None]:
+def calibrated(
+    loss: Loss, logits: Tensor, labels: Tensor, metric: str, *, spread: float = _SPREAD
+) -> tuple[Loss, str | None]:
     """`loss` with the temperature that fits `logits` (n, classes) and `labels` (n,) and, of two classes, the threshold
     that `metric` asks for; and a note for the user, where the rows tell neither.
 
-    The temperature of `mse`, whose outputs are no odds, stays 1.
+    The temperature that `loss` has is the usual one (`fit_temperature`). That of `mse`, whose outputs are no odds,
+    stays.
     """
     if len(labels) == 0 or bool((labels == labels[0]).all()):
         return loss, "the validation rows are not of two classes or more: probabilities are not calibrated"
-    fitted = loss if loss.kind == MSE else replace(loss, temperature=fit_temperature(logits, labels))
+    fitted = (
+        loss
+        if loss.kind == MSE
+        else replace(loss, temperature=fit_temperature(logits, labels, loss.temperature, spread))
+    )
     if metric != ACCURACY and loss.classes == 2:
         probabilities = fitted.probabilities_of(logits)[:, 1]
         return replace(fitted, threshold=best_threshold(probabilities, labels, metric)), None
     return fitted, None
 
 
-def fit_temperature(logits: Tensor, labels: Tensor) -> float:
-    """The most probable temperature by the log loss of `logits` (n, classes) (Guo et al. 2017, section 4.2) and by what
-    temperatures usually are; 1 where the log loss has no minimum, because all rows are right, or says nothing.
-
-    The log loss is convex in the inverse of the temperature, so that its slope is 0 once, or nowhere.
-    """
+def fit_temperature(logits: Tensor, labels: Tensor, usual: float = 1.0, spread: float = _SPREAD) -> float:
+    """The most probable temperature, by the log loss of `logits` (n, classes) (Guo et al. 2017, section 4.2) and by how
+    near it is to the `usual` one: the standard deviation of the logarithm of their ratio is `spread`. The log loss of
+    these rows is at most that at the usual temperature."""
     labels = labels.long()[:, None]
     beyond = logits.double() - logits.double().gather(1, labels)  # (n, classes): 0 for the label
 
@@ -54,18 +58,12 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
         """Of the log loss, by the inverse temperature."""
         return float(((beyond * math.exp(log_inverse)).softmax(1) * beyond).sum())
 
-    def log_loss(inverse: float) -> float:
-        return float((beyond * inverse).logsumexp(1).sum())
-
     low, high = _LOG_INVERSES
-    if not slope(low) < 0 < slope(high):
-        return 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        rising = math.exp(middle) * slope(middle) + middle / _USUAL**2
+        rising = math.exp(middle) * slope(middle) + (middle + math.log(usual)) / spread**2
         low, high = (middle, high) if rising < 0 else (low, middle)
-    inverse = math.exp(low)
-    return 1 / inverse if log_loss(inverse) < log_loss(1.0) else 1.0
+    return math.exp(-low)
 
 
 def best_threshold(probabilities: Tensor, labels: Tensor, metric: str) -> float:

@@ -6,6 +6,7 @@ Few rows are held out several times, each time others, because a fifth of them w
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import log
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ _ENOUGH = 10_000
 """Rows held out, in all folds together, where there are as many."""
 _BLOCK_ROWS, _FEWEST_BLOCKS, _MOST_BLOCKS = 150, 5, 20
 _CHUNK = 4096
+_SPREAD = 0.5
+"""Of the temperatures of folds: they are not known yet, and their mean is less uncertain than each of them."""
 
 _METRICS = {ACCURACY: accuracy, F1_MACRO: macro_f1, BALANCED: balanced_accuracy}
 
@@ -78,11 +81,12 @@ def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Seq
         predictions = (found[:, 1] > fitted.threshold).long() if loss.classes == 2 else found.argmax(1)
         cells[own] = loss.classes * labels[own] + predictions
         losses[own] = F.nll_loss(found.clamp(min=1e-12).log(), labels[own], reduction="none")
+    log_temperature = log(calibrated(loss, logits, labels, metric, spread=_SPREAD)[0].temperature)
     scores = []
     for block in range(blocks):  # rows may be in the order of their labels
         counts = torch.bincount(cells[block::blocks], minlength=loss.classes**2)
         confusion = Confusion.of(counts.tolist())
         worth = _METRICS[metric](confusion)
         score = (2 * worth + macro_f1(confusion)) / 3 if metric == ACCURACY else worth
-        scores.append(BlockScore(score, worth, float(losses[block::blocks].mean())))
+        scores.append(BlockScore(score, worth, float(losses[block::blocks].mean()), log_temperature))
     return scores

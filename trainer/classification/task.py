@@ -231,10 +231,10 @@ class Classification(Task[TextData]):
 
 def _loss(config: TrainConfig, data: TextData) -> Loss:
     """The loss of a run on `data`. Raises TrainingError for options that have no meaning for its classes."""
-    classes = len(data.classes)
+    classes, temperature = len(data.classes), config.temperature or 1.0
     if classes <= 2:
         weight = config.positive_weight or data.balancing_weight()
-        return Loss(kind=config.loss, scale=data.scale, positive_weight=weight)
+        return Loss(kind=config.loss, scale=data.scale, positive_weight=weight, temperature=temperature)
     if classes > MOST_CLASSES:
         raise TrainingError(
             f"{config.data} has {classes:,} classes, but training takes at most {MOST_CLASSES:,}; leave out the texts "
@@ -250,7 +250,7 @@ def _loss(config: TrainConfig, data: TextData) -> Loss:
             f"--positive-weight is {config.positive_weight}, a weight of one of two classes, but {config.data} has "
             f"{classes}; leave it out, or take 1"
         )
-    return Loss(kind=SOFTMAX, scale=data.scale, positive_weight=1.0, classes=classes)
+    return Loss(kind=SOFTMAX, scale=data.scale, positive_weight=1.0, classes=classes, temperature=temperature)
 
 
 def text_gradients(

@@ -88,7 +88,7 @@ class Trial(Line):
     settings: Object
     """Options that are not the defaults of the model."""
     measures: Object
-    """`score`, by which trials are compared, the `metric` that was asked for, and `log_loss`."""
+    """`score`, by which trials are compared, the `metric` that was asked for, `log_loss` and `log_temperature`."""
     folds: Count
     """That were measured; the others were not where it was worse already."""
     seconds: Seconds

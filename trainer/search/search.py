@@ -8,6 +8,8 @@ calibrated as if its settings had been given. Only the first rank looks at the c
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import exp
 from typing import Any
 
 from common.display import plural
@@ -77,7 +79,9 @@ class Search:
     def chosen(self) -> tuple[TrainConfig, dict[str, Any]]:
         """The configuration of the run that follows, and what its checkpoints and its summary have of the search."""
         best = best_of(self._trials).settings if self._trials else self._first()
-        return configured_candidate(self._config, best), {
+        score = best_of(self._trials).score if self._trials else None
+        config = configured_candidate(self._config, best)
+        return replace(config, temperature=score and exp(score.log_temperature)), {
             **self._kept(),
             "told": told(self._config, self._trials, best, cut_short=self._next_settings() is not None),
         }

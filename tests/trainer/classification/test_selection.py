@@ -1,5 +1,7 @@
 """Folds have each row once, and equal texts together; the scores of their blocks are those of the rows in them."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -86,3 +88,13 @@ def test_more_classes_take_the_most_probable_one() -> None:
     found = block_scores(loss, logits, torch.arange(3).repeat(10), "f1-macro")
     assert [block[:2] for block in found] == [(1.0, 1.0)] * 5
     assert isinstance(found[0], BlockScore)
+
+
+def test_all_blocks_have_the_temperature_of_their_rows() -> None:
+    labels = torch.tensor([1, 1, 1, 0] * 50)
+    log_odds = torch.tensor([1.0, 1, -1, -1] * 50) * 3 * math.log(3)  # one in four is wrong
+    found = block_scores(
+        Loss(kind=BCE, scale=SCALE, positive_weight=1.0), F.pad(log_odds[:, None], (1, 0)), labels, "accuracy"
+    )
+    (temperature,) = {block.log_temperature for block in found}
+    assert math.exp(temperature) == pytest.approx(3, rel=0.15)

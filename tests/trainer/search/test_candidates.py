@@ -21,7 +21,7 @@ Worth = Callable[[Mapping[str, Any]], float]
 
 
 def trial(settings: Mapping[str, Any], worth: float) -> Trial:
-    return Trial(settings=settings, folds=[[BlockScore(worth, worth, -worth)] * 4], seconds=1.0)
+    return Trial(settings=settings, folds=[[BlockScore(worth, worth, -worth, 0.0)] * 4], seconds=1.0)
 
 
 def searched(traits: Traits, worth: Worth, *fixed: str) -> list[Mapping[str, Any]]:

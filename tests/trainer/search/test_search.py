@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from math import exp
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -39,6 +40,10 @@ def test_what_is_chosen_is_trained_as_if_it_had_been_given(
     accuracy = train_here(given, *QUICK, *chosen, "--data", texts)["accuracy"]
     assert all(weights(found)[name].equal(each) for name, each in weights(given).items())
     assert accuracy == told["accuracy"] > told["majority"] + 0.1
+    newest, _ = checkpoint.newest(found / "checkpoints")
+    assert newest is not None
+    measured = [line["measures"]["log_temperature"] for line in trials if line["best"]][-1]
+    assert newest[1]["config"]["temperature"] == pytest.approx(exp(measured))
 
 
 @pytest.mark.soak

@@ -16,7 +16,7 @@ HARD = (0.0, -0.1, -0.3, 0.1)
 def trial(score: float = 0.8, loss: float = 0.4, *, noise: float = 0.001, folds: int = 2) -> Trial:
     def block(number: int) -> BlockScore:
         more = noise * (-1) ** number
-        return BlockScore(score + HARD[number] + more, 0.5, loss - HARD[number] - more)
+        return BlockScore(score + HARD[number] + more, 0.5, loss - HARD[number] - more, 0.0)
 
     blocks = [block(number) for number in range(len(HARD))]
     return Trial(settings={"model": "fasttext", "epochs": 3}, folds=[blocks] * folds, seconds=2.0)
@@ -53,7 +53,7 @@ def test_at_most_one_search_in_twenty_takes_one_of_fifteen_that_are_no_better(bl
         score = chance.normal(0, 0.01, (folds, blocks))
         losses = chance.normal(0, 0.01, (folds, blocks)) - score
         found = [
-            [BlockScore(*block) for block in zip(mine, mine, loss, strict=True)]
+            [BlockScore(*block, 0.0) for block in zip(mine, mine, loss, strict=True)]
             for mine, loss in zip(score.tolist(), losses.tolist(), strict=True)
         ]
         return Trial(settings={}, folds=found, seconds=1.0)
