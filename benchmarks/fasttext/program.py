@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from benchmarks.fasttext.piles import Example
+from benchmarks.fasttext.regression import Predict, Probabilities
 from common.errors import ShoalError
 from trainer.classification.metrics import Confusion, measures
 
@@ -66,22 +67,35 @@ def tune(file: Path, held_out: Path, seconds: int, **settings: Any) -> Trained:
 
 
 def classify(model: Any, examples: Sequence[Example]) -> dict[str, float]:
-    """The `judged` labels of some texts."""
+    """The `judged` probabilities of some texts."""
+    positive = f"{_PREFIX}2"
 
-    def label(texts: list[str]) -> list[int]:
-        return [int(first.removeprefix(_PREFIX)) - 1 for (first,) in model.predict(texts)[0]]
+    def predict(texts: Sequence[str]) -> Probabilities:
+        labels, probabilities = model.predict(list(texts))
+        return np.array(
+            [each if first == positive else 1 - each for (first,), (each,) in zip(labels, probabilities, strict=True)]
+        )
 
-    return judged(label, examples)
+    return judged(predict, examples)
 
 
-def judged(label: Callable[[list[str]], Sequence[int]], examples: Sequence[Example]) -> dict[str, float]:
-    """The measures of the labels that a function gives some texts, by their names, and its cost in microseconds a text:
-    `predict_cpu`, `predict_wall`."""
-    said, cost = timed(lambda: label([example.text for example in examples]))
-    cells = [2 * example.label + other for example, other in zip(examples, said, strict=True)]
-    found = measures(Confusion.of(np.bincount(cells, minlength=4).tolist()))
+def judged(predict: Predict, examples: Sequence[Example], threshold: float = 0.5) -> dict[str, float]:
+    """The measures of the probabilities that a function gives some texts, by their names, with the expected
+    `calibration_error` in bins of a tenth, and its cost in microseconds a text: `predict_cpu`, `predict_wall`."""
+    found, cost = timed(lambda: predict([example.text for example in examples]))
+    found, labels = found.clip(1e-9, 1 - 1e-9), np.array([example.label for example in examples])
+    said = found > threshold
+    right = said == labels
+    sure = np.where(said, found, 1 - found)
+    bins = [(sure * 10).astype(int) == place for place in range(10)]
     cpu, wall = (1e6 * seconds / len(examples) for seconds in cost)
-    return {**found, "predict_cpu": cpu, "predict_wall": wall}
+    return {
+        **measures(Confusion.of(np.bincount(2 * labels + said, minlength=4).tolist())),
+        "log_loss": float(-np.log(np.where(labels == 1, found, 1 - found)).mean()),
+        "calibration_error": sum(abs(float((sure[each] - right[each]).sum())) for each in bins) / len(examples),
+        "predict_cpu": cpu,
+        "predict_wall": wall,
+    }
 
 
 def timed(call: Callable[[], Found]) -> tuple[Found, Cost]:

@@ -8,7 +8,8 @@ Each NAME is a pile of texts that is read as OPTIONS say, such as 'imdb=--input 
 off a part anew. All programs learn from the same rows with the same words, without those that Shoal holds out, by
 whose accuracy the settings of the others are chosen: the C++ program's rate, or all that its own search (autotune)
 tries; of logistic regression on TF-IDF of words and pairs the strength of the regularisation and the classes' weights.
-Each rank and thread has a core. The columns:
+The other regressions (regression.py) have fixed settings, and learn from all rows. Each rank and thread has a core. The
+columns:
 
 - train, CPU s: of the C++ program, CPU time of the epochs alone, without its dictionary; of Shoal, the seconds of its
   training steps, times the ranks or threads, which is CPU time where no other program runs. Of a search it is all.
@@ -16,34 +17,38 @@ Each rank and thread has a core. The columns:
 - all, CPU s and all, s: of the C++ program, of its call to train, without Python's start, and without writing the
   model. Of Shoal, of the whole command `shoal train --input`: the start of Python and torch, reading, measuring the
   ranks' rates, training, checkpoints, evaluation, and writing the model.
+- log loss, calibration error: of the probabilities; the latter in ten bins of the predicted class's.
 - predict, CPU us and predict, us: of one call that labels all test texts, with the model in memory, by one thread;
   microseconds a text.
 """
 
 import argparse
-import itertools
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median, stdev
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
-from benchmarks.fasttext import program, shoal
-from benchmarks.fasttext.piles import Example, Parts, Pile, make_parts, read_pile, write_examples
+import numpy as np
+
+from benchmarks.fasttext import program, regression, shoal
+from benchmarks.fasttext.piles import Parts, Pile, make_parts, read_pile, write_examples
 from benchmarks.fasttext.program import Cost, classify, judged, timed
+from benchmarks.fasttext.regression import Predict, Probabilities
 from benchmarks.record import Log
 from bootstrap.demo.reviews import write_reviews
 from common.errors import UsageError
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
+from trainer.output.run_files import MODEL
 
 _GENERATED = 8_000
-_MEASURES = ("accuracy", "macro_f1")
+_MEASURES = ("accuracy", "macro_f1", "log_loss", "calibration_error")
 _COSTS = ("train_cpu", "train_wall", "all_cpu", "all_wall", "predict_cpu", "predict_wall")
 _HEADERS = (
-    *("accuracy", "macro-F1"),
+    *("accuracy", "macro-F1", "log loss", "calibration error"),
     *("train, CPU s", "train, s", "all, CPU s", "all, s", "predict, CPU us", "predict, us"),
 )
 
@@ -63,8 +68,7 @@ class _Shoal(NamedTuple):
     """Of each rank."""
 
 
-_Search = Literal["autotune", "regression"]
-_Case = _Program | _Shoal | _Search
+_Case = _Program | _Shoal | Literal["autotune"] | Callable[[Parts], Predict]
 
 CASES: Mapping[str, _Case] = {
     "fastText, 1 thread": _Program({"thread": 1}),
@@ -77,12 +81,10 @@ CASES: Mapping[str, _Case] = {
     "Shoal, --model fasttext, 2 threads": _Shoal(("--model=fasttext",), threads=2),
     "Shoal": _Shoal(()),
     "fastText, autotune": "autotune",
-    "TF-IDF, logistic regression": "regression",
+    **regression.CASES,
 }
 _USUAL = tuple(CASES)[:8]
 _BESIDE = "fastText, 1 thread"
-_STRENGTHS, _WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0), (None, "balanced")
-"""Of logistic regression: the inverse of the regularisation's strength, and the weights of the classes."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -164,8 +166,9 @@ def _seconds_of_shoal(cases: Mapping[str, _Case], found: Mapping[str, Sequence[F
 def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int | None) -> Figures:
     if isinstance(case, _Shoal):
         return _shoal(case, parts, folder, seed)
-    if case == "regression":
-        return _regression(parts)
+    if callable(case):
+        predict, cost = timed(lambda: case(parts))
+        return {**_costs(cost, cost), **judged(predict, parts.tested)}
     file = write_examples(folder / "learnt.txt", parts.learnt)
     if case == "autotune":
         if seconds is None:
@@ -188,40 +191,15 @@ def _shoal(case: _Shoal, parts: Parts, folder: Path, seed: int) -> Figures:
     shutil.rmtree(cache)
     labeller = Labeller(load_model(folder / "model"), expected=1 << 40)
 
-    def label(texts: list[str]) -> list[int]:
-        return [int(each.label or 0) for each in labeller(texts)]
+    def predict(texts: Sequence[str]) -> Probabilities:
+        return np.array([each.probability for each in labeller(texts)])
 
-    label([parts.tested[0].text])
+    predict([parts.tested[0].text])
     seconds = summary["times"]["training"]
     costs = _costs(Cost(case.ranks * case.threads * seconds, seconds), Cost(usage.cpu, usage.wall))
-    return {**costs, **judged(label, parts.tested)}
-
-
-def _regression(parts: Parts) -> Figures:
-    """Logistic regression on TF-IDF of words and pairs, with the settings that do best on the rows held out."""
-    from sklearn.feature_extraction.text import TfidfVectorizer  # of requirements-bench.txt
-    from sklearn.linear_model import LogisticRegression
-
-    tfidf = TfidfVectorizer(
-        ngram_range=(1, 2), analyzer="word", tokenizer=str.split, token_pattern=None, lowercase=False
-    )
-    tfidf.set_params(sublinear_tf=True)
-
-    def search() -> Any:
-        learnt, held_out = tfidf.fit_transform(_texts(parts.learnt)), tfidf.transform(_texts(parts.held_out))
-        labels = [example.label for example in parts.learnt]
-        models = [
-            LogisticRegression(C=strength, class_weight=weight, solver="liblinear").fit(learnt, labels)
-            for strength, weight in itertools.product(_STRENGTHS, _WEIGHTS)
-        ]
-        return max(models, key=lambda model: model.score(held_out, [example.label for example in parts.held_out]))
-
-    best, cost = timed(search)
-    return {**_costs(cost, cost), **judged(lambda texts: best.predict(tfidf.transform(texts)).tolist(), parts.tested)}
-
-
-def _texts(examples: Sequence[Example]) -> list[str]:
-    return [example.text for example in examples]
+    size = sum(each.stat().st_size for each in (folder / "model" / MODEL).iterdir())
+    threshold = summary["threshold"]
+    return {**costs, "megabytes": size / 1e6, **judged(predict, parts.tested, threshold)}
 
 
 def _costs(epochs: Cost, whole: Cost) -> Figures:

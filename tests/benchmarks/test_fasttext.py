@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import downstream, fasttext
-from benchmarks.fasttext import program, quality
+from benchmarks.fasttext import program, quality, regression
 from benchmarks.fasttext.files import write_csv
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
 from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spelled
@@ -126,10 +126,19 @@ def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) ->
     assert "quality" in capsys.readouterr().err
 
 
-def test_logistic_regression_classifies_the_same_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", regression.CASES)
+def test_logistic_regression_classifies_the_same_rows(case: str, tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="requirements-bench.txt is not installed")
     parts = make_parts(PILE, tmp_path / "parts", seed=0)
-    assert quality._regression(parts)["accuracy"] > 0.95
+    found = quality._run(quality.CASES[case], parts, tmp_path, seed=0, seconds=None)
+    assert (found["accuracy"], found["log_loss"] < 0.69) == (1, True)
+
+
+def test_probabilities_are_judged_by_their_log_loss_and_calibration() -> None:
+    found = program.judged(lambda _: np.array([0.9, 0.92, 0.3]), [Example("a", 1), Example("b", 0), Example("c", 0)])
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.08, 0.7]).mean())
+    assert found["calibration_error"] == pytest.approx((0.82 + 0.3) / 3)
 
 
 def test_a_search_without_a_time_is_wrong_use(tmp_path: Path) -> None:
