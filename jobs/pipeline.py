@@ -11,15 +11,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
 from typing import Protocol
-
-import psutil
 
 from common.cores import cores
 from common.errors import DataError, JobError, is_full_disk
@@ -34,6 +32,7 @@ from jobs.job import COUNTER
 from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import PreparedWork, prepare_work, work_bytes
 from jobs.steps import CommandStep, JobStep, Plan
+from jobs.task_server import TaskServer
 from jobs.work_folder import work_folder
 
 RUNNERS = ("auto", "local", "inline")
@@ -105,8 +104,8 @@ def carry_out(
             private=is_s3(output),
         ) as folder,
         _name_without_patterns(folder) as work,
+        TaskServer() as server,
     ):
-        _kill_leftover_tasks(work / "tasks")  # of a run that was killed
         _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings))
         plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))
         for made in plan.side_folders:
@@ -124,7 +123,7 @@ def carry_out(
                     read = sum(path.stat().st_size for path in Path(step.reads).iterdir())
                 progress.stage(step.name, read)
                 runs = runner if runner != "auto" else "inline" if read < _SMALL_BYTES else "local"
-                _run_job(step, runs, _cores(read, runs), work / "tasks", progress)
+                _run_job(step, runs, _cores(read, runs), work / "tasks", server, progress)
             else:
                 progress.stage(step.name, 0)
                 import_module(step.module).run(step.arguments)
@@ -150,7 +149,7 @@ def _is_done(step: JobStep | CommandStep, plan: Plan) -> bool:
     return exists(step.done_file)
 
 
-def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Progress) -> None:
+def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskServer, progress: Progress) -> None:
     """Run one MRJob on this machine; its tasks report their progress on standard error."""
     job_class = getattr(import_module(step.module), step.job)
     shutil.rmtree(step.output, ignore_errors=True)
@@ -175,6 +174,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
     watcher.start()
     try:
         with job.make_runner() as running:
+            running.server = server
             try:
                 running.run()
             except DataError:
@@ -185,15 +185,6 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
         done.set()
         watcher.join()
     Path(step.done_file).touch()
-
-
-def _kill_leftover_tasks(tasks: Path) -> None:
-    """Kill the processes that still run in the tasks' folders."""
-    folder = tasks.resolve()
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if folder in Path(process.cwd()).parents:
-                process.kill()
 
 
 def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:

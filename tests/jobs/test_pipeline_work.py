@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from common.errors import DataError
@@ -23,15 +24,11 @@ def test_too_little_space_is_found_before_the_work(tmp_path: Path, monkeypatch: 
         preprocess([tmp_path / "reviews.json"], tmp_path / "out")
 
 
-def assert_group_ends(group: int) -> None:
-    def has_ended() -> bool:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
+def is_in_session(process: psutil.Process, leader: int) -> bool:
+    try:
+        return os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE
+    except (ProcessLookupError, psutil.NoSuchProcess):
         return False
-
-    until(has_ended)
 
 
 def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
@@ -50,13 +47,13 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
     return running
 
 
-@pytest.mark.slow
-def test_an_interrupted_run_leaves_neither_files_nor_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_processes_and_if_it_can_no_files(tmp_path: Path, sent: signal.Signals) -> None:
     running = started(tmp_path / "reviews.json", tmp_path / "out")
-    os.kill(running.pid, signal.SIGINT)
+    os.kill(running.pid, sent)
     assert running.wait() != 0
-    assert not (tmp_path / "out").exists()
-    assert_group_ends(running.pid)
+    assert (tmp_path / "out").exists() == (sent == signal.SIGKILL)
+    until(lambda: not any(is_in_session(process, running.pid) for process in psutil.process_iter()))
 
 
 def run_and_die(path: Path, output: Path, stage: str) -> None:

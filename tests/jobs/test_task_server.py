@@ -1,0 +1,81 @@
+"""A task server runs scripts as forks of one process, each with its own streams, folder and environment."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from jobs.task_server import TaskServer
+from tests.waiting import until
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[TaskServer]:
+    with TaskServer() as found:
+        yield found
+
+
+def run(server: TaskServer, folder: Path, script: str, *arguments: str, stdin: bytes = b"") -> bool:
+    folder.mkdir(exist_ok=True)
+    (folder / "task.py").write_text(script)
+    (folder / "stdin").write_bytes(stdin)
+    files: list[BinaryIO] = [(folder / "stdin").open("rb"), *((folder / f"std{n}").open("wb") for n in ("out", "err"))]
+    try:
+        return server.run(
+            ["task.py", *arguments],
+            [each.fileno() for each in files],
+            folder=str(folder),
+            environment={"NAME": "value"},
+        )
+    finally:
+        for each in files:
+            each.close()
+
+
+ECHO = """
+import os, sys, subprocess
+if __name__ == "__main__":
+    print(sys.argv, os.getcwd(), dict(os.environ)["NAME"], len(os.environ), sys.stdin.buffer.read())
+    print(subprocess.run(["false"]).returncode, file=sys.stderr)
+"""
+
+
+def test_tasks_at_once_have_streams_arguments_folders_and_environments_of_their_own(
+    server: TaskServer, tmp_path: Path
+) -> None:
+    names = [f"{number}" for number in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        ended = threads.map(lambda name: run(server, tmp_path / name, ECHO, name, stdin=name.encode()), names)
+        assert list(ended) == [True] * 8
+    for name in names:
+        folder = tmp_path / name
+        assert (folder / "stdout").read_text() == f"['task.py', '{name}'] {folder} value 1 {name.encode()!r}\n"
+        assert (folder / "stderr").read_text() == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import sys; sys.exit('no')", "no\n"),
+        ("1 / 0", "ZeroDivisionError: division by zero\n"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", ""),
+    ],
+    ids=["a sentence", "a traceback", "a signal"],
+)
+def test_a_task_that_fails_is_told_from_one_that_ends(
+    server: TaskServer, tmp_path: Path, script: str, said: str
+) -> None:
+    assert not run(server, tmp_path, script)
+    assert (tmp_path / "stderr").read_text().endswith(said)
+    assert run(server, tmp_path, "print('and the next one works')")
+
+
+def test_the_end_ends_all_tasks_and_no_other_starts(tmp_path: Path) -> None:
+    with TaskServer() as server, ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(run, server, tmp_path, "import time; print('begun', flush=True); time.sleep(999)")
+        until(lambda: (tmp_path / "stdout").exists() and (tmp_path / "stdout").read_text())
+        server.end()
+        assert not waiting.result()
+        assert not run(server, tmp_path, "")
