@@ -21,6 +21,8 @@ SETTINGS = {"dim": 10, "lr": 0.1, "epoch": 5, "wordNgrams": 2, "bucket": 2_000_0
 """Those of its example of classification, where it has one; else its own."""
 _PREFIX = "__label__"
 _REPEATS = 3
+_LEAST = 1e-6
+"""Less probable labels count as if they were so probable: the program's probabilities may be 0."""
 
 Found = TypeVar("Found")
 
@@ -83,7 +85,8 @@ def judged(predict: Predict, examples: Sequence[Example], threshold: float = 0.5
     """The measures of the probabilities that a function gives some texts, by their names, with the expected
     `calibration_error` in bins of a tenth, and its cost in microseconds a text: `predict_cpu`, `predict_wall`."""
     found, cost = timed(lambda: predict([example.text for example in examples]))
-    found, labels = found.clip(1e-9, 1 - 1e-9), np.array([example.label for example in examples])
+    found = found.astype(float).clip(_LEAST, 1 - _LEAST)
+    labels = np.array([example.label for example in examples])
     said = found > threshold
     right = said == labels
     sure = np.where(said, found, 1 - found)

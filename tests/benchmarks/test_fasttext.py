@@ -135,10 +135,11 @@ def test_logistic_regression_classifies_the_same_rows(case: str, tmp_path: Path)
 
 
 def test_probabilities_are_judged_by_their_log_loss_and_calibration() -> None:
-    found = program.judged(lambda _: np.array([0.9, 0.92, 0.3]), [Example("a", 1), Example("b", 0), Example("c", 0)])
-    assert found["accuracy"] == pytest.approx(2 / 3)
-    assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.08, 0.7]).mean())
-    assert found["calibration_error"] == pytest.approx((0.82 + 0.3) / 3)
+    examples = [Example(text, label) for text, label in (("a", 1), ("b", 0), ("c", 0), ("d", 0))]
+    found = program.judged(lambda _: np.array([0.95, 0.92, 0.3, 1], np.float32), examples)
+    assert found["accuracy"] == 1 / 2
+    assert found["log_loss"] == pytest.approx(-np.log([0.95, 0.08, 0.7, 1e-6]).mean())
+    assert found["calibration_error"] == pytest.approx((1.87 + 0.3) / 4)
 
 
 def test_a_search_without_a_time_is_wrong_use(tmp_path: Path) -> None:
