@@ -97,7 +97,7 @@ class _Evaluator:
     def __call__(self, numbers: IntArray) -> Tensor:
         """(3 + classes * classes,): the sums over these rows (n,) of their losses, their log losses, and those that are
         not calibrated; and their numbers by classes * label + prediction."""
-        sums = self.zeros()
+        sums = self.zeros().to(self._device)  # a GPU adds up there: its host does not wait for each batch
         with torch.inference_mode():
             while len(numbers):
                 try:
@@ -108,7 +108,7 @@ class _Evaluator:
                     self._size = (min(self._size, len(numbers)) + 1) // 2
                     continue
                 numbers = numbers[self._size :]
-        return sums
+        return sums.cpu()
 
     def zeros(self) -> Tensor:
         """The sums of no rows."""
@@ -130,7 +130,7 @@ class _Evaluator:
         classes = self._loss.classes
         cells = classes * batch.labels.long() + self._loss.predictions(outputs)  # (n,)
         counts = torch.bincount(cells, minlength=classes**2)  # (classes * classes,)
-        return torch.cat([losses.double(), counts.double()]).cpu()
+        return torch.cat([losses.double(), counts.double()])
 
 
 def _any_rank(mine: bool) -> bool:

@@ -18,6 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+_PIECE = 256
+"""Values that a GPU's thread adds up one after the other; of 65,536 values with one id there are as many pieces."""
+
 
 class TouchedRows(NamedTuple):
     """The content of a gradient: `rows` (m,) int64, which differ, and their `values` (m, columns)."""
@@ -86,13 +89,19 @@ def rows_of_means(means: Means) -> TouchedRows:
 
 def sums_by_id(ids: Tensor, values: Tensor, places: Tensor | None = None) -> TouchedRows:
     """The sums of `values` (n, columns) with equal `ids` (t,), by torch: of an id's own value, or of the one at its
-    place in `places` (t,). Each sum is taken in their order, so that all ranks that add up the same have the same bits.
+    place in `places` (t,). Each sum is taken in their order, a piece of them after the other, so that all ranks that
+    add up the same have the same bits.
 
-    Do not use `index_add_` where rows come several times: on a GPU it adds in the order in which its threads come.
+    Do not use `index_add_` where rows come several times: on a GPU it adds in the order in which its threads come. Nor
+    add up all values of an id at once: one thread of a GPU would add the most frequent word's, tens of thousands.
     """
     order = torch.argsort(ids, stable=True)
     distinct, counts = torch.unique_consecutive(ids[order], return_counts=True)
-    return TouchedRows(distinct.long(), _sums(values[order if places is None else places[order]], counts))
+    pieces = (counts + _PIECE - 1) // _PIECE
+    lengths = counts.new_full((int(pieces.sum()),), _PIECE)
+    lengths[pieces.cumsum(0) - 1] = counts - _PIECE * (pieces - 1)
+    of_pieces = _sums(values[order if places is None else places[order]], lengths)
+    return TouchedRows(distinct.long(), _sums(of_pieces, pieces))
 
 
 def new_table(rows: int, columns: int, like: Tensor | None = None) -> Tensor:

@@ -79,9 +79,19 @@ def broadcast(value: Any, rank: int) -> Any:
 def in_half_precision(gradients: Tensor, ranks: int) -> Tensor:
     """The gradients times HALF_SCALE, in half precision, such that the sum over `ranks` fits: a value that is too large
     (a gradient above 16 divided by the ranks) becomes the largest number that does."""
-    most = torch.finfo(torch.float16).max * (1 - 2**-8) / ranks  # rounding, and that of sums, stays below it
+    most = _most_in_half_precision(ranks)
     scaled = (gradients * HALF_SCALE).clamp_(-most, most)
     return torch.where(gradients.isfinite(), scaled, torch.nan).to(torch.float16)
+
+
+def too_large_for_half_precision(gradients: Tensor, ranks: int) -> Tensor:
+    """How many of the gradients are cut by `in_half_precision`: a scalar on their device."""
+    return ((gradients.abs() * HALF_SCALE > _most_in_half_precision(ranks)) & gradients.isfinite()).sum()
+
+
+def _most_in_half_precision(ranks: int) -> float:
+    """The largest number of which so many add up to one that half precision has, rounded as they and their sum are."""
+    return torch.finfo(torch.float16).max * (1 - 2**-8) / ranks
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
 from trainer.computing.row_gradients import Means, compacted, row_gradient, rows_of_means
 from trainer.devices import moved_to
 from trainer.distributed import collectives
-from trainer.distributed.collectives import HALF_SCALE, in_half_precision
+from trainer.distributed.collectives import HALF_SCALE, in_half_precision, too_large_for_half_precision
 from trainer.distributed.row_exchange import bytes_of, counts_of, means_of_ranks
 from trainer.distributed.traffic import Traffic
 from trainer.order import IntArray
@@ -37,7 +37,7 @@ _SHORT_ROW = 8
 _MOST_TOUCHED = 0.8
 """If batches touch a larger share of a table, finding the rows takes longer than sending all."""
 
-_LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
+_LOSS, _STOP, _SAVE, _NORM, _CUT, _TIMES = 0, 1, 2, 3, 4, 5
 _A_RANK = len(ComputeStats._fields) + 2  # numbers per rank: its statistics, rows of a piece, rows of this step
 
 
@@ -65,6 +65,8 @@ class StepReport:
     """(ranks,): the rows of the pieces in which a rank computes its share if it does not fit into memory; else 0."""
     computed: IntArray
     """(ranks,): the rows of this step that each rank computed."""
+    cut: int = 0
+    """How many numbers of gradients were too large for half precision, and were cut."""
 
     @property
     def is_complete(self) -> bool:
@@ -160,6 +162,9 @@ class GradientExchange:
         parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
         flat = torch.cat(parts)
         self._timer.end_phase(PACK)
+        if self._ranks > 1 and self._bits == 16:
+            sent_in_halves = (flat[: -len(tail)], *(each.gradients for each in means))
+            flat[-len(tail) + _CUT] = sum(too_large_for_half_precision(each, self._ranks) for each in sent_in_halves)
         if self._ranks > 1:
             with collectives.convert_errors(f"at step {step + 1}"):
                 self._add_up(flat, len(tail))
@@ -246,6 +251,7 @@ class GradientExchange:
             size=size,
             loss=float(numbers[_LOSS]),
             norm=float(numbers[_NORM]),
+            cut=int(numbers[_CUT]),
             stop=bool(numbers[_STOP] > 0),
             save=bool(numbers[_SAVE] > 0),
             rows=rows,

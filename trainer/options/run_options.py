@@ -136,7 +136,8 @@ class ComputeOptions(Section):
         choices=("auto", "float32", "bfloat16", "float16"),
     )
     gradient_bits: int = option(
-        "bits per number of the gradients that ranks send each other; 16 halves what a slow network carries",
+        "bits per number of the gradients that ranks send each other; 16 halves what a slow network carries, and "
+        "cuts those above 16 divided by the ranks; a note reports the first",
         default=32,
         choices=(32, 16),
     )

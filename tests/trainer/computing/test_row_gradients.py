@@ -116,6 +116,23 @@ def test_rows_are_added_up_in_their_order_whatever_computes(segments: list[list[
     torch.testing.assert_close(dense(by_either), dense(found))
 
 
+def test_values_of_a_frequent_id_are_added_up_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.where(torch.rand(100_000, generator=generator) < 0.5, 7, torch.arange(100_000)).int()
+    values = torch.randn(len(ids), COLUMNS, generator=generator)
+    most, reduce = [], torch.segment_reduce
+
+    def noted(data: Tensor, kind: str, *, lengths: Tensor, unsafe: bool) -> Tensor:
+        most.append(int(lengths.max()))
+        return reduce(data, kind, lengths=lengths, unsafe=unsafe)
+
+    monkeypatch.setattr(torch, "segment_reduce", noted)
+    found = row_gradients.sums_by_id(ids, values)
+    assert sum(most) < 500
+    expected = torch.zeros(len(ids), COLUMNS, dtype=torch.float64).index_add_(0, ids.long(), values.double())
+    torch.testing.assert_close(found.values, expected[found.rows].float(), rtol=1e-4, atol=1e-4)
+
+
 class Table(nn.Module):
     def __init__(self) -> None:
         super().__init__()

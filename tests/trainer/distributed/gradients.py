@@ -135,6 +135,7 @@ def main() -> None:
         report = exchange.drain()
         assert report is not None
         found[f"{name}, norm"] = report.norm
+        found[f"{name}, cut"] = report.cut / sum(each.numel() for each in shared.parameters())
         found[f"{name}, smallest"] = min(float(parameter.grad.min()) for parameter in shared.parameters())
     if dist.get_rank() == 0:
         Path(sys.argv[1]).write_text(json.dumps(found))

@@ -47,6 +47,8 @@ def test_in_half_precision_it_is_off_by_its_rounding(deviations: dict[str, float
 
 def test_in_half_precision_a_large_gradient_is_cut_and_an_infinite_one_known(deviations: dict[str, float]) -> None:
     assert 15.8 < deviations["large, smallest"] < 16.0  # of 3 x 6
+    assert deviations["large, cut"] == 3  # on each rank all of them
+    assert deviations["infinite, cut"] == 0
     assert math.isfinite(deviations["large, norm"])
     assert not math.isfinite(deviations["infinite, norm"])
 
