@@ -19,6 +19,8 @@ from torch import Tensor
 
 ROWS = 16
 """Of a program: the least that tl.dot takes."""
+WARPS = 8
+"""Of a program: with 4 the backward kernel has more values than registers."""
 
 
 @triton.jit
@@ -76,7 +78,7 @@ def _forward(
 
 @triton.jit
 def _backward(
-    gates, index, lengths, weights, states, cells, d_states, d_gates, d_weights, rows,
+    gates, index, lengths, weights, states, cells, d_states, d_gates, rows,
     hidden: tl.constexpr, block: tl.constexpr, precision: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * block + tl.arange(0, block)
@@ -85,8 +87,6 @@ def _backward(
     length = tl.load(lengths + row, mask=real, other=0)
     w_i, w_f = _weights(weights, 0, hidden), _weights(weights, 1, hidden)
     w_g, w_o = _weights(weights, 2, hidden), _weights(weights, 3, hidden)
-    dw_i = tl.zeros((hidden, hidden), dtype=tl.float32)
-    dw_f, dw_g, dw_o = dw_i, dw_i, dw_i
     dh = tl.zeros((block, hidden), dtype=tl.float32)
     dc = tl.zeros((block, hidden), dtype=tl.float32)
     most = tl.load(lengths + tl.program_id(0) * block)
@@ -95,7 +95,7 @@ def _backward(
         inside = t < length
         word = tl.load(index + t * rows + row, mask=inside, other=0).to(tl.int64)
         at = (t * rows + row).to(tl.int64)[:, None] * hidden + unit[None, :]
-        later = inside[:, None] & (t > 0)
+        later = (inside & (tl.zeros_like(row) + t > 0))[:, None]  # not of a scalar: the interpreter refuses that
         h = tl.load(states + at - rows * hidden, mask=later, other=0.0)
         c = tl.load(cells + at - rows * hidden, mask=later, other=0.0)
         tanh_c = _tanh(tl.load(cells + at, mask=inside[:, None], other=0.0))
@@ -119,16 +119,6 @@ def _backward(
         dh += tl.dot(d_f, tl.trans(w_f), input_precision=precision)
         dh += tl.dot(d_g, tl.trans(w_g), input_precision=precision)
         dh += tl.dot(d_o, tl.trans(w_o), input_precision=precision)
-        past = tl.trans(h)
-        dw_i += tl.dot(past, d_i, input_precision=precision)
-        dw_f += tl.dot(past, d_f, input_precision=precision)
-        dw_g += tl.dot(past, d_g, input_precision=precision)
-        dw_o += tl.dot(past, d_o, input_precision=precision)
-    own = d_weights + unit[None, :] * hidden + unit[:, None]  # (hidden in, hidden out), as in _weights
-    tl.atomic_add(own, dw_i)
-    tl.atomic_add(own + hidden * hidden, dw_f)
-    tl.atomic_add(own + 2 * hidden * hidden, dw_g)
-    tl.atomic_add(own + 3 * hidden * hidden, dw_o)
 
 
 class Recurrence(torch.autograd.Function):
@@ -145,8 +135,9 @@ class Recurrence(torch.autograd.Function):
         states, cells = (torch.zeros(times, rows, hidden, device=gates.device) for _ in range(2))
         grid = (triton.cdiv(rows, ROWS),)
         _forward[grid](
-            gates, index, lengths, weights, states, cells, rows, hidden=hidden, block=ROWS, precision=precision
-        )
+            gates, index, lengths, weights, states, cells, rows,
+            hidden=hidden, block=ROWS, precision=precision, num_warps=WARPS,
+        )  # fmt: skip
         ctx.save_for_backward(gates, index, lengths, weights, states, cells)
         ctx.precision, ctx.own = precision, own
         return states
@@ -156,11 +147,12 @@ class Recurrence(torch.autograd.Function):
         gates, index, lengths, weights, states, cells = ctx.saved_tensors
         (times, rows), hidden = index.shape, weights.shape[1]
         d_gates = torch.zeros(times, rows, 4 * hidden, device=gates.device)
-        d_weights = torch.zeros_like(weights)
         _backward[(triton.cdiv(rows, ROWS),)](
-            gates, index, lengths, weights, states, cells, d_outputs[0].contiguous(), d_gates, d_weights, rows,
-            hidden=hidden, block=ROWS, precision=ctx.precision,
+            gates, index, lengths, weights, states, cells, d_outputs[0].contiguous(), d_gates, rows,
+            hidden=hidden, block=ROWS, precision=ctx.precision, num_warps=WARPS,
         )  # fmt: skip
+        # Not in the kernel: sums of weights take registers that it needs, and atomic ones come in any order.
+        d_weights = d_gates[1:].flatten(0, 1).T @ states[:-1].flatten(0, 1)
         if ctx.own:
             return d_gates.view_as(gates), None, None, d_weights, None, None
         d_table = torch.ops.aten.embedding_dense_backward(d_gates, index, len(gates), -1, False)
