@@ -38,6 +38,8 @@ def measure_initial_rates(
 
     A short measurement on equal shares gives the shares, and allocates memory for larger ones.
     """
+    if dist.get_world_size() == 1:
+        return measure_own_rates(compute, optimiser, config, split=np.array([total]), slowness=slowness)
     room = _ROOM if compute.device.type == "cpu" else 1.0
     equal = proportional_split(round(room * total), np.ones(dist.get_world_size()))
     look = measure_own_rates(compute, optimiser, config, split=equal, slowness=slowness, seconds=_LOOK, warm_up=1)

@@ -72,7 +72,14 @@ def spills(capability: int, folder: Path) -> dict[str, int]:
             )
             (folder / "kernel.ptx").write_text(compiled.asm["ptx"])
             said = subprocess.run(
-                [assembler, "-v", f"-arch=sm_{capability}{_OWN.get(capability, '')}", folder / "kernel.ptx", "-o", os.devnull],
+                [
+                    assembler,
+                    "-v",
+                    f"-arch=sm_{capability}{_OWN.get(capability, '')}",
+                    folder / "kernel.ptx",
+                    "-o",
+                    os.devnull,
+                ],
                 stderr=subprocess.PIPE,
                 text=True,
                 check=True,
