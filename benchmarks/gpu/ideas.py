@@ -122,8 +122,8 @@ def recurrence(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -
 
 
 def recurrences(rows: TextRows, device: torch.device, batch: int, repeats: int) -> Iterator[Found]:
-    """The same for one batch, exact and in tf32."""
-    from benchmarks.gpu.recurrence import Recurrence
+    """The same for one batch: exact, beside nn.LSTM in float32, and in tf32, beside it in 16 bits."""
+    from benchmarks.gpu import recurrence
 
     some = rows.batch(np.arange(batch), device)
     tokens, lengths = some.tokens.t().contiguous(), some.lengths.int()
@@ -140,12 +140,13 @@ def recurrences(rows: TextRows, device: torch.device, batch: int, repeats: int) 
         return F.linear(inputs, by_name["weight_ih_l0"], by_name["bias_ih_l0"] + by_name["bias_hh_l0"])
 
     def by_word(precision: str) -> Tensor:
-        states: Tensor = Recurrence.apply(gates(embedding.weight), tokens, lengths, lstm.weight_hh_l0, precision, False)
+        own = gates(embedding.weight)
+        states: Tensor = recurrence.Recurrence.apply(own, tokens, lengths, lstm.weight_hh_l0, precision, False)
         return states
 
     def by_place(precision: str) -> Tensor:
         own = gates(embedding(tokens)).flatten(0, 1)
-        states: Tensor = Recurrence.apply(own, index, lengths, lstm.weight_hh_l0, precision, True)
+        states: Tensor = recurrence.Recurrence.apply(own, index, lengths, lstm.weight_hh_l0, precision, True)
         return states
 
     def backward(states: Callable[[], Tensor]) -> None:
@@ -167,12 +168,16 @@ def recurrences(rows: TextRows, device: torch.device, batch: int, repeats: int) 
         "ieee": milliseconds(lambda: backward(lambda: lstm(embedding(tokens))[0]), device, repeats=repeats),
         "tf32": milliseconds(lambda: backward(in_halves), device, repeats=repeats),
     }
-    for name, states in (("by word", by_word), ("by place", by_place)):
-        for precision, beside in (("ieee", "float32"), ("tf32", "16 bits")):
-            off = deviation(gradient(partial(states, precision)), exact)
-            instead = milliseconds(partial(backward, partial(states, precision)), device, repeats=repeats)
-            case = f"{batch:,}, {name}, {precision} beside {beside}"
-            yield Found("a recurrence of our own", case, present[precision], instead, off, _ROUNDING[precision])
+    usual, others = (recurrence.ROWS, recurrence.WARPS), product((16, 32), (2, 4, 8))
+    ways = {"by word": by_word, "by place": by_place}
+    for name, precision, shape in (*product(ways, present, [usual]), *product(["by place"], ["tf32"], others)):
+        recurrence.ROWS, recurrence.WARPS = shape
+        states = partial(ways[name], precision)
+        off = deviation(gradient(states), exact)
+        instead = milliseconds(partial(backward, states), device, repeats=repeats)
+        case = f"{batch:,}, {name}, {precision}, {shape[0]} rows and {shape[1]} warps"
+        yield Found("a recurrence of our own", case, present[precision], instead, off, _ROUNDING[precision])
+    recurrence.ROWS, recurrence.WARPS = usual
 
 
 _ROUNDING = {"ieee": 5e-5, "tf32": 3e-2}

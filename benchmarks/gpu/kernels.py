@@ -4,6 +4,7 @@ Phases of a step cannot tell, because a GPU works behind its host.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import numpy as np
 import torch
 
 from benchmarks.gpu.checks import LOSS, new_model
-from benchmarks.gpu.part import Outcome, finish, keep, print_progress
-from benchmarks.gpu.rows import ROW_LENGTH, make_rows
+from benchmarks.gpu.part import Outcome, finish, keep, milliseconds, print_progress
+from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from benchmarks.gpu.training import single_rank
 from benchmarks.record import table
+from corpus.text import FIRST_WORD, PADDING
 from trainer.classification.data import place_rows
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.rows import Rows
+from trainer.classification.models.lstm import spread_padding
+from trainer.classification.rows import Rows, TextRows
 from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
@@ -26,6 +29,7 @@ from trainer.computing.precision import NAMES, capability, choose
 from trainer.config import TrainConfig
 
 _STEPS, _LISTED = 5, 16
+_COLUMNS = TrainConfig.embedding or 64
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,31 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
         for batch in sizes.batches:
             found[batch] = kernels_of_step(rows, device, batch)
             keep({"kernels": found})
+    embedding = {batch: embedding_backward(rows, device, batch) for batch in sizes.batches}
     longest = {batch: kernels[0] for batch, kernels in found.items()}
     said = "; ".join(f"{batch:,} rows: {each['ms']:.2f} ms in {each['name'][:60]}" for batch, each in longest.items())
-    return Outcome(said=said, figures={"kernels": found})
+    return Outcome(said=said, figures={"kernels": found, "embedding": embedding})
+
+
+def embedding_backward(rows: TextRows, device: torch.device, batch: int) -> dict[str, float]:
+    """The milliseconds of the gradient of word vectors alone: of a padded batch as torch looks it up, with the
+    padding's ids spread over the table, and without padding."""
+    some, words = rows.batch(np.arange(batch), device), VOCABULARY + FIRST_WORD
+    spread = spread_padding(some.tokens, some.lengths, words)
+    real = torch.arange(some.tokens.shape[1], device=device) < some.lengths[:, None]
+    found = {}
+    for name, ids, padding in (
+        ("padded", some.tokens, PADDING),
+        ("spread", spread, -1),
+        ("packed", some.tokens[real], -1),
+    ):
+        gradients = torch.ones(*ids.shape, _COLUMNS, device=device)
+        backward = partial(torch.ops.aten.embedding_dense_backward, gradients, ids, words, padding, False)
+        found[name] = milliseconds(backward, device)
+    print_progress(
+        f"\nembedding_dense_backward of {batch:,} rows: " + ", ".join(f"{k} {v:.3f} ms" for k, v in found.items())
+    )
+    return found
 
 
 def model_as_trained(device: torch.device) -> Classifier:
