@@ -24,10 +24,10 @@ from trainer.distributed import collectives
 from trainer.order import IntArray
 from trainer.rank_errors import SAME_SPLIT_ADVICE, RankError
 
-_BATCH, _GPU_BATCH = 512, 8192
+_BATCH, _GPU_BATCH = 512, 1 << 16
 _LOSSES = 3
-_ROUND = 8192
-"""Rows of a rank in a round between two agreements to continue: below a second of work on a CPU."""
+_ROUND, _GPU_ROUND = 8192, 8 * _GPU_BATCH
+"""Rows of a rank in a round between two agreements to continue: below a second of work."""
 
 
 class Evaluation(NamedTuple):
@@ -65,10 +65,11 @@ def evaluate(
     sums = evaluator.zeros()
     model.eval()
     stopped = False
-    for first in range(0, int(split.max()), _ROUND):
+    size = _GPU_ROUND if evaluator.on_gpu else _ROUND  # all ranks have GPUs, or none has
+    for first in range(0, int(split.max()), size):
         if stopped := _any_rank(stop()):
             break
-        some = numbers[first : first + _ROUND]
+        some = numbers[first : first + size]
         for found in threads.map(evaluator, [some[thread :: threads.count] for thread in range(threads.count)]):
             sums += found
     model.train()
@@ -92,7 +93,8 @@ class _Evaluator:
         self._model, self._rows, self._loss, self._logits = model, rows, loss, logits
         self._uncalibrated = replace(loss, temperature=1.0)
         self._device = next(model.parameters()).device
-        self._size = _GPU_BATCH if self._device.type == "cuda" else _BATCH
+        self.on_gpu = self._device.type == "cuda"
+        self._size = _GPU_BATCH if self.on_gpu else _BATCH
 
     def __call__(self, numbers: IntArray) -> Tensor:
         """(3 + classes * classes,): the sums over these rows (n,) of their losses, their log losses, and those that are
