@@ -47,7 +47,7 @@ from trainer.output.run_files import (
     finished_summary,
     read_json,
 )
-from trainer.rank_processes import OPTIONS, RANKS_NAMED, failure_in
+from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, failure_in
 
 BASE = "SAGEMAKER_BASE_DIR"
 MEASURES = ("accuracy", "macro_f1", "log_loss")
@@ -150,7 +150,7 @@ class _Job:
             f"--nproc-per-node={_gpus() or 1}",
             *_rendezvous(hosts),
         ]
-        environment = {**os.environ, **RANK_ENVIRONMENT, **RANKS_NAMED}
+        environment = {**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT}
         if len(hosts.names) > 1:
             environment |= {f"{library}_SOCKET_IFNAME": hosts.interface for library in ("GLOO", "NCCL")}
         with self._log(hosts).open("a", encoding="utf-8") as log:

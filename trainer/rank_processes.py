@@ -16,10 +16,16 @@ STOP_SECONDS = 60
 """How long the launcher gives the ranks to end with a checkpoint, once they are asked to stop."""
 RESTARTS = 3
 """How often ranks are started again when one is lost: each time costs the steps since the last checkpoint."""
-OPTIONS = (f"--max-restarts={RESTARTS}", f"--shutdown-timeout={STOP_SECONDS}", "--tee=3")
-"""Of the launcher: both of these, and that it passes on what ranks print, with RANKS_NAMED before each line."""
-RANKS_NAMED = {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank ${rank}] "}
-"""Environment variables of the launcher, with which `of_rank` knows the rank that has printed a line."""
+OPTIONS = (f"--max-restarts={RESTARTS}", "--tee=3")
+"""Of the launcher: so many restarts, and that it passes on what ranks print. It is torchrun of the torch that a machine
+has, which refuses options that are younger than it: those of `tests/trainer/torch_2_9.yaml` are known to all."""
+LAUNCHER_ENVIRONMENT = {
+    "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank ${rank}] ",
+    "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": f"{STOP_SECONDS}",
+}
+"""Environment variables of the launcher: what is before each line that a rank prints, for `of_rank`; and STOP_SECONDS.
+torch 2.9 does not know the latter, and gives ranks 30 seconds (torch/distributed/elastic/multiprocessing/api.py, 2.9.0
+and 2.13.0, read on 2026-11-29)."""
 LOG = "train.log"
 """The file in a run's output folder for what the ranks of one machine print."""
 
@@ -37,7 +43,7 @@ def start_ranks(config: TrainConfig, *, ranks: int, log: IO[str]) -> "subprocess
     launcher = [sys.executable, "-P", "-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}", *OPTIONS]
     return subprocess.Popen(
         [*launcher, "-m", "trainer", *as_arguments(config)],
-        env={**os.environ, **RANK_ENVIRONMENT, **RANKS_NAMED, **ends_with_this_process()},
+        env={**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **ends_with_this_process()},
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,

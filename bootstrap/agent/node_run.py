@@ -32,7 +32,7 @@ from trainer.command_line import as_arguments, from_words
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, RECORD, SUMMARY, read_json
-from trainer.rank_processes import OPTIONS, RANKS_NAMED, STOP_SECONDS
+from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, STOP_SECONDS
 
 _UPLOAD_SECONDS = 5.0
 _PROGRESS_SECONDS = 30.0
@@ -293,7 +293,7 @@ class NodeRun:
         # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has none.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
         own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting), failures.SLOW: str(self._slow)}
-        return {**RANK_ENVIRONMENT, **RANKS_NAMED, **own, **needs_gpu}
+        return {**RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **own, **needs_gpu}
 
     # Results
 

@@ -19,7 +19,7 @@ from trainer.config import RANK_ENVIRONMENT
 from trainer.distributed import failures
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.launch import main
-from trainer.rank_processes import OPTIONS, RANKS_NAMED, of_rank
+from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, of_rank
 
 ROOT = Path(__file__).parents[2]
 FAILING = Path(__file__).with_name("failing.py")
@@ -172,7 +172,7 @@ def test_each_line_of_a_rank_has_its_number(tmp_path: Path) -> None:
     script.write_text("import os, sys\nprint(os.environ['RANK'])\nsys.stderr.write('a\\n\\nb\\n')\n")
     done = subprocess.run(
         [sys.executable, "-m", "trainer.launch", "--standalone", "--nproc-per-node=2", *OPTIONS, str(script)],
-        env={**os.environ, **RANK_ENVIRONMENT, **RANKS_NAMED, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -194,7 +194,7 @@ time.sleep(120)
 def test_a_launcher_that_is_asked_to_stop_again_still_waits_for_its_ranks_and_ends(tmp_path: Path) -> None:
     (tmp_path / "rank.py").write_text(STOPS_SLOWLY)
     command = [sys.executable, "-m", "trainer.launch", "--standalone", "--nproc-per-node=1", *OPTIONS]
-    environment = {**os.environ, **RANKS_NAMED, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **LAUNCHER_ENVIRONMENT, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         [*command, str(tmp_path / "rank.py")], stdout=subprocess.PIPE, text=True, env=environment
     ) as running:
