@@ -78,8 +78,9 @@ def preprocess_locally(
 ) -> MergeResult:
     """Raw files to `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
 
-    `runner` is mrjob's: `local` (a process a task, as many at once as there are cores, or work for cores) or `inline`
-    (this process); `auto` is `local`, but for jobs with so little input that starting tasks takes longer.
+    `runner` is mrjob's: `local` (each task is a fork of one process, as many at once as there are cores, or work for
+    cores) or `inline` (this process); `auto` is `local`, but for jobs with so little input that starting tasks takes
+    longer.
     What was in `output` under these names stays until the new dataset is whole. Raises DataError for input that cannot
     be used or a full disk, and JobError when a job fails otherwise.
     """
@@ -104,7 +105,7 @@ def carry_out(
             private=is_s3(output),
         ) as folder,
         _name_without_patterns(folder) as work,
-        TaskServer() as server,
+        TaskServer(work) as server,
     ):
         _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings))
         plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))

@@ -1,12 +1,15 @@
 """A process that has imported what tasks need, and loaded what numba has compiled for them: each task is a fork of it.
 
-Of a small task both would be most of the time. Do not use `multiprocessing`: its fork server runs the program that
-calls it once more in each process. It and its tasks are a process group, which ends with whoever started it.
+Imports and loading would take most of a small task's time. The process and its tasks are a process group, which ends
+when its starter does. Ctrl-Z stops the starter, but not the tasks that run.
+
+Do not use `multiprocessing`: its fork server runs the program that calls it once more in each process.
 """
 
 import json
 import os
 import runpy
+import shutil
 import signal
 import socket
 import struct
@@ -14,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 
@@ -24,7 +28,9 @@ _DONE = b"."
 class TaskServer:
     """Starts the process at the first task, and ends it, with all tasks, at the end of the block."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        """`folder`: where the process may write while it starts."""
+        self._folder = folder
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._ended = False
@@ -47,55 +53,95 @@ class TaskServer:
                 if self._ended:
                     return False
                 control = self._started()
-                socket.send_fds(control, [_SIZE.pack(len(asked))], [*files, sending])
-                control.sendall(asked)
+                with suppress(BrokenPipeError, ConnectionResetError):  # the process has ended, and so the pipe
+                    socket.send_fds(control, [_SIZE.pack(len(asked))], [*files, sending])
+                    control.sendall(asked)
         finally:
             os.close(sending)
-        with os.fdopen(receiving, "rb") as status:
+            status = os.fdopen(receiving, "rb")
+        with status:
             return status.read() == _DONE
 
     def end(self) -> None:
         """End all tasks; no other starts."""
+        self._ended = True
+        self._kill()  # also ends the wait of who sends a request, and holds the lock
         with self._lock:
-            self._ended = True
+            self._kill()
             if self._process is not None:
-                with suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
                 self._control.close()
                 self._process = None
+
+    def _kill(self) -> None:
+        process = self._process
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def _started(self) -> socket.socket:
         if self._process is None:
             self._control, theirs = socket.socketpair()
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", __file__, str(theirs.fileno())],
+                    [sys.executable, "-P", __file__, str(theirs.fileno()), str(self._folder)],
                     stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=None if sys.stderr else subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
                     process_group=0,
                 )
         return self._control
 
 
-def _serve(control: socket.socket) -> None:
-    """Start tasks until nobody can ask for them; returns in each of them."""
+def main() -> None:
+    """Start tasks until nobody can ask for them; in each task, run its script."""
+    control, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
+    server, starter = os.getpid(), os.getppid()
+    try:
+        with suppress(Exception):  # it only makes tasks quicker
+            _warm_up(folder / f"warm-up-{server}")
+        asked, files = _next_task(control, starter)
+    finally:
+        if os.getpid() == server:
+            os.killpg(0, signal.SIGKILL)  # nobody would read what the tasks write
+    _run(*asked, files=files)
+
+
+def _warm_up(folder: Path) -> None:
+    from jobs import warm_up  # here, because it imports all that tasks need
+
+    folder.mkdir()
+    try:
+        warm_up.warm_up(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _next_task(control: socket.socket, starter: int) -> tuple[Any, list[int]]:
+    """Fork for each request; returns it in the fork, with its files. Returns in the server, too, by an error, when the
+    starter has ended."""
     signal.signal(signal.SIGCHLD, _reap)
     while True:
         begin, files, _, _ = socket.recv_fds(control, _SIZE.size, 4)
-        if not begin:
-            os.killpg(0, signal.SIGKILL)  # who asked is gone, and nobody will read what the tasks write
-        arguments, folder, environment = json.loads(_received(control, *_SIZE.unpack(begin)))
+        asked = json.loads(_received(control, *_SIZE.unpack(begin)))
+        if os.getppid() != starter:
+            raise EOFError
         if not os.fork():
-            break
+            control.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            return asked, files
         for each in files:
             os.close(each)
-    control.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def _run(arguments: list[str], folder: str, environment: Mapping[str, str], *, files: list[int]) -> None:
     *streams, status = files
     for number, each in enumerate(streams):
         os.dup2(each, number)
         os.close(each)
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -116,13 +162,6 @@ def _received(control: socket.socket, size: int) -> bytes:
     while len(found) < size and (part := control.recv(size - len(found))):
         found += part
     return bytes(found)
-
-
-def main() -> Any:
-    from jobs import warm_up
-
-    warm_up.main()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Runs every job once on a few reviews, when a machine is set up: `python -m jobs.warm_up`.
+"""Runs every job once on a few reviews: when a machine is set up, `python -m jobs.warm_up`, and before tasks are forked
+(task_server.py).
 
 This fills numba's cache (NUMBA_CACHE_DIR) and Python's bytecode, so that tasks need not compile. Do not call compiled
 functions directly instead, because they are compiled again for other types of arrays.
@@ -6,6 +7,7 @@ functions directly instead, because they are compiled again for other types of a
 
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from string import ascii_lowercase
 
 from common.private_folders import temporary_folder
@@ -19,12 +21,17 @@ _REVIEWS = "".join(f'{{"reviewText": "{text}", "overall": {1 + n}}}\n' for n, te
 
 
 def main() -> None:
-    """Preprocess the reviews and delete the result."""
+    """Preprocess the reviews, and delete the result."""
     with temporary_folder("shoal-warm-up-") as folder:
-        reviews = folder / "reviews.json"
-        reviews.write_text(_REVIEWS)
-        for settings in (REFERENCE, replace(DEFAULT, duplicates=True)):
-            preprocess_locally(Inputs(files=(str(reviews),)), f"{folder}/data", settings=settings, runner="inline")
+        warm_up(folder)
+
+
+def warm_up(folder: Path) -> None:
+    """Preprocess the reviews in an empty folder."""
+    reviews = folder / "reviews.json"
+    reviews.write_text(_REVIEWS)
+    for settings in (REFERENCE, replace(DEFAULT, duplicates=True)):
+        preprocess_locally(Inputs(files=(str(reviews),)), f"{folder}/data", settings=settings, runner="inline")
 
 
 if __name__ == "__main__":

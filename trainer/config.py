@@ -68,7 +68,7 @@ class TrainConfig(
     fixed: tuple[str, ...] = option("", default=())
     """With `--model auto` the options of SEARCHED that were given, and so are the same in all trials; no option."""
     temperature: float | None = option("", default=None)
-    """The usual one of the settings that a search has chosen (classification/calibration.py); no option."""
+    """The mean temperature of the folds of the trial that a search has chosen; no option."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

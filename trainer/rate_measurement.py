@@ -36,7 +36,7 @@ def measure_initial_rates(
 ) -> list[float]:
     """Rows per second of every rank, each on its share of `total` rows by these rates; the same on every rank.
 
-    A short measurement on equal shares gives the shares, and allocates memory for larger ones.
+    A short measurement on equal shares gives the shares, and allocates memory for larger ones; one rank needs neither.
     """
     if dist.get_world_size() == 1:
         return measure_own_rates(compute, optimiser, config, split=np.array([total]), slowness=slowness)

@@ -168,16 +168,19 @@ def recurrences(rows: TextRows, device: torch.device, batch: int, repeats: int) 
         "ieee": milliseconds(lambda: backward(lambda: lstm(embedding(tokens))[0]), device, repeats=repeats),
         "tf32": milliseconds(lambda: backward(in_halves), device, repeats=repeats),
     }
-    usual, others = (recurrence.ROWS, recurrence.WARPS), product((16, 32), (2, 4, 8))
+    usual = recurrence.ROWS, recurrence.WARPS
+    others = [shape for shape in product((16, 32), (2, 4, 8)) if shape != usual]
     ways = {"by word": by_word, "by place": by_place}
-    for name, precision, shape in (*product(ways, present, [usual]), *product(["by place"], ["tf32"], others)):
-        recurrence.ROWS, recurrence.WARPS = shape
-        states = partial(ways[name], precision)
-        off = deviation(gradient(states), exact)
-        instead = milliseconds(partial(backward, states), device, repeats=repeats)
-        case = f"{batch:,}, {name}, {precision}, {shape[0]} rows and {shape[1]} warps"
-        yield Found("a recurrence of our own", case, present[precision], instead, off, _ROUNDING[precision])
-    recurrence.ROWS, recurrence.WARPS = usual
+    try:
+        for name, precision, shape in (*product(ways, present, [usual]), *product(["by place"], ["tf32"], others)):
+            recurrence.ROWS, recurrence.WARPS = shape
+            states = partial(ways[name], precision)
+            off = deviation(gradient(states), exact)
+            instead = milliseconds(partial(backward, states), device, repeats=repeats)
+            case = f"{batch:,}, {name}, {precision}, {shape[0]} rows and {shape[1]} warps"
+            yield Found("a recurrence of our own", case, present[precision], instead, off, _ROUNDING[precision])
+    finally:
+        recurrence.ROWS, recurrence.WARPS = usual
 
 
 _ROUNDING = {"ieee": 5e-5, "tf32": 3e-2}

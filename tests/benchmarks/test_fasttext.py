@@ -131,7 +131,7 @@ def test_logistic_regression_classifies_the_same_rows(case: str, tmp_path: Path)
     pytest.importorskip("sklearn", reason="requirements-bench.txt is not installed")
     parts = make_parts(PILE, tmp_path / "parts", seed=0)
     found = quality._run(quality.CASES[case], parts, tmp_path, seed=0, seconds=None)
-    assert (found["accuracy"], found["log_loss"] < 0.69) == (1, True)
+    assert (found["accuracy"], found["log_loss"] < 0.5) == (1, True)
 
 
 def test_probabilities_are_judged_by_their_log_loss_and_calibration() -> None:

@@ -40,10 +40,15 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
         "import sys; from jobs.pipeline import preprocess_locally; from corpus.reading.sources import Inputs;"
         "preprocess_locally(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
     )
+    temporary = path.with_name("temporary")
+    temporary.mkdir()
     running = subprocess.Popen(
-        [sys.executable, "-c", code, path, output], start_new_session=True, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", code, path, output],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
     )
-    until(lambda: list(output.glob(".shoal-work-*/tasks/**/stderr")))
+    until(lambda: any(each.ppid() != running.pid for each in psutil.Process(running.pid).children(recursive=True)))
     return running
 
 
@@ -54,6 +59,7 @@ def test_a_run_that_is_ended_leaves_no_processes_and_if_it_can_no_files(tmp_path
     assert running.wait() != 0
     assert (tmp_path / "out").exists() == (sent == signal.SIGKILL)
     until(lambda: not any(is_in_session(process, running.pid) for process in psutil.process_iter()))
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 def run_and_die(path: Path, output: Path, stage: str) -> None:

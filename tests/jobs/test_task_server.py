@@ -12,8 +12,8 @@ from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[TaskServer]:
-    with TaskServer() as found:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskServer]:
+    with TaskServer(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
@@ -73,9 +73,26 @@ def test_a_task_that_fails_is_told_from_one_that_ends(
 
 
 def test_the_end_ends_all_tasks_and_no_other_starts(tmp_path: Path) -> None:
-    with TaskServer() as server, ThreadPoolExecutor(1) as threads:
+    with TaskServer(tmp_path) as server, ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(run, server, tmp_path, "import time; print('begun', flush=True); time.sleep(999)")
         until(lambda: (tmp_path / "stdout").exists() and (tmp_path / "stdout").read_text())
         server.end()
         assert not waiting.result()
         assert not run(server, tmp_path, "")
+
+
+def test_a_server_that_cannot_warm_up_starts_tasks_all_the_same(tmp_path: Path) -> None:
+    with TaskServer(tmp_path / "absent") as server:
+        assert run(server, tmp_path, "print('done')")
+
+
+def test_the_end_does_not_wait_for_requests_that_nobody_has_read(tmp_path: Path) -> None:
+    server = TaskServer(tmp_path)
+    with ThreadPoolExecutor(64) as threads:
+        large = {"LARGE": "x" * 100_000}  # a few of these fill what the socket holds while the server starts
+        waiting = [
+            threads.submit(server.run, ["absent.py"], [0, 1, 2], folder=str(tmp_path), environment=large)
+            for _ in range(64)
+        ]
+        server.end()
+        assert not any(each.result() for each in waiting)

@@ -49,8 +49,9 @@ def calibrated(
 
 def fit_temperature(logits: Tensor, labels: Tensor, usual: float = 1.0, spread: float = _SPREAD) -> float:
     """The most probable temperature, by the log loss of `logits` (n, classes) (Guo et al. 2017, section 4.2) and by how
-    near it is to the `usual` one: the standard deviation of the logarithm of their ratio is `spread`. The log loss of
-    these rows is at most that at the usual temperature."""
+    near it is to the `usual` one: the standard deviation of the logarithm of their ratio is `spread`. Of logits that
+    are far too small it is one of several local optima. The log loss of these rows is at most that at the usual
+    temperature."""
     labels = labels.long()[:, None]
     beyond = logits.double() - logits.double().gather(1, labels)  # (n, classes): 0 for the label
 

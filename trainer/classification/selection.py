@@ -76,7 +76,7 @@ def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Seq
     half = torch.arange(len(labels)) % blocks % 2
     cells, losses = torch.zeros_like(labels), torch.zeros(len(labels), dtype=logits.dtype)
     for own in (half == 0, half == 1):
-        fitted, _ = calibrated(loss, logits[~own], labels[~own], metric)
+        fitted, _ = calibrated(loss, logits[~own], labels[~own], metric, spread=_SPREAD)
         found = fitted.probabilities_of(logits[own])  # (own, classes)
         predictions = (found[:, 1] > fitted.threshold).long() if loss.classes == 2 else found.argmax(1)
         cells[own] = loss.classes * labels[own] + predictions

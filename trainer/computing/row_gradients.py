@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 _PIECE = 256
-"""Values that a GPU's thread adds up one after the other; of 65,536 values with one id there are as many pieces."""
+"""Values that a thread of a GPU adds up one after the other. 65,536 values with one id are 256 pieces, whose sums are
+added up in as many steps."""
 
 
 class TouchedRows(NamedTuple):

@@ -137,7 +137,7 @@ class ComputeOptions(Section):
     )
     gradient_bits: int = option(
         "bits per number of the gradients that ranks send each other; 16 halves what a slow network carries, and "
-        "cuts those above 16 divided by the ranks; a note reports the first",
+        "cuts those above 16 divided by the number of ranks; a note reports the first",
         default=32,
         choices=(32, 16),
     )
