@@ -105,7 +105,7 @@ def carry_out(
             private=is_s3(output),
         ) as folder,
         _name_without_patterns(folder) as work,
-        TaskServer(work) as server,
+        TaskServer("jobs.warm_up", work) as server,
     ):
         _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings))
         plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -28,9 +29,10 @@ _DONE = b"."
 class TaskServer:
     """Starts the process at the first task, and ends it, with all tasks, at the end of the block."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder`: where the process may write while it starts."""
-        self._folder = folder
+    def __init__(self, warm_up: str, folder: Path) -> None:
+        """`warm_up`: a module with a function of that name, which the process calls with a new folder below `folder`,
+        so that it has imported and loaded what tasks need."""
+        self._warm_up, self._folder = warm_up, folder
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._ended = False
@@ -84,7 +86,7 @@ class TaskServer:
             self._control, theirs = socket.socketpair()
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", __file__, str(theirs.fileno()), str(self._folder)],
+                    [sys.executable, "-P", __file__, str(theirs.fileno()), self._warm_up, str(self._folder)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=None if sys.stderr else subprocess.DEVNULL,
@@ -96,11 +98,11 @@ class TaskServer:
 
 def main() -> None:
     """Start tasks until nobody can ask for them; in each task, run its script."""
-    control, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
+    control, module, folder = socket.socket(fileno=int(sys.argv[1])), sys.argv[2], Path(sys.argv[3])
     server, starter = os.getpid(), os.getppid()
     try:
         with suppress(Exception):  # it only makes tasks quicker
-            _warm_up(folder / f"warm-up-{server}")
+            _warm_up(module, folder / f"warm-up-{server}")
         asked, files = _next_task(control, starter)
     finally:
         if os.getpid() == server:
@@ -108,12 +110,10 @@ def main() -> None:
     _run(*asked, files=files)
 
 
-def _warm_up(folder: Path) -> None:
-    from jobs import warm_up  # here, because it imports all that tasks need
-
+def _warm_up(module: str, folder: Path) -> None:
     folder.mkdir()
     try:
-        warm_up.warm_up(folder)
+        import_module(module).warm_up(folder)
     finally:
         shutil.rmtree(folder)
 

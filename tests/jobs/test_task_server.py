@@ -13,7 +13,7 @@ from tests.waiting import until
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskServer]:
-    with TaskServer(tmp_path_factory.mktemp("server")) as found:
+    with TaskServer("jobs.warm_up", tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
@@ -73,7 +73,7 @@ def test_a_task_that_fails_is_told_from_one_that_ends(
 
 
 def test_the_end_ends_all_tasks_and_no_other_starts(tmp_path: Path) -> None:
-    with TaskServer(tmp_path) as server, ThreadPoolExecutor(1) as threads:
+    with TaskServer("jobs.warm_up", tmp_path) as server, ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(run, server, tmp_path, "import time; print('begun', flush=True); time.sleep(999)")
         until(lambda: (tmp_path / "stdout").exists() and (tmp_path / "stdout").read_text())
         server.end()
@@ -82,12 +82,12 @@ def test_the_end_ends_all_tasks_and_no_other_starts(tmp_path: Path) -> None:
 
 
 def test_a_server_that_cannot_warm_up_starts_tasks_all_the_same(tmp_path: Path) -> None:
-    with TaskServer(tmp_path / "absent") as server:
+    with TaskServer("jobs.warm_up", tmp_path / "absent") as server:
         assert run(server, tmp_path, "print('done')")
 
 
 def test_the_end_does_not_wait_for_requests_that_nobody_has_read(tmp_path: Path) -> None:
-    server = TaskServer(tmp_path)
+    server = TaskServer("jobs.warm_up", tmp_path)
     with ThreadPoolExecutor(64) as threads:
         large = {"LARGE": "x" * 100_000}  # a few of these fill what the socket holds while the server starts
         waiting = [
