@@ -1,7 +1,7 @@
 """A process that has imported what tasks need, and loaded what numba has compiled for them: each task is a fork of it.
 
 Imports and loading would take most of a small task's time. The process and its tasks are a process group, which ends
-when its starter does. Ctrl-Z stops the starter, but not the tasks that run.
+when its starter does; while it warms up, it ends after that. Ctrl-Z stops the starter, but not the tasks that run.
 
 Do not use `multiprocessing`: its fork server runs the program that calls it once more in each process.
 """
@@ -119,8 +119,8 @@ def _warm_up(module: str, folder: Path) -> None:
 
 
 def _next_task(control: socket.socket, starter: int) -> tuple[Any, list[int]]:
-    """Fork for each request; returns it in the fork, with its files. Returns in the server, too, by an error, when the
-    starter has ended."""
+    """Fork for each request; returns it in the fork, with its files. Raises an error in the server when the starter has
+    ended."""
     signal.signal(signal.SIGCHLD, _reap)
     while True:
         begin, files, _, _ = socket.recv_fds(control, _SIZE.size, 4)

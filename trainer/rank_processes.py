@@ -17,14 +17,15 @@ STOP_SECONDS = 60
 RESTARTS = 3
 """How often ranks are started again when one is lost: each time costs the steps since the last checkpoint."""
 OPTIONS = (f"--max-restarts={RESTARTS}", "--tee=3")
-"""Of the launcher: so many restarts, and that it passes on what ranks print. It is torchrun of the torch that a machine
-has, which refuses options that are younger than it: those of `tests/trainer/torch_2_9.yaml` are known to all."""
+"""Of the launcher: the number of restarts, and that it prints what ranks print. The launcher is the torchrun of a
+machine's own torch, and refuses options of later versions. All versions have those in `tests/trainer/torch_2_9.yaml`.
+"""
 LAUNCHER_ENVIRONMENT = {
     "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank ${rank}] ",
     "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": f"{STOP_SECONDS}",
 }
-"""Environment variables of the launcher: what is before each line that a rank prints, for `of_rank`; and STOP_SECONDS.
-torch 2.9 does not know the latter, and gives ranks 30 seconds (torch/distributed/elastic/multiprocessing/api.py, 2.9.0
+"""Environment variables of the launcher: the prefix of each line that a rank prints, for `of_rank`; and STOP_SECONDS.
+torch 2.9 ignores the second one, and gives ranks 30 seconds (torch/distributed/elastic/multiprocessing/api.py, 2.9.0
 and 2.13.0, read on 2026-11-29)."""
 LOG = "train.log"
 """The file in a run's output folder for what the ranks of one machine print."""

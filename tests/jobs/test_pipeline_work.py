@@ -48,8 +48,16 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
         start_new_session=True,
         stderr=subprocess.DEVNULL,
     )
-    until(lambda: any(each.ppid() != running.pid for each in psutil.Process(running.pid).children(recursive=True)))
+    until(lambda: any(is_task(each, running.pid) for each in psutil.Process(running.pid).children(recursive=True)))
     return running
+
+
+def is_task(process: psutil.Process, run: int) -> bool:
+    """Whether it is a fork of a run's task server, which is the run's own child."""
+    try:
+        return process.ppid() != run and any("task_server" in word for word in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])

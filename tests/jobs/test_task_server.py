@@ -86,13 +86,16 @@ def test_a_server_that_cannot_warm_up_starts_tasks_all_the_same(tmp_path: Path) 
         assert run(server, tmp_path, "print('done')")
 
 
-def test_the_end_does_not_wait_for_requests_that_nobody_has_read(tmp_path: Path) -> None:
-    server = TaskServer("jobs.warm_up", tmp_path)
-    with ThreadPoolExecutor(64) as threads:
-        large = {"LARGE": "x" * 100_000}  # a few of these fill what the socket holds while the server starts
+def test_the_end_does_not_wait_for_requests_that_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "endless.py").write_text("import time\ndef warm_up(_): time.sleep(9999)")
+    (tmp_path / "task.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    server, large = TaskServer("endless", tmp_path), {"LARGE": "x" * 100_000}  # a few are more than a socket holds
+    with ThreadPoolExecutor(9) as threads:
         waiting = [
-            threads.submit(server.run, ["absent.py"], [0, 1, 2], folder=str(tmp_path), environment=large)
-            for _ in range(64)
+            threads.submit(server.run, ["task.py"], [0, 1, 2], folder=str(tmp_path), environment=large)
+            for _ in range(9)
         ]
+        until(lambda: list(tmp_path.glob("warm-up-*")))
         server.end()
         assert not any(each.result() for each in waiting)

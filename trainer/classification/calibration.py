@@ -21,6 +21,7 @@ _LOG_INVERSES = (-10.0, 3.5)
 be a hundred times too sure of others."""
 _HALVINGS = 40
 _SPREAD = 0.2
+"""The standard deviation of a temperature's logarithm around that of the usual one."""
 _SAME = 1e-12
 """Values of a metric that differ by less are equal: counts differ by 1."""
 

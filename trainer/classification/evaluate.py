@@ -27,8 +27,8 @@ from trainer.rank_errors import SAME_SPLIT_ADVICE, RankError
 _BATCH, _GPU_BATCH = 512, 1 << 16
 _LOSSES = 3
 _ROUND, _GPU_ROUND = 8192, 8 * _GPU_BATCH
-"""Rows of a rank in a round between two agreements to continue: below a second of work on a CPU, and about as long on a
-GPU as training on so many rows takes, at most."""
+"""Rows of a rank in a round between two agreements to continue: below a second of work on a CPU; eight batches on a
+GPU."""
 
 
 class Evaluation(NamedTuple):

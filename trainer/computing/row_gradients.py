@@ -94,7 +94,7 @@ def sums_by_id(ids: Tensor, values: Tensor, places: Tensor | None = None) -> Tou
     add up the same have the same bits.
 
     Do not use `index_add_` where rows come several times: on a GPU it adds in the order in which its threads come. Nor
-    add up all values of an id at once: one thread of a GPU would add the most frequent word's, tens of thousands.
+    add up all values of an id at once: a frequent word has tens of thousands, which one thread would add.
     """
     order = torch.argsort(ids, stable=True)
     distinct, counts = torch.unique_consecutive(ids[order], return_counts=True)

@@ -103,6 +103,22 @@ def test_the_gradients_of_rows_are_counted_once_for_each_other_rank(
     assert found.traffic.bytes == (ranks - 1) * bytes_of(own, bits=32)
 
 
+def test_cut_gradients_of_sparse_tables_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with join_process_group(1):
+        model, timer = torch.nn.Embedding(5, 2), StepTimer()
+        found = GradientExchange(model, [], timer=timer, bits=16, sparse_tables=[model.weight])
+        found._ranks, found._is_brief = 2, False
+        monkeypatch.setattr(found, "_add_up", lambda _flat, _others: None)
+        monkeypatch.setattr(exchange, "means_of_ranks", lambda own, _counts, _rank, *, bits: own)  # noqa: ARG005
+        gradients = torch.tensor([[9.0, 1.0], [-8.5, math.inf]])  # of which at most 8 fit twice
+        means = Means(torch.tensor([1, 3], dtype=torch.int32), torch.ones(2, dtype=torch.int64), gradients)
+        timer.begin(1)
+        found.reduce(step=0, size=1, touched=[], means=[means], loss=torch.zeros(()), rows=1, stop=False, save=False)
+        reported = found.drain()
+    assert reported is not None
+    assert reported.cut == 2
+
+
 def report(shares: list[int], size: int) -> StepReport:
     """What a step's report says, after shares of so many rows travelled in float32."""
     nothing, none = np.zeros(len(shares)), np.zeros(len(shares), dtype=np.int64)
