@@ -256,7 +256,7 @@ def test_an_error_that_nobody_expects(
 def test_a_run_of_which_only_the_test_is_left_is_calibrated_as_one_that_was_not_stopped(
     dataset: Path, tmp_path: Path, model: str
 ) -> None:
-    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--metric", "f1-macro", "--model", model)
+    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--metric", "balanced", "--model", model)
     told = []
     for resumed in ((), ("--resume",)):
         assert run_here(*arguments, *resumed)[0] == 0

@@ -95,6 +95,17 @@ class Loss:
             return self.classes
         return self.scale.high - self.scale.low + 1 if self.kind == CROSS_ENTROPY else 1
 
+    def constant(self, labels: Labels, ratings: Labels) -> Tensor:
+        """(outputs,): the outputs, the same for all of some rows, of about the lowest `sum`: each class or rating has
+        one row more, so that none has the probability 0. `labels` and `ratings` (rows,)."""
+        weights = np.where(labels == 1, self.positive_weight, 1.0)
+        if self.kind == MSE:
+            return torch.tensor([np.average(ratings, weights=weights) - self._boundary])
+        targets = ratings.astype(np.int64) - self.scale.low if self.kind == CROSS_ENTROPY else labels
+        rows = 1 + np.bincount(targets, weights, minlength=max(2, self.outputs))
+        logs = torch.from_numpy(np.log(rows / rows.sum()))
+        return logs[1:] - logs[:1] if self.kind == BCE else logs
+
     def sum(self, outputs: Tensor, labels: Tensor, ratings: Tensor) -> Tensor:
         """The sum of the losses of rows, of `outputs` (rows, self.outputs), `labels` (rows,) and `ratings` (rows,)."""
         if self.kind == CROSS_ENTROPY:

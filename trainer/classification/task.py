@@ -87,7 +87,7 @@ class Classification(Task[TextData]):
         self._notes: list[str] = []
         self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
         if data.ngrams:
-            self.model.take_ngrams(data.ngrams)
+            self.model.take_ngrams(data.ngrams, self._loss.constant(data.training.labels, data.training.ratings))
         self.model.read_vocabulary(data.vocabulary)
         if data.start:
             set_start_vectors(self.model.word_vectors, data.start)

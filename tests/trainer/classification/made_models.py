@@ -91,7 +91,7 @@ def random_linear(words: tuple[str, ...]) -> TrainedModel:
     )
     settings = config.model_settings("linear", words=2 + len(words), outputs=1)
     classifier = models.build("linear", settings)
-    classifier.take_ngrams(WeightedNgrams(found.keys, np.maximum(found.ratios, np.float32(0.1))))
+    classifier.take_ngrams(WeightedNgrams(found.keys, np.maximum(found.ratios, np.float32(0.1))), torch.tensor([0.3]))
     classifier.read_vocabulary(words)
     torch.nn.init.normal_(classifier.sparse_tables[0][1:])
     return _of_whole_texts("linear", settings, classifier, loss, words)

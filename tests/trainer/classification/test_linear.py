@@ -70,7 +70,7 @@ def plain_ratios(of_texts: Sequence[tuple[Sequence[int], int]]) -> dict[int, flo
     def ratio(each: int, label: int) -> float:
         own = (1 + counts[each, label]) / (len(kept) + of_class[label])
         others = (1 + every[each] - counts[each, label]) / (len(kept) + whole - of_class[label])
-        return abs(log(own / others))
+        return abs(log(own / others)) * every[each] / (1 + every[each])
 
     return {each: max(ratio(each, label) for label in classes if counts[each, label]) for each in kept}
 
@@ -123,12 +123,13 @@ def made(texts: Sequence[tuple[Sequence[int], int]]) -> tuple[Linear, WeightedNg
     assert sum(each.numel() for each in model.state_dict().values()) == models.weights(
         "linear", {**settings, "outputs": 2}
     )
-    model.take_ngrams(found)
+    model.take_ngrams(found, torch.zeros(2))
     model.read_vocabulary(WORDS)
     torch.manual_seed(0)
     with torch.no_grad():
         torch.nn.init.normal_(model.weights).mul_(model.ratios > 0)  # others never learn
         torch.nn.init.normal_(model.bias)
+        torch.nn.init.normal_(model.by_words)
     return model, found
 
 
@@ -144,13 +145,22 @@ def test_outputs_are_those_of_the_plain_rule(by: str, texts: list[tuple[list[int
             outputs = model(tokens, torch.tensor([len(text) for text, _ in texts]))
     rows = {each: row for row, each in enumerate(found.keys.tolist())}
     for (text, _), output in zip(texts, outputs, strict=True):
-        expected = model.bias.detach().clone()
+        expected = (model.bias + 2 * (sqrt(len(text) / 100) - 1) * model.by_words).detach()
         for share, keys in ((1.0, ngram_keys(text)), (CHARACTERS, char_keys(text))):
             known = [rows[each] for each in keys if each in rows]
             length = sqrt(sum(float(model.ratios[row]) ** 2 for row in known))
             if length:
                 expected += share * model.weights.detach()[known].sum(0) / length / sqrt(2)
         torch.testing.assert_close(output, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_it_begins_with_the_outputs_that_are_the_same_for_every_text() -> None:
+    model, found = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
+    new = Linear(words=2 + len(WORDS), ngrams=3, char_ngrams="2-3", buckets=len(model.keys), outputs=2)
+    new.take_ngrams(found, torch.tensor([-0.5, 0.25]))
+    new.read_vocabulary(WORDS)
+    outputs = new(torch.tensor([1, 2, 3], dtype=torch.int32), torch.tensor([1, 2]))
+    assert outputs.tolist() == [[-0.5, 0.25]] * 2
 
 
 def test_a_model_that_is_restored_knows_its_ngrams() -> None:
@@ -174,10 +184,9 @@ def test_a_model_without_ngrams_yet_is_quick_to_read_a_vocabulary() -> None:
     assert model._alike == 0
 
 
-def test_a_text_without_a_known_ngram_teaches_only_the_bias() -> None:
+def test_a_text_without_a_known_ngram_teaches_no_weight_of_one() -> None:
     model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
     outputs = model(torch.tensor([1, 2, 3], dtype=torch.int32), torch.tensor([1, 2]))
-    assert outputs[0].tolist() == model.bias.tolist()
     outputs[0].sum().backward()  # type: ignore[no-untyped-call]
     assert model.weights.grad is not None
     assert not model.weights.grad.to_dense().any()

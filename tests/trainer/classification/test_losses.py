@@ -48,6 +48,24 @@ def test_the_weighted_cross_entropy_of_labels_is_that_of_torch() -> None:
     assert float(loss.sum(outputs, labels, ratings)) == pytest.approx(float(expected))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [STARS, Scale(0, 1, 1)])
+def test_no_other_constant_has_a_lower_sum(kind: str, scale: Scale) -> None:
+    loss = Loss(kind=kind, scale=scale, positive_weight=0.3)
+    _, labels, ratings = rows(3, loss, count=20_000)
+    constant = loss.constant(labels.numpy(), ratings.numpy())
+    outputs = constant.expand(len(labels), -1).clone().requires_grad_()
+    loss.sum(outputs, labels, ratings).backward()  # type: ignore[no-untyped-call]
+    assert outputs.grad is not None
+    assert outputs.grad.mean(0).abs().max() < 1e-3
+
+
+def test_a_constant_gives_a_rating_that_does_not_occur_a_probability() -> None:
+    loss = Loss(kind=CROSS_ENTROPY, scale=STARS, positive_weight=1.0)
+    found = loss.constant(np.array([1, 1, 0], np.uint8), np.array([5, 5, 1], np.uint8))
+    assert found.softmax(0).tolist() == pytest.approx([2 / 8, 1 / 8, 1 / 8, 1 / 8, 3 / 8])
+
+
 def test_the_odds_of_ratings_are_those_of_the_positive_ones() -> None:
     loss = Loss(kind=CROSS_ENTROPY, scale=STARS, positive_weight=1.0)
     outputs, _, _ = rows(2, loss)

@@ -38,8 +38,9 @@ class Classifier(nn.Module, ABC):
         """The table that has a row for each id, and perhaps more: with these word embeddings the model begins."""
         raise NotImplementedError
 
-    def take_ngrams(self, found: WeightedNgrams) -> None:
-        """Have weights of these n-grams; before its vocabulary, in a new run."""
+    def take_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
+        """Have weights of these n-grams, and begin with the outputs `constant` (outputs,) for every text; before its
+        vocabulary, in a new run."""
         raise NotImplementedError
 
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:

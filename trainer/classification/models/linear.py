@@ -1,9 +1,12 @@
 """A linear model of n-grams of words and of characters, each with the weight by which it tells classes apart.
 
 The value of an n-gram in a text is how often it occurs there, times its ratio: how much more frequent it is in texts of
-one class than in others, as a logarithm (Wang and Manning 2012, "Baselines and Bigrams"). The values of a text's
-n-grams of words together have the length 1, and those of its words' characters `CHARACTERS`. Logistic regression learns
-the weights by Adagrad, whose steps do not depend on the size of a value.
+one class than in others, as a logarithm (Wang and Manning 2012, "Baselines and Bigrams"), and less if it occurs a few
+times only. The values of a text's n-grams of words together have the length 1, and those of its words' characters
+`CHARACTERS`. Logistic regression learns the weights by Adagrad, whose steps do not depend on the size of a value.
+
+The bias begins with the frequencies of the classes, and the number of words has a weight of its own. Otherwise the
+weights of all n-grams learn that one class is more frequent, and a text with more n-grams seems to be of that class.
 
 `fitted_ngrams` chooses the n-grams that occur twice. A key of 54 bits stands for each. Do not hash n-grams to fewer
 buckets: most n-grams of a new text are unseen, and would then have the weights of others.
@@ -30,6 +33,8 @@ from trainer.options.classifier_options import char_lengths
 
 CHARACTERS = 0.5
 """The length of a text's values of character n-grams."""
+_WORDS = 100
+"""A text of so many words has the value 0 of its number of words."""
 MOST_NGRAMS, MOST_WEIGHTS = 4_000_000, 64_000_000
 """Of many classes there are fewer n-grams, because each has a weight for each class."""
 _OCCURRENCES = 2
@@ -73,6 +78,7 @@ class Linear(Classifier):
         self._vocabulary: Sequence[str] | None = None
         self.weights = nn.Parameter(new_table(buckets, outputs).zero_())
         self.bias = nn.Parameter(torch.zeros(outputs))
+        self.by_words = nn.Parameter(torch.zeros(outputs))
         self.register_buffer("keys", torch.full((buckets,), torch.iinfo(torch.int64).max))
         self.register_buffer("ratios", torch.zeros(buckets, 1))
         for name, kind, size in (("hashes", torch.int64, words), ("own", torch.int32, words)):
@@ -90,8 +96,9 @@ class Linear(Classifier):
     def row_rates(self) -> tuple[Tensor, ...]:
         return (self.ratios,)
 
-    def take_ngrams(self, found: WeightedNgrams) -> None:
-        """Have these n-grams, of which there are no more than rows."""
+    def take_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
+        """Have these n-grams, of which there are no more than rows, and begin with these outputs (outputs,)."""
+        self.bias.data.copy_(constant)
         self.keys[: len(found.keys)] = torch.from_numpy(found.keys)
         self.ratios[: len(found.keys), 0] = torch.from_numpy(found.ratios)
 
@@ -122,7 +129,7 @@ class Linear(Classifier):
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:  # noqa: ARG002
         ends = lengths.cumsum(0)
         if torch.onnx.is_in_onnx_export():
-            return self._by_matrices(tokens, ends)
+            return self._by_matrices(tokens, lengths, ends)
         if computed_by_numba(tokens):
             of_words = torch.zeros(len(tokens), self._ngrams, dtype=torch.int32)
             arrays = (tokens, ends, self.hashes, self.own, self.firsts, self.keys, of_words)
@@ -131,12 +138,13 @@ class Linear(Classifier):
         else:
             texts = torch.searchsorted(ends, torch.arange(len(tokens), device=tokens.device), right=True)
             of_words = self._ngram_rows(tokens, texts)
-        by_words = self._scaled_sum(of_words.flatten(), self._ngrams * ends)
-        return self._outputs(by_words, self._scaled_sum_of_chars(tokens, lengths))
+        of_ngrams = self._scaled_sum(of_words.flatten(), self._ngrams * ends)
+        return self._outputs(lengths, of_ngrams, self._scaled_sum_of_chars(tokens, lengths))
 
-    def _outputs(self, by_words: Tensor, by_chars: Tensor) -> Tensor:
+    def _outputs(self, lengths: Tensor, of_words: Tensor, of_chars: Tensor) -> Tensor:
         """Of several outputs each moves less at a step, because Adagrad has one rate for a row."""
-        return self.bias + (by_words + CHARACTERS * by_chars) / sqrt(len(self.bias))
+        number = 2 * ((lengths[:, None].to(self.bias.dtype) / _WORDS).sqrt() - 1)
+        return self.bias + number * self.by_words + (of_words + CHARACTERS * of_chars) / sqrt(len(self.bias))
 
     def _scaled_sum(self, rows: Tensor, ends: Tensor) -> Tensor:
         """(n, outputs): the sum of the weights of n-grams of each text, over the length of their values."""
@@ -192,7 +200,7 @@ class Linear(Classifier):
         if self._alike > _MOST_ALIKE or bool((real[1:] < real[:-1]).any()):
             raise ValueError("its n-grams are not in the order of their hashes")
 
-    def _by_matrices(self, tokens: Tensor, ends: Tensor) -> Tensor:
+    def _by_matrices(self, tokens: Tensor, lengths: Tensor, ends: Tensor) -> Tensor:
         """The same as `classify`, by operations that ONNX has, without a number that depends on the example."""
         places, numbers = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, ends))
         texts = (places[:, None] >= ends).sum(1)  # (t,)
@@ -201,7 +209,8 @@ class Linear(Classifier):
         values = torch.cat([self.weights, self.squares], 1)
         of_words = member @ values[rows].sum(1)
         of_chars = member @ self._sums_of_chars(values.detach())[tokens]
-        return self._outputs(*(_divided(each[:, :-1], each[:, -1:].sqrt()) for each in (of_words, of_chars)))
+        scaled = (_divided(each[:, :-1], each[:, -1:].sqrt()) for each in (of_words, of_chars))
+        return self._outputs(lengths, *scaled)
 
     def _sums_of_chars(self, values: Tensor) -> Tensor:
         """(words, columns): the sums of the rows of `values` that the characters of each word have; constant in
@@ -216,7 +225,7 @@ def build(settings: Mapping[str, Any]) -> Linear:
 
 def weights(settings: Mapping[str, Any]) -> int:
     """The number of weights of a model that `build` returns, with the keys and ratios of its n-grams."""
-    return int(settings["buckets"] * (settings["outputs"] + 2) + settings["outputs"])
+    return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"])
 
 
 def _divided(values: Tensor, lengths: Tensor) -> Tensor:
@@ -305,7 +314,7 @@ class _Counts:
         # Each n-gram counts once more in each class, so that none is infinitely rare.
         own = (1 + counts) / (len(firsts) + of_own)
         others = (1 + in_all - counts) / (len(firsts) + counts.sum() - of_own)
-        ratios = np.abs(np.log(own / others))
+        ratios = np.abs(np.log(own / others)) * in_all / (1 + in_all)
         return keys[firsts], (np.maximum.reduceat(ratios, firsts) if len(firsts) else ratios).astype(np.float32)
 
 
