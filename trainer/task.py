@@ -54,6 +54,8 @@ DataT = TypeVar("DataT", bound=RunData)
 class Traits(NamedTuple):
     """What a search of settings has to know of labelled rows."""
 
+    rows: int
+    """To learn from."""
     rated: bool
     """Whether there are ratings besides the labels."""
     words: float

@@ -175,7 +175,7 @@ class Classification(Task[TextData]):
     @staticmethod
     def traits(data: TextData) -> Traits:
         rated = data.scale.high - data.scale.low > 1
-        return Traits(rated=rated, words=float(data.training.lengths.mean()))
+        return Traits(rows=len(data.training), rated=rated, words=float(data.training.lengths.mean()))
 
     @staticmethod
     def folds(config: TrainConfig, ranks: Ranks, data: TextData) -> Sequence[TextData]:

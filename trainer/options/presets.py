@@ -54,6 +54,7 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 """Defaults by model, where they are not those of the options. docs/training.md has the measurements."""
 
 SEARCHED = (
+    "positive_weight",
     "optimiser",
     "learning_rate",
     "word_rate",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from trainer.config import TrainConfig
 from trainer.options.presets import MODEL_DEFAULTS
 from trainer.registry import MODELS
-from trainer.search.trials import Trial, best_of
+from trainer.search.trials import CAUTIOUS, Trial, best_of
 from trainer.task import Traits
 
 Settings = Mapping[str, Any]
@@ -20,6 +20,7 @@ START: Settings = {"model": "linear"}
 """The best guess: the most accurate model, and a quick one (benchmarks/results/fasttext.md)."""
 _UNTRIED = Trial(settings=START, folds=(), seconds=0.0)
 _OTHERS = ("lstm", "fasttext")
+_FEW_ROWS = 2000
 _SHORT = 100.0
 """Words of short texts: those of which an LSTM learns quickly."""
 _OF_FASTTEXT: Sequence[Settings] = (
@@ -81,6 +82,8 @@ def _neighbours(best: Settings, subject: Subject) -> Iterator[Settings]:
     changes = _OF_FASTTEXT if best["model"] == "fasttext" else ()
     yield from ({**best, **change} for change in (*changes, *_of_the_steps(best, subject)))
     yield from others
+    if subject.traits.rows < _FEW_ROWS and best["model"] == CAUTIOUS["model"]:
+        yield CAUTIOUS
 
 
 def _of_the_steps(best: Settings, subject: Subject) -> Iterator[Settings]:

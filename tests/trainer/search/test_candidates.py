@@ -1,6 +1,6 @@
 """A search tries one change after the other of the best settings so far, and changes nothing that was given."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ from trainer.config import TrainConfig, configured, default_model
 from trainer.options.presets import MODEL_DEFAULTS, SEARCHED
 from trainer.registry import AUTO, CLASSIFIERS
 from trainer.search.candidates import START, Subject, configured_candidate, next_candidate, resumed_candidate
-from trainer.search.trials import Trial
+from trainer.search.trials import CAUTIOUS, Trial
 from trainer.task import BlockScore, Traits
 
-TWO = Traits(rated=True, words=200.0)
+TWO = Traits(rows=50_000, rated=True, words=200.0)
 PLACES = {"data": Path("d"), "output": Path("o")}
 Worth = Callable[[Mapping[str, Any]], float]
 
@@ -61,6 +61,11 @@ def test_the_lstm_is_tried_early_on_short_texts_alone() -> None:
     assert models.count("lstm") == 1
 
 
+@pytest.mark.parametrize(("rows", "fixed", "tried"), [(1999, (), True), (2000, (), False), (9, ("optimiser",), False)])
+def test_the_cautious_model_is_tried_on_few_rows(rows: int, fixed: Sequence[str], tried: bool) -> None:
+    assert (CAUTIOUS in searched(TWO._replace(rows=rows), lambda _: 0.5, *fixed)) is tried
+
+
 def test_with_an_optimiser_that_was_given_the_linear_model_is_not_tried() -> None:
     models = [each["model"] for each in searched(TWO, lambda _: 0.5, "optimiser")]
     assert (models[0], "linear" in models, models.count("lstm")) == ("fasttext", False, 1)
@@ -90,7 +95,7 @@ def test_a_candidate_has_the_configuration_of_its_options_as_they_are_typed(mode
 
 def test_what_is_searched_are_the_options_in_which_models_or_candidates_differ() -> None:
     defaults = {name for model in CLASSIFIERS for name in MODEL_DEFAULTS[model]}
-    tried = {name for each in searched(TWO, lambda _: 0.5) for name in each}
+    tried = {name for each in searched(TWO._replace(rows=100), lambda _: 0.5) for name in each}
     assert set(SEARCHED) == (defaults | tried) - {"model", "char_ngrams"}
 
 

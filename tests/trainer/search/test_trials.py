@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trainer.search.trials import Trial, best_of, differences, is_better, is_hopeless
+from trainer.search.trials import CAUTIOUS, Trial, best_of, differences, is_better, is_hopeless
 from trainer.task import BlockScore
 
 HARD = (0.0, -0.1, -0.3, 0.1)
@@ -42,6 +42,13 @@ def test_a_trial_wins_that_is_better_by_more_than_chance_in_score_and_log_loss_t
     challenger: Trial, better: bool
 ) -> None:
     assert is_better(challenger, BASE) is better
+
+
+@pytest.mark.parametrize(
+    ("score", "loss", "better"), [(0.7, 0.398, True), (0.7, 0.3999, False), (0.9, 0.4, False), (0.7, 0.41, False)]
+)
+def test_the_cautious_model_wins_by_a_standard_error_of_the_log_loss(score: float, loss: float, better: bool) -> None:
+    assert is_better(replace(trial(score, loss), settings=CAUTIOUS), BASE) is better
 
 
 @pytest.mark.parametrize(("blocks", "folds"), [(5, 1), (5, 5), (20, 1)])
