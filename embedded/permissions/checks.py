@@ -34,6 +34,9 @@ def install(folder: Path) -> None:
             note(replace(check, decision=ROOT if root else DENIED if refusal else ALLOWED), who)
             if root:
                 return identity.refused("AccessDenied", "The embedded AWS lets nobody act as the account's root.")
+            if refusal and also and service == "ec2":  # ministack would name the action of the request
+                sentence = identity.denial(also, check.principal, str(arn), getattr(refusal, "decision", "") == "Deny")
+                return identity.refused("UnauthorizedOperation", sentence)
             if refusal:
                 return refusal
         return None

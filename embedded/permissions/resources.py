@@ -1,5 +1,6 @@
 """What a request is about, where ministack does not know it: resources that are named in lists, the tags of resources,
-and roles that are passed to a service, for which `iam:PassRole` is asked, too."""
+and what is asked for beside the request's own action: `iam:PassRole` for roles that are passed to a service, and
+`ssm:GetParameters` for the parameter that names an image."""
 
 import json
 import re
@@ -104,7 +105,8 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
         )
         if namespace := asked.get("Namespace"):
             found.keys = {"cloudwatch:namespace": namespace}
-        found.also = (*others, *_passed(operation, asked, account), *tagging)
+        image = _image(operation, asked, region, account)
+        found.also = (*others, *_passed(operation, asked, account), *tagging, *image)
         return found
 
     return completed
@@ -157,6 +159,16 @@ def _passed(operation: str, asked: Record, account: str) -> Iterator[Asked]:
                 role = identities.role_of_profile(role)
             arn = role if role.startswith("arn:") else f"arn:aws:iam::{account}:role/{role}"
             yield "iam:PassRole", arn, {"iam:PassedToService": service}
+
+
+def _image(operation: str, asked: Record, region: str, account: str) -> Iterator[Asked]:
+    """The parameter that names the image of new instances: whoever starts them has to be allowed to read it, also in a
+    dry run (https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-ec2-aliases.html, read on
+    2026-11-29)."""
+    prefix, _, name = str(asked.get("ImageId", "")).partition("resolve:ssm:")
+    if operation == "RunInstances" and name and not prefix:
+        name, owner = name.partition(":")[0], "" if name.startswith("/aws/") else account
+        yield "ssm:GetParameters", f"arn:aws:ssm:{region}:{owner}:parameter/{name.lstrip('/')}", {}
 
 
 def _group_tags() -> Iterator[tuple[str, list[Record]]]:

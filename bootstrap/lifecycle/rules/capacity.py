@@ -4,6 +4,7 @@ All GPU nodes are in one zone, so a zone with only some of their types is useles
 zone.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -95,7 +96,8 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
             code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
             if code == "DryRunOperation":
                 continue
-            if code == "UnauthorizedOperation":
+            denied = _DENIED.search(message)
+            if code == "UnauthorizedOperation" and (denied is None or denied[1] == "ec2:RunInstances"):
                 yield (
                     f"{group.instance_type} ({group.name}): your credentials may not start it (ec2:RunInstances); "
                     "ask your account's administrator for that permission."
@@ -104,6 +106,10 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
                 yield f"{group.instance_type} ({group.name}): EC2 would not start it from {image}: {message}"
             else:
                 raise
+
+
+_DENIED = re.compile(r"not authorized to perform: ([a-z0-9]+:\w+)")
+"""The action that is denied: EC2 refuses a request also because of what it needs of another service."""
 
 
 class _Placement:

@@ -4,13 +4,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
 import yaml
+from botocore.exceptions import ClientError
 
+from bootstrap.aws.account import Account
 from bootstrap.lifecycle import preflight
 from bootstrap.lifecycle.rules import PreflightContext
+from bootstrap.lifecycle.rules.capacity import may_not_start
 from bootstrap.lifecycle.rules.names import no_such_release
 from embedded.aws import REGION, EmbeddedAws
 from embedded.faults.kinds import Denied, NotOffered
@@ -102,6 +106,21 @@ def test_of_a_bucket_of_inputs_the_right_to_list_them_is_enough(aws: EmbeddedAws
     with aws.faults.during(Denied(service="s3")):
         ((*_, sentence),) = findings(asking, wanted)
     assert "you may not list s3://guarded/2024/" in sentence
+
+
+@pytest.mark.parametrize(
+    ("action", "level"), [("ec2:RunInstances", "error"), ("ssm:GetParameters", "warning")], ids=["nodes", "image"]
+)
+def test_a_dry_run_that_is_refused_for_another_action_says_nothing_of_nodes(
+    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch, action: str, level: str
+) -> None:
+    message = f"User: ada is not authorized to perform: {action} on resource: * because no policy allows it"
+    refusal = ClientError({"Error": {"Code": "UnauthorizedOperation", "Message": message}}, "RunInstances")
+    client = Mock(run_instances=Mock(side_effect=refusal))
+    monkeypatch.setattr(Account, "client", lambda *_: client)
+    context = PreflightContext(topology=of(training=[GPU]), deployment="mine", owner="ada", account=Account(asking))
+    (found,) = preflight._run("error", may_not_start, "Whether GPU nodes may be started", context)
+    assert (found.level, action in found.sentence) == (level, True)
 
 
 def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, ec2: Any) -> None:

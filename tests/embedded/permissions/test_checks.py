@@ -118,6 +118,23 @@ def test_whoever_passes_a_role_needs_that_permission(aws: EmbeddedAws, person: A
     emr.terminate_job_flows(JobFlowIds=[cluster])
 
 
+@pytest.mark.parametrize(
+    ("image", "arn"),
+    [
+        ("/aws/service/deeplearning/ami", f"arn:aws:ssm:{REGION}::parameter/aws/service/deeplearning/ami"),
+        ("/golden", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/golden"),
+    ],
+)
+def test_whoever_tries_an_image_of_a_parameter_has_to_be_allowed_to_read_it(person: Any, image: str, arn: str) -> None:
+    boto3.client("ssm").put_parameter(Name="/golden", Value="ami-1", Type="String", Overwrite=True)
+    request: dict[str, Any] = {"DryRun": True, "InstanceType": "g5.xlarge", "MinCount": 1, "MaxCount": 1}
+    run, read = (["ec2:RunInstances"], ["*"]), (["ssm:GetParameters"], [arn])
+    for statements, answer in (((run,), "perform: ssm:GetParameters on"), ((run, read), "DryRunOperation")):
+        with pytest.raises(ClientError, match=answer):
+            person(*statements)("ec2").run_instances(ImageId=f"resolve:ssm:{image}", **request)
+    boto3.client("ssm").delete_parameter(Name="/golden")
+
+
 def test_a_stack_acts_with_its_execution_role(aws: EmbeddedAws, stacks: Any) -> None:
     iam = boto3.client("iam")
     trust = {"Effect": "Allow", "Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}
