@@ -23,6 +23,7 @@ class Guard(StackGuard):
     ) -> None:
         """Build the guard; `data` is the bucket to which the nodes write when they last worked."""
         requests = f"{topology.REQUESTS_PREFIX}{deployment}.json"
+        copy = f"{topology.REQUESTS_PREFIX}{deployment}.guard.json"
         keep = True if spec.data.bucket else spec.data.keep
         found = prices(spec)
         super().__init__(
@@ -38,6 +39,7 @@ class Guard(StackGuard):
                 **({} if keep is None else {"keep": keep}),
                 "nodes_prefix": topology.NODES_PREFIX,
                 "requests": requests,
+                "copy": copy,
                 "start_tag": topology.TAG_START,
                 "account": topology.guard_parameter(deployment),
                 "extension": topology.extension_parameter(deployment),
@@ -48,9 +50,10 @@ class Guard(StackGuard):
         if spec.guard.budget and (unpriced := found["unpriced"]):
             Annotations.of(self).add_error(f"the budget cannot be kept without the prices of {unpriced}")
         runs = f"{topology.RUNS_PREFIX}{deployment}.*/{topology.END_NAME}"
-        listed = [topology.NODES_PREFIX, requests, runs]
+        listed = [topology.NODES_PREFIX, requests, copy, runs]
         self.grant("s3", "ListBucket", on=data.bucket_arn, where={"s3:prefix": listed}, operator="StringLike")
-        self.grant("s3", "GetObject", "PutObject", on=data.arn_for_objects(requests))
+        for key in (requests, copy):
+            self.grant("s3", "GetObject", "PutObject", on=data.arn_for_objects(key))
         self.grant("s3", "GetObject", on=data.arn_for_objects(runs))
         accept_keys(self.role, data, runs)
         if spec.managed:

@@ -1,7 +1,7 @@
 """The guard's function, run by the embedded AWS in small stacks: what it reads, and what it does."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Deploy) -> None:
     for line in (*(f"lower {group}" for group in small.groups()), f"terminate {small.physical('EMR::Cluster')}"):
         assert line in small.log()
     assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
-    assert small.client("s3").list_objects_v2(Bucket=small.bucket)["KeyCount"] == 2
+    assert small.client("s3").list_objects_v2(Bucket=small.bucket, Prefix=topology.NODES_PREFIX)["KeyCount"] == 2
 
 
 def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(deploy: Deploy) -> None:
@@ -313,10 +313,30 @@ def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
     small = deploy()
     small.after(11.6)
     small.raise_groups()
-    with aws.faults.during(Throttled(service="ssm")), pytest.raises(main.GuardRoundError, match="GetParameters"):
+    silent = [Throttled(service="ssm"), Denied(service="s3", operation="ListObjectsV2")]
+    with aws.faults.during(*silent), pytest.raises(main.GuardRoundError, match="GetParameters"):
         small.after_here(12, monkeypatch)
     assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
-    assert small.desired() == [0, 0]
+
+
+@pytest.mark.parametrize("operations", [("GetParameters",), ("PutParameter",), ("GetParameters", "PutParameter")])
+@pytest.mark.parametrize("added", [0, 1])
+def test_it_ends_on_time_while_its_parameters_cannot_be_read_or_written(
+    added: int, operations: Sequence[str], deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = deploy()
+    end = 12 + added
+    if added:
+        parameter = topology.extension_parameter(small.name)
+        small.client("ssm").put_parameter(Name=parameter, Value=str(added), Type="String")
+        small.after_here(1, monkeypatch)  # so that the copy has them
+    with aws.faults.during(*(Denied(service="ssm", operation=each) for each in operations)):
+        for hours in (end - 0.6, end - 0.4, end - 0.1, end):
+            assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
+            with pytest.raises(main.GuardRoundError, match=operations[0]):
+                small.after_here(hours, monkeypatch)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    assert small.mails().count(f"Shoal: {small.name} ends soon") == 1
 
 
 NOT_YET = json.dumps({"told": {"end": {"value": "x", "at": "2999-01-01T00:00:00+00:00"}}})

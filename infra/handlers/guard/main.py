@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -88,6 +88,8 @@ def handler(event: dict[str, Any], context: object) -> None:
     if after is not None and after != account:
         _logger.info("$%.2f spent by %s, $%.2f an hour now", after.spent, now.isoformat(), after.rate)
         this.attempt(partial(_store_account, settings, after), None)
+        if settings.copy:
+            this.attempt(partial(_copy, settings, after, extension), None)
     for action in actions:
         _logger.info("%s %s %s", action.kind, action.subject, action.text)
         if action.kind != "tell":
@@ -114,30 +116,45 @@ def _created(settings: GuardSettings) -> datetime | None:
 def _read_stored(
     settings: GuardSettings, now: datetime, created: datetime, this: Round
 ) -> tuple[GuardState | None, float]:
-    """The account and the added hours; the account is None when Systems Manager did not answer.
+    """The account and the added hours, from the parameters or from their copy; the account is None when neither could
+    be read.
 
-    A parameter that is invalid, or older than the stack, counts as missing.
+    A text that is invalid, or older than the stack, counts as missing. The newer account counts, because one of them
+    may not have been written; the copy's hours count only while Systems Manager does not answer.
     """
     names = [settings.account, settings.extension]
     found = this.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)
-    if found is None:
+    texts: list[Mapping[str, Any]] = []
+    if found is not None:
+        texts.append({each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created})
+    if settings.copy:
+        copied = this.attempt(lambda: _read(settings.bucket, settings.copy, created) or {}, None)
+        texts += [] if copied is None else [copied]
+    if not texts:
         return None, 0.0
-    texts = {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
 
-    def kept(name: str, read: Callable[[str], Found], otherwise: Found) -> Found:
+    def kept(name: str, read: Callable[[str], Found], otherwise: Found, held: Mapping[str, Any]) -> Found:
         try:
-            return read(texts[name]) if name in texts else otherwise
+            return read(str(held[name])) if name in held else otherwise
         except ValueError as error:
-            this.failures.append(f"the parameter {name} {error}, and is ignored: {texts[name]!r}")
+            this.failures.append(f"the parameter {name} {error}, and is ignored: {held[name]!r}")
             return otherwise
 
-    account = kept(settings.account, partial(read_account, now=now), GuardState())
-    return account, kept(settings.extension, read_extension, 0.0)
+    accounts = [kept(settings.account, partial(read_account, now=now), GuardState(), held) for held in texts]
+    account = max(accounts, key=lambda each: each.as_of or created)
+    return account, kept(settings.extension, read_extension, 0.0, texts[0])
 
 
 def _store_account(settings: GuardSettings, account: GuardState) -> None:
     text = write_account(account)
     _client("ssm").put_parameter(Name=settings.account, Value=text, Type="String", Overwrite=True)
+
+
+def _copy(settings: GuardSettings, account: GuardState, extension: float) -> None:
+    """Keep the account and the added hours in the data bucket, too: the deployment ends also while its parameters
+    cannot be read or written."""
+    body = json.dumps({settings.account: write_account(account), settings.extension: extension}).encode()
+    _client("s3").put_object(Bucket=settings.bucket, Key=settings.copy, Body=body)
 
 
 def _observe(settings: GuardSettings, now: datetime, this: Round, created: datetime, extension: float) -> Observation:
@@ -211,11 +228,12 @@ def _runs(settings: GuardSettings) -> tuple[str, bool]:
     return ("" if keeps or running else last), running
 
 
-def _read(bucket: str, key: str) -> dict[str, Any] | None:
-    """A document of the data bucket; None where there is none. Without the right to list the whole bucket S3 answers
-    to a missing key as to one that may not be read, so it is listed first."""
+def _read(bucket: str, key: str, since: datetime | None = None) -> dict[str, Any] | None:
+    """A document of the data bucket; None where there is none, or one that is older than `since`. Without the right to
+    list the whole bucket S3 answers to a missing key as to one that may not be read, so it is listed first."""
     s3 = _client("s3")
-    if all(each["Key"] != key for each in s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", ())):
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", ())
+    if all(each["Key"] != key or (since and each["LastModified"] < since) for each in listed):
         return None
     with s3.get_object(Bucket=bucket, Key=key)["Body"] as body:
         try:

@@ -53,6 +53,8 @@ class GuardSettings:
     nodes_prefix: str = ""
     requests: str = ""
     """The key of the runs that are wanted of the nodes."""
+    copy: str = ""
+    """The key of what the two parameters hold, where nodes may not write; empty: there is no copy."""
     start_tag: str = ""
     """The tag of a group that says when its nodes start."""
     unpriced: str = ""
@@ -206,7 +208,8 @@ def decide(
 ) -> tuple[GuardState | None, list[Action]]:
     """The account after this run, and the actions in their order.
 
-    Without an account the stack is not deleted, because it is unknown whether the owner was warned. Idle nodes and
+    Without an account the stack is not deleted, because it is unknown whether the owner was warned. A deployment's is
+    without one only while neither Systems Manager nor S3 answers. Idle nodes and
     clusters are ended nevertheless. Runs are asked to stop with a checkpoint first, and are waited for a while, also
     where it is unknown whether any node is there.
     """
