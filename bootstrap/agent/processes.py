@@ -4,6 +4,7 @@ Each is the child of a process of its own (`child`), which leaves its exit statu
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,8 +23,11 @@ State = int | Literal["running", "lost"] | None
 program that was never started."""
 
 _START_SECONDS = 30.0
-_SCOPE = ("systemd-run", "--scope", "--quiet", "--collect", "--property=OOMPolicy=continue", "--")
+_SCOPE = ("systemd-run", "--scope", "--quiet", "--collect")
 """A scope of its own: systemd would end the agent's service with a process of it that is killed for memory."""
+_POLICY, _WITH_POLICY = "--property=OOMPolicy=continue", 253
+"""A scope knows this property from this version of systemd on, and refuses it before (systemd.scope(5)). Amazon Linux
+2023 has 252, whose scopes have no such policy, and continue."""
 
 
 class Processes(Protocol):
@@ -61,7 +65,7 @@ class OwnProcesses:
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         folder = self._root / name
         folder.mkdir(parents=True)
-        scope = _SCOPE if self._scoped and _runs_systemd() else ()
+        scope = _scope() if self._scoped and _runs_systemd() else ()
         with log.open("ab") as output:
             subprocess.Popen(
                 [*scope, self._python, "-P", "-m", "bootstrap.agent.child", str(folder), self._python, "-P", *program],
@@ -127,6 +131,13 @@ def staging(request: RunRequest, folder: Path, store: str, *more: str) -> list[s
     (folder / "request.json").write_text(request.to_json(), "utf-8")
     places = (str(folder / "request.json"), store, str(folder / "progress.json"))
     return ["-m", "bootstrap.agent.stage", *places, *more]
+
+
+def _scope() -> Sequence[str]:
+    """What runs a program in a scope of its own that continues without a process that is killed for memory."""
+    told = subprocess.run([_SCOPE[0], "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.match(r"systemd (\d+)", told)
+    return (*_SCOPE, *((_POLICY,) if version and int(version[1]) >= _WITH_POLICY else ()), "--")
 
 
 def _runs_systemd() -> bool:

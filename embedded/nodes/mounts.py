@@ -132,9 +132,15 @@ is-active) [ -e "$NODE_ROOT/run/nfs-server" ] && echo active || {{ echo inactive
 *) echo "systemctl: the embedded AWS does not support $verb" >&2; exit 1 ;;
 esac"""
 
-# `systemd-run --scope [OPTIONS] -- PROGRAM...`
+# `systemd-run --scope [OPTIONS] -- PROGRAM...`, of the version that Amazon Linux 2023 has
 _SYSTEMD_RUN = """\
+if [ "$1" = --version ]; then echo "systemd 252 (252.23-3.amzn2023)"; exit; fi
 if [ "$1" != --scope ]; then echo "systemd-run: the embedded AWS supports only --scope" >&2; exit 1; fi
-while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    case $1 in
+    --property=OOMPolicy=*) echo "Unknown assignment: ${1#--property=}" >&2; exit 1 ;;
+    esac
+    shift
+done
 shift
 exec "$@\""""
