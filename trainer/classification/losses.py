@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.floating[Any]]
 Labels = npt.NDArray[np.unsignedinteger[Any]]
 
 BCE, CROSS_ENTROPY, MSE, SOFTMAX = "bce", "cross-entropy", "mse", "softmax"
+_COUNTED = 1 << 20  # rows that are counted at once
 _MOST = 2.0**63
 """No larger number of a model's file is a weight or a temperature; torch takes no larger integers."""
 
@@ -98,12 +99,16 @@ class Loss:
     def constant(self, labels: Labels, ratings: Labels) -> Tensor:
         """(outputs,): the outputs, the same for all of some rows, of about the lowest `sum`: each class or rating has
         one row more, so that none has the probability 0. `labels` and `ratings` (rows,)."""
-        weights = np.where(labels == 1, self.positive_weight, 1.0)
+        of_labels = self.kind in (BCE, SOFTMAX)
+        values, low, positive = (labels, 0, 1) if of_labels else (ratings, self.scale.low, self.scale.positive_from)
+        every = np.arange(self.classes if of_labels else self.scale.high + 1)
+        counts = np.zeros(len(every))
+        for start in range(0, len(values), _COUNTED):
+            counts += np.bincount(values[start : start + _COUNTED], minlength=len(every))
+        rows = (counts * np.where(every >= positive, self.positive_weight, 1.0))[low:]
         if self.kind == MSE:
-            return torch.tensor([np.average(ratings, weights=weights) - self._boundary])
-        targets = ratings.astype(np.int64) - self.scale.low if self.kind == CROSS_ENTROPY else labels
-        rows = 1 + np.bincount(targets, weights, minlength=max(2, self.outputs))
-        logs = torch.from_numpy(np.log(rows / rows.sum()))
+            return torch.tensor([np.average(every[low:], weights=rows) - self._boundary])
+        logs = torch.from_numpy(np.log((1 + rows) / (1 + rows).sum()))
         return logs[1:] - logs[:1] if self.kind == BCE else logs
 
     def sum(self, outputs: Tensor, labels: Tensor, ratings: Tensor) -> Tensor:
