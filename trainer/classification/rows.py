@@ -6,6 +6,7 @@ Do not gather rows one by one in Python: a batch is one index into the tokens.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -62,10 +63,23 @@ class Rows(ABC):
     def chosen(self, which: IntArray | slice) -> Self:
         """Rows of some numbers (n,), or a slice of them, without a copy on a device."""
 
-    @abstractmethod
     def ids(self, numbers: IntArray, words: int) -> IntArray:
         """(m,): the ids below `words` that occur in padded batches of these rows (n,), ascending, where all larger ones
-        are the unknown word; 0 may be missing, as padding has no gradient."""
+        are the unknown word; 0 may be missing, as padding has no gradient.
+
+        Where the tokens are on a GPU, it finds them in a stream of its own: in the usual one the host would wait until
+        the GPU has computed the step before.
+        """
+        if self.device_tokens is None:
+            return _distinct(self._cut_tokens(numbers), words)
+        device = self.device_tokens.device
+        with torch.cuda.stream(_own_stream(device) if device.type == "cuda" else None):
+            lengths = self._padded_lengths(numbers)
+            longest_first = np.argsort(-lengths, kind="stable")
+            found = self._padded(numbers[longest_first], lengths[longest_first], None, device).flatten().long()
+            seen = torch.zeros(words, dtype=torch.bool, device=device)
+            seen[found.masked_fill_(found >= words, UNKNOWN)] = True
+            return seen.nonzero().flatten().cpu().numpy()
 
     def batch(
         self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None, words: WordDropout | None = None
@@ -74,18 +88,21 @@ class Rows(ABC):
 
         `keys` (n,) select their masks of dropout (dropout.py).
         """
-        lengths, places = self._padded_lengths(numbers), None
+        whole = lengths = self._padded_lengths(numbers)
         if words is not None and keys is not None:
-            lengths, places = words(lengths, keys)
+            lengths = words.lengths(whole, keys)
         longest_first = np.argsort(-lengths, kind="stable")
         numbers, lengths = numbers[longest_first], lengths[longest_first]
-        places = None if places is None else places[longest_first]
+        keys, places = None if keys is None else keys[longest_first], None
+        if words is not None and keys is not None:
+            near = device if self._tokens_on(device) is not None else torch.device("cpu")
+            places = words.places(whole[longest_first], keys, lengths, near)
         return TextBatch(
             tokens=self._padded(numbers, lengths, places, device),
             lengths=moved_to(lengths, device),
             labels=moved_to(self.labels[numbers], device),
             ratings=moved_to(self.ratings[numbers], device),
-            keys=None if keys is None else moved_to(keys[longest_first], device),
+            keys=None if keys is None else moved_to(keys, device),
         )
 
     def whole_batch(self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None) -> TextBatch:
@@ -111,6 +128,10 @@ class Rows(ABC):
             device_tokens[start : start + step] = torch.from_numpy(np.array(signed[start : start + step]))
         return replace(self, device_tokens=device_tokens)
 
+    @abstractmethod
+    def _cut_tokens(self, numbers: IntArray) -> npt.NDArray[Any]:
+        """The ids of padded batches of these rows (n,), in any shape, with or without padding."""
+
     def _tokens_on(self, device: torch.device) -> Tensor | None:
         """The copy of the tokens, if it lies on this device."""
         there = self.device_tokens
@@ -125,10 +146,9 @@ class Rows(ABC):
         """(n,): the lengths of these rows in a padded batch."""
 
     @abstractmethod
-    def _padded(
-        self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
-    ) -> Tensor:
-        """(n, longest) int32: the first `lengths` (n,) words of these rows, the longest first, or those at `places`."""
+    def _padded(self, numbers: IntArray, lengths: IntArray, places: Tensor | None, device: torch.device) -> Tensor:
+        """(n, longest) int32: the first `lengths` (n,) words of these rows, the longest first, or those at `places`
+        (n, longest), which are on the device of the tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +159,8 @@ class TextRows(Rows):
         arrays = {name: getattr(self, name)[which] for name in ("tokens", "lengths", "labels", "ratings")}
         return type(self)(**arrays)
 
-    def ids(self, numbers: IntArray, words: int) -> IntArray:
-        return _distinct(self.tokens[numbers], words)
+    def _cut_tokens(self, numbers: IntArray) -> npt.NDArray[Any]:
+        return self.tokens[numbers]
 
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
         tokens, real = self._padded(numbers, lengths, None, device), torch.arange(int(lengths.max()), device=device)
@@ -149,23 +169,20 @@ class TextRows(Rows):
     def _padded_lengths(self, numbers: IntArray) -> IntArray:
         return self.lengths[numbers].astype(np.int64)
 
-    def _padded(
-        self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
-    ) -> Tensor:
+    def _padded(self, numbers: IntArray, lengths: IntArray, places: Tensor | None, device: torch.device) -> Tensor:
         longest = int(lengths.max())
         if (stored := self._tokens_on(device)) is None:
             if places is None:
                 tokens = self.tokens[numbers, :longest].astype(np.int32)
             else:
-                tokens = self.tokens[numbers[:, None], places[:, :longest]].astype(np.int32)
+                tokens = self.tokens[numbers[:, None], places.numpy()].astype(np.int32)
                 tokens *= np.arange(longest) < lengths[:, None]
             return moved_to(tokens, device)
         chosen = moved_to(numbers, device)
         if places is None:
             return _unsigned(stored[:, :longest][chosen])
-        at = moved_to(places[:, :longest], device)
         real = torch.arange(longest, device=device) < moved_to(lengths, device)[:, None]
-        return _unsigned(stored[chosen[:, None], at] * real)
+        return _unsigned(stored[chosen[:, None], places] * real)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +198,8 @@ class RaggedRows(Rows):
         arrays = {name: getattr(self, name)[which] for name in ("lengths", "labels", "ratings", "ends")}
         return replace(self, device_tokens=None, **arrays)
 
-    def ids(self, numbers: IntArray, words: int) -> IntArray:
-        return _distinct(self.tokens[segments(self._starts(numbers), self._padded_lengths(numbers))], words)
+    def _cut_tokens(self, numbers: IntArray) -> npt.NDArray[Any]:
+        return self.tokens[segments(self._starts(numbers), self._padded_lengths(numbers))]
 
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
         starts = self._starts(numbers)
@@ -197,19 +214,15 @@ class RaggedRows(Rows):
     def _padded_lengths(self, numbers: IntArray) -> IntArray:
         return np.minimum(self.lengths[numbers], self.row_length).astype(np.int64)
 
-    def _padded(
-        self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
-    ) -> Tensor:
+    def _padded(self, numbers: IntArray, lengths: IntArray, places: Tensor | None, device: torch.device) -> Tensor:
         starts, longest = self._starts(numbers), int(lengths[0])
         if (stored := self._tokens_on(device)) is None:
             real = np.arange(longest) < lengths[:, None]  # (n, longest)
-            at = starts[:, None] + (np.arange(longest) if places is None else places[:, :longest])
+            at = starts[:, None] + (np.arange(longest) if places is None else places.numpy())
             return moved_to(self.tokens[at * real].astype(np.int32) * real, device)
         numbered = torch.arange(longest, device=device)
         there = numbered < moved_to(lengths, device)[:, None]
-        on_device = moved_to(starts, device)[:, None] + (
-            numbered if places is None else moved_to(places[:, :longest], device)
-        )
+        on_device = moved_to(starts, device)[:, None] + (numbered if places is None else places)
         return _unsigned(stored[on_device * there] * there)
 
 
@@ -226,6 +239,12 @@ def _segments_on(starts: IntArray, lengths: IntArray, device: torch.device) -> T
     total, before = int(lengths.sum()), np.cumsum(lengths) - lengths
     first = torch.repeat_interleave(moved_to(starts - before, device), moved_to(lengths, device), output_size=total)
     return first + torch.arange(total, device=device)
+
+
+@cache
+def _own_stream(device: torch.device) -> torch.cuda.Stream:
+    """One stream a device: memory that is freed in one stream is not used again in another."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def _distinct(tokens: npt.NDArray[Any], words: int) -> IntArray:

@@ -3,12 +3,12 @@
 The masks are from a pool that is drawn once, like the masks of values (trainer/computing/dropout.py).
 """
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from trainer.computing.dropout import POOL
+from trainer.devices import moved_to
 from trainer.order import IntArray
 
 FEWEST_WORDS = 4
@@ -16,14 +16,6 @@ FEWEST_WORDS = 4
 half of texts with two words would be left with one."""
 _MOST_PLACES = 1 << 24
 """The largest size of all masks of words together. There are fewer masks if rows are very long."""
-
-
-class KeptWords(NamedTuple):
-    """The words that rows keep: `lengths` (rows,), and `places` (rows, at least the largest of `lengths`), the
-    positions of the kept words in their row, ascending; entries behind a row's length are undefined."""
-
-    lengths: IntArray
-    places: npt.NDArray[np.int32]
 
 
 class WordDropout:
@@ -37,17 +29,28 @@ class WordDropout:
         kept = generator.random((self._pool, longest), dtype=np.float32) >= share
         self._before = np.zeros((self._pool, longest + 1), dtype=np.int32)  # words kept before each place
         np.cumsum(kept, axis=1, out=self._before[:, 1:])
-        self._places = np.argsort(~kept, axis=1, kind="stable").astype(np.int32)  # (_pool, longest), those kept first
+        places = np.argsort(~kept, axis=1, kind="stable").astype(np.int32)  # (_pool, longest), those kept first
+        self._places = torch.from_numpy(places)
 
-    def __call__(self, lengths: IntArray, keys: IntArray) -> KeptWords:
-        """The words that rows of `lengths` (rows,), each at least 1, keep under the masks of `keys` (rows,)."""
+    def lengths(self, lengths: IntArray, keys: IntArray) -> IntArray:
+        """(rows,): the number of words that rows of `lengths` (rows,), each at least 1, keep under the masks of `keys`
+        (rows,)."""
+        return np.maximum(self._before[keys % self._pool, lengths], np.minimum(lengths, FEWEST_WORDS)).astype(np.int64)
+
+    def places(self, lengths: IntArray, keys: IntArray, kept: IntArray, device: torch.device) -> Tensor:
+        """(rows, the most of `kept`) int32 on `device`: the positions of the `kept` (rows,) words in rows of `lengths`
+        (rows,), ascending; entries behind them are any positions of a row.
+
+        The host computes only rows that would keep too few words: the positions of all are megabytes a step.
+        """
+        if self._places.device != device:
+            self._places = self._places.to(device)
         keys = keys % self._pool
-        left = self._before[keys, lengths].astype(np.int64)
-        least = np.minimum(lengths, FEWEST_WORDS)
-        few = np.flatnonzero(left < least)
-        places = self._places[keys, : max(int(left.max()), int(least.max()))]
-        left[few] = least[few]
-        some = (keys[few, None] + np.arange(places.shape[1])) % lengths[few, None]  # neighbours, from any word on
-        some[np.arange(places.shape[1]) >= least[few, None]] = self._places.shape[1] - 1
-        places[few] = np.sort(some, axis=1)
-        return KeptWords(left, places)
+        places = self._places[:, : int(kept.max())][moved_to(keys, device)]
+        few = np.flatnonzero(self._before[keys, lengths] < kept)
+        numbered = np.arange(min(FEWEST_WORDS, places.shape[1]))
+        some = (keys[few, None] + numbered) % lengths[few, None]  # neighbours, from any word on
+        some[numbered >= kept[few, None]] = self._places.shape[1] - 1
+        some = np.sort(some, axis=1).astype(np.int32)
+        places[:, : len(numbered)].index_copy_(0, moved_to(few, device), moved_to(some, device))
+        return places

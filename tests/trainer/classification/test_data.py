@@ -124,18 +124,17 @@ def test_words_that_are_dropped_leave_shorter_rows(dataset: Path) -> None:
     masks, words = keys(0, 7, numbers), WordDropout(0.5, load_data(dataset).row_length, seed=0)
     batch = rows.batch(numbers, CPU, keys=masks, words=words)
     assert batch.keys is not None
-    left = words(rows.lengths[numbers].astype(np.int64), masks)
-    texts = [
-        rows.tokens[number, places[:length]].tolist()
-        for number, places, length in zip(numbers, left.places, left.lengths, strict=True)
-    ]
+    whole = rows.lengths[numbers].astype(np.int64)
+    lengths = words.lengths(whole, masks)
+    kept = zip(numbers, words.places(whole, masks, lengths, CPU).numpy(), lengths, strict=True)
+    texts = [rows.tokens[number, places[:length]].tolist() for number, places, length in kept]
     found = zip(batch.tokens.tolist(), batch.lengths.tolist(), batch.keys.tolist(), strict=True)
     assert sorted((key, tokens[:length]) for tokens, length, key in found) == sorted(
         zip(masks.tolist(), texts, strict=True)
     )
     behind = torch.arange(batch.tokens.shape[1]) >= batch.lengths[:, None]
     assert int(batch.tokens[behind].abs().sum()) == 0
-    assert batch.lengths.tolist() == sorted(left.lengths.tolist(), reverse=True)
+    assert batch.lengths.tolist() == sorted(lengths.tolist(), reverse=True)
     assert batch.tokens.shape[1] == int(batch.lengths[0])
 
 
@@ -146,7 +145,9 @@ def test_the_ids_of_rows_are_those_that_occur() -> None:
         labels=np.zeros(3, np.uint8),
         ratings=np.zeros(3, np.uint8),
     )
-    assert rows.ids(np.array([0, 1]), 9).tolist() == [0, 3, 5, 7]
+    for each in (rows, rows.copy_to(CPU)):
+        assert each.ids(np.array([0, 1]), 9).tolist() == [0, 3, 5, 7]
+        assert each.ids(np.array([0, 1]), 6).tolist() == [0, 1, 3, 5]
 
 
 def test_the_balancing_weight_is_the_fourth_root_of_negatives_over_positives(tmp_path: Path) -> None:
