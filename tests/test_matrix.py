@@ -15,7 +15,7 @@ from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
-from infra.policies import BOUNDARY, EXECUTION
+from infra.policies import BOUNDARY
 from tests.aws import refused
 from tests.infra.variants import DEPLOYED, SHIPPED
 from tests.person import make_repository_whose_cluster_installs_nothing
@@ -47,7 +47,7 @@ def run(aws: EmbeddedAws, assembly: Path, tmp_path_factory: pytest.TempPathFacto
         cdk.run(given, environment={}, assembly=assembly, log=log, root=repository)
 
     policies.provide(account)
-    allowed = policies.arn(account, EXECUTION)
+    allowed = policies.execution(account)
     cdk.prepare(account=ACCOUNT, region=REGION, execution=allowed, environment={}, log=log)
     return command
 

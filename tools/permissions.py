@@ -10,36 +10,37 @@ from pathlib import Path
 from infra.policies import BOUNDARY, EXECUTION, POLICIES, USER, document, reasons
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "permissions.md"
+_NAMED, _COMPUTE = EXECUTION
 _INTRODUCTION = f"""\
 # Permissions
 
-What Shoal needs in an AWS account, as three policies. Each is made from `infra/policies/` by
+What Shoal needs in an AWS account, as policies. Each is made from `infra/policies/` by
 `python -m tools.permissions`; in `make demo` they are in force, in an emulated account that checks every request.
 
 | Policy | For | Attach it to |
 | --- | --- | --- |
 | `{USER}` | whoever plans, deploys, runs and destroys | the person's role or user |
-| `{EXECUTION}` | CloudFormation, in place of AdministratorAccess | the CDK's execution role, by `cdk bootstrap` |
+| `{_NAMED}`, `{_COMPUTE}` | CloudFormation | the CDK's execution role, in place of AdministratorAccess |
 | `{BOUNDARY}` | the most that a role of a deployment may do | every role that CloudFormation creates |
 
-`shoal deploy` in an account and region that is not prepared for the CDK creates `{EXECUTION}` and `{BOUNDARY}`
+`shoal deploy` in an account and region that is not prepared for the CDK creates all but the first of these policies
 and runs `cdk bootstrap` with them. Whoever does that first needs more than `{USER}`: the CDK's bootstrap creates
 roles. An administrator can do it once, from a checkout of Shoal, for everybody:
 
 ```
-for name in {USER} {EXECUTION} {BOUNDARY}; do
+for name in {" ".join(POLICIES)}; do
   python -m tools.permissions $name > $name.json
   aws iam create-policy --policy-name $name --policy-document file://$name.json
 done
-cdk bootstrap aws://ACCOUNT/REGION \\
-  --cloudformation-execution-policies arn:aws:iam::ACCOUNT:policy/{EXECUTION}
-aws iam attach-role-policy --role-name ROLE-OF-THE-PERSON --policy-arn arn:aws:iam::ACCOUNT:policy/{USER}
+policies=arn:aws:iam::ACCOUNT:policy
+cdk bootstrap aws://ACCOUNT/REGION --cloudformation-execution-policies $policies/{_NAMED},$policies/{_COMPUTE}
+aws iam attach-role-policy --role-name ROLE-OF-THE-PERSON --policy-arn $policies/{USER}
 ```
 
-`{EXECUTION}` lets CloudFormation create roles only with `{BOUNDARY}` as their permissions boundary. `shoal deploy`
+`{_NAMED}` lets CloudFormation create roles only with `{BOUNDARY}` as their permissions boundary. `shoal deploy`
 finds that policy in the account and sets the boundary by itself. With plain `cdk deploy` give it:
 `-c permissions_boundary=arn:aws:iam::ACCOUNT:policy/{BOUNDARY}`, or write `permissions_boundary` in the topology.
-An account that was prepared by `cdk bootstrap` alone goes on as it is, and needs none of the two.
+An account that was prepared by `cdk bootstrap` alone goes on as it is, and needs none of these.
 
 Other apps of the CDK in the same account and region share its execution role, and fail if they need more: prepare such
 an account with a policy of your own before, or these apps with a qualifier of their own (`cdk bootstrap --qualifier`).
@@ -57,9 +58,11 @@ _TEXTS = {
 It reads names and states in the whole account, changes only what has Shoal's names or the tag `shoal:deployment`, and
 creates nothing by itself. `ec2:RunInstances` is for the preflight's dry run, which finds in seconds what would
 otherwise fail once the cluster is paid for. IAM cannot limit it to dry runs; it allows no instance with a role.""",
-    EXECUTION: """\
+    _NAMED: """\
 What the handlers of CloudFormation's resource types need, by AWS's registry of types, for the types in Shoal's
-templates, and on Shoal's names where IAM has names.""",
+templates: on Shoal's names, where IAM has names.""",
+    _COMPUTE: """\
+The same for what IAM knows by ids alone. It is a policy of its own because IAM limits the length of each.""",
     BOUNDARY: """\
 It grants nothing by itself. A role of a deployment may do what its own policies allow and this allows, too.""",
 }

@@ -32,19 +32,19 @@ def prepare(
     region: str,
     environment: Mapping[str, str],
     log: Path,
-    execution: str | None = None,
+    execution: Sequence[str] = (),
     watch: Callable[[], None] = lambda: None,
 ) -> None:
     """Run `cdk bootstrap` for a region of an account, which is needed once, for all topologies.
 
-    `execution` is the ARN of the policy of what CloudFormation may do; None: everything, as the CDK has it.
+    `execution` has the ARNs of the policies of what CloudFormation may do; empty: everything, as the CDK has it.
 
     It runs in an empty folder. Beside app.py the CDK would first run the app, which takes longer than the bootstrap.
     """
     with temporary_folder("shoal-cdk-") as nowhere:
         place = f"aws://{account}/{region}"
         run(
-            ["bootstrap", place, *(["--cloudformation-execution-policies", execution] if execution else [])],
+            ["bootstrap", place, *(["--cloudformation-execution-policies", ",".join(execution)] if execution else [])],
             environment=environment,
             assembly=nowhere / "assembly",
             log=log,

@@ -11,7 +11,7 @@ _MOST_VERSIONS = 5
 """Of a managed policy (IAM and AWS STS quotas)."""
 
 
-def provide(account: Account, names: tuple[str, ...] = (policies.EXECUTION, policies.BOUNDARY)) -> None:
+def provide(account: Account, names: tuple[str, ...] = (*policies.EXECUTION, policies.BOUNDARY)) -> None:
     """Create the policies of these names, or make the present ones what they are in this version of Shoal."""
     iam = account.client("iam")
     for name in names:
@@ -39,6 +39,11 @@ def _renew(account: Account, policy: str, wanted: Mapping[str, Any]) -> None:
 
 def arn(account: Account, name: str) -> str:
     return f"arn:aws:iam::{account.number()}:policy/{name}"
+
+
+def execution(account: Account) -> list[str]:
+    """The ARNs of the policies of CloudFormation's execution role."""
+    return [arn(account, name) for name in policies.EXECUTION]
 
 
 def boundary(account: Account) -> str | None:

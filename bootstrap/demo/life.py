@@ -44,7 +44,7 @@ from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from embedded.permissions import record
 from experiments.report.writing import report
 from infra import cost, topology
-from infra.policies import BOUNDARY, EXECUTION, POLICIES, USER
+from infra.policies import BOUNDARY, POLICIES, USER
 from jobs.merge import MergeResult
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown
@@ -130,7 +130,7 @@ def run(
             with announce("cdk bootstrap"):
                 account = Account()
                 policies.provide(account, POLICIES)
-                allowed = policies.arn(account, EXECUTION)
+                allowed = policies.execution(account)
                 cdk.prepare(account=ACCOUNT, region=REGION, execution=allowed, environment=aws.environment, log=log)
                 before = inventory()
             stack.enter_context(_environment(_person(account)))

@@ -117,15 +117,15 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
         if qualifier(request.account) is None:
             say(
                 "preparing the account for the CDK: the stack CDKToolkit is created once for each region, and stays; "
-                f"CloudFormation gets the policy {EXECUTION}, and no more. `cdk deploy` by itself then needs: "
-                f"-c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
+                f"CloudFormation gets the policies {' and '.join(EXECUTION)}, and no more. `cdk deploy` by itself then "
+                f"needs: -c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
             )
             bars.stage("cdk bootstrap", 0)
             policies.provide(request.account)
             cdk.prepare(
                 account=request.account.number(),
                 region=request.region,
-                execution=policies.arn(request.account, EXECUTION),
+                execution=policies.execution(request.account),
                 environment=_environment(request),
                 log=log,
                 watch=bars.tick,

@@ -10,10 +10,11 @@ from typing import Any
 
 import yaml
 
-USER, EXECUTION, BOUNDARY = "ShoalUser", "ShoalExecution", "ShoalBoundary"
-"""Of whoever plans, deploys, runs and destroys; of CloudFormation's execution role, for `cdk bootstrap
---cloudformation-execution-policies`; and the permissions boundary of the roles that a deployment has."""
-POLICIES = (USER, EXECUTION, BOUNDARY)
+USER, BOUNDARY = "ShoalUser", "ShoalBoundary"
+"""Of whoever plans, deploys, runs and destroys; and the permissions boundary of the roles that a deployment has."""
+EXECUTION = ("ShoalExecution", "ShoalExecutionCompute")
+"""Of CloudFormation's execution role, for `cdk bootstrap --cloudformation-execution-policies`."""
+POLICIES = (USER, *EXECUTION, BOUNDARY)
 MOST_CHARACTERS = 6144
 """Of a managed policy, without white space (IAM and AWS STS quotas)."""
 _REASONS = "unexercised"

@@ -136,7 +136,7 @@ def test_the_calls_of_the_deployments_roles_are_found_in_the_trail() -> None:
 @pytest.mark.usefixtures("aws")
 def test_policies_and_role_are_made_once_and_removed() -> None:
     setup = Setup(Account())
-    assert setup.make() == "created: ShoalUser, ShoalExecution, ShoalBoundary, ShoalAcceptance"
+    assert setup.make() == "created: ShoalUser, ShoalExecution, ShoalExecutionCompute, ShoalBoundary, ShoalAcceptance"
     assert setup.make() == "all of it was there"
     keys = setup.environment()
     role = boto3.client(
@@ -194,7 +194,7 @@ def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(aws: EmbeddedAws,
         ("shoal attach", DONE),
         ("shoal destroy", DONE),
     ]
-    assert len(report.stays) == 1
+    assert len(report.stays) == len(policies.EXECUTION)
     assert report.counted is not None
     assert 0 < report.counted < report.predicted
     assert {"emr AddJobFlowSteps", "autoscaling SetDesiredCapacity", "s3 PutObject"} <= report.operations.keys()

@@ -118,7 +118,7 @@ class Setup:
                 remove()
             except ClientError as error:
                 code = error.response["Error"]["Code"]
-                used = code == "DeleteConflict" and policies.EXECUTION in what
+                used = code == "DeleteConflict" and what in [f"policy {each}" for each in policies.EXECUTION]
                 (stays if used else left).append(f"{what}: {error.response['Error']['Message']}")
         return left, stays
 

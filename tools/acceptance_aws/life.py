@@ -148,7 +148,7 @@ class Life:
             self._note(Step(name="cdk bootstrap", outcome=SKIPPED, detail=detail))
             return
         place = f"aws://{self._setup.number}/{self._wanted.region}"
-        execution = self._setup.arn(policies.EXECUTION)
+        execution = ",".join(map(self._setup.arn, policies.EXECUTION))
         words = ["cdk", "bootstrap", place, "--cloudformation-execution-policies", execution]
         self._command("cdk bootstrap", words, self._environment({}), cwd=self._wanted.folder)
 

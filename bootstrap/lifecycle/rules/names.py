@@ -68,8 +68,8 @@ def not_prepared(context: PreflightContext) -> Iterator[str]:
         yield (
             f"the account is not yet prepared for the CDK in {context.topology.region}; `shoal deploy` does that "
             "first (`cdk bootstrap`: the stack CDKToolkit, a bucket and roles, which stay). CloudFormation may then do "
-            f"what Shoal's stacks need, by the policies {EXECUTION} and {BOUNDARY} (docs/permissions.md), and no more; "
-            "where other apps of the CDK need more, run `cdk bootstrap` with a policy of your own before."
+            f"what Shoal's stacks need, by the policies {', '.join(EXECUTION)} and {BOUNDARY} (docs/permissions.md), "
+            "and no more; where other apps of the CDK need more, run `cdk bootstrap` with a policy of your own before."
         )
 
 

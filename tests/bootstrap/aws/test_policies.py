@@ -17,7 +17,7 @@ from infra.policies import BOUNDARY, EXECUTION, document
 def account(aws: EmbeddedAws) -> Iterator[Account]:
     found = Account()
     yield found
-    for name in (EXECUTION, BOUNDARY):
+    for name in (*EXECUTION, BOUNDARY):
         arn = policies.arn(found, name)
         iam = found.client("iam")
         for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
@@ -43,13 +43,13 @@ def test_they_are_created_once_and_the_boundary_is_found(account: Account) -> No
     policies.provide(account)
     policies.provide(account)
     assert policies.boundary(account) == policies.arn(account, BOUNDARY)
-    for name in (EXECUTION, BOUNDARY):
+    for name in (*EXECUTION, BOUNDARY):
         assert versions(policies.arn(account, name)) == [("v1", True, document(name))]
 
 
 def test_another_versions_policy_is_renewed_also_where_five_versions_are_kept(account: Account) -> None:
     policies.provide(account)
-    iam, arn = account.client("iam"), policies.arn(account, EXECUTION)
+    iam, arn = account.client("iam"), policies.arn(account, EXECUTION[0])
     for number in range(4):
         statement = {"Effect": "Allow", "Action": f"s3:Get{number}", "Resource": "*"}
         body = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
@@ -57,5 +57,5 @@ def test_another_versions_policy_is_renewed_also_where_five_versions_are_kept(ac
     policies.provide(account)
     found = versions(arn)
     assert len(found) == 5
-    assert [each for _, default, each in found if default] == [document(EXECUTION)]
+    assert [each for _, default, each in found if default] == [document(EXECUTION[0])]
     assert "v1" not in {name for name, _, _ in found}
