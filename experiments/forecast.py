@@ -30,7 +30,7 @@ from infra.parts import PreprocessingSpec
 from infra.topology import Topology
 from trainer.order import steps_per_epoch
 from trainer.output.run_files import RECORD
-from trainer.registry import CLASSIFIERS
+from trainer.registry import CLASSIFIERS, MODELS
 
 LOCAL_START = Estimate(5.0, 10.0, 20.0)
 """Seconds in which processes start here, and measure their rates. Measured."""
@@ -83,12 +83,11 @@ EFFICIENCY = Estimate(0.9, 0.95, 1.0)
 over the ranks. Measured on one machine (benchmarks/results/distributed.md)."""
 STEP_SECONDS = Estimate.about(0.001, 1.0)
 """What a step takes besides: the host's own work. Assumed."""
-GLOBAL_BATCH = 1024
-"""Rows of a step where no configuration says how many."""
+GRADIENT_ROWS = 1024
 GRADIENT_BYTES, MOST_GRADIENT_BYTES = 2.8e6, 4.1e6
-"""Bytes of the gradients of the reference's model: in such a step, and where a batch touches every row of the word
-table, which most of them belong to. The first was measured once, on a link of 1 Gbit/s. The number of words that a
-batch touches is taken to grow with the square root of its rows."""
+"""Bytes of the gradients of the reference's model: in a step of GRADIENT_ROWS rows, and where a batch touches every row
+of the word table, which most of them belong to. The first was measured once, on a link of 1 Gbit/s. The number of words
+that a batch touches is taken to grow with the square root of its rows."""
 INSIDE_RATE = Estimate.about(8e9, 1.0)
 """Bytes a second between the GPUs of a node, over PCIe 3; NVLink has many times as much. Assumed."""
 
@@ -118,13 +117,20 @@ def lstm_operations(*, embedding: int, hidden: int, layers: int, words: float = 
 REFERENCE_OPERATIONS = lstm_operations(embedding=100, hidden=32, layers=2)
 
 
+def default_batch(rows: int) -> int:
+    """The rows of a step of an LSTM on GPUs that learns so many rows, where none are given."""
+    by_epoch = MODELS[LSTM].rows_by_epoch
+    assert by_epoch is not None
+    return by_epoch.of(rows)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training:
     rows: int
     """To learn from, an epoch."""
     epochs: int
     dataset_bytes: float
-    global_batch: int = GLOBAL_BATCH
+    global_batch: int
     operations: float = REFERENCE_OPERATIONS
     """Of a step, for a row."""
 
@@ -142,7 +148,9 @@ class Work:
     def training(self) -> Training:
         """On the rows that are left by test and validation."""
         rows = max(1, round((1 - DEFAULT.test_share) * (1 - VALIDATION_SHARE) * self.rows))
-        return Training(rows=rows, epochs=self.epochs, dataset_bytes=ROW_BYTES * self.rows)
+        return Training(
+            rows=rows, epochs=self.epochs, dataset_bytes=ROW_BYTES * self.rows, global_batch=default_batch(rows)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +261,7 @@ def training_stage(nodes: Sequence[Node], work: Training, rates: Rates | None = 
     ranks, speeds = gpus.total(), {name: gpu_rate(gpu, work.operations) for name, gpu in kinds.items()}
     learnt = work.rows * work.epochs / (total(speeds[name][0] * count for name, count in gpus.items()) * EFFICIENCY)
     bandwidth = INSIDE_RATE if len(nodes) == 1 else GBIT * slowest_gbits(nodes)
-    gradients = min(MOST_GRADIENT_BYTES, GRADIENT_BYTES * math.sqrt(work.global_batch / GLOBAL_BATCH))
+    gradients = min(MOST_GRADIENT_BYTES, GRADIENT_BYTES * math.sqrt(work.global_batch / GRADIENT_ROWS))
     sent = 2 * (ranks - 1) / ranks * gradients / bandwidth
     steps = work.epochs * steps_per_epoch(work.rows, work.global_batch)
     basis = "; ".join(source for _, source in speeds.values())

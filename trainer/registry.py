@@ -7,6 +7,22 @@ Modules are named here and imported when a run needs them, so that `--help` does
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
+
+STEPS_AN_EPOCH = 100
+
+
+class RowsByEpoch(NamedTuple):
+    """The default rows of a step: those that make STEPS_AN_EPOCH steps an epoch, within bounds."""
+
+    fewest: int
+    most: int
+    on_gpus_alone: bool = False
+    """On CPUs steps have a fixed number of rows instead."""
+
+    def of(self, rows: int) -> int:
+        """The rows of a step of a run on so many training rows."""
+        return max(self.fewest, min(self.most, rows // STEPS_AN_EPOCH))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +44,8 @@ class Model:
     """By SGD it takes few rows a step, fewer of longer texts (`sgd_batch`)."""
     chooses_ngrams: bool = False
     """It has weights of the n-grams of its training rows, and of no others."""
-    steps_an_epoch: int = 0
-    """By default a step has so many rows that an epoch has so many steps; 0: a fixed number of rows."""
+    rows_by_epoch: RowsByEpoch | None = None
+    """The default rows of a step, where they follow from the rows of an epoch."""
     rows_of_a_step: tuple[int, int] = (0, 0)
     """Of a model of words, on a CPU and on a GPU. Where steps are short, calls take most of their time.
     256 rows of skip-gram learn much less, 64 a little (docs/training.md)."""
@@ -53,12 +69,13 @@ MODELS: Mapping[str, Model] = {
         settings=("ngrams", "char_ngrams", "buckets"),
         reads_whole_texts=True,
         chooses_ngrams=True,
-        steps_an_epoch=100,
+        rows_by_epoch=RowsByEpoch(8, 4096),
     ),
     "lstm": Model(
         about="an LSTM",
         module="trainer.classification.models.lstm",
         settings=_OF_THE_LSTM,
+        rows_by_epoch=RowsByEpoch(256, 65_536, on_gpus_alone=True),
         can_sleep=True,
         has_known_rates=True,
     ),

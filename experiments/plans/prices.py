@@ -34,7 +34,8 @@ class DatasetSize(NamedTuple):
 
     def training(self, config: TrainConfig, ranks: int, embedding: int) -> Training:
         """An LSTM's training on it, with vectors of so many numbers."""
-        rows, batch, words = self.learnt(config), config.batch_for(ranks), min(self.words, config.row_length)
+        rows, words = self.learnt(config), min(self.words, config.row_length)
+        batch = config.requested_batch(ranks) or forecast.default_batch(rows)
         return Training(
             rows=rows,
             epochs=config.epochs_for(steps_per_epoch(rows, batch)),

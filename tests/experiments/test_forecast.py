@@ -33,7 +33,7 @@ from tests.experiments import made_records as records
 amounts = st.floats(0.01, 1e6)
 estimates = st.tuples(amounts, amounts, amounts).map(lambda each: Estimate(*sorted(each)))
 NODES = [Node("g5.xlarge", 1), Node("g4dn.xlarge", 1)]
-WORK = Training(rows=1_000_000, epochs=4, dataset_bytes=4e8)
+WORK = Training(rows=1_000_000, epochs=4, dataset_bytes=4e8, global_batch=1024)
 
 
 @given(estimates, estimates)
@@ -61,7 +61,7 @@ def test_a_time_is_in_the_unit_that_fits(seconds: Estimate, said: str) -> None:
 
 @given(st.integers(1, 10**8), st.integers(1, 50), st.floats(1e3, 1e12), st.floats(1.01, 10))
 def test_more_rows_epochs_and_bytes_take_longer(rows: int, epochs: int, size: float, times: float) -> None:
-    work = Training(rows=rows, epochs=epochs, dataset_bytes=size)
+    work = Training(rows=rows, epochs=epochs, dataset_bytes=size, global_batch=1024)
     less = total(stage.seconds for stage in node_stages(NODES, work, shared=True))
     for more in (
         replace(work, rows=2 * rows),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from trainer.classification.data import WeightedNgrams, load_data
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.config import configured
+from trainer.distributed.ranks import Ranks
 from trainer.options import classifier_options
 
 LEARNING = ("--model", "fasttext", "--buckets", "500", "--threads", "1")
@@ -74,7 +75,7 @@ def test_by_sgd_a_step_has_more_of_short_texts_unless_its_rows_are_given(
 ) -> None:
     monkeypatch.setattr(classifier_options, "_SHORT_TEXTS", words)
     config = configured({"data": texts, "output": texts.parent, **options})
-    ranks: Any = None  # asked only for vectors
+    ranks = cast("Ranks", SimpleNamespace(device=torch.device("cpu")))
     assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].global_batch == batch
 
 
@@ -84,13 +85,24 @@ def test_word_dropout_is_refused_for_a_model_that_reads_whole_texts(texts: Path,
     assert "--word-dropout is 0.2" in errors
 
 
-@pytest.mark.parametrize(("rows", "ranks", "batch"), [(2000, 2, 20), (150, 2, 8), (1_000_000, 1, 4096)])
-def test_a_step_of_the_linear_model_has_a_hundredth_of_the_rows(
-    texts: Path, monkeypatch: pytest.MonkeyPatch, rows: int, ranks: int, batch: int
+@pytest.mark.parametrize(
+    ("model", "device", "rows", "batch"),
+    [
+        ("linear", "cpu", 2000, 20),
+        ("linear", "cpu", 150, 8),
+        ("linear", "cuda", 1_000_000, 4096),
+        ("lstm", "cuda", 150_000, 1500),
+        ("lstm", "cuda", 2000, 256),
+        ("lstm", "cuda", 21_300_000, 65_536),
+        ("lstm", "cpu", 150_000, None),
+    ],
+)
+def test_a_step_of_a_linear_model_and_of_an_lstm_on_gpus_has_a_hundredth_of_the_rows(
+    texts: Path, monkeypatch: pytest.MonkeyPatch, model: str, device: str, rows: int, batch: int | None
 ) -> None:
-    data = load_data(texts)
+    data, ranks = load_data(texts), cast("Ranks", SimpleNamespace(device=torch.device(device)))
     monkeypatch.setattr(type(data.training), "__len__", lambda _: rows)
     monkeypatch.setattr(task, "fitted_ngrams", lambda *_, **__: WeightedNgrams(np.zeros(1, np.int64), np.zeros(1)))
-    config = configured({"data": texts, "output": texts.parent, "model": "linear", "buckets": 9})
-    found, _, _ = task.Classification.resolve_config(config, SimpleNamespace(world_size=ranks), data)  # type: ignore[arg-type]
-    assert found.global_batch == batch
+    buckets = {"buckets": 9} if model == "linear" else {}
+    config = configured({"data": texts, "output": texts.parent, "model": model, **buckets})
+    assert task.Classification.resolve_config(config, ranks, data)[0].global_batch == batch

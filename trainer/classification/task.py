@@ -41,7 +41,6 @@ from trainer.output.run_files import MODEL
 from trainer.registry import MODELS
 from trainer.task import TEST, BlockScore, Task, Traits
 
-_FEWEST_ROWS_A_STEP, _MOST_ROWS_A_STEP = 8, 4096
 """Of the linear model: ranks have to share a step, and more rows take more memory."""
 
 
@@ -60,9 +59,9 @@ class Classification(Task[TextData]):
         if config.batch_follows_texts:
             config = replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
         kind, lengths = MODELS[config.model], char_lengths(config.char_ngrams or "")
-        if kind.steps_an_epoch and not config.requested_batch(1):
-            rows = max(_FEWEST_ROWS_A_STEP, min(_MOST_ROWS_A_STEP, len(data.training) // kind.steps_an_epoch))
-            config = replace(config, global_batch=rows)
+        by_epoch, on_gpu = kind.rows_by_epoch, ranks.device.type != "cpu"
+        if by_epoch and (on_gpu or not by_epoch.on_gpus_alone) and not config.requested_batch(1):
+            config = replace(config, global_batch=by_epoch.of(len(data.training)))
         if kind.chooses_ngrams:
             most = config.buckets or min(MOST_NGRAMS, MOST_WEIGHTS // _loss(config, data).outputs)
             ngrams = fitted_ngrams(data.training, data.vocabulary, ngrams=config.ngrams, lengths=lengths, most=most)
