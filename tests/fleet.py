@@ -114,6 +114,7 @@ class Fleet:
             "InstanceType": kind,
             "IamInstanceProfile": {"Name": "nodes"},
             "UserData": base64.b64encode(script.encode()).decode(),
+            "TagSpecifications": [{"ResourceType": each, "Tags": self._tags[:1]} for each in ("instance", "volume")],
         }
         made = self.ec2.create_launch_template(LaunchTemplateName=f"{self.name}-{name}", LaunchTemplateData=data)
         template = {"LaunchTemplateId": made["LaunchTemplate"]["LaunchTemplateId"], "Version": "1"}

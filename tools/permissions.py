@@ -56,8 +56,10 @@ one (`kms:Decrypt`, `kms:GenerateDataKey`). `make prices` needs `pricing:GetProd
 _TEXTS = {
     USER: """\
 It reads names and states in the whole account, changes only what has Shoal's names or the tag `shoal:deployment`, and
-creates nothing by itself. `ec2:RunInstances` is for the preflight's dry run, which finds in seconds what would
-otherwise fail once the cluster is paid for. IAM cannot limit it to dry runs; it allows no instance with a role.""",
+creates nothing by itself. `ec2:RunInstances` is for two dry runs. The preflight's finds in seconds what would otherwise
+fail once the cluster is paid for. Auto Scaling's checks the caller's permissions when nodes change their zone or their
+market. IAM cannot limit the action to dry runs: it allows instances without a role, and with a role `Shoal-*` those
+with the tag `shoal:deployment`.""",
     _NAMED: """\
 What the handlers of CloudFormation's resource types need, by AWS's registry of types, for the types in Shoal's
 templates: on Shoal's names, where IAM has names.""",

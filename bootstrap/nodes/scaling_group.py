@@ -73,20 +73,25 @@ class ScalingGroup:
     def request_nodes(self, subnet: str) -> None:
         """Request all of its nodes, in this subnet, on the market that it prefers."""
         changes: dict[str, Any] = {"VPCZoneIdentifier": subnet} if subnet != self.subnet else {}
-        if self.node_group.spot and self.empty:
+        if self.node_group.spot and self.empty and self._on_demand_base:
             changes["MixedInstancesPolicy"] = self._with_on_demand(0)
         self._on_demand = False
-        self._update(DesiredCapacity=self.node_group.size, **changes)
+        self._request(self.node_group.size, **changes)
 
     def request_on_demand(self) -> None:
         """Request the missing nodes on demand; running spot instances stay."""
-        held = self._described["MixedInstancesPolicy"]["InstancesDistribution"].get("OnDemandBaseCapacity", 0)
+        size = self.node_group.size
+        policy = self._with_on_demand(self._on_demand_base + size - self.existing)
         self._on_demand = True
-        self._update(MixedInstancesPolicy=self._with_on_demand(held + self.node_group.size - self.existing))
+        self._request(size, MixedInstancesPolicy=policy)
 
     def scale_to_zero(self) -> None:
         """Scale to zero, also a group whose nodes usually stay."""
-        self._update(DesiredCapacity=0)
+        self._request(0)
+
+    @property
+    def _on_demand_base(self) -> int:
+        return self._described["MixedInstancesPolicy"]["InstancesDistribution"].get("OnDemandBaseCapacity", 0)
 
     def _with_on_demand(self, count: int) -> dict[str, Any]:
         """The policy by which the first `count` instances are on demand, and all others spot instances."""
@@ -103,13 +108,12 @@ class ScalingGroup:
             },
         }
 
-    def _update(self, **changes: Any) -> None:
+    def _request(self, size: int, **changes: Any) -> None:
+        """Request a size. With changes AWS tries a launch with the caller's permissions, so they are made seldom."""
         self._known = {each["ActivityId"] for each in self._activities()}
-        retrying(
-            partial(
-                self._client.update_auto_scaling_group, AutoScalingGroupName=self.node_group.scaling_group, **changes
-            )
-        )
+        call: Any = self._client.update_auto_scaling_group if changes else self._client.set_desired_capacity
+        name = self.node_group.scaling_group
+        retrying(partial(call, AutoScalingGroupName=name, DesiredCapacity=size, **changes))
 
     def _activities(self) -> "list[ActivityTypeDef]":
         """The latest activities, the newest first."""

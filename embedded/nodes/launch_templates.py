@@ -5,10 +5,13 @@ So a missing template, version or image is refused here, before the group exists
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from embedded.seams import ec2, requests, ssm
+from embedded.permissions import identities
+from embedded.permissions.checks import refusal
+from embedded.permissions.resources import Asked, reading_image
+from embedded.seams import ec2, identity, requests, ssm
 from embedded.service import Record, RefusedError, parameter
 
 _PARAMETER = "resolve:ssm:"
@@ -88,6 +91,35 @@ def image(name: str) -> str:
     if stored is None:
         raise RefusedError("ValidationError", f"The parameter {path} of the image {name} does not exist.")
     return str(stored["Value"])
+
+
+def require_permissions(reference: Mapping[str, Any]) -> None:
+    """Raise RefusedError where the caller may not do what starting an instance from a template does.
+
+    Auto Scaling tries that with the caller's permissions before it creates or changes a group ("Control Amazon EC2
+    launch template usage in Auto Scaling groups", "Permissions validation for ec2:RunInstances and iam:PassRole", read
+    on 2026-11-29).
+    """
+    for action, arn, keys in _asked_by_launch(data_of(reference)):
+        if reason := refusal(identity.verified_key.get(), action, arn, keys):
+            name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
+            raise RefusedError("AccessDenied", f"You are not authorized to use launch template: {name}. {reason}")
+
+
+def _asked_by_launch(data: Record) -> Iterator[Asked]:
+    region, account = requests.region(), requests.account()
+    given = data.get("IamInstanceProfile") or {}
+    profile = str(given.get("Arn") or given.get("Name") or "").rpartition("/")[2]
+    keys = {"ec2:InstanceProfile": f"arn:aws:iam::{account}:instance-profile/{profile}"} if profile else {}
+    for kind, own in (("instance", keys), ("volume", {})):
+        arn, tags = f"arn:aws:ec2:{region}:{account}:{kind}/*", specified_tags(data, kind)
+        wanted = {f"aws:RequestTag/{tag['Key']}": tag["Value"] for tag in tags}
+        yield "ec2:RunInstances", arn, {**own, **wanted}
+        if tags:
+            yield "ec2:CreateTags", arn, {"ec2:CreateAction": "RunInstances", **wanted}
+    if role := identities.role_of_profile(profile):
+        yield "iam:PassRole", f"arn:aws:iam::{account}:role/{role}", {"iam:PassedToService": "ec2.amazonaws.com"}
+    yield from reading_image(str(data.get("ImageId", "")), region, account)
 
 
 def specified_tags(data: Record, kind: str) -> list[Record]:

@@ -22,6 +22,7 @@ _DISTRIBUTION = {
     "OnDemandPercentageAboveBaseCapacity": 100,
     "SpotAllocationStrategy": "lowest-price",
 }
+_SIZES = {"MinSize", "MaxSize", "DesiredCapacity"}
 _NUMBERS = ("MinSize", "MaxSize", "DesiredCapacity", "DefaultCooldown", "HealthCheckGracePeriod")
 _DESCRIBED = (
     "AutoScalingGroupName",
@@ -69,6 +70,7 @@ class _Operations:
         policy = autoscaling.nested_parameters(parameters, "MixedInstancesPolicy")
         template = template_of_policy(policy) or _given_template(parameters)
         check_template(template)
+        launch_templates.require_permissions(template)
         answer = self._create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
         if answer[0] < 300:
             group = autoscaling.groups[parameter(parameters, "AutoScalingGroupName")]
@@ -83,6 +85,9 @@ class _Operations:
         if template:
             check_template(template)
         sizes = _sizes(group, parameters)
+        # For sizes alone CloudFormation, too, needs no ec2:RunInstances: its handler that deletes a group has none.
+        if not parameters.keys() <= {*_SIZES, "Action", "AutoScalingGroupName", "Version"}:
+            launch_templates.require_permissions(template or group["LaunchTemplate"])
         if template:
             group["LaunchTemplate"] = cloudformation.template_of_group(template)
         group.update(sizes)

@@ -105,7 +105,7 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
         )
         if namespace := asked.get("Namespace"):
             found.keys = {"cloudwatch:namespace": namespace}
-        image = _image(operation, asked, region, account)
+        image = reading_image(str(asked.get("ImageId", "")), region, account) if operation == "RunInstances" else ()
         found.also = (*others, *_passed(operation, asked, account), *tagging, *image)
         return found
 
@@ -161,12 +161,12 @@ def _passed(operation: str, asked: Record, account: str) -> Iterator[Asked]:
             yield "iam:PassRole", arn, {"iam:PassedToService": service}
 
 
-def _image(operation: str, asked: Record, region: str, account: str) -> Iterator[Asked]:
+def reading_image(image: str, region: str, account: str) -> Iterator[Asked]:
     """The parameter that names the image of new instances: whoever starts them has to be allowed to read it, also in a
     dry run (https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-ec2-aliases.html, read on
     2026-11-29)."""
-    prefix, _, name = str(asked.get("ImageId", "")).partition("resolve:ssm:")
-    if operation == "RunInstances" and name and not prefix:
+    prefix, _, name = image.partition("resolve:ssm:")
+    if name and not prefix:
         name, owner = name.partition(":")[0], "" if name.startswith("/aws/") else account
         yield "ssm:GetParameters", f"arn:aws:ssm:{region}:{owner}:parameter/{name.lstrip('/')}", {}
 

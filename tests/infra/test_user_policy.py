@@ -47,7 +47,7 @@ def requests(action: str, *, own: bool = True) -> list[Check]:
 
 
 def test_the_user_may_do_what_commands_ask_for_and_each_grant_is_asked_for_or_explained() -> None:
-    asked = [Check(PRINCIPAL, action, resource, "allowed") for action, resource in TABLES["beside"]]
+    asked = [Check(PRINCIPAL, each[0], each[1], "allowed", context=dict(*each[2:])) for each in TABLES["beside"]]
     for action in sorted(wanted()):
         allowed = [each for each in requests(action) if is_allowed(each, POLICY)]
         assert allowed, f"{policies.USER} does not allow {action}"

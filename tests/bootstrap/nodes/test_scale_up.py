@@ -2,7 +2,9 @@
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import boto3
@@ -18,7 +20,8 @@ from bootstrap.progress import Bars
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, NoCapacity, SilentBoot
-from infra import topology
+from infra import policies, topology
+from tests.aws import session_with
 from tests.bootstrap.test_shell import NODE
 from tests.fleet import BUCKET, Fleet, report
 
@@ -124,6 +127,19 @@ def test_all_groups_move_when_one_finds_no_capacity(fleet, bars, aws) -> None:
         assert seen(both.scaled_up(bars)) == there
     assert bars.said[1:] == ["start nodes in us-east-1b, as us-east-1a has none for fast"]
     assert seen(both.scaled_up(bars)) == there  # what has capacity is not left
+
+
+def test_a_user_with_shoals_policy_may_change_the_zone_and_the_market(fleet, bars, aws) -> None:
+    policy = json.loads(
+        re.sub("[Ss]hoal-", "", json.dumps(policies.document(policies.USER)))
+    )  # fleets have other names
+    both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
+    both.deployment = replace(both.deployment, session=session_with(policy))
+    full = NoCapacity(zone="us-east-1a", instance_type="g5.xlarge"), NoCapacity(market="spot")
+    with aws.faults.during(*full):
+        there = [("fast", "us-east-1b", "on-demand"), ("slow", "us-east-1b", "on-demand")]
+        assert seen(both.scaled_up(bars)) == there
+    assert seen(both.scaled_up(bars)) == [there[0], ("slow", "us-east-1b", "spot")]
 
 
 def test_without_capacity_anywhere_it_reports_what_was_tried_and_no_node_runs(fleet, bars, aws) -> None:

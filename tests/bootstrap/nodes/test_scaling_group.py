@@ -1,5 +1,6 @@
 """A node group as Auto Scaling describes it."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -28,7 +29,7 @@ class Services:
     def describe_scaling_activities(self, **_: Any) -> dict[str, Any]:
         return {"Activities": self.activities}
 
-    def update_auto_scaling_group(self, **asked: Any) -> None:
+    def set_desired_capacity(self, **asked: Any) -> None:
         self.asked.append(asked)
 
 
@@ -54,3 +55,15 @@ def test_only_refusals_since_the_request_count_and_only_while_nodes_are_missing(
     assert (group.existing, group.empty, group.state().existing, group.state().spot) == (1, False, 1, False)
     group.refresh(cast(Any, {**found, "Instances": instances[:1] * 2}))
     assert group.state().refusals == ()
+
+
+def test_spot_nodes_in_the_same_zone_are_a_change_of_size_alone_which_needs_no_permission_to_start_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scaling_group, "retrying", lambda call: call())
+    services = Services()
+    specification = {"LaunchTemplateSpecification": {"LaunchTemplateId": "lt-1", "Version": "1"}}
+    policy = {"LaunchTemplate": specification, "InstancesDistribution": {"OnDemandBaseCapacity": 0}}
+    found: Any = {"VPCZoneIdentifier": "subnet-1", "MixedInstancesPolicy": policy, "Instances": []}
+    ScalingGroup(cast(Any, services), replace(GROUP, spot=True), found).request_nodes("subnet-1")
+    assert services.asked == [{"AutoScalingGroupName": "asg", "DesiredCapacity": 2}]

@@ -135,6 +135,44 @@ def test_whoever_tries_an_image_of_a_parameter_has_to_be_allowed_to_read_it(pers
     boto3.client("ssm").delete_parameter(Name="/golden")
 
 
+def test_whoever_changes_more_of_a_group_than_its_size_needs_what_a_launch_of_its_instances_does(person: Any) -> None:
+    tags = [{"ResourceType": each, "Tags": [{"Key": "ours", "Value": "yes"}]} for each in ("instance", "volume")]
+    data = {
+        "ImageId": "resolve:ssm:/aws/service/ami",
+        "IamInstanceProfile": {"Name": "nodes"},
+        "TagSpecifications": tags,
+    }
+    boto3.client("ec2").create_launch_template(LaunchTemplateName="tried", LaunchTemplateData=data)
+    named: Any = {"AutoScalingGroupName": "tried", "MinSize": 0, "MaxSize": 1, "AvailabilityZones": ["us-east-1a"]}
+    boto3.client("autoscaling").create_auto_scaling_group(**named, LaunchTemplate={"LaunchTemplateName": "tried"})
+    profile = f"arn:aws:iam::{ACCOUNT}:instance-profile/nodes"
+    own, run = (["autoscaling:*"], ["*"]), (["ec2:RunInstances"], ["*"])
+    tag, given = (["ec2:CreateTags"], ["*"]), (["iam:PassRole"], [f"arn:aws:iam::{ACCOUNT}:role/nodes"])
+    read = (["ssm:GetParameters"], [f"arn:aws:ssm:{REGION}::parameter/aws/service/ami"])
+    scaling = person(own)("autoscaling")
+    scaling.set_desired_capacity(AutoScalingGroupName="tried", DesiredCapacity=0)
+    scaling.update_auto_scaling_group(AutoScalingGroupName="tried", MinSize=0, MaxSize=2, DesiredCapacity=0)
+    for statements, lacking in (
+        ((own,), "ec2:RunInstances"),
+        ((own, run), "ec2:CreateTags"),
+        ((own, run, tag), "iam:PassRole"),
+        ((own, run, tag, given), "ssm:GetParameters"),
+    ):
+        with pytest.raises(ClientError, match=rf"AccessDenied.*launch template: tried. .*perform: {lacking} on"):
+            person(*statements)("autoscaling").update_auto_scaling_group(**named)
+        more = {**named, "AutoScalingGroupName": "untried", "LaunchTemplate": {"LaunchTemplateName": "tried"}}
+        with pytest.raises(ClientError, match=lacking):
+            person(*statements)("autoscaling").create_auto_scaling_group(**more)
+    person(own, run, tag, given, read)("autoscaling").update_auto_scaling_group(**named)
+    limits = {"StringEqualsIfExists": {"aws:RequestTag/ours": "yes", "ec2:CreateAction": "RunInstances"}}
+    limits["ArnEqualsIfExists"] = {"ec2:InstanceProfile": profile}
+    person(own, run, tag, given, read, **limits)("autoscaling").update_auto_scaling_group(**named)
+    limits["StringEqualsIfExists"]["aws:RequestTag/ours"] = "no"
+    with pytest.raises(ClientError, match="perform: ec2:RunInstances on"):
+        person(own, run, tag, given, read, **limits)("autoscaling").update_auto_scaling_group(**named)
+    boto3.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName="tried")
+
+
 def test_a_stack_acts_with_its_execution_role(aws: EmbeddedAws, stacks: Any) -> None:
     iam = boto3.client("iam")
     trust = {"Effect": "Allow", "Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}
