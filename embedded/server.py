@@ -20,7 +20,7 @@ from embedded.permissions import checks, identities
 from embedded.permissions.credentials import USER_FILE
 from embedded.sagemaker import api as sagemaker
 from embedded.seams import routing
-from embedded.services import functions, storage
+from embedded.services import alarms, functions, storage
 
 
 def main() -> None:
@@ -42,6 +42,7 @@ def main() -> None:
     vpc.install(faults)
     filters.install()
     functions.install()
+    alarms.install()
     group_type.install(scaling.install(machines, faults))
     api.install(machines, faults)
     metrics.install()

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_budgets as budgets
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
@@ -19,11 +20,13 @@ from constructs import Construct
 
 from infra.functions import function
 from infra.parts import GuardSpec
-from infra.roles import accept_pattern, allow, region_in_rule
+from infra.roles import accept, accept_pattern, allow, region_in_rule
 
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
 """Shorter than the interval, so that two runs do not overlap."""
+_MISSED = 3
+"""After how many failed or missed runs in a row a mail is sent."""
 _LONGEST_NAME = 100
 """Of a topic's display name."""
 _MAIL_AT = (80, 100)
@@ -78,6 +81,8 @@ class StackGuard(Construct):
             schedule=events.Schedule.rate(_EVERY),
             targets=[targets.LambdaFunction(self.function)],
         )
+        if self.topic:
+            self._alarms(self.topic)
         if spec.budget and spec.mail:
             self._budget(budget_name, spec.budget, spec.mail)
 
@@ -96,11 +101,57 @@ class StackGuard(Construct):
             self,
             "Topic",
             display_name=f"Shoal {self._name}"[:_LONGEST_NAME],
-            master_key=kms.Alias.from_alias_name(self, "Key", "alias/aws/sns"),
             enforce_ssl=True,
+        )
+        accept(
+            topic,
+            "CKV_AWS_26",
+            "Alarms cannot publish to a topic with AWS's key (AWS re:Post, 'How do I configure a CloudWatch alarm with "
+            "an encrypted SNS topic?', read 2026-11-29). One of the account would outlive the stack by a week; what "
+            "the topic gets goes out as a mail.",
         )
         topic.add_subscription(subscriptions.EmailSubscription(mail))
         return topic
+
+    def _alarms(self, topic: sns.Topic) -> None:
+        """Send a mail also where the guard cannot: it fails, or it is not run."""
+        watching = []
+        for child, metric, compared, missing, what in (
+            (
+                "Failing",
+                self.function.metric_errors(period=_EVERY),
+                cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+                cloudwatch.TreatMissingData.NOT_BREACHING,
+                f"failed {_MISSED} times in a row; its log says why",
+            ),
+            (
+                "Silent",
+                self.function.metric_invocations(period=_EVERY),
+                cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+                cloudwatch.TreatMissingData.BREACHING,
+                f"has not run for {_MISSED * _EVERY.to_minutes():g} minutes; its rule of EventBridge starts it",
+            ),
+        ):
+            alarm = cloudwatch.Alarm(
+                self,
+                child,
+                alarm_description=f"The guard of '{self._name}' {what}. Until it works again, end what costs by hand.",
+                metric=metric,
+                threshold=1,
+                evaluation_periods=_MISSED,
+                comparison_operator=compared,
+                treat_missing_data=missing,
+            )
+            alarm.add_alarm_action(actions.SnsAction(topic))
+            watching.append(alarm.alarm_arn)
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[topic.topic_arn],
+                conditions={"ArnEquals": {"aws:SourceArn": watching}},
+            )
+        )
 
     def _budget(self, name: str, dollars: float, mail: str) -> None:
         budgets.CfnBudget(

@@ -23,6 +23,7 @@ _PSEUDO = {
     "AWS::URLSuffix": "amazonaws.com",
 }
 _ARNS = {
+    "AWS::CloudWatch::Alarm": "cloudwatch:{region}:{account}:alarm:{name}",
     "AWS::EFS::FileSystem": "elasticfilesystem:{region}:{account}:file-system/fs-1",
     "AWS::Events::Rule": "events:{region}:{account}:rule/{name}",
     "AWS::IAM::InstanceProfile": "iam::{account}:instance-profile/{name}",
