@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import torch
@@ -99,6 +100,44 @@ def halves(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> It
     yield Found("vectors in 16 bits", f"{batch:,}", present, instead, off, 3e-2)
 
 
+def tf32(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
+    """All in 32 bits with cuDNN's tensor cores, in place of autocast to 16 bits."""
+    some, keys = _batch(rows, np.arange(batch), device)
+    exact, now, so = (new_model("default", device) for _ in range(3))
+    now.precision = torch.bfloat16  # as auto is
+    expected = _gradient(exact, some, keys)
+    present = milliseconds(partial(_backward, now, some, keys), device, repeats=sizes.repeats)
+    try:
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
+        off = deviation(_gradient(so, some, keys), expected)
+        instead = milliseconds(partial(_backward, so, some, keys), device, repeats=sizes.repeats)
+    finally:
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    yield Found("tf32 in place of 16 bits", f"{batch:,}", present, instead, off, 3e-2)
+
+
+def groups(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
+    """Groups of rows of similar length, as on a CPU, in place of one that is padded to the longest row."""
+    some, keys = _batch(rows, np.arange(batch), device)
+    longest_first = some.lengths.tolist()
+    now, so = (new_model("default", device) for _ in range(2))
+    now.precision = so.precision = torch.bfloat16  # as auto is
+    whole = so.classify
+    expected = _gradient(now, some, keys)
+    present = milliseconds(partial(_backward, now, some, keys), device, repeats=sizes.repeats)
+    for count in _GROUPS:
+        size = -(-batch // count)
+
+        def in_groups(tokens: Tensor, lengths: Tensor, keys: Tensor, size: int = size) -> Tensor:
+            parts = zip(tokens.split(size), lengths.split(size), keys.split(size), longest_first[::size], strict=True)
+            return torch.cat([whole(ids[:, :most], long, key) for ids, long, key, most in parts])
+
+        with mock.patch.object(so, "classify", in_groups):
+            off = deviation(_gradient(so, some, keys), expected)
+            instead = milliseconds(partial(_backward, so, some, keys), device, repeats=sizes.repeats)
+        yield Found("groups of similar length", f"{batch:,}, {count} groups", present, instead, off, 3e-2)
+
+
 def _backward(model: Classifier, batch: TextBatch, keys: Tensor) -> None:
     for each in model.parameters():
         each.grad = None
@@ -183,6 +222,7 @@ def recurrences(rows: TextRows, device: torch.device, batch: int, repeats: int) 
         recurrence.ROWS, recurrence.WARPS = usual
 
 
+_GROUPS = (2, 4)
 _ROUNDING = {"ieee": 5e-5, "tf32": 3e-2}
 
 
@@ -233,6 +273,8 @@ def _step(model: Classifier, batch: TextBatch, keys: Tensor) -> Callable[[], Non
 Idea = Callable[[TextRows, torch.device, int, Sizes], Iterator[Found]]
 IDEAS: dict[str, Idea] = {
     "halves": halves,
+    "tf32": tf32,
+    "groups": groups,
     "recurrence": recurrence,
     "graphs": graphs,
 }
