@@ -102,7 +102,7 @@ def test_a_step_of_a_linear_model_and_of_an_lstm_on_gpus_has_a_hundredth_of_the_
 ) -> None:
     data, ranks = load_data(texts), cast("Ranks", SimpleNamespace(device=torch.device(device)))
     monkeypatch.setattr(type(data.training), "__len__", lambda _: rows)
-    monkeypatch.setattr(task, "fitted_ngrams", lambda *_, **__: WeightedNgrams(np.zeros(1, np.int64), np.zeros(1)))
+    monkeypatch.setattr(task, "fitted_ngrams", lambda *_, **__: WeightedNgrams(np.zeros(1, np.int64), np.zeros(1), 1))
     buckets = {"buckets": 9} if model == "linear" else {}
     config = configured({"data": texts, "output": texts.parent, "model": model, **buckets})
     assert task.Classification.resolve_config(config, ranks, data)[0].global_batch == batch

@@ -50,6 +50,8 @@ class WeightedNgrams(NamedTuple):
 
     keys: IntArray
     ratios: npt.NDArray[np.float32]
+    longest: int
+    """The words of the longest row that they were found in."""
 
 
 @dataclass(frozen=True, kw_only=True)

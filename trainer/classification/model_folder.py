@@ -40,7 +40,7 @@ from trainer.output.run_files import (
 from trainer.output.stored_files import check_config, require_stored, stored, with_digest
 from trainer.registry import WORD_MODELS
 
-FORMAT = 4
+FORMAT = 5
 READ = (WEIGHTS, VOCABULARY, MEASURES)
 """The files of every model that are read besides `config.json`."""
 _MOST_CONFIG_BYTES = 16 << 20

@@ -31,7 +31,7 @@ from trainer.output.reporter import open_record
 from trainer.output.run_files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.rank_errors import DivergedError
 from trainer.search.candidates import Settings, Subject, configured_candidate, next_candidate
-from trainer.search.trials import Trial, best_of, differences, is_hopeless
+from trainer.search.trials import CAUTIOUS, Trial, best_of, differences, is_hopeless
 from trainer.task import TRAINING, VALIDATION, BlockScore, RunData, task_class
 
 
@@ -248,8 +248,11 @@ def verdict(config: TrainConfig, trials: Sequence[Trial], best: Settings, *, cut
     seconds = sum(trial.seconds for trial in trials)
     worth = f"{chosen}, with {config.metric} {found.score.metric:.3f} on training rows held out"
     if found is not trials[0]:
-        gain = differences(found, trials[0])[0]
-        worth += f", and a score {gain.mean:+.3f} ± {gain.error:.3f} beside {shown_options(trials[0].settings)}"
+        score, loss, _ = differences(found, trials[0])
+        gain = f"log loss {-loss.mean:+.3f} ± {loss.error:.3f}"
+        if best != CAUTIOUS:
+            gain = f"score {score.mean:+.3f} ± {score.error:.3f}"
+        worth += f", and a {gain} beside {shown_options(trials[0].settings)}"
     more = "; --minutes leaves no time for more beside the training" if cut_short else ""
     return f"{worth}; the best of {plural(len(trials), 'trial')} in {seconds:.0f} s{more}"
 

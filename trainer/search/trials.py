@@ -95,14 +95,15 @@ def advantage(one: Trial, other: Trial) -> float:
 def is_better(challenger: Trial, holder: Trial) -> bool:
     """Whether a trial is better by more than chance (a paired t-test, corrected for the number of challengers), and
     does not pay for that with the metric that was asked for: the score has the F1 of a rare class in it, too. The
-    cautious model needs less proof: its log loss is lower by a standard error."""
-    if challenger.settings == CAUTIOUS:
-        found = differences(challenger, holder)
-        return bool(found) and found[1].mean > found[1].error
-    if advantage(challenger, holder) <= _least_advantage(len(_pairs(challenger, holder))):
+    cautious model needs less proof: over all folds its log loss is lower by a standard error."""
+    if not (found := differences(challenger, holder)):
         return False
-    metric = differences(challenger, holder)[2]
-    return metric.mean >= -max(metric.error, _TINY)
+    _, loss, metric = found
+    if metric.mean < -max(metric.error, _TINY):
+        return False
+    if challenger.settings == CAUTIOUS:
+        return len(challenger.folds) == len(holder.folds) and loss.mean > loss.error
+    return advantage(challenger, holder) > _least_advantage(len(_pairs(challenger, holder)))
 
 
 def _least_advantage(blocks: int) -> float:
@@ -118,8 +119,9 @@ def _least_advantage(blocks: int) -> float:
 
 
 def is_hopeless(challenger: Trial, holder: Trial) -> bool:
-    """Whether a trial is worse already, so that its other folds need not be tried."""
-    return advantage(challenger, holder) < -1.0
+    """Whether a trial is worse already, so that its other folds need not be tried. The cautious model is compared on
+    all folds alone."""
+    return challenger.settings != CAUTIOUS and advantage(challenger, holder) < -1.0
 
 
 def best_of(trials: Sequence[Trial]) -> Trial:

@@ -8,7 +8,6 @@ import torch
 
 from corpus.text import word_ids
 from trainer.classification import models
-from trainer.classification.data import WeightedNgrams
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.linear import fitted_ngrams
@@ -91,7 +90,7 @@ def random_linear(words: tuple[str, ...]) -> TrainedModel:
     )
     settings = config.model_settings("linear", words=2 + len(words), outputs=1)
     classifier = models.build("linear", settings)
-    classifier.take_ngrams(WeightedNgrams(found.keys, np.maximum(found.ratios, np.float32(0.1))), torch.tensor([0.3]))
+    classifier.take_ngrams(found._replace(ratios=np.maximum(found.ratios, np.float32(0.1))), torch.tensor([0.3]))
     classifier.read_vocabulary(words)
     torch.nn.init.normal_(classifier.sparse_tables[0][1:])
     return _of_whole_texts("linear", settings, classifier, loss, words)

@@ -86,11 +86,12 @@ def rows_of(texts: Sequence[tuple[Sequence[int], int]]) -> RaggedRows:
 
 @given(texts=TEXTS)
 def test_ngrams_that_occur_twice_have_their_ratio_by_the_plain_rule(texts: list[tuple[list[int], int]]) -> None:
-    keys, ratios = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    keys, ratios, longest = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
     expected = {
         **plain_ratios([(list(ngram_keys(text)), label) for text, label in texts]),
         **plain_ratios([(list(char_keys(text)), label) for text, label in texts]),
     }
+    assert longest == max(len(text) for text, _ in texts)
     assert keys.tolist() == [-(2**63), *sorted(expected)]
     assert dict(zip(keys[1:].tolist(), ratios[1:].tolist(), strict=True)) == pytest.approx(expected, rel=1e-5)
 
@@ -152,6 +153,13 @@ def test_outputs_are_those_of_the_plain_rule(by: str, texts: list[tuple[list[int
             if length:
                 expected += share * model.weights.detach()[known].sum(0) / length / sqrt(2)
         torch.testing.assert_close(output, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_text_longer_than_any_training_row_has_no_more_of_the_weight_of_its_length() -> None:
+    model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
+    unknown = torch.ones(4 + 400, dtype=torch.int32)
+    longest, longer = model(unknown, torch.tensor([4, 400]))
+    assert longest.tolist() == longer.tolist() != model.bias.tolist()
 
 
 def test_it_begins_with_the_outputs_that_are_the_same_for_every_text() -> None:

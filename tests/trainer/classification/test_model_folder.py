@@ -205,8 +205,8 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no files": (lambda held: held.pop("files"), "it does not name model.safetensors, vocabulary.txt, measures.json"),
     "a file less": (lambda held: held["files"].pop("vocabulary.txt"), "it does not name model.safetensors"),
     "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "it does not name"),
-    "an earlier format": (lambda held: held.update(format=1), "is of format 1, and this Shoal reads 4; take"),
-    "a later format": (lambda held: held.update(format=99), "is of format 99, and this Shoal reads 4; take"),
+    "an earlier format": (lambda held: held.update(format=1), "is of format 1, and this Shoal reads 5; take"),
+    "a later format": (lambda held: held.update(format=99), "is of format 99, and this Shoal reads 5; take"),
     "an option that cannot be": (
         lambda held: held["settings"].update(char_ngrams="6-3"),
         "--char-ngrams is 6-3, but must be the fewest and most characters",

@@ -44,11 +44,23 @@ def test_a_trial_wins_that_is_better_by_more_than_chance_in_score_and_log_loss_t
     assert is_better(challenger, BASE) is better
 
 
+def cautious(found: Trial) -> Trial:
+    return replace(found, settings=CAUTIOUS)
+
+
 @pytest.mark.parametrize(
     ("score", "loss", "better"), [(0.7, 0.398, True), (0.7, 0.3999, False), (0.9, 0.4, False), (0.7, 0.41, False)]
 )
 def test_the_cautious_model_wins_by_a_standard_error_of_the_log_loss(score: float, loss: float, better: bool) -> None:
-    assert is_better(replace(trial(score, loss), settings=CAUTIOUS), BASE) is better
+    assert is_better(cautious(trial(score, loss)), BASE) is better
+
+
+def test_the_cautious_model_wins_by_all_folds_and_never_at_the_cost_of_the_metric() -> None:
+    found = cautious(trial(0.7, 0.35))
+    assert not is_hopeless(found, BASE)
+    assert not is_better(replace(found, folds=found.folds[:1]), BASE)
+    assert not is_better(with_metric(found, -0.1), BASE)
+    assert is_better(with_metric(found, -0.1), with_metric(BASE, -0.1))
 
 
 @pytest.mark.parametrize(("blocks", "folds"), [(5, 1), (5, 5), (20, 1)])

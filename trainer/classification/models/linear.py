@@ -63,6 +63,7 @@ class Linear(Classifier):
     reads_whole_texts = True
     keys: Tensor
     ratios: Tensor
+    longest: Tensor
     firsts: Tensor
     hashes: Tensor
     own: Tensor
@@ -81,6 +82,7 @@ class Linear(Classifier):
         self.by_words = nn.Parameter(torch.zeros(outputs))
         self.register_buffer("keys", torch.full((buckets,), torch.iinfo(torch.int64).max))
         self.register_buffer("ratios", torch.zeros(buckets, 1))
+        self.register_buffer("longest", torch.ones((), dtype=torch.int64))
         for name, kind, size in (("hashes", torch.int64, words), ("own", torch.int32, words)):
             self.register_buffer(name, torch.zeros(size, dtype=kind), persistent=False)
         self.register_buffer("firsts", torch.zeros(0, dtype=torch.int32), persistent=False)
@@ -99,6 +101,7 @@ class Linear(Classifier):
     def take_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
         """Have these n-grams, of which there are no more than rows, and begin with these outputs (outputs,)."""
         self.bias.data.copy_(constant)
+        self.longest.fill_(found.longest)
         self.keys[: len(found.keys)] = torch.from_numpy(found.keys)
         self.ratios[: len(found.keys), 0] = torch.from_numpy(found.ratios)
 
@@ -142,8 +145,9 @@ class Linear(Classifier):
         return self._outputs(lengths, of_ngrams, self._scaled_sum_of_chars(tokens, lengths))
 
     def _outputs(self, lengths: Tensor, of_words: Tensor, of_chars: Tensor) -> Tensor:
-        """Of several outputs each moves less at a step, because Adagrad has one rate for a row."""
-        number = 2 * ((lengths[:, None].to(self.bias.dtype) / _WORDS).sqrt() - 1)
+        """Of several outputs each moves less at a step, because Adagrad has one rate for a row. A text longer than any
+        training row counts as long as the longest: otherwise its length alone would decide its class."""
+        number = 2 * ((lengths[:, None].minimum(self.longest).to(self.bias.dtype) / _WORDS).sqrt() - 1)
         return self.bias + number * self.by_words + (of_words + CHARACTERS * of_chars) / sqrt(len(self.bias))
 
     def _scaled_sum(self, rows: Tensor, ends: Tensor) -> Tensor:
@@ -224,8 +228,9 @@ def build(settings: Mapping[str, Any]) -> Linear:
 
 
 def weights(settings: Mapping[str, Any]) -> int:
-    """The number of weights of a model that `build` returns, with the keys and ratios of its n-grams."""
-    return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"])
+    """The number of weights of a model that `build` returns, with the keys and ratios of its n-grams, and its longest
+    row."""
+    return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"] + 1)
 
 
 def _divided(values: Tensor, lengths: Tensor) -> Tensor:
@@ -268,7 +273,9 @@ def fitted_ngrams(
     keys = np.concatenate([words_found[0], chars_found[0]])
     ratios = np.concatenate([words_found[1], chars_found[1]])
     order = np.argsort(keys)
-    return WeightedNgrams(np.insert(keys[order], 0, np.iinfo(np.int64).min), np.insert(ratios[order], 0, 0))
+    return WeightedNgrams(
+        np.insert(keys[order], 0, np.iinfo(np.int64).min), np.insert(ratios[order], 0, 0), int(rows.lengths.max())
+    )
 
 
 class _Counts:
