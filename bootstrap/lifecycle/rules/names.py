@@ -15,7 +15,7 @@ from infra.policies import BOUNDARY, EXECUTION
 
 DEFAULT_QUALIFIER = "hnb659fds"
 """That of `cdk bootstrap` without `--qualifier`."""
-_CDK_PARAMETERS, _CDK_VERSION = "/cdk-bootstrap/", re.compile(r"/cdk-bootstrap/([A-Za-z0-9_-]{1,10})/version")
+_CDK_PARAMETERS, _CDK_VERSION = "/cdk-bootstrap", re.compile(r"/cdk-bootstrap/([A-Za-z0-9_-]{1,10})/version")
 """Where each bootstrap stack of the CDK leaves its version, by its qualifier."""
 _SEVEN = re.compile(r"emr-7(\.[0-9]+)+")
 """The labels of EMR's releases 7."""
