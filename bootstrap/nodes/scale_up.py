@@ -5,7 +5,7 @@ capacity, or with a node that never reports, would otherwise wait for ever, whil
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,10 @@ from infra import catalog, topology
 from infra.topology_error import TopologyError
 
 READY_SECONDS = 900
+_METAL_SECONDS = 1200
+"""What a bare-metal instance may take from running to its network, because its server verifies all of its hardware (EC2
+user guide, release notes of instance types, read on 2026-11-29)."""
+LONGEST_READY_SECONDS = READY_SECONDS + _METAL_SECONDS
 _PAUSE_SECONDS = 1.0
 
 
@@ -43,8 +47,8 @@ def scaled_up(
     At the end all groups are scaled to zero, except those that stay; also a group that a killed command left. Where
     `stays()` is true then, or the block is left by Detached, none is. Missing spot instances are replaced by on demand,
     and a zone without capacity by the next; a stage of `bars` shows that. Raises ShoalError when no zone is left, when
-    AWS names a quota, when a node fails to boot (with the last line of its log), or when not all nodes are ready after
-    15 minutes. A user who leaves while AWS does not answer (Abandoned) sees what still runs.
+    AWS names a quota, when a node fails to boot (with the last line of its log), or when not all nodes are ready in
+    time. A user who leaves while AWS does not answer (Abandoned) sees what still runs.
     """
     groups = fleet.groups(deployment, readers=True)
     left = False
@@ -81,6 +85,7 @@ class _ScaleUp:
         self._tried = [here]
         self._ready: set[str] = set()
         self._seen: set[str] = set()
+        self._seconds = ready_seconds([group.instance_type for group in self._groups])
         self._since = time.monotonic()
 
     def run(self) -> list[GpuNode]:
@@ -158,9 +163,14 @@ class _ScaleUp:
 
     def _wait(self, why: Any) -> None:
         """Wait a second. Raises ShoalError with what `why` returns when the time is up."""
-        if time.monotonic() - self._since > READY_SECONDS:
-            raise ShoalError(f"{READY_SECONDS // 60} minutes were not enough to start the nodes: {why()}")
+        if time.monotonic() - self._since > self._seconds:
+            raise ShoalError(f"{self._seconds // 60} minutes were not enough to start the nodes: {why()}")
         time.sleep(_PAUSE_SECONDS)
+
+
+def ready_seconds(instance_types: Iterable[str]) -> int:
+    """How long nodes of these types may take to be ready."""
+    return READY_SECONDS + _METAL_SECONDS * any(".metal" in each for each in instance_types)
 
 
 def zones(deployment: Deployment, groups: Sequence[ScalingGroup]) -> list[Zone]:

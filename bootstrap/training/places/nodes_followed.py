@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 
 from bootstrap.agent.node_documents import RunEnd
 from bootstrap.interrupt import Detached
-from bootstrap.nodes.scale_up import READY_SECONDS
+from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS
 from bootstrap.progress import Bars
 from bootstrap.training.places.run_launch import RunLaunch
 from bootstrap.training.run_view import PIECE_BYTES, RunView
@@ -72,7 +72,7 @@ class _Turn:
         elif first.token != self._first:
             bars.note(f"waiting for run {first.run}")
             self._first, self._since = first.token, time.monotonic()
-        elif not first.ready and waited > READY_SECONDS:
+        elif not first.ready and waited > LONGEST_READY_SECONDS:
             self._launch.give_up(first)
 
 

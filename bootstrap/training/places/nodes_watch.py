@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bootstrap.aws.retry import retrying
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode
-from bootstrap.nodes.scale_up import READY_SECONDS
+from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.nodes_followed import GO_ON, RemoteRecord, Watch
@@ -36,7 +36,7 @@ class NodesWatch(Watch):
             self._seen = time.monotonic()
         elif not any(group.desired for group in retrying(partial(fleet.groups, self._deployment))):
             raise ShoalError(f"somebody has ended the nodes of '{self._deployment.name}'{GO_ON}")
-        elif time.monotonic() - self._seen > READY_SECONDS:
+        elif time.monotonic() - self._seen > LONGEST_READY_SECONDS:
             raise ShoalError(f"no node of '{self._deployment.name}' is left, and AWS starts none{GO_ON}")
 
 

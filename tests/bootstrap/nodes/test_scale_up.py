@@ -199,6 +199,11 @@ def test_a_node_that_never_reports_ends_it(fleet, bars, aws, monkeypatch) -> Non
         refuses(silent, bars, rf"0 of 1 are ready; (.*; )?({printed}|AWS)")
 
 
+@pytest.mark.parametrize(("types", "minutes"), [(["g5.xlarge"], 15), (["g5.xlarge", "g4dn.metal"], 35)])
+def test_bare_metal_may_take_twenty_minutes_more(types, minutes) -> None:
+    assert scale_up.ready_seconds(types) == minutes * 60
+
+
 def test_a_node_that_is_replaced_while_it_boots_is_waited_for_anew(fleet, bars, monkeypatch) -> None:
     one = fleet().add("fast", "g5.xlarge", 1)
     ready, gone = scale_up.is_ready, []

@@ -314,7 +314,7 @@ def test_a_run_whose_command_was_ended_before_it_had_nodes_is_given_up_by_who_wa
 ) -> None:
     launch._replace(ready=False)
     other = queued(launch)
-    monkeypatch.setattr(nodes_followed, "READY_SECONDS", -1)
+    monkeypatch.setattr(nodes_followed, "LONGEST_READY_SECONDS", -1)
     agree(other, nodes)
     other._attempts.clear()
     agreed = other.attempts
