@@ -96,6 +96,8 @@ class Cluster(Construct):
             visible_to_all_users=True,
             step_concurrency_level=1,
             ebs_root_volume_size=sizing.EMR_ROOT_GIB,
+            # This and managed scaling need a public endpoint. AWS does not say whether port 9443 suffices instead
+            # ("Using an auto-termination policy", "Using managed scaling in Amazon EMR", read on 2026-11-29).
             auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(idle_timeout=idle_minutes * 60),
             instances=self._instances(spec, place.subnet),
             managed_scaling_policy=_scaling(spec),

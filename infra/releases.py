@@ -1,4 +1,4 @@
-"""Knows which EMR 7 releases have the Python that the jobs need, and until when AWS supports each.
+"""Knows which EMR 7 releases can run the jobs, and until when AWS supports each.
 
 The data are from Amazon EMR's release guide: each release's "supported lifecycle" and "application versions". AWS
 still starts releases whose support has ended.
@@ -6,8 +6,10 @@ still starts releases whose support has ended.
 
 import datetime
 
-FIRST = "emr-7.1.0"
-"""The first release with Python 3.11 on its nodes."""
+FIRST = "emr-7.10.0"
+"""The first release with S3A. EMRFS, before it, writes an object NAME_$folder$ beside each folder, also beside `work/`,
+where a cluster may not write (release guide, "EMR File System (EMRFS)" and "Amazon EMR 7.10.0 - Hive release notes",
+read on 2026-11-29). The nodes have Python 3.11 from 7.1 on."""
 
 _ENDS = {
     "emr-7.10.0": datetime.date(2027, 8, 31),
@@ -21,8 +23,8 @@ def newest() -> str:
     return max(_ENDS, key=_order)
 
 
-def has_python(release: str) -> bool:
-    """Whether Python 3.11 is on the nodes of a release."""
+def runs_jobs(release: str) -> bool:
+    """Whether the jobs run on a release."""
     return _order(release) >= _order(FIRST)
 
 

@@ -62,12 +62,12 @@ def image_too_new(plan: PreflightInput) -> Iterator[str]:
 
 
 def release_too_old(plan: PreflightInput) -> Iterator[str]:
-    """The preprocessing's release has no Python 3.11."""
+    """The preprocessing's release writes to S3 what a cluster may not."""
     release = plan.topology.preprocessing.release if plan.topology.preprocessing else None
-    if release and not releases.has_python(release):
+    if release and not releases.runs_jobs(release):
         yield (
-            f"preprocessing, release: {release} has no Python 3.11 on its nodes; write {releases.newest()}, "
-            f"or another from {releases.FIRST} on."
+            f"preprocessing, release: {release} writes objects to S3 beside the folders that a cluster may write; "
+            f"write {releases.newest()}, or another from {releases.FIRST} on."
         )
 
 

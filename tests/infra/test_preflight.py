@@ -91,10 +91,10 @@ END = datetime.date(2027, 8, 31)
 
 @pytest.mark.parametrize(("days", "said"), [(-91, None), (-90, "ends"), (-1, "ends"), (0, "ended"), (100, "ended")])
 def test_a_release_that_is_not_supported_any_more_is_warned_about_and_starts(days: int, said: str | None) -> None:
-    assert releases.support_ends("emr-7.5.0") == END
-    spec = of(preprocessing={"release": "emr-7.5.0", "primary": PRIMARY})
+    assert releases.support_ends("emr-7.10.0") == END
+    spec = of(preprocessing={"release": "emr-7.10.0", "primary": PRIMARY})
     found = offline(spec, today=END + datetime.timedelta(days=days))
-    sentence = f"preprocessing, release: AWS's support of emr-7.5.0 {said} on 2027-08-31; emr-7.14.0 is newer."
+    sentence = f"preprocessing, release: AWS's support of emr-7.10.0 {said} on 2027-08-31; emr-7.14.0 is newer."
     assert [(each.level, each.sentence) for each in found if each.rule.startswith("release_")] == (
         [("warning", sentence)] if said else []
     )
