@@ -68,7 +68,8 @@ class Guard(StackGuard):
 
 
 def prices(spec: topology.Topology) -> dict[str, object]:
-    """Dollars an hour: of a node with its volumes, by instance type, and of what runs as long as the stack.
+    """Dollars an hour: of a node with its volumes, by instance type, and of what runs as long as the stack; and dollars
+    a GiB of what the guard counts by use.
 
     A spot node has the on-demand price, which is its upper limit. `unpriced` names what has no price, and counts as 0.
     """
@@ -81,6 +82,7 @@ def prices(spec: topology.Topology) -> dict[str, object]:
         "gpu": {name: sum(filter(None, parts)) for name, parts in gpu.items()},
         "emr": {name: sum(filter(None, parts)) for name, parts in emr.items()},
         "standing": cost.hourly_fixed(spec),
+        "by_use": known.other.model_dump(include={"efs_read_gib", "efs_write_gib", "nat_gib"}, exclude_none=True),
         "unpriced": ", ".join(cost.unknown(spec)),
     }
 

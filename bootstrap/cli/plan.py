@@ -288,7 +288,7 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     by_use = "; ".join(
         f"{use.item}: {'unknown' if use.price is None else f'${use.price:g}'} a {use.unit}" for use in made.by_use
     )
-    yield f"By use: {by_use}; the guard's function: less than a cent a day."
+    yield f"By use: {by_use}; the guard: a few cents a day."
     yield ""
     yield "The guard:"
     yield from (f"  {sentence}" for sentence in guard_sentences(chosen, deployment=deployment))

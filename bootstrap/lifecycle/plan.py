@@ -125,9 +125,10 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     ]
     if guard.budget is not None and not unknown:
         after = guard.budget / most
+        counted = "; ".join(use.item for use in cost.by_use(topology) if use.unit == "GiB")
         sentences.append(
             f"It also deletes the stack when ${guard.budget:.2f} are spent: after {after:.1f} h with everything at "
-            "work."
+            f"work.{f' Of what is paid by use it counts: {counted}.' if counted else ''}"
         )
     if guard.mail:
         sentences.append(

@@ -1,11 +1,51 @@
-"""What CloudWatch has to do with the guard: who watches the guard."""
+"""What CloudWatch tells the guard of what is paid by use, and whom it tells that the guard fails."""
 
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import boto3
+import pytest
+from aws_cdk import App
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_efs as efs
 
 from embedded.aws import EmbeddedAws
-from tests.infra.guarded import Deployed
+from infra import topology
+from tests.infra.guarded import Deployed, Small
+
+HUNDRED_GIB = 100 * 2**30
+
+
+class Sharing(Small):
+    """A small stack with a share and a NAT gateway, too."""
+
+    def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
+        super().__init__(scope, deployment, spec)
+        efs.CfnFileSystem(self, "Share", throughput_mode="elastic")
+        ec2.Vpc(self, "Outside", max_azs=1, nat_gateways=1, restrict_default_security_group=False)
+
+
+def test_what_is_written_to_efs_and_passes_a_nat_gateway_is_spent(aws: EmbeddedAws, tmp_path: Path) -> None:
+    client: Any = boto3.client
+    small = Deployed(client, tmp_path, kind=Sharing, budget=1000.0)
+    small.after(1)
+    before = small.account()
+    share = aws.folder / "efs" / small.physical("EFS::FileSystem")
+    share.mkdir(parents=True)
+    with (share / "checkpoint.pt").open("wb") as file:
+        file.truncate(HUNDRED_GIB)
+    small.after(1.01)
+    written = small.account()
+    assert written["by_use"] == pytest.approx(100 * 0.06)
+    assert written["spent"] - before["spent"] == pytest.approx(6 + 0.01 * before["rate"], rel=0.01)
+    gateway = [{"Name": "NatGatewayId", "Value": small.physical("EC2::NatGateway")}]
+    at = small.created + timedelta(minutes=30)
+    for metric in ("BytesInFromSource", "BytesInFromDestination", "BytesOutToSource", "BytesOutToDestination"):
+        point = {"MetricName": metric, "Dimensions": gateway, "Timestamp": at, "Value": HUNDRED_GIB, "Unit": "Bytes"}
+        small.client("cloudwatch").put_metric_data(Namespace="AWS/NATGateway", MetricData=[point])
+    small.after(1.02)
+    assert small.account()["by_use"] == pytest.approx(100 * 0.06 + 200 * 0.045)
 
 
 def test_a_guard_that_fails_or_is_not_run_is_reported_by_mail(aws: EmbeddedAws, tmp_path: Path) -> None:

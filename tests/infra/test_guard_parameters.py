@@ -18,6 +18,7 @@ ACCOUNTS = st.builds(
     spent=DOLLARS,
     as_of=st.none() | TIMES,
     rate=DOLLARS,
+    by_use=DOLLARS,
     told=st.dictionaries(
         st.sampled_from(["end", "budget", "deletion"]), st.builds(SentNotice, value=st.text(), at=TIMES)
     ),
@@ -34,7 +35,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )
-BROKEN = st.fixed_dictionaries({}, optional=dict.fromkeys(("spent", "as_of", "rate", "told"), JSON))
+BROKEN = st.fixed_dictionaries({}, optional=dict.fromkeys(("spent", "as_of", "rate", "by_use", "told"), JSON))
 
 
 @given(st.text() | JSON.map(json.dumps) | BROKEN.map(json.dumps))
@@ -45,6 +46,7 @@ def test_whatever_a_parameter_holds_is_an_account_that_can_be_counted_with_or_re
         return
     assert 0 <= account.spent < float("inf")
     assert 0 <= account.rate < float("inf")
+    assert 0 <= account.by_use < float("inf")
     times = [told.at for told in account.told.values()] + ([account.as_of] if account.as_of else [])
     assert all(time - NOW <= timedelta(days=1) for time in times)
 

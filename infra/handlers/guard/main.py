@@ -17,6 +17,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from .metrics import dollars_by_use, idle_marks
 from .parameters import read_account, read_extension, write_account
 from .rules import (
     Action,
@@ -178,6 +179,7 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
         nodes=this.attempt(partial(_nodes, settings, now, this, names, alone), []),
         clusters=[cluster for cluster in observations if cluster],
         jobs=this.attempt(partial(_jobs, settings), []) if settings.jobs else [],
+        by_use=this.attempt(lambda: dollars_by_use(_client("cloudwatch"), settings, resources, created, now), 0.0),
         complete=not this.failures,
     )
 
@@ -296,7 +298,7 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
         identifier=identifier,
         state=status["State"],
         quiet_since=max([status["Timeline"].get("ReadyDateTime", created), *ends]),
-        marks=_idle_marks(settings, now, identifier) if status["State"] == "WAITING" else (),
+        marks=idle_marks(_client("cloudwatch"), settings, now, identifier) if status["State"] == "WAITING" else (),
         machines=[
             ObservedMachine(
                 price=settings.price(settings.emr, node["InstanceType"]),
@@ -324,19 +326,6 @@ def _jobs(settings: GuardSettings) -> list[ObservedJob]:
         for each in page["TrainingJobSummaries"]
         if named.fullmatch(each["TrainingJobName"])
     ]
-
-
-def _idle_marks(settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
-    answer = _client("cloudwatch").get_metric_statistics(
-        Namespace="AWS/ElasticMapReduce",
-        MetricName="IsIdle",
-        Dimensions=[{"Name": "JobFlowId", "Value": cluster}],
-        StartTime=now - settings.idle,
-        EndTime=now,
-        Period=int(settings.period.total_seconds()),
-        Statistics=["Minimum"],
-    )
-    return [point["Minimum"] for point in answer["Datapoints"]]
 
 
 # Actions

@@ -43,6 +43,8 @@ class GuardSettings:
     emr: Mapping[str, float]
     standing: float
     """Dollars an hour of what runs until the stack is deleted."""
+    by_use: Mapping[str, float] = field(default_factory=dict)
+    """Dollars a GiB: `efs_read_gib`, `efs_write_gib`, `nat_gib`; what is missing is not counted."""
     jobs: str = ""
     """What the names of its training jobs of SageMaker begin with; empty: it has none."""
     job: float = 0.0
@@ -150,6 +152,8 @@ class Observation:
     nodes: Sequence[ObservedNode] = ()
     clusters: Sequence[ObservedCluster] = ()
     jobs: Sequence[ObservedJob] = ()
+    by_use: float = 0.0
+    """Dollars of what was paid by use since the creation."""
     complete: bool = True
     """Whether every read succeeded."""
 
@@ -174,6 +178,8 @@ class GuardState:
     as_of: datetime | None = None
     rate: float = 0.0
     """Dollars an hour at the last run."""
+    by_use: float = 0.0
+    """The part of `spent` that was paid by use."""
     since: datetime | None = None
     """Of a stack that is no deployment: the guard's first run, because the stack may be older than its guard."""
     told: Mapping[str, SentNotice] = field(default_factory=dict)
@@ -261,8 +267,13 @@ def charged(settings: GuardSettings, now: datetime, account: GuardState, observe
     spent = max(account.rate, stayed) * _hours(now - last)
     spent += sum(machine.price * max(0.0, _hours(now - machine.since)) for machine in new)
     rate = stayed + sum(machine.price for machine in new)
+    by_use = max(account.by_use, observed.by_use)
     return replace(
-        account, spent=account.spent + spent, as_of=now, rate=rate if observed.complete else max(rate, account.rate)
+        account,
+        spent=account.spent + spent + by_use - account.by_use,
+        by_use=by_use,
+        as_of=now,
+        rate=rate if observed.complete else max(rate, account.rate),
     )
 
 

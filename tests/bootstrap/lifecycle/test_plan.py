@@ -84,6 +84,16 @@ def test_on_the_emulator_only_the_online_findings_are_a_reason_to_refuse() -> No
     assert made(emulated=True, asked=[]).refused == []
 
 
+def test_the_plan_names_what_the_budget_counts_by_use() -> None:
+    from bootstrap.lifecycle.plan import guard_sentences
+
+    node = {"instance_type": "g5.xlarge", "count": 2}
+    shared = of(training=[node], share="efs", network={"egress": "nat"}, guard={"budget": 90})
+    said = " ".join(guard_sentences(shared, deployment="mine"))
+    counted = "EFS, what is read; EFS, what is written; NAT gateway, what passes."
+    assert f"Of what is paid by use it counts: {counted}" in said
+
+
 def test_the_other_topologies_are_listed_if_one_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

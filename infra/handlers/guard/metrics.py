@@ -1,0 +1,77 @@
+"""Reads CloudWatch: whether a cluster was idle, and the bytes of what is paid by use.
+
+Its newest values arrive late, so bytes are read from the creation on in each round.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from .rules import GuardSettings
+
+_GIB = 2**30
+_DAY = timedelta(days=1)
+"""The period of bytes, so that one request returns all that CloudWatch keeps: it returns at most 1,440 periods."""
+BYTES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "AWS::EFS::FileSystem": (
+        "AWS/EFS",
+        "FileSystemId",
+        {
+            "DataReadIOBytes": "efs_read_gib",
+            "MetadataReadIOBytes": "efs_read_gib",
+            "DataWriteIOBytes": "efs_write_gib",
+            "MetadataWriteIOBytes": "efs_write_gib",
+        },
+    ),
+    "AWS::EC2::NatGateway": (
+        "AWS/NATGateway",
+        "NatGatewayId",
+        {"BytesInFromSource": "nat_gib", "BytesInFromDestination": "nat_gib"},
+    ),
+}
+"""By a resource's type: the namespace and the dimension of its metrics, and the price of each, as in `by_use`.
+
+Sources, read 2026-11-29: "How do I estimate Elastic Throughput mode costs for Amazon EFS" (AWS re:Post), and "Monitor
+NAT gateways with Amazon CloudWatch"; a gateway's price is for what it processes, in both directions.
+"""
+
+
+def dollars_by_use(
+    cloudwatch: Any, settings: GuardSettings, resources: Iterable[tuple[str, str]], since: datetime, now: datetime
+) -> float:
+    """Dollars of what was paid by use until now, of the stack's resources: their types and names."""
+    spent = 0.0
+    for kind, name in resources:
+        namespace, dimension, metrics = BYTES.get(kind, ("", "", {}))
+        for metric, price in metrics.items():
+            if price in settings.by_use:
+                values = _values(cloudwatch, (namespace, metric, dimension, name), "Sum", since, now, _DAY)
+                spent += sum(values) / _GIB * settings.by_use[price]
+    return spent
+
+
+def idle_marks(cloudwatch: Any, settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
+    """The values of EMR's `IsIdle` during the last `idle_minutes`."""
+    metric = ("AWS/ElasticMapReduce", "IsIdle", "JobFlowId", cluster)
+    return _values(cloudwatch, metric, "Minimum", now - settings.idle, now, settings.period)
+
+
+def _values(
+    cloudwatch: Any,
+    metric: tuple[str, str, str, str],
+    statistic: str,
+    since: datetime,
+    now: datetime,
+    period: timedelta,
+) -> list[float]:
+    namespace, name, dimension, value = metric
+    answer = cloudwatch.get_metric_statistics(
+        Namespace=namespace,
+        MetricName=name,
+        Dimensions=[{"Name": dimension, "Value": value}],
+        StartTime=since,
+        EndTime=now,
+        Period=int(period.total_seconds()),
+        Statistics=[statistic],
+    )
+    return [point[statistic] for point in answer["Datapoints"]]
