@@ -49,9 +49,10 @@ TOPOLOGIES = ROOT / "topologies"
 
 
 def flags() -> dict[str, Any]:
-    """The CDK's feature flags (infra/feature_flags.yaml)."""
+    """The CDK's feature flags (infra/feature_flags.yaml), and the qualifier of its roles and bucket."""
     found = yaml.safe_load((ROOT / "infra" / "feature_flags.yaml").read_text("utf-8"))
-    return {**found["chosen"], **found["recommended"], **dict.fromkeys(found["before"], False)}
+    own = {"@aws-cdk/core:bootstrapQualifier": topology.QUALIFIER}
+    return {**own, **found["chosen"], **found["recommended"], **dict.fromkeys(found["before"], False)}
 
 
 def build(app: App) -> ShoalStack:

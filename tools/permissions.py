@@ -7,7 +7,8 @@ import argparse
 import json
 from pathlib import Path
 
-from infra.policies import BOUNDARY, EXECUTION, POLICIES, USER, document, reasons
+from infra.policies import BOUNDARY, EXECUTION, POLICIES, TOOLKIT, USER, document, reasons
+from infra.topology import QUALIFIER, TOOLKIT_STACK
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "permissions.md"
 _NAMED, _COMPUTE = EXECUTION
@@ -22,8 +23,9 @@ What Shoal needs in an AWS account, as policies. Each is made from `infra/polici
 | `{USER}` | whoever plans, deploys, runs and destroys | the person's role or user |
 | `{_NAMED}`, `{_COMPUTE}` | CloudFormation | the CDK's execution role, in place of AdministratorAccess |
 | `{BOUNDARY}` | the most that a role of a deployment may do | every role that CloudFormation creates |
+| `{TOOLKIT}` | the most that a role of the CDK may do | the roles of `cdk bootstrap` |
 
-`shoal deploy` in an account and region that is not prepared for the CDK creates all but the first of these policies
+`shoal deploy` in an account and region that is not prepared for Shoal creates all but the first of these policies
 and runs `cdk bootstrap` with them. Whoever does that first needs more than `{USER}`: the CDK's bootstrap creates
 roles. An administrator can do it once, from a checkout of Shoal, for everybody:
 
@@ -33,17 +35,20 @@ for name in {" ".join(POLICIES)}; do
   aws iam create-policy --policy-name $name --policy-document file://$name.json
 done
 policies=arn:aws:iam::ACCOUNT:policy
-cdk bootstrap aws://ACCOUNT/REGION --cloudformation-execution-policies $policies/{_NAMED},$policies/{_COMPUTE}
+cdk bootstrap aws://ACCOUNT/REGION --qualifier {QUALIFIER} --toolkit-stack-name {TOOLKIT_STACK} \\
+  --cloudformation-execution-policies $policies/{_NAMED},$policies/{_COMPUTE} \\
+  --custom-permissions-boundary {TOOLKIT} --apply-permissions-boundary-to-all-roles
 aws iam attach-role-policy --role-name ROLE-OF-THE-PERSON --policy-arn $policies/{USER}
 ```
 
 `{_NAMED}` lets CloudFormation create roles only with `{BOUNDARY}` as their permissions boundary. `shoal deploy`
 finds that policy in the account and sets the boundary by itself. With plain `cdk deploy` give it:
 `-c permissions_boundary=arn:aws:iam::ACCOUNT:policy/{BOUNDARY}`, or write `permissions_boundary` in the topology.
-An account that was prepared by `cdk bootstrap` alone goes on as it is, and needs none of these.
 
-Other apps of the CDK in the same account and region share its execution role, and fail if they need more: prepare such
-an account with a policy of your own before, or these apps with a qualifier of their own (`cdk bootstrap --qualifier`).
+Other apps of the CDK in the same account and region have roles of their own, those of `cdk bootstrap` without
+`--qualifier`, and `{USER}` may assume none of them. `shoal plan` warns where CloudFormation's role for Shoal has
+another policy, such as AdministratorAccess. Without the last three options the roles are the CDK's usual ones, by
+which whoever has `{USER}` is an administrator.
 
 After an update of Shoal the policies may have changed: compare them with this page, and give each one that differs a
 new version (`aws iam create-policy-version --set-as-default`). `shoal deploy` does that only when it prepares a region,
@@ -54,12 +59,13 @@ Beside these policies, add what only you can know: reading your own buckets wher
 one (`kms:Decrypt`, `kms:GenerateDataKey`). `make prices` needs `pricing:GetProducts`.
 """
 _TEXTS = {
-    USER: """\
-It reads names and states in the whole account, changes only what has Shoal's names or the tag `shoal:deployment`, and
-creates nothing by itself. `ec2:RunInstances` is for two dry runs. The preflight's finds in seconds what would otherwise
-fail once the cluster is paid for. Auto Scaling's checks the caller's permissions when nodes change their zone or their
-market. IAM cannot limit the action to dry runs: it allows instances without a role, and with a role `Shoal-*` those
-with the tag `shoal:deployment`.""",
+    USER: f"""\
+It reads names and states in the whole account, and changes what has Shoal's names or the tag `shoal:deployment`. It
+assumes two roles of the CDK: the one for deployments makes CloudFormation create whatever `{_NAMED}` and
+`{_COMPUTE}` allow, by a template of this person's; the other one uploads files. `ec2:RunInstances` is for two
+dry runs. The preflight's finds in seconds what would otherwise fail once the cluster is paid for. Auto Scaling's checks
+the caller's permissions when nodes change their zone or their market. IAM cannot limit the action to dry runs: it
+allows instances without a role, and with a role `Shoal-*` those with the tag `shoal:deployment`.""",
     _NAMED: """\
 What the handlers of CloudFormation's resource types need, by AWS's registry of types, for the types in Shoal's
 templates: on Shoal's names, where IAM has names.""",
@@ -67,6 +73,9 @@ templates: on Shoal's names, where IAM has names.""",
 The same for what IAM knows by ids alone. It is a policy of its own because IAM limits the length of each.""",
     BOUNDARY: """\
 It grants nothing by itself. A role of a deployment may do what its own policies allow and this allows, too.""",
+    TOOLKIT: """\
+It grants nothing by itself. A role of the CDK may change Shoal's stacks alone: a stack of another app has a role of its
+own, by which CloudFormation acts for whoever updates that stack.""",
 }
 
 

@@ -13,12 +13,17 @@ from pathlib import Path
 
 from common.errors import ShoalError
 from common.private_folders import temporary_folder
+from infra.policies import TOOLKIT
+from infra.topology import QUALIFIER, TOOLKIT_STACK
 
 ROOT = Path(__file__).parents[2]
 """The folder of app.py; in a checkout also of cdk.json, by which `cdk` finds app.py."""
 
 TOPOLOGIES = ROOT / "topologies"
 """The folder of the topologies that the app knows."""
+
+BOOTSTRAP = ("bootstrap", "--qualifier", QUALIFIER, "--toolkit-stack-name", TOOLKIT_STACK)
+"""The command that prepares a region with roles that are not those of other apps of the CDK."""
 
 _LAST_LINES = 25
 _LOOK_SECONDS = 1.0
@@ -37,20 +42,27 @@ def prepare(
 ) -> None:
     """Run `cdk bootstrap` for a region of an account, which is needed once, for all topologies.
 
-    `execution` has the ARNs of the policies of what CloudFormation may do; empty: everything, as the CDK has it.
+    `execution` has the ARNs of the policies of what CloudFormation may do, and then no role of the bootstrap may
+    change a stack of another app; empty: everything, as the CDK has it.
 
     It runs in an empty folder. Beside app.py the CDK would first run the app, which takes longer than the bootstrap.
     """
     with temporary_folder("shoal-cdk-") as nowhere:
         place = f"aws://{account}/{region}"
         run(
-            ["bootstrap", place, *(["--cloudformation-execution-policies", ",".join(execution)] if execution else [])],
+            [*BOOTSTRAP, place, *(limits(execution) if execution else [])],
             environment=environment,
             assembly=nowhere / "assembly",
             log=log,
             root=nowhere,
             watch=watch,
         )
+
+
+def limits(execution: Sequence[str]) -> list[str]:
+    """The options of BOOTSTRAP that limit the roles which it makes: CloudFormation's by the policies of these ARNs."""
+    boundary = ["--custom-permissions-boundary", TOOLKIT, "--apply-permissions-boundary-to-all-roles"]
+    return ["--cloudformation-execution-policies", ",".join(execution), *boundary]
 
 
 def run(

@@ -1,7 +1,7 @@
-"""Shoal's policies in an account: CloudFormation's, and the boundary of the roles that it creates."""
+"""Shoal's policies in an account: CloudFormation's, and the boundaries of roles."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bootstrap.aws.account import Account
@@ -11,7 +11,10 @@ _MOST_VERSIONS = 5
 """Of a managed policy (IAM and AWS STS quotas)."""
 
 
-def provide(account: Account, names: tuple[str, ...] = (*policies.EXECUTION, policies.BOUNDARY)) -> None:
+_FOR_ROLES = tuple(name for name in policies.POLICIES if name != policies.USER)
+
+
+def provide(account: Account, names: Sequence[str] = _FOR_ROLES) -> None:
     """Create the policies of these names, or make the present ones what they are in this version of Shoal."""
     iam = account.client("iam")
     for name in names:

@@ -15,6 +15,7 @@ from bootstrap.cli.target import Target, target_options
 from bootstrap.progress import Bars
 from common.display import plural
 from common.errors import ShoalError, UsageError
+from infra.topology import TOOLKIT_STACK
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
@@ -130,7 +131,7 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
         )
     lines += [f"stays: {stays(kept)}" for kept in before.kept if not (delete_runs and kept.bucket == before.bucket)]
     lines += [f"note: {note}" for note in before.notes]
-    return [*lines, "stays: CDKToolkit, the CDK's own stack, which all deployments of the region share"]
+    return [*lines, f"stays: {TOOLKIT_STACK}, the CDK's own stack, which all deployments of the region share"]
 
 
 def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool) -> bool:

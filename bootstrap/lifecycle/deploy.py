@@ -22,7 +22,7 @@ from bootstrap.aws import cdk, clusters, policies, stacks
 from bootstrap.aws.account import Account, connect
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.lifecycle import failure, guard
-from bootstrap.lifecycle.rules.names import DEFAULT_QUALIFIER, qualifier
+from bootstrap.lifecycle.rules.names import is_prepared
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import is_empty, why_kept
@@ -65,7 +65,6 @@ class DeployRequest:
             "deployment": self.deployment,
             "owner": self.owner,
             "generation": generation,
-            "@aws-cdk/core:bootstrapQualifier": qualifier(self.account) or DEFAULT_QUALIFIER,
             **({"permissions_boundary": boundary} if boundary else {}),
         }
         return [part for name, value in values.items() for part in ("-c", f"{name}={value}")]
@@ -114,11 +113,11 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
     assembly, log = folder / "assembly", folder / "cdk.log"
     try:
-        if qualifier(request.account) is None:
+        if not is_prepared(request.account):
             say(
-                "preparing the account for the CDK: the stack CDKToolkit is created once for each region, and stays; "
-                f"CloudFormation gets the policies {' and '.join(EXECUTION)}, and no more. `cdk deploy` by itself then "
-                f"needs: -c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
+                f"preparing the account for the CDK: the stack {topology.TOOLKIT_STACK} is created once for each "
+                f"region, and stays; CloudFormation gets the policies {' and '.join(EXECUTION)}, and no more. `cdk "
+                f"deploy` by itself then needs: -c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
             )
             bars.stage("cdk bootstrap", 0)
             policies.provide(request.account)

@@ -70,7 +70,8 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("warning", account.credentials_end_early, "Whether the credentials hold long enough"),
     ("warning", capacity.first_zone_lacks_type, "Whether the first zone offers the GPU nodes' types"),
     ("warning", names.old_account, "Whether an earlier deployment has left something"),
-    ("warning", names.not_prepared, "Whether the account is prepared for the CDK"),
+    ("warning", names.not_prepared, "Whether the account is prepared for Shoal"),
+    ("warning", names.execution_may_more, "Whether CloudFormation may do more than Shoal needs"),
 )
 """The rules, each with what it checks, as the beginning of a sentence such as `... could not be checked`."""
 _QUICK = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3})

@@ -1,5 +1,6 @@
 """IAM and STS: users, roles, sessions, and the check of a request against policies."""
 
+import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -54,6 +55,27 @@ evaluate: Callable[..., Any] = _evaluator.take("evaluate")
 
 evaluate_policy: Callable[[Any, Any], Any] = _evaluator.take("evaluate_resource_policy")
 """Evaluates the policy of a resource, which names principals, for what is `asked`."""
+
+_key: Callable[[str, Any], Any] = _evaluator.take("_resolve_condition_key")
+_VARIABLE = re.compile(r"\$\{([\w:/-]+)\}")
+
+
+def _with_variables(met: Callable[[Record, Any], bool]) -> Callable[[Record, Any], bool]:
+    """Put condition keys in for the variables of conditions, which ministack compares as they are written (IAM User
+    Guide, "IAM policy elements: Variables and tags", read 2026-11-29)."""
+
+    def filled(value: Any, asked: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: filled(each, asked) for key, each in value.items()}
+        if isinstance(value, list):
+            return [filled(each, asked) for each in value]
+        return _VARIABLE.sub(lambda found: str(_key(found[1], asked)), str(value))
+
+    return lambda conditions, asked: met(filled(conditions, asked), asked)
+
+
+_conditions: Seam[Callable[[Record, Any], bool]] = Seam("_conditions_met", _evaluator)
+_conditions.wrap(_with_variables)
 
 asked: Callable[..., Any] = _evaluator.take("EvalContext")
 statement: Callable[..., Any] = _evaluator.take("ParsedStatement")

@@ -14,7 +14,9 @@ USER, BOUNDARY = "ShoalUser", "ShoalBoundary"
 """Of whoever plans, deploys, runs and destroys; and the permissions boundary of the roles that a deployment has."""
 EXECUTION = ("ShoalExecution", "ShoalExecutionCompute")
 """Of CloudFormation's execution role, for `cdk bootstrap --cloudformation-execution-policies`."""
-POLICIES = (USER, *EXECUTION, BOUNDARY)
+TOOLKIT = "ShoalToolkit"
+"""The permissions boundary of the roles of `cdk bootstrap`, for its `--custom-permissions-boundary`."""
+POLICIES = (USER, *EXECUTION, BOUNDARY, TOOLKIT)
 MOST_CHARACTERS = 6144
 """Of a managed policy, without white space (IAM and AWS STS quotas)."""
 _REASONS = "unexercised"

@@ -15,7 +15,7 @@ from infra.topology import Topology, stack_name
 from tests.infra.invariants import Resources
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
-WHO = f"arn:aws:sts::{ACCOUNT}:assumed-role/cdk-hnb659fds-cfn-exec-role-{ACCOUNT}-{REGION}/AWSCloudFormation"
+WHO = f"arn:aws:sts::{ACCOUNT}:assumed-role/cdk-shoal-cfn-exec-role-{ACCOUNT}-{REGION}/AWSCloudFormation"
 _PSEUDO = {
     "AWS::AccountId": ACCOUNT,
     "AWS::Partition": "aws",

@@ -32,7 +32,7 @@ from tools.fidelity.calls import find_calls
 
 _STEPS = """\
  1 create the policies of docs/permissions.md and the role ShoalAcceptance, where they are not there
- 2 cdk bootstrap with them, where the region is not prepared (CDKToolkit stays, and its ShoalExecution* with it)
+ 2 cdk bootstrap with them, where the region is not prepared (ShoalToolkit stays, with the policies of its roles)
  3 as that role: shoal deploy, preprocess (generated reviews), train
  4 terminate a node while it trains, and wait until another one has gone on and the training has ended
  5 shoal destroy, with its proof that nothing is left; remove the role and the policies

@@ -15,7 +15,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account, read_tags
-from bootstrap.lifecycle.rules.names import qualifier
+from bootstrap.lifecycle.rules.names import is_prepared
 from common.errors import ShoalError
 from infra import policies
 
@@ -24,6 +24,8 @@ TAG = "shoal:acceptance"
 _VALUE = "made by tools.acceptance_aws"
 _SESSION_SECONDS = 3600
 """The most that a role gives to whoever is a role already."""
+_OF_THE_CDK = (*policies.EXECUTION, policies.TOOLKIT)
+"""The policies that roles of `cdk bootstrap` have."""
 _RENEWED_BEFORE = timedelta(minutes=50)
 _TRIES, _BETWEEN = 12, 5.0
 """A new role is known everywhere after some seconds."""
@@ -106,8 +108,8 @@ class Setup:
         return dict(assume()["Credentials"])
 
     def is_prepared(self) -> bool:
-        """Whether the region is prepared for the CDK."""
-        return qualifier(self._account) is not None
+        """Whether the region is prepared for Shoal."""
+        return is_prepared(self._account)
 
     def remove(self) -> tuple[list[str], list[str]]:
         """Remove what has the tag; returns what is left, with the reasons, and what stays: what the CDK's role has."""
@@ -118,7 +120,7 @@ class Setup:
                 remove()
             except ClientError as error:
                 code = error.response["Error"]["Code"]
-                used = code == "DeleteConflict" and what in [f"policy {each}" for each in policies.EXECUTION]
+                used = code == "DeleteConflict" and what.removeprefix("policy ") in _OF_THE_CDK
                 (stays if used else left).append(f"{what}: {error.response['Error']['Message']}")
         return left, stays
 

@@ -148,8 +148,7 @@ class Life:
             self._note(Step(name="cdk bootstrap", outcome=SKIPPED, detail=detail))
             return
         place = f"aws://{self._setup.number}/{self._wanted.region}"
-        execution = ",".join(map(self._setup.arn, policies.EXECUTION))
-        words = ["cdk", "bootstrap", place, "--cloudformation-execution-policies", execution]
+        words = ["cdk", *cdk.BOOTSTRAP, place, *cdk.limits([self._setup.arn(each) for each in policies.EXECUTION])]
         self._command("cdk bootstrap", words, self._environment({}), cwd=self._wanted.folder)
 
     # The training

@@ -6,17 +6,15 @@ An existing deployment is an obstacle only if it has another owner or another to
 import re
 from collections.abc import Iterator
 
+from bootstrap.aws import policies
 from bootstrap.aws.account import Account
 from bootstrap.aws.stacks import describe, name_conflict
 from bootstrap.lifecycle.rules import PreflightContext
-from common.errors import ShoalError
 from infra import topology
-from infra.policies import BOUNDARY, EXECUTION
+from infra.policies import EXECUTION
 
-DEFAULT_QUALIFIER = "hnb659fds"
-"""That of `cdk bootstrap` without `--qualifier`."""
-_CDK_PARAMETERS, _CDK_VERSION = "/cdk-bootstrap", re.compile(r"/cdk-bootstrap/([A-Za-z0-9_-]{1,10})/version")
-"""Where each bootstrap stack of the CDK leaves its version, by its qualifier."""
+_CDK_VERSION = f"/cdk-bootstrap/{topology.QUALIFIER}/version"
+"""Where the CDK's bootstrap stack leaves its version."""
 _SEVEN = re.compile(r"emr-7(\.[0-9]+)+")
 """The labels of EMR's releases 7."""
 
@@ -57,30 +55,30 @@ def no_such_release(context: PreflightContext) -> Iterator[str]:
 
 
 def not_prepared(context: PreflightContext) -> Iterator[str]:
-    """`cdk bootstrap` has not run in this account and region, where `shoal deploy` runs it, or with several qualifiers
-    of which none is the CDK's own."""
-    try:
-        prepared = qualifier(context.account) is not None
-    except ShoalError as error:
-        yield f"{error}."
-        return
-    if not prepared:
+    """`cdk bootstrap` has not run for Shoal in this account and region, where `shoal deploy` runs it."""
+    if not is_prepared(context.account):
         yield (
-            f"the account is not yet prepared for the CDK in {context.topology.region}; `shoal deploy` does that "
-            "first (`cdk bootstrap`: the stack CDKToolkit, a bucket and roles, which stay). CloudFormation may then do "
-            f"what Shoal's stacks need, by the policies {', '.join(EXECUTION)} and {BOUNDARY} (docs/permissions.md), "
-            "and no more; where other apps of the CDK need more, run `cdk bootstrap` with a policy of your own before."
+            f"the account is not yet prepared for Shoal in {context.topology.region}; `shoal deploy` does that first "
+            f"(`cdk bootstrap`: the stack {topology.TOOLKIT_STACK}, a bucket and roles, which stay), for which you "
+            "need the rights to create roles. CloudFormation may then do what Shoal's stacks need, by the policies "
+            f"{' and '.join(EXECUTION)} (docs/permissions.md), and no more."
         )
 
 
-def qualifier(account: Account) -> str | None:
-    """The qualifier with which `cdk bootstrap` has run in this account and region: the CDK's own, or else the only
-    other one; None where it has not run. Raises ShoalError where there are several others."""
-    parameters = account.items("ssm", "get_parameters_by_path", "Parameters", Path=_CDK_PARAMETERS, Recursive=True)
-    found = sorted({named[1] for each in parameters if (named := _CDK_VERSION.fullmatch(each["Name"]))})
-    if len(found) < 2 or DEFAULT_QUALIFIER in found:
-        return DEFAULT_QUALIFIER if DEFAULT_QUALIFIER in found else next(iter(found), None)
-    raise ShoalError(
-        f"the account is prepared for the CDK with several qualifiers, {', '.join(found)}; deploy with the one that is "
-        "yours: cdk deploy -c topology=NAME -c @aws-cdk/core:bootstrapQualifier=QUALIFIER"
-    )
+def execution_may_more(context: PreflightContext) -> Iterator[str]:
+    """CloudFormation's execution role has policies that Shoal does not need, such as AdministratorAccess."""
+    if not is_prepared(context.account):
+        return
+    role = f"cdk-{topology.QUALIFIER}-cfn-exec-role-{context.account.number()}-{context.topology.region}"
+    found = context.account.items("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=role)
+    more = {each["PolicyArn"] for each in found} - set(policies.execution(context.account))
+    if more:
+        yield (
+            f"CloudFormation may do more in this account than Shoal needs, and so may everybody who deploys: its role "
+            f"{role} has {', '.join(sorted(more))}; run `cdk bootstrap` again as docs/permissions.md has it."
+        )
+
+
+def is_prepared(account: Account) -> bool:
+    """Whether `cdk bootstrap` has run with Shoal's qualifier in this account and region."""
+    return bool(account.client("ssm").get_parameters(Names=[_CDK_VERSION])["Parameters"])

@@ -1,0 +1,124 @@
+"""Whoever has ShoalUser alone gets no role that is not Shoal's, although other apps of the CDK are in the account, with
+stacks that have a role with AdministratorAccess, as `cdk bootstrap` makes it."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from bootstrap.aws import cdk, policies
+from bootstrap.aws.account import Account
+from bootstrap.lifecycle import preflight
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from embedded.permissions.record import Check
+from infra.policies import POLICIES, USER, document
+from tests.aws import session_with
+from tests.bootstrap.lifecycle.preflight import GPU, of
+from tests.infra.handled import statements
+from tests.infra.replay import is_allowed
+
+pytestmark = pytest.mark.slow
+
+TRUST = {"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}
+EMPTY = {"Resources": {"Nothing": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}}
+ROLE = {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [TRUST]}}
+MORE = json.dumps({"Resources": {**EMPTY["Resources"], "Mine": {"Type": "AWS::IAM::Role", "Properties": ROLE}}})
+
+
+def role(kind: str, qualifier: str = "shoal") -> str:
+    return f"arn:aws:iam::{ACCOUNT}:role/cdk-{qualifier}-{kind}-role-{ACCOUNT}-{REGION}"
+
+
+@pytest.fixture(scope="module")
+def account(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Account:
+    """An account with both bootstraps, an app's stack `theirs`, and a role of the account's that anybody in it gets."""
+    folder, found = tmp_path_factory.mktemp("prepared"), Account()
+    log, place = folder / "cdk.log", f"aws://{ACCOUNT}/{REGION}"
+    cdk.run(["bootstrap", place], environment={}, assembly=folder / "assembly", log=log, root=folder)
+    policies.provide(found, POLICIES)
+    cdk.prepare(account=ACCOUNT, region=REGION, execution=policies.execution(found), environment={}, log=log)
+    boto3.client("iam").create_role(
+        RoleName="Admin", AssumeRolePolicyDocument=json.dumps(ROLE["AssumeRolePolicyDocument"])
+    )
+    stack = {"StackName": "theirs", "TemplateBody": json.dumps(EMPTY), "RoleARN": role("cfn-exec", "hnb659fds")}
+    boto3.client("cloudformation").create_stack(**stack)
+    boto3.client("cloudformation").get_waiter("stack_create_complete").wait(StackName="theirs")
+    return found
+
+
+@pytest.fixture(scope="module")
+def person(account: Account) -> boto3.Session:
+    return session_with(document(USER))
+
+
+def assumed(who: boto3.Session, arn: str) -> boto3.Session:
+    found = who.client("sts").assume_role(RoleArn=arn, RoleSessionName="person")["Credentials"]
+    return boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], region_name=REGION)
+
+
+def refused(ask: Callable[[], Any]) -> bool:
+    try:
+        ask()
+    except ClientError as error:
+        return error.response["Error"]["Code"] in ("AccessDenied", "AccessDeniedException")
+    return False
+
+
+def test_of_all_roles_a_person_gets_two_of_the_cdks(account: Account, person: boto3.Session) -> None:
+    roles = [each["Arn"] for each in account.items("iam", "list_roles", "Roles")]
+    assert len(roles) > 10
+    got = {arn for arn in roles if not refused(lambda arn=arn: assumed(person, arn))}
+    assert got == {role("deploy"), role("file-publishing")}
+
+
+def test_no_verb_of_iam_or_sts_changes_or_gives_another_role(account: Account) -> None:
+    policy, who = [statements(document(USER))], f"arn:aws:iam::{ACCOUNT}:user/person"
+    others = [role("cfn-exec", "hnb659fds"), role("deploy", "hnb659fds"), f"arn:aws:iam::{ACCOUNT}:role/Admin", who]
+    verbs = [
+        f"{name}:{verb}" for name in ("iam", "sts") for verb in boto3.client(name).meta.service_model.operation_names
+    ]
+    may = {
+        verb
+        for verb in [*verbs, "iam:PassRole"]
+        for arn in others
+        if is_allowed(Check(who, verb, arn, "allowed"), policy)
+    }
+    assert len(verbs) > 150
+    assert {verb for verb in may if not verb.startswith(("iam:List", "iam:GetPolicy"))} == set()
+
+
+def test_a_role_of_another_account_is_refused() -> None:
+    policy, who = [statements(document(USER))], f"arn:aws:iam::{ACCOUNT}:user/person"
+    for number, allowed in ((ACCOUNT, True), ("111122223333", False)):
+        arn = role("deploy").replace(ACCOUNT, number)
+        assert is_allowed(Check(who, "sts:AssumeRole", arn, "allowed"), policy) is allowed
+
+
+def test_the_role_for_deployments_acts_by_no_other_stacks_role(person: boto3.Session) -> None:
+    """A stack keeps its role for later operations, whoever asks for them."""
+    deploys = assumed(person, role("deploy")).client("cloudformation")
+    capable = {"Capabilities": ["CAPABILITY_IAM"], "TemplateBody": MORE}
+    assert refused(lambda: deploys.update_stack(StackName="theirs", **capable))
+    assert refused(lambda: deploys.create_change_set(StackName="theirs", ChangeSetName="x", **capable))
+    assert refused(lambda: deploys.delete_stack(StackName="theirs"))
+    assert refused(lambda: deploys.create_stack(StackName="Shoal-x", RoleARN=role("cfn-exec", "hnb659fds"), **capable))
+    made = {"StackName": "Shoal-x", "TemplateBody": json.dumps(EMPTY), "RoleARN": role("cfn-exec")}
+    deploys.create_stack(**made)
+    boto3.client("cloudformation").delete_stack(StackName="Shoal-x")
+
+
+def test_the_plan_says_where_cloudformation_may_do_more(account: Account) -> None:
+    def said() -> list[str]:
+        _, found = preflight.online(of(training=[GPU]), preflight.session(REGION), deployment="mine", owner="ada")
+        return [each.sentence for each in found if each.rule == "execution_may_more"]
+
+    assert said() == []
+    iam, name = boto3.client("iam"), role("cfn-exec").rpartition("/")[2]
+    everything = "arn:aws:iam::aws:policy/AdministratorAccess"
+    iam.attach_role_policy(RoleName=name, PolicyArn=everything)
+    [sentence] = said()
+    assert everything in sentence
+    iam.detach_role_policy(RoleName=name, PolicyArn=everything)
