@@ -225,6 +225,11 @@ class Cluster(Construct):
         access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
         for nodes in (primary, workers):
             access.add_egress_rule(nodes, ec2.Port.tcp(8443), "EMR manages the nodes")
+        # Rules with a group are resources of their own. EC2 lets a group without rules in itself send everything (AWS
+        # CloudFormation Template Reference, "AWS::EC2::SecurityGroup", read 2026-11-29).
+        access.add_egress_rule(
+            ec2.Peer.ipv4("255.255.255.255/32"), ec2.Port.icmp_type_and_code(252, 86), "Nothing else"
+        )
         return [primary, workers, access]
 
 

@@ -59,6 +59,8 @@ def open_doors(resources: Resources) -> list[str]:
     found = []
     for name, each in of_type(resources, "AWS::EC2::SecurityGroup").items():
         found += [f"{name} lets {rule} in" for rule in each.get("SecurityGroupIngress", ())]
+        if not each.get("SecurityGroupEgress"):  # rules of other resources come later than the group
+            found.append(f"{name} gets EC2's rule, which lets everything out")
     for name, each in of_type(resources, "AWS::EC2::SecurityGroupIngress").items():
         if "SourceSecurityGroupId" not in each or {"CidrIp", "CidrIpv6", "SourcePrefixListId"} & set(each):
             found.append(f"{name} lets addresses in")
