@@ -26,10 +26,10 @@ _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 _MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
 
 _TO_ENCRYPT_DISKS = (
-    *("CreateGrant", "Decrypt", "DescribeKey", "Encrypt"),
+    *("Decrypt", "DescribeKey", "Encrypt"),
     *("GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo"),
 )
-"""What EMR needs of the key to start instances with volumes that it encrypts."""
+"""What EMR needs of the key to start instances with volumes that it encrypts, beside a grant for EC2."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +173,7 @@ class Cluster(Construct):
         allow(role, ["iam:PassRole"], [self.role.role_arn], to_nodes)
         if self._key:
             allow(role, [f"kms:{action}" for action in _TO_ENCRYPT_DISKS], [self._key.key_arn])
+            allow(role, ["kms:CreateGrant"], [self._key.key_arn], {"Bool": {"kms:GrantIsForAWSResource": "true"}})
         if spot:
             # The first spot request of an account creates this role, and the managed policy does not allow that.
             name = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"

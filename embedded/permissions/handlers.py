@@ -74,14 +74,16 @@ def needed(resource: Resource, operation: str, boundary_of: Callable[[str], str 
         elif not _tags_nothing(action, resource):
             found = (arn for pattern, arn in listed.get("resources", {}).items() if fnmatchcase(action, pattern))
             for arn in _arns(next(found, "*"), resource):
-                yield action, arn, _boundary(action, arn, resource, boundary_of)
+                yield action, arn, _keys(action, arn, resource, boundary_of)
 
 
 def _tags_nothing(action: str, resource: Resource) -> bool:
     return "Tag" in action and not READS.match(action) and not any("Tag" in name for name in resource.properties)
 
 
-def _boundary(action: str, arn: str, resource: Resource, boundary_of: Callable[[str], str | None]) -> Record:
+def _keys(action: str, arn: str, resource: Resource, boundary_of: Callable[[str], str | None]) -> Record:
+    if action == "kms:CreateGrant":  # a service makes it on CloudFormation's behalf
+        return {"kms:GrantIsForAWSResource": "true"}
     if action not in _BOUNDED:
         return {}
     own = resource.kind == "AWS::IAM::Role"
