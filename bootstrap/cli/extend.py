@@ -1,5 +1,7 @@
 """`shoal extend`: a later end of a deployment's life."""
 
+import math
+
 import click
 
 from bootstrap.cli.command import command, option
@@ -11,8 +13,8 @@ from common.errors import ShoalError
 
 @command(
     short_help="move a deployment's end to a later time",
-    help="Add hours to a deployment's life, at the end of which its guard deletes it. The budget, if the topology has "
-    "one, does not change.",
+    help="Add hours to a deployment's life, at the end of which its guard deletes it. A budget does not change, and "
+    "must have these hours left with everything at work.",
     epilog="Example: shoal extend demo --hours 6",
 )
 @target_options
@@ -40,10 +42,16 @@ def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
         raise ShoalError(
             f"'{name}' ({now.stack['StackStatus']}) has no guard, which would extend it; wait until it is complete"
         )
+    most, budget = None if now.most is None else now.most * hours, now.guard.budget
+    left = math.inf if budget is None else max(0.0, budget - (now.guard.spent or 0.0))
+    if most is not None and most > left:
+        raise ShoalError(
+            f"{hours:g} more hours of '{name}' cost at most {dollars(most)}, more than the {dollars(left)} left of its "
+            f"budget of {dollars(budget)}; raise `budget` in the topology's `guard` and deploy it again, or add fewer "
+            "hours"
+        )
     before = now.guard.ends
     after = guard.later(now.guard, hours) if dry_run else guard.extend(account, name, now.guard, hours)
-    most = None if now.most is None else now.most * hours
-    budget = now.guard.budget
     rows = [
         ("end before", utc_time(before)),
         ("end now" if not dry_run else "end then", utc_time(after)),

@@ -1,6 +1,7 @@
 """Every shipped topology is valid, is what it stands for, has its documented price, and keeps the rules of stacks."""
 
 import datetime
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,12 @@ def test_a_retired_topology_names_one_of_today_and_is_refused_for_aws_alone(name
 def test_a_price_an_hour_is_known(name: str) -> None:
     spec = topology.load(name, SHIPPED)
     assert 0 == cost.hourly_fixed(spec) <= resting(spec) <= cost.hourly(spec) <= cost.hourly_at_maximum(spec)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_budget_is_its_hours_with_everything_at_work(name: str) -> None:
+    spec = topology.load(name, SHIPPED)
+    assert spec.guard.budget == math.ceil(spec.guard.max_hours * cost.hourly_at_maximum(spec))
 
 
 @pytest.mark.parametrize("name", NAMES)
