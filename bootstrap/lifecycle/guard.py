@@ -72,7 +72,7 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     added, extension_fault = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
     anew = f"no hours count as added. To write it anew: shoal extend {deployment} --hours H"
     faults = {
-        account_fault: "the guard counts anew from the deployment's creation in its next round",
+        account_fault: "the guard writes its account anew in its next round",
         extension_fault: anew,
     }
     return GuardReport(

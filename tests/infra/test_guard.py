@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -313,23 +314,45 @@ def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
     small = deploy()
     small.after(11.6)
     small.raise_groups()
-    silent = [Throttled(service="ssm"), Denied(service="s3", operation="ListObjectsV2")]
-    with aws.faults.during(*silent), pytest.raises(main.GuardRoundError, match="GetParameters"):
+    read = main._read
+
+    def unread(bucket: str, key: str, *since: Any) -> dict[str, Any] | None:
+        if key.endswith(".guard.json"):
+            raise TimeoutError("S3 does not answer")
+        return read(bucket, key, *since)
+
+    monkeypatch.setattr(main, "_read", unread)
+    with aws.faults.during(Throttled(service="ssm")), pytest.raises(main.GuardRoundError, match="GetParameters"):
         small.after_here(12, monkeypatch)
     assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
+    assert small.desired() == [0, 0]
 
 
-@pytest.mark.parametrize("operations", [("GetParameters",), ("PutParameter",), ("GetParameters", "PutParameter")])
-@pytest.mark.parametrize("added", [0, 1])
+@pytest.mark.parametrize(
+    ("operations", "added", "copied", "end"),
+    [
+        (("GetParameters",), 0, True, 12),
+        (("GetParameters",), 1, True, 13),
+        (("GetParameters",), 0, False, 13),  # an hour later, because some may have been added
+        (("PutParameter",), 0, False, 12),
+        (("GetParameters", "PutParameter"), 1, True, 13),
+    ],
+)
 def test_it_ends_on_time_while_its_parameters_cannot_be_read_or_written(
-    added: int, operations: Sequence[str], deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+    operations: Sequence[str],
+    added: int,
+    copied: bool,
+    end: int,
+    deploy: Deploy,
+    aws: EmbeddedAws,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     small = deploy()
-    end = 12 + added
     if added:
         parameter = topology.extension_parameter(small.name)
         small.client("ssm").put_parameter(Name=parameter, Value=str(added), Type="String")
-        small.after_here(1, monkeypatch)  # so that the copy has them
+    if copied:
+        small.after_here(1, monkeypatch)
     with aws.faults.during(*(Denied(service="ssm", operation=each) for each in operations)):
         for hours in (end - 0.6, end - 0.4, end - 0.1, end):
             assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
@@ -337,6 +360,24 @@ def test_it_ends_on_time_while_its_parameters_cannot_be_read_or_written(
                 small.after_here(hours, monkeypatch)
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
     assert small.mails().count(f"Shoal: {small.name} ends soon") == 1
+
+
+@pytest.mark.parametrize("copy", [None, "{", '{"spent": 1}'])
+def test_what_was_spent_is_not_forgotten_where_the_parameters_cannot_be_read_and_there_is_no_copy(
+    copy: str | None, deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = deploy()
+    parameter = topology.guard_parameter(small.name)
+    small.client("ssm").put_parameter(Name=parameter, Value='{"spent": 40}', Type="String")
+    if copy is not None:
+        small.client("s3").put_object(Bucket=small.bucket, Key=f"requests/{small.name}.guard.json", Body=copy)
+    with (
+        aws.faults.during(Denied(service="ssm", operation="GetParameters")),
+        pytest.raises(main.GuardRoundError, match="GetParameters"),
+    ):
+        small.after_here(2, monkeypatch)
+    small.after_here(2.1, monkeypatch)
+    assert small.account()["spent"] >= 40
 
 
 NOT_YET = json.dumps({"told": {"end": {"value": "x", "at": "2999-01-01T00:00:00+00:00"}}})

@@ -108,7 +108,7 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
                 raise
 
 
-_DENIED = re.compile(r"not authorized to perform: ([a-z0-9]+:\w+)")
+_DENIED = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
 """The action that is denied: EC2 refuses a request also because of what it needs of another service."""
 
 

@@ -37,6 +37,8 @@ _PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
 # A service that does not answer must leave time for the others; the next run asks it again.
 _CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
 _MOST_BYTES = 1 << 20
+_UNREAD = 1.0
+"""The added hours while neither Systems Manager nor a copy says how many: the end is late then, and comes."""
 _RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
 _WAITING = ("Pending", "Starting")
 """What a training job does that is not paid for yet: a spot job may wait for hours."""
@@ -79,7 +81,7 @@ def handler(event: dict[str, Any], context: object) -> None:
         return
     this = Round()
     account, extension = _read_stored(settings, now, created, this)
-    observed = _observe(settings, now, this, created, extension)
+    observed = _observe(settings, now, this, created, _UNREAD if extension is None else extension)
     after, actions = decide(settings, now, account, observed)
     # Keep this order: send warnings, store the account, then delete. An interrupted run may send a warning twice,
     # but it never deletes without a warning, and it writes nothing after the stack's deletion has begun.
@@ -88,7 +90,8 @@ def handler(event: dict[str, Any], context: object) -> None:
             this.attempt(partial(_tell, settings, action), None)
     if after is not None and after != account:
         _logger.info("$%.2f spent by %s, $%.2f an hour now", after.spent, now.isoformat(), after.rate)
-        this.attempt(partial(_store_account, settings, after), None)
+        if extension is not None:  # else it may have begun at nothing, and what is stored knows more
+            this.attempt(partial(_store_account, settings, after), None)
         if settings.copy:
             this.attempt(partial(_copy, settings, after, extension), None)
     for action in actions:
@@ -116,34 +119,36 @@ def _created(settings: GuardSettings) -> datetime | None:
 
 def _read_stored(
     settings: GuardSettings, now: datetime, created: datetime, this: Round
-) -> tuple[GuardState | None, float]:
+) -> tuple[GuardState | None, float | None]:
     """The account and the added hours, from the parameters or from their copy; the account is None when neither could
-    be read.
+    be read, and the hours are None when they are unknown.
 
-    A text that is invalid, or older than the stack, counts as missing. The newer account counts, because one of them
-    may not have been written; the copy's hours count only while Systems Manager does not answer.
+    A text that is invalid, or older than the stack, counts as missing. The account that has spent more counts, because
+    one of them may not have been written; the copy's hours count only while Systems Manager does not answer.
     """
     names = [settings.account, settings.extension]
     found = this.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)
-    texts: list[Mapping[str, Any]] = []
+    texts: dict[str, Mapping[str, Any]] = {}
     if found is not None:
-        texts.append({each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created})
+        stored = {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
+        texts["parameter"] = {settings.extension: 0.0, **stored}
     if settings.copy:
         copied = this.attempt(lambda: _read(settings.bucket, settings.copy, created) or {}, None)
-        texts += [] if copied is None else [copied]
+        texts |= {} if copied is None else {"copy of the parameter": copied}
     if not texts:
-        return None, 0.0
+        return None, None
 
-    def kept(name: str, read: Callable[[str], Found], otherwise: Found, held: Mapping[str, Any]) -> Found:
+    def kept(what: str, name: str, read: Callable[[str], Found], otherwise: Found) -> Found:
         try:
-            return read(str(held[name])) if name in held else otherwise
+            return read(str(texts[what][name])) if name in texts[what] else otherwise
         except ValueError as error:
-            this.failures.append(f"the parameter {name} {error}, and is ignored: {held[name]!r}")
+            this.failures.append(f"the {what} {name} {error}, and is ignored: {texts[what][name]!r}")
             return otherwise
 
-    accounts = [kept(settings.account, partial(read_account, now=now), GuardState(), held) for held in texts]
-    account = max(accounts, key=lambda each: each.as_of or created)
-    return account, kept(settings.extension, read_extension, 0.0, texts[0])
+    accounts = [kept(what, settings.account, partial(read_account, now=now), GuardState()) for what in texts]
+    account = max(accounts, key=lambda each: (each.spent, each.as_of or created))
+    unread = None if found is None else 0.0
+    return account, kept(next(iter(texts)), settings.extension, read_extension, unread)
 
 
 def _store_account(settings: GuardSettings, account: GuardState) -> None:
@@ -151,10 +156,13 @@ def _store_account(settings: GuardSettings, account: GuardState) -> None:
     _client("ssm").put_parameter(Name=settings.account, Value=text, Type="String", Overwrite=True)
 
 
-def _copy(settings: GuardSettings, account: GuardState, extension: float) -> None:
+def _copy(settings: GuardSettings, account: GuardState, extension: float | None) -> None:
     """Keep the account and the added hours in the data bucket, too: the deployment ends also while its parameters
-    cannot be read or written."""
-    body = json.dumps({settings.account: write_account(account), settings.extension: extension}).encode()
+    cannot be read or written. Nothing is written once the stack's deletion has begun, which empties the bucket."""
+    if _created(settings) is None:
+        return
+    hours = {} if extension is None else {settings.extension: extension}
+    body = json.dumps({settings.account: write_account(account), **hours}).encode()
     _client("s3").put_object(Bucket=settings.bucket, Key=settings.copy, Body=body)
 
 

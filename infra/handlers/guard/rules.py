@@ -215,8 +215,8 @@ def decide(
     """The account after this run, and the actions in their order.
 
     Without an account the stack is not deleted, because it is unknown whether the owner was warned. A deployment's is
-    without one only while neither Systems Manager nor S3 answers. Idle nodes and
-    clusters are ended nevertheless. Runs are asked to stop with a checkpoint first, and are waited for a while, also
+    without one only while neither Systems Manager nor S3 answers. Idle clusters are ended nevertheless, and nodes
+    that are known to be idle. Runs are asked to stop with a checkpoint first, and are waited for a while, also
     where it is unknown whether any node is there.
     """
     if account is None:

@@ -98,7 +98,7 @@ def test_a_broken_parameter_of_the_guard_is_named_and_stops_no_command(before: d
     assert now["spent"] is None
     assert now["broken"] == [
         f"the parameter {account} has 'much' instead of an amount of dollars: it holds '{{\"spent\": \"much\"}}'; the "
-        "guard counts anew from the deployment's creation in its next round",
+        "guard writes its account anew in its next round",
         f"the parameter {extension} is not a number of hours from 0 to 100000: it holds 'many'; no hours count as "
         f"added. To write it anew: shoal extend {NAME} --hours H",
     ]
