@@ -8,6 +8,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import boto3
 import pytest
 
 # Before the first import of CDK, which starts Node.
@@ -16,8 +17,11 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 from aws_cdk import App
 
 from app import flags
+from embedded.aws import EmbeddedAws
+from infra.handlers.guard import main
 from infra.stack import ShoalStack
 from infra.topology import Topology
+from tests.infra.guarded import Deploy, Deployed
 from tests.infra.handled import Handled
 from tests.infra.templates import Synthesise, Templates
 from tests.infra.variants import IN_OTHER_NETWORKS, TOPOLOGIES, bounded
@@ -85,3 +89,10 @@ def handled(templates: Templates) -> dict[str, Handled]:
         spec.name: Handled(spec, templates(bounded(spec), deployment=spec.name))
         for spec in [*TOPOLOGIES, *IN_OTHER_NETWORKS]
     }
+
+
+@pytest.fixture
+def deploy(aws: EmbeddedAws, tmp_path: Path) -> Deploy:
+    """Deploy a small stack with a guard."""
+    main._client.cache_clear()
+    return lambda **guard: Deployed(boto3.client, tmp_path, **guard)  # type: ignore[call-overload]

@@ -272,3 +272,6 @@ class Deployed:
         sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
         self.client("sns").subscribe(TopicArn=self.physical("SNS::Topic"), Protocol="sqs", Endpoint=arn)
         return queue
+
+
+Deploy = Callable[..., Deployed]

@@ -1,10 +1,8 @@
 """The guard's function, run by the embedded AWS in small stacks: what it reads, and what it does."""
 
 import json
-from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -21,17 +19,8 @@ from infra.guard import prices
 from infra.handlers.guard import main
 from tests import slow
 from tests.infra.grants import needed_by_none
-from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deployed, Storing, names
+from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deploy, Storing
 from tests.waiting import until
-
-Deploy = Callable[..., Deployed]
-
-
-@pytest.fixture
-def deploy(aws: EmbeddedAws, tmp_path: Path) -> Deploy:
-    main._client.cache_clear()
-    return lambda **guard: Deployed(boto3.client, tmp_path, **guard)  # type: ignore[call-overload]
-
 
 # Idleness
 
@@ -305,121 +294,6 @@ def test_a_service_that_refuses_keeps_no_other_from_saving_money(
     assert (small.desired(), small.cluster_state()) == left
     small.after_here(1.1, monkeypatch)
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
-
-
-@pytest.mark.slow
-def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
-    deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = deploy()
-    small.after(11.6)
-    small.raise_groups()
-    read = main._read
-
-    def unread(bucket: str, key: str, *since: Any) -> dict[str, Any] | None:
-        if key.endswith(".guard.json"):
-            raise TimeoutError("S3 does not answer")
-        return read(bucket, key, *since)
-
-    monkeypatch.setattr(main, "_read", unread)
-    with aws.faults.during(Throttled(service="ssm")), pytest.raises(main.GuardRoundError, match="GetParameters"):
-        small.after_here(12, monkeypatch)
-    assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
-    assert small.desired() == [0, 0]
-
-
-@pytest.mark.parametrize(
-    ("operations", "added", "copied", "end"),
-    [
-        (("GetParameters",), 0, True, 12),
-        (("GetParameters",), 1, True, 13),
-        (("GetParameters",), 0, False, 13),  # an hour later, because some may have been added
-        (("PutParameter",), 0, False, 12),
-        (("GetParameters", "PutParameter"), 1, True, 13),
-    ],
-)
-def test_it_ends_on_time_while_its_parameters_cannot_be_read_or_written(
-    operations: Sequence[str],
-    added: int,
-    copied: bool,
-    end: int,
-    deploy: Deploy,
-    aws: EmbeddedAws,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    small = deploy()
-    if added:
-        parameter = topology.extension_parameter(small.name)
-        small.client("ssm").put_parameter(Name=parameter, Value=str(added), Type="String")
-    if copied:
-        small.after_here(1, monkeypatch)
-    with aws.faults.during(*(Denied(service="ssm", operation=each) for each in operations)):
-        for hours in (end - 0.6, end - 0.4, end - 0.1, end):
-            assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
-            with pytest.raises(main.GuardRoundError, match=operations[0]):
-                small.after_here(hours, monkeypatch)
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
-    assert small.mails().count(f"Shoal: {small.name} ends soon") == 1
-
-
-@pytest.mark.parametrize("copy", [None, "{", '{"spent": 1}'])
-def test_what_was_spent_is_not_forgotten_where_the_parameters_cannot_be_read_and_there_is_no_copy(
-    copy: str | None, deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = deploy()
-    parameter = topology.guard_parameter(small.name)
-    small.client("ssm").put_parameter(Name=parameter, Value='{"spent": 40}', Type="String")
-    if copy is not None:
-        small.client("s3").put_object(Bucket=small.bucket, Key=f"requests/{small.name}.guard.json", Body=copy)
-    with (
-        aws.faults.during(Denied(service="ssm", operation="GetParameters")),
-        pytest.raises(main.GuardRoundError, match="GetParameters"),
-    ):
-        small.after_here(2, monkeypatch)
-    small.after_here(2.1, monkeypatch)
-    assert small.account()["spent"] >= 40
-
-
-NOT_YET = json.dumps({"told": {"end": {"value": "x", "at": "2999-01-01T00:00:00+00:00"}}})
-
-
-@pytest.mark.parametrize(
-    ("hours", "account"),
-    [("many", "?"), ("-5", NOT_YET), ("1e9", '{"as_of": "2026-01-01T00:00:00"}'), ("", '{"spent": NaN}')],
-)
-def test_a_parameter_that_nobody_can_read_is_named_and_the_deployment_ends_all_the_same(
-    hours: str, account: str, deploy: Deploy
-) -> None:
-    small = deploy()
-    names = (topology.extension_parameter(small.name), topology.guard_parameter(small.name))
-    for name, value in zip(names, (hours or "nan", account), strict=True):
-        small.client("ssm").put_parameter(Name=name, Value=value, Type="String")
-    said = small.after(11.6)["errorMessage"]
-    assert all(f"the parameter {name} " in said for name in names)
-    assert f"Shoal: {small.name} ends soon" in small.mails()
-    assert small.account()["spent"] > 0
-    assert names[1] not in small.after(12)["errorMessage"]
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
-
-
-def test_what_a_former_deployment_of_the_name_left_counts_for_nothing(aws: EmbeddedAws, deploy: Deploy) -> None:
-    name = next(names)
-    following = f"g{int(name[1:]) + 1}"
-    told = {"value": "x", "at": "2026-01-01T00:00:00+00:00"}
-    left = {"spent": 3.9, "as_of": "2026-01-01T00:00:00+00:00", "rate": 1e6, "told": {"budget": told}}
-    for parameter, value in (
-        (topology.extension_parameter(following), "100"),
-        (topology.guard_parameter(following), json.dumps(left)),
-    ):
-        boto3.client("ssm").put_parameter(Name=parameter, Value=value, Type="String")
-    small = deploy(budget=100.0)
-    assert small.name == following
-    small.after(1)
-    assert small.account()["spent"] < 3.9
-    assert small.account()["told"] == {}
-    small.after(11.6)
-    small.after(12)
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
 def test_a_stack_that_is_gone_is_left_in_peace(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
