@@ -38,10 +38,19 @@ def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, 
     return ON_DEMAND if on_demand < on_demand_count else SPOT
 
 
-def instance_types(policy: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]:
-    """The types that a group may start, the preferred one first."""
+def instance_types(
+    policy: Mapping[str, Any], data: Mapping[str, Any], *, market: str, running: Sequence[str]
+) -> list[str]:
+    """The types that a group may start, the preferred one first.
+
+    On demand the list's order is the priority. Spot instances come from the pools with the most spare capacity, which
+    has no order, and which each instance lessens: here from the type of which the fewest are among the group's
+    `running` ones ("Allocation strategies for multiple instance types", EC2 Auto Scaling's guide, read 2026-11-29).
+    """
     overrides = (policy.get("LaunchTemplate") or {}).get("Overrides") or []
     chosen = [override["InstanceType"] for override in overrides if "InstanceType" in override]
+    if market == SPOT:
+        chosen.sort(key=running.count)
     return chosen or [data.get("InstanceType", "m1.small")]
 
 

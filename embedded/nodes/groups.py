@@ -226,7 +226,8 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
             ec2.placement_groups[place], zone=zone, occupied=instances.zones_of_placement_group(place)
         )
     failure = None
-    for instance_type in capacity.instance_types(policy, data):
+    running = [member["InstanceType"] for member in group["Instances"]]
+    for instance_type in capacity.instance_types(policy, data, market=market, running=running):
         try:
             capacity.require(faults, zone=zone, zones=zones(), instance_type=instance_type, market=market)
         except NoCapacityError as error:

@@ -1,6 +1,7 @@
 """Auto scaling groups of tests of the embedded AWS, and commands on their nodes."""
 
 import base64
+from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -20,6 +21,7 @@ class Group:
         data: of the launch template, besides an image and a type.
         user_data: what its nodes run; it leaves the file `ready` when it has begun all.
         spot: the distribution over markets, if the group has one.
+        types: the instance types of the overrides of a group with such a distribution.
         more: what else the group is created with; by default it is in one zone.
     """
 
@@ -32,6 +34,7 @@ class Group:
         data: dict[str, Any] | None = None,
         user_data: str = "",
         spot: dict[str, Any] | None = None,
+        types: Sequence[str] = (),
         **more: Any,
     ) -> None:
         self.name, self._nodes, self._boots = name, aws.folder / "nodes", bool(user_data)
@@ -42,8 +45,8 @@ class Group:
         template: dict[str, Any] = {"LaunchTemplateName": name, "Version": "$Latest"}
         source: dict[str, Any] = {"LaunchTemplate": template}
         if spot is not None:
-            policy = {"LaunchTemplate": {"LaunchTemplateSpecification": template}, "InstancesDistribution": spot}
-            source = {"MixedInstancesPolicy": policy}
+            named = {"LaunchTemplateSpecification": template, "Overrides": [{"InstanceType": each} for each in types]}
+            source = {"MixedInstancesPolicy": {"LaunchTemplate": named, "InstancesDistribution": spot}}
         place = {} if "VPCZoneIdentifier" in more else {"AvailabilityZones": ["us-east-1a"]}
         self.asg.create_auto_scaling_group(AutoScalingGroupName=name, MinSize=0, MaxSize=3, **place, **source, **more)
 

@@ -157,6 +157,32 @@ def test_spot_falls_back_to_on_demand_only_when_the_policy_says_so(make, aws):
     assert policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateName"] == group.name
 
 
+TYPES = ("g6e.xlarge", "g6.xlarge", "g5.xlarge")
+OPTIMIZED = {"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}
+
+
+def types_of(group: Zoned, count: int) -> list[str]:
+    return sorted(instance["InstanceType"] for instance in group.serving_instances(count))
+
+
+def test_spot_instances_are_of_the_types_that_have_capacity_not_of_the_first_of_the_list(make, aws):
+    group = make(spot=OPTIMIZED, types=TYPES)
+    group.scale(3)
+    assert types_of(group, 3) == sorted(TYPES)
+    group.scale(0)
+    with aws.faults.during(NoCapacity(instance_type="g6e.xlarge", market="spot")):
+        group.scale(3)
+        assert types_of(group, 3) == ["g5.xlarge", "g6.xlarge", "g6.xlarge"]
+    assert {each["InstanceType"] for each in group.described()["Instances"]} == {"g5.xlarge", "g6.xlarge"}
+
+
+def test_on_demand_instances_are_of_the_first_type_of_the_list_that_has_capacity(make, aws):
+    group = make(spot={**OPTIMIZED, "OnDemandBaseCapacity": 2}, types=TYPES)
+    with aws.faults.during(NoCapacity(instance_type="g6e.xlarge", market="on-demand")):
+        group.scale(2)
+        assert types_of(group, 2) == ["g6.xlarge", "g6.xlarge"]
+
+
 def test_a_base_of_on_demand_instances_comes_first(make):
     group = make(spot={"OnDemandBaseCapacity": 1, "OnDemandPercentageAboveBaseCapacity": 0})
     group.scale(3)
