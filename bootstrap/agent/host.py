@@ -14,8 +14,6 @@ import json
 import os
 import shutil
 import signal
-import socket
-import struct
 import sys
 import time
 from collections.abc import Callable
@@ -28,8 +26,6 @@ _END_LOOKS = 100
 _MOST_BYTES = 1 << 14
 """Of what an agent tells of itself, in the file that it locks; it is written at once, so that nobody reads half."""
 _NEEDED = ("torch", "numpy", "h5py", "boto3", "safetensors", "tqdm")
-_GET_ADDRESS = 0x8915
-"""SIOCGIFADDR (netdevice(7))."""
 
 
 def main() -> int:
@@ -155,9 +151,6 @@ def _leave_session(log: Path) -> None:
 
 
 def _serve(asked: argparse.Namespace, gpus: int, tell_busy: Callable[[bool], None], *, needs_gpu: bool) -> None:
-    if device := _device_of(asked.address):
-        # A host's own name often stands for a loopback address, at which other hosts would not find its ranks.
-        os.environ.update({f"{library}_SOCKET_IFNAME": device for library in ("GLOO", "NCCL")})
     from bootstrap.agent.machine import this_machine
     from bootstrap.agent.node_documents import Member
     from bootstrap.agent.processes import OwnProcesses
@@ -176,16 +169,6 @@ def _serve(asked: argparse.Namespace, gpus: int, tell_busy: Callable[[bool], Non
         idle_seconds=_IDLE_SECONDS,
         tell_busy=tell_busy,
     )
-
-
-def _device_of(address: str) -> str | None:
-    """The network device that has an address; None where none has, as behind a translation of addresses."""
-    for _, name in socket.if_nameindex():
-        with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-            answer = fcntl.ioctl(asked, _GET_ADDRESS, struct.pack("256s", name.encode()))
-            if socket.inet_ntoa(answer[20:24]) == address:
-                return name
-    return None
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 Everything lies below NODE_ROOT, which is empty on a real node.
 """
 
+import fcntl
 import os
 import shutil
+import socket
+import struct
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,6 +25,8 @@ _GPU_USE = ("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,
 _SECONDS = 120
 LOOK_SECONDS = 5.0
 """How long a look may take, during which the node is not heard."""
+_GET_ADDRESS = 0x8915
+"""SIOCGIFADDR (netdevice(7))."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +124,16 @@ class Machine:
 def this_machine() -> Machine:
     """The node on which this process runs."""
     return Machine(root=Path(os.environ.get("NODE_ROOT") or "/"))
+
+
+def device_of(address: str) -> str | None:
+    """The network device that has an address; None where none has, as behind a translation of addresses."""
+    for _, name in socket.if_nameindex():
+        with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            answer = fcntl.ioctl(asked, _GET_ADDRESS, struct.pack("256s", name.encode()))
+            if socket.inet_ntoa(answer[20:24]) == address:
+                return name
+    return None
 
 
 def is_shutting_down() -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.health import Health
+from bootstrap.agent.machine import device_of
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
 from bootstrap.agent.processes import staging
@@ -293,6 +294,10 @@ class NodeRun:
         # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has none.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
         own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting), failures.SLOW: str(self._slow)}
+        if len(self.attempt.trainers) > 1 and (device := device_of(self._me.address)):
+            # Gloo takes an address of the machine's own name, which may be the loopback interface's or Docker's, at
+            # which other nodes do not find it (nss-myhostname(8); NCCL leaves both out).
+            own |= {f"{library}_SOCKET_IFNAME": device for library in ("GLOO", "NCCL")}
         return {**RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **own, **needs_gpu}
 
     # Results

@@ -37,6 +37,17 @@ def test_a_node_tells_the_step_and_the_attempt_that_the_record_has_also_after_it
     assert told() == (None, 1)
 
 
+@pytest.mark.parametrize("trainers", [1, 2])
+def test_ranks_of_several_nodes_meet_at_the_addresses_by_which_the_nodes_are_known(
+    trainers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bootstrap.agent.node_run.device_of", {"10.0.0.1": "ens5"}.get)
+    world = World(tmp_path, request(trainers=trainers))
+    world.train()
+    given = [world.programs[FIRST].environment.get(f"{each}_SOCKET_IFNAME") for each in ("GLOO", "NCCL")]
+    assert given == (["ens5", "ens5"] if trainers > 1 else [None, None])
+
+
 def test_a_node_that_cannot_bring_its_data_ends_the_run_with_its_sentence(world: World) -> None:
     world.pass_by(15)
     (world.root / FIRST / "var/lib/shoal/programs" / f"{world.wanted.token}-1" / "stage.log").write_text(

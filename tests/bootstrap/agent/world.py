@@ -24,9 +24,12 @@ class Programs:
         self.states: dict[str, State] = {}
         self.started: list[str] = []
         self.stopped: set[str] = set()
+        self.environment: Mapping[str, str] = {}
+        """That of the program that started last."""
 
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
-        del program, environment
+        del program
+        self.environment = environment
         assert self.states.get(name) is None, f"{name} is started twice"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
