@@ -106,3 +106,10 @@ def test_a_step_of_a_linear_model_and_of_an_lstm_on_gpus_has_a_hundredth_of_the_
     buckets = {"buckets": 9} if model == "linear" else {}
     config = configured({"data": texts, "output": texts.parent, "model": model, **buckets})
     assert task.Classification.resolve_config(config, ranks, data)[0].global_batch == batch
+
+
+def test_rows_to_learn_from_to_validate_and_to_test_are_copied_to_the_device(texts: Path) -> None:
+    ranks = cast("Ranks", SimpleNamespace(device=torch.device("cpu")))
+    config = configured({"data": texts, "output": texts.parent, "rows_in": "device"})
+    data = task.Classification.load(config, ranks, memory=0, stop=lambda: False)
+    assert all(getattr(data, part).device_tokens is not None for part in data.sizes)

@@ -166,7 +166,7 @@ def place_rows(rows: Rows, device: torch.device, *, rows_in: str) -> Rows:
         return rows.copy_to(device)
     except torch.OutOfMemoryError:
         raise TrainingError(
-            f"{rows.tokens.nbytes:,} bytes of training rows do not fit on {device}; leave out --rows-in"
+            f"{rows.tokens.nbytes:,} bytes of rows do not fit on {device}; leave out --rows-in"
         ) from None
 
 

@@ -52,7 +52,9 @@ class Classification(Task[TextData]):
         data = load_data(
             config.data, learnt=config.rows_to_learn, rows_in=config.rows_in, cache=config.cache, memory=memory
         ).read_to(config.row_length)
-        return replace(data, training=place_rows(data.training, ranks.device, rows_in=config.rows_in))
+        parts = (data.training, data.validation, data.test)
+        training, validation, test = (place_rows(each, ranks.device, rows_in=config.rows_in) for each in parts)
+        return replace(data, training=training, validation=validation, test=test)
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
