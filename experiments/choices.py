@@ -71,10 +71,16 @@ def running_hourly(topology: Topology) -> Estimate:
     training job; without the cluster."""
     left_out = ("preprocessing", "network", cost.READING, *([cost.JOBS] if topology.training else []))
     return Estimate.exact(cost.hourly_fixed(topology)) + total(
-        row.hourly * (forecast.SPOT_PRICE if row.instance and row.at_most else Estimate.exact(1.0))
+        _hourly(row) * (forecast.SPOT_PRICE if row.instance and row.at_most else Estimate.exact(1.0))
         for row in cost.rows(topology)
         if row.part not in left_out
     )
+
+
+def _hourly(row: cost.Row) -> Estimate:
+    """Of a row whose nodes may be of several types, as many dear as cheap ones are the middle."""
+    low = row.hourly if row.cheapest is None else row.quantity * row.cheapest
+    return Estimate(low, (low + row.hourly) / 2, row.hourly)
 
 
 def cost_of_share(topology: Topology, dataset_bytes: float) -> tuple[float, list[str]]:

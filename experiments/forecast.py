@@ -9,6 +9,7 @@ Do not multiply hours by the price of everything. A cluster is paid for from the
 nodes only while a training runs, and the rest of the network until the deployment is destroyed.
 """
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -333,5 +334,10 @@ def nodes_of(topology: Topology) -> tuple[Node, ...]:
         gpu = catalog.find(jobs.ec2_type).gpu
         return (Node(jobs.ec2_type, gpu.count if gpu else 1),) * jobs.count
     return tuple(
-        Node(group.instance_type, group.gpus, group.efa) for group in topology.trainers for _ in range(group.count)
+        node for group in topology.trainers for node in of_group(group.types, group.count, group.gpus, group.efa)
     )
+
+
+def of_group(types: Sequence[str], count: int, gpus: int, efa: bool) -> list[Node]:
+    """The nodes of a group, of each of its types in turn: which AWS takes is not known before. Assumed."""
+    return [Node(kind, gpus, efa) for kind in itertools.islice(itertools.cycle(types), count)]

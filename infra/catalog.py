@@ -169,12 +169,21 @@ def find(name: str) -> InstanceType:
     """Return the type of this name. Raises TopologyError with the nearest names when there is none."""
     types = catalog().types
     if name not in types:
-        nearest = " or ".join(difflib.get_close_matches(name.lower(), types, n=3, cutoff=0))
         raise TopologyError(
-            f"'{name}' is not an instance type of the catalogue; did you mean {nearest}? "
+            f"'{name}' is not an instance type of the catalogue; did you mean {similar(name.lower(), list(types))}? "
             "`shoal catalog` lists them all."
         )
     return types[name]
+
+
+def of_today() -> list[InstanceType]:
+    """The types that AWS still starts."""
+    return [row for row in catalog().types.values() if not row.retired]
+
+
+def similar(name: str, usable: Sequence[str]) -> str:
+    """Those of the usable types whose names are most like this one."""
+    return " or ".join(difflib.get_close_matches(name, usable, n=3, cutoff=0))
 
 
 def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:

@@ -37,6 +37,8 @@ class Row:
     """None: it is not known."""
     since: Since
     """always: as long as the stack exists; deploy: until the guard ends it as idle; train: while a training runs."""
+    cheapest: float | None = None
+    """The lowest price of the types that a node may have, where `unit_price` is the highest of several."""
     at_most: bool = False
     """For spot instances: the price is the on-demand price, which is the upper limit of the spot price."""
     instance: bool = False
@@ -100,7 +102,7 @@ def hourly_of_run(topology: Topology) -> float:
     prices, managed = catalog.prices(topology.region), topology.managed
     if managed and not topology.training:
         return managed.count * prices.managed_hourly(managed.ec2_type)
-    return sum(group.count * training_node(group.instance_type, prices) for group in topology.trainers)
+    return sum(group.count * max(training_node(name, prices) for name in group.types) for group in topology.trainers)
 
 
 def hourly_at_maximum(topology: Topology) -> float:
@@ -180,11 +182,13 @@ def _training(topology: Topology, prices: PriceList) -> Iterator[Row]:
         since: Since = group.start
         part = READING if group.role == "read" else "training"
         own_name = "" if group.name == default_name(group.instance_type) else f"{group.name} "
+        each = [price for name in group.types if (price := known(prices.hourly, name)) is not None]
         yield Row(
             part=part,
-            item=f"{own_name}{group.instance_type}{_IN_ADVANCE if group.market == 'capacity-block' else ''}",
+            item=f"{own_name}{' or '.join(group.types)}{_IN_ADVANCE if group.market == 'capacity-block' else ''}",
             quantity=group.count,
-            unit_price=known(prices.hourly, group.instance_type),
+            unit_price=max(each) if len(each) == len(group.types) else None,
+            cheapest=min(each) if len(each) > 1 else None,
             since=since,
             at_most=group.market == "spot",
             instance=True,

@@ -4,6 +4,7 @@ Do not give a group a desired capacity that starts later, because a later deploy
 running training. It starts at its minimum, zero.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jsii
@@ -56,7 +57,7 @@ class NodeGroup(Construct):
             vpc=machine.vpc,
             vpc_subnets=machine.subnets,
             launch_template=None if spot else template,
-            mixed_instances_policy=_spot(template) if spot else None,
+            mixed_instances_policy=_spot(template, spec.instance_types) if spot else None,
             min_capacity=0,
             desired_capacity=spec.count if spec.start == "deploy" else None,
             max_capacity=spec.count,
@@ -146,10 +147,16 @@ class _Image:
         )
 
 
-def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
-    """Spot nodes only; `bootstrap/nodes/scale_up.py` changes it when there is no spot capacity."""
+def _spot(template: ec2.LaunchTemplate, several: Sequence[str]) -> autoscaling.MixedInstancesPolicy:
+    """Spot nodes only, of the template's type or of `several`.
+
+    `bootstrap/nodes/scale_up.py` changes it when there is no spot capacity; on demand AWS takes the first type of the
+    list that it has.
+    """
+    types = [autoscaling.LaunchTemplateOverrides(instance_type=ec2.InstanceType(name)) for name in several]
     return autoscaling.MixedInstancesPolicy(
         launch_template=template,
+        launch_template_overrides=types or None,
         instances_distribution=autoscaling.InstancesDistribution(
             on_demand_percentage_above_base_capacity=0,
             spot_allocation_strategy=autoscaling.SpotAllocationStrategy.PRICE_CAPACITY_OPTIMIZED,

@@ -77,7 +77,7 @@ def prices(spec: topology.Topology) -> dict[str, object]:
     emr_types = spec.preprocessing.instance_types if spec.preprocessing else ()
     volumes = cost.known(known.volume_hourly, sizing.GPU_ROOT_GIB), cost.known(known.volume_hourly, cost.EMR_GIB)
     emr = {name: (cost.known(known.hourly, name), cost.known(known.emr_hourly, name), volumes[1]) for name in emr_types}
-    gpu = {each.instance_type: (cost.known(known.hourly, each.instance_type), volumes[0]) for each in spec.training}
+    gpu = {name: (cost.known(known.hourly, name), volumes[0]) for each in spec.training for name in each.types}
     return {
         "gpu": {name: sum(filter(None, parts)) for name, parts in gpu.items()},
         "emr": {name: sum(filter(None, parts)) for name, parts in emr.items()},

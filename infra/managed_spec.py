@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from infra import parts
+from infra import catalog, parts
 from infra.document import FieldError
 
 PREFIX = "ml."
@@ -29,11 +29,11 @@ def aws_image(region: str) -> str:
 
 
 def _type_of_sagemaker(value: str) -> str:
-    usable = [f"{PREFIX}{each.name}" for each in parts.of_today() if each.architecture == "x86_64"]
+    usable = [f"{PREFIX}{each.name}" for each in catalog.of_today() if each.architecture == "x86_64"]
     if not value.startswith(PREFIX):
         raise ValueError(f"'{value}' is a type of EC2; SageMaker's is {PREFIX}{value}.")
     if value not in usable:
-        raise ValueError(f"SageMaker does not train on '{value}'; take {parts.similar(value, usable)}.")
+        raise ValueError(f"SageMaker does not train on '{value}'; take {catalog.similar(value, usable)}.")
     return value
 
 

@@ -46,19 +46,10 @@ def known_region(value: str) -> str:
     return value
 
 
-def of_today() -> list[catalog.InstanceType]:
-    return [row for row in catalog.catalog().types.values() if not row.retired]
-
-
-def similar(name: str, usable: Sequence[str]) -> str:
-    """Those of the usable types whose names are most like this one."""
-    return " or ".join(difflib.get_close_matches(name, usable, n=3, cutoff=0))
-
-
 def _runs_emr(value: str) -> str:
     if not catalog.find(value).runs_emr:
-        usable = [row.name for row in of_today() if row.runs_emr]
-        raise ValueError(f"'{value}' does not run preprocessing (EMR); take {similar(value, usable)}.")
+        usable = [row.name for row in catalog.of_today() if row.runs_emr]
+        raise ValueError(f"'{value}' does not run preprocessing (EMR); take {catalog.similar(value, usable)}.")
     return value
 
 
@@ -163,11 +154,13 @@ class PreprocessingSpec(TopologyPart):
         for role, group in self.workers:
             name = group.instance_type
             if catalog.find(name).architecture != self.architecture:
-                usable = [row.name for row in of_today() if row.runs_emr and row.architecture == self.architecture]
+                usable = [
+                    row.name for row in catalog.of_today() if row.runs_emr and row.architecture == self.architecture
+                ]
                 raise FieldError(
                     f"{name} is {catalog.find(name).architecture}, but the primary node's {self.primary.instance_type} "
                     f"is {self.architecture}, and all nodes of a cluster need the same architecture, because they get "
-                    f"the same libraries; take {similar(name, usable)}.",
+                    f"the same libraries; take {catalog.similar(name, usable)}.",
                     role,
                     "instance_type",
                 )
@@ -184,6 +177,11 @@ def can_read(row: catalog.InstanceType) -> bool:
     return row.gpu is None and row.architecture == "x86_64"
 
 
+def _alike(row: catalog.InstanceType) -> str:
+    """What all nodes of a group have in common: they have one machine image, and as many ranks each."""
+    return f"{row.gpu.count if row.gpu else 0} GPUs on {row.architecture}"
+
+
 class NodeGroup(TopologyPart):
     """Nodes of one kind, which train on GPUs or read: a *node group*."""
 
@@ -198,7 +196,14 @@ class NodeGroup(TopologyPart):
         description="train, or read for nodes without GPUs that read a stream of text for those that train",
         examples=["train"],
     )
+    instance_types: tuple[KnownType, ...] = Field(
+        default=(),
+        strict=False,
+        description="a list of instance types in place of `instance_type`, for spot nodes",
+        examples=["[g6.xlarge, g5.xlarge]"],
+    )
     instance_type: KnownType = Field(description="an instance type", examples=["g5.xlarge"])
+    """The first of `instance_types`, where these are given."""
     count: int = Field(ge=1, le=1000, description="a whole number of nodes from 1 to 1000", examples=[1])
     gpus: int = Field(default=0, ge=1, description="a whole number of GPUs used on each node, at least 1", examples=[1])
     """0 in a group that reads, which cannot give the field."""
@@ -230,12 +235,36 @@ class NodeGroup(TopologyPart):
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, data: Any) -> Any:
-        """Name a group after its type, and use all of its GPUs."""
+        """Name a group after its type, or `spot` where it has several, and use all of its GPUs."""
         if not isinstance(data, dict):
             return data
+        if (several := data.get("instance_types")) and isinstance(several, list | tuple):
+            data = {"name": "spot", "instance_type": several[0], **data}
         found = catalog.catalog().types.get(str(data.get("instance_type")))
         named = {"name": default_name(found.name) if found else "group"}
         return {**named, **({"gpus": found.gpu.count} if found and found.gpu else {}), **data}
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The instance types that its nodes may have."""
+        return self.instance_types or (self.instance_type,)
+
+    @model_validator(mode="after")
+    def _several_types_are_alike(self) -> Self:
+        first, *others = (catalog.find(name) for name in self.types)
+        if self.instance_types and self.instance_type != first.name:
+            raise FieldError("the list of `instance_types` is in place of it; leave it out.", "instance_type")
+        if others and (self.market != "spot" or self.efa):
+            said = "several `instance_types` are for `market: spot`, without EFA; write one."
+            raise FieldError(said, "efa" if self.efa else "market")
+        for row in others:
+            if _alike(row) != _alike(first):
+                raise FieldError(
+                    f"{row.name} has {_alike(row)}, and {first.name} {_alike(first)}, but all nodes of a group have "
+                    "the same; take another type, or give it a group of its own.",
+                    "instance_types",
+                )
+        return self
 
     @model_validator(mode="after")
     def _readers_have_no_gpus(self) -> Self:
@@ -243,13 +272,13 @@ class NodeGroup(TopologyPart):
         if self.role != "read":
             return self
         if not can_read(row):
-            usable = [each.name for each in of_today() if can_read(each)]
+            usable = [each.name for each in catalog.of_today() if can_read(each)]
             why = (
                 "has GPUs, which a group that reads would leave idle"
                 if row.gpu
                 else f"is {row.architecture}, but the machine image of those who read and train is x86_64"
             )
-            raise FieldError(f"'{row.name}' {why}; take {similar(row.name, usable)}.", "instance_type")
+            raise FieldError(f"'{row.name}' {why}; take {catalog.similar(row.name, usable)}.", "instance_type")
         if "gpus" in self.model_fields_set:
             raise FieldError("a group that reads has none; leave `gpus` out.", "gpus")
         return self
@@ -260,8 +289,10 @@ class NodeGroup(TopologyPart):
         if self.role != "train":
             return self
         if row.gpu is None:
-            usable = [each.name for each in of_today() if each.gpu]
-            raise FieldError(f"'{row.name}' has no GPU to train on; take {similar(row.name, usable)}.", "instance_type")
+            usable = [each.name for each in catalog.of_today() if each.gpu]
+            raise FieldError(
+                f"'{row.name}' has no GPU to train on; take {catalog.similar(row.name, usable)}.", "instance_type"
+            )
         if self.gpus > row.gpu.count:
             raise FieldError(
                 f"{row.name} has {row.gpu.count}, fewer than {self.gpus}; write at most {row.gpu.count}.", "gpus"
@@ -279,11 +310,8 @@ class NodeGroup(TopologyPart):
     @model_validator(mode="after")
     def _the_type_has_efa(self) -> Self:
         if self.efa and catalog.find(self.instance_type).efa is None:
-            usable = [row.name for row in of_today() if row.efa]
-            raise FieldError(
-                f"EC2 gives {self.instance_type} no EFA; leave it out, or take {similar(self.instance_type, usable)}.",
-                "efa",
-            )
+            nearest = catalog.similar(self.instance_type, [row.name for row in catalog.of_today() if row.efa])
+            raise FieldError(f"EC2 gives {self.instance_type} no EFA; leave it out, or take {nearest}.", "efa")
         return self
 
 

@@ -29,15 +29,16 @@ def schema() -> dict[str, Any]:
     emr = [each.name for each in types if each.runs_emr]
     for part in ("Primary", "WorkersSpec"):
         found["$defs"][part]["properties"]["instance_type"]["enum"] = emr
-    gpu = [each.name for each in types if each.gpu]
-    read = [each.name for each in types if can_read(each)]
+    gpu = {"enum": [each.name for each in types if each.gpu]}
+    read = {"enum": [each.name for each in types if can_read(each)]}
     group = found["$defs"]["NodeGroup"]
     # The model derives the other fields from the instance type.
-    group["required"] = ["instance_type", "count"]
+    group["required"] = ["count"]
+    group["oneOf"] = [{"required": ["instance_type"]}, {"required": ["instance_types"]}]
     del group["properties"]["gpus"]["default"]
     group["if"] = {"properties": {"role": {"const": "read"}}, "required": ["role"]}
-    group["then"] = {"properties": {"instance_type": {"enum": read}, "gpus": False}}
-    group["else"] = {"properties": {"instance_type": {"enum": gpu}}}
+    group["then"] = {"properties": {"instance_type": read, "instance_types": {"items": read}, "gpus": False}}
+    group["else"] = {"properties": {"instance_type": gpu, "instance_types": {"items": gpu}}}
     return found
 
 

@@ -341,7 +341,7 @@ class Topology(OnNode):
 def instance_types(topology: Topology) -> list[str]:
     """The instance types of the topology, each once, in its order."""
     cluster = topology.preprocessing.instance_types if topology.preprocessing else ()
-    return list(dict.fromkeys((*cluster, *(group.instance_type for group in topology.training))))
+    return list(dict.fromkeys((*cluster, *(name for group in topology.training for name in group.types))))
 
 
 def names(folder: Path) -> list[str]:

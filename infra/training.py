@@ -61,7 +61,9 @@ class Training(Construct):
         # EC2 can seldom place nodes of several types close together, and a training needs all of its nodes. Reserved
         # capacity is where it is, which need not be in this group; that of a Capacity Block is close together.
         trainers = [each for each in node_groups if each.role == "train" and not each.reservation]
-        together = sum(each.count for each in trainers) > 1 and len({each.instance_type for each in trainers}) == 1
+        together = (
+            sum(each.count for each in trainers) > 1 and len({name for each in trainers for name in each.types}) == 1
+        )
         self._placement_group = (
             ec2.PlacementGroup(self, "Place", strategy=ec2.PlacementGroupStrategy.CLUSTER) if together else None
         )

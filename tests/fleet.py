@@ -100,13 +100,16 @@ class Fleet:
         name: str,
         kind: str,
         count: int,
-        *,
+        *others: str,
         market: str = "on-demand",
         start: str = "train",
         role: str = "train",
         boot: str = "",
     ) -> Self:
-        """A group of nodes that boot by this script, or without one report that they are ready."""
+        """A group of nodes that boot by this script, or without one report that they are ready.
+
+        A spot group may have nodes of `others`, too.
+        """
         ranks = "0" if role == "read" else "1"
         script = f"export DEPLOYMENT={self.name} RANKS={ranks}\n{boot or report(state='ready', log='')}"
         data = {
@@ -119,7 +122,11 @@ class Fleet:
         made = self.ec2.create_launch_template(LaunchTemplateName=f"{self.name}-{name}", LaunchTemplateData=data)
         template = {"LaunchTemplateId": made["LaunchTemplate"]["LaunchTemplateId"], "Version": "1"}
         spot = {"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}
-        policy = {"LaunchTemplate": {"LaunchTemplateSpecification": template}, "InstancesDistribution": spot}
+        several = [{"InstanceType": name} for name in (kind, *others)] if others else []
+        policy = {
+            "LaunchTemplate": {"LaunchTemplateSpecification": template, "Overrides": several},
+            "InstancesDistribution": spot,
+        }
         source: dict[str, Any] = {"MixedInstancesPolicy": policy} if market == "spot" else {"LaunchTemplate": template}
         tags = {
             topology.TAG_DEPLOYMENT: self.name,

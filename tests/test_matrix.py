@@ -22,7 +22,7 @@ from tests.person import make_repository_whose_cluster_installs_nothing
 
 pytestmark = pytest.mark.end_to_end
 
-IN_CI = ("embeddings-4x1gpu-2readers", "mixed-g6e-g6-g5", "emr-graviton")
+IN_CI = ("embeddings-4x1gpu-2readers", "mixed-spot", "emr-graviton")
 """Nodes that read beside nodes that train, mixed GPUs beside a cluster, and a cluster alone."""
 
 Run = Callable[..., None]

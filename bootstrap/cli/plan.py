@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from bootstrap.lifecycle.plan import DeploymentPlan
     from experiments.forecast import Prediction, Rates, Work
+    from infra.cost import Row
 
 _WORK = "The work"
 _REGION = "us-east-1"
@@ -260,7 +261,7 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
             row.part,
             row.item + (" (spot: at most)" if row.at_most else ""),
             str(row.quantity),
-            *(("unknown",) * 2 if row.unit_price is None else (f"{row.unit_price:.4f}", f"{row.hourly:.4f}")),
+            *(("unknown",) * 2 if row.unit_price is None else (_each(row), f"{row.hourly:.4f}")),
         )
         for row in made.bill
     ]
@@ -297,6 +298,11 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     for finding in made.findings:
         level = "on AWS an error" if finding.level == "error" and finding not in made.refused else finding.level
         yield f"  {level}: {finding.sentence}"
+
+
+def _each(row: "Row") -> str:
+    cheapest = "" if row.cheapest is None else f"{row.cheapest:.4f} to "
+    return f"{cheapest}{row.unit_price:.4f}"
 
 
 def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -249,4 +250,7 @@ def describe_work(told: "NodeStatus | str") -> str:
 
 def _described(group: "GroupStatus") -> str:
     ready = "unknown how many are ready (see shoal logs)" if group.ready is None else f"{group.ready} ready"
-    return f"{group.instance_type}: {group.desired} of {group.size} asked for, {group.running} running, {ready}"
+    types = " or ".join(group.instance_types) or "unknown"
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(group.nodes).items()))
+    running = f"{group.running} running{f' ({kinds})' if kinds and len(group.instance_types) > 1 else ''}"
+    return f"{types}: {group.desired} of {group.size} asked for, {running}, {ready}"

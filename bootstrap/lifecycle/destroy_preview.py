@@ -4,6 +4,7 @@ An existing data bucket stays. It has none of the deployment's tags and is found
 that the user may not read is no reason to refuse: it is added to the notes.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -149,7 +150,9 @@ def _unfetched(account: Account, bucket: str, notes: list[str]) -> list[str]:
 def _running(now: status.Status | None) -> list[str]:
     if now is None:
         return []
-    running = [f"{group.running} {group.instance_type} ({group.name})" for group in now.groups if group.running]
+    running = [
+        f"{count} {kind} ({group.name})" for group in now.groups for kind, count in sorted(Counter(group.nodes).items())
+    ]
     if now.cluster and now.cluster.nodes:
         running.append(f"EMR cluster {now.cluster.identifier} ({now.cluster.state}, nodes: {len(now.cluster.nodes)})")
     return running

@@ -19,7 +19,7 @@ from bootstrap.aws.ownership import reason_of
 from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle import guard
 from bootstrap.lifecycle.guard import GuardReport
-from bootstrap.nodes import boot_report, fleet
+from bootstrap.nodes import boot_report, fleet, scaling_group
 from common.errors import DataError
 from corpus.reading.s3 import S3Path, read_text
 from infra import topology
@@ -33,16 +33,18 @@ _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 class GroupStatus:
     """A node group: its numbers of nodes at most, requested, running, and ready. `role` is `train` or `read`.
 
-    `ready` is None when a node's report cannot be read. `told` has what nodes told of their latest training, or why
-    that cannot be read.
+    `instance_types` are those that its nodes may have, none where its launch template was deleted; `nodes` has the type
+    of each running node. `ready` is None when a node's report cannot be read. `told` has what nodes told of their
+    latest training, or why that cannot be read.
     """
 
     name: str
     role: str
-    instance_type: str
+    instance_types: list[str]
     size: int
     desired: int
     running: int
+    nodes: list[str]
     ready: int | None
     told: Mapping[str, NodeStatus | str]
 
@@ -88,7 +90,7 @@ class Status:
         """Dollars an hour now, spot nodes at their on-demand price; None without a guard, whose prices these are, or
         where it lacks one."""
         return self._priced(
-            [(group.instance_type, group.running) for group in self.groups],
+            [([name], 1) for group in self.groups for name in group.nodes],
             self.cluster.nodes if self.cluster else [],
             self.jobs,
         )
@@ -97,16 +99,16 @@ class Status:
     def most(self) -> float | None:
         """Dollars an hour while everything runs."""
         return self._priced(
-            [(group.instance_type, group.size) for group in self.groups],
+            [(group.instance_types, group.size) for group in self.groups],
             self.cluster.most if self.cluster else [],
             max(1, self.jobs),
         )
 
-    def _priced(self, gpu: Iterable[tuple[str, int]], emr: Iterable[str], jobs: int) -> float | None:
+    def _priced(self, gpu: Iterable[tuple[list[str], int]], emr: Iterable[str], jobs: int) -> float | None:
         if self.guard is None or self.guard.unpriced:
             return None
         prices = self.guard
-        nodes = sum(prices.gpu.get(name, 0.0) * count for name, count in gpu)
+        nodes = sum(max((prices.gpu.get(name, 0.0) for name in names), default=0.0) * count for names, count in gpu)
         return prices.standing + nodes + jobs * prices.job + sum(prices.emr.get(name, 0.0) for name in emr)
 
 
@@ -135,16 +137,18 @@ def groups_now(account: Account, deployment: str, bucket: str | None) -> list[Gr
     """The node groups of a deployment, with what their nodes told in its data bucket."""
     found = []
     for group, tags in fleet.scaling_groups(account.client("autoscaling"), deployment):
-        running = [each["InstanceId"] for each in group["Instances"] if each["LifecycleState"] == "InService"]
+        serving = [each for each in group["Instances"] if each["LifecycleState"] == "InService"]
+        running = [each["InstanceId"] for each in serving]
         states = [boot_report.of_node(account, bucket, each).get("state") for each in running]
         found.append(
             GroupStatus(
                 name=tags[topology.TAG_GROUP],
                 role=fleet.role_of(tags),
-                instance_type=_instance_type(account, group),
+                instance_types=_instance_types(account, group),
                 size=group["MaxSize"],
                 desired=group["DesiredCapacity"],
                 running=len(running),
+                nodes=[each["InstanceType"] for each in serving],
                 ready=None if boot_report.UNREADABLE in states else states.count("ready"),
                 told={each: told for each in running if (told := _told(account, bucket, each))},
             )
@@ -165,19 +169,11 @@ def _told(account: Account, bucket: str | None, instance: str) -> NodeStatus | s
         return f"what it tells cannot be read: {reason_of(error)}"
 
 
-def _instance_type(account: Account, group: Any) -> str:
-    """The type of a group's nodes, by its launch template."""
-    policy = group.get("MixedInstancesPolicy")
-    template = policy["LaunchTemplate"]["LaunchTemplateSpecification"] if policy else group.get("LaunchTemplate")
-    if not template:
-        return "unknown"
+def _instance_types(account: Account, group: Any) -> list[str]:
     try:
-        version = account.client("ec2").describe_launch_template_versions(
-            LaunchTemplateId=template["LaunchTemplateId"], Versions=[template.get("Version") or "$Default"]
-        )["LaunchTemplateVersions"][0]
-    except (ClientError, IndexError):  # deleted before its group
-        return "unknown"
-    return str(version["LaunchTemplateData"].get("InstanceType", "unknown"))
+        return scaling_group.instance_types(account.client("ec2"), group)
+    except (ClientError, LookupError):  # its launch template was deleted before it
+        return []
 
 
 def _cluster(account: Account, identifier: str | None) -> ClusterStatus | None:

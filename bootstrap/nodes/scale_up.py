@@ -85,7 +85,7 @@ class _ScaleUp:
         self._tried = [here]
         self._ready: set[str] = set()
         self._seen: set[str] = set()
-        self._seconds = ready_seconds([group.instance_type for group in self._groups])
+        self._seconds = ready_seconds(name for group in self._groups for name in group.instance_types)
         self._since = time.monotonic()
 
     def run(self) -> list[GpuNode]:
@@ -138,7 +138,7 @@ class _ScaleUp:
         self._since = time.monotonic()
 
     def _take_on_demand(self, scarce: Sequence[ScalingGroup]) -> None:
-        prices = [f"{group.name} on demand{_price(self._deployment, group.instance_type)}" for group in scarce]
+        prices = [f"{group.name} on demand{_price(self._deployment, group.instance_types)}" for group in scarce]
         self._stage(f": {', '.join(prices)}, as the spot market of {self._tried[-1].name} has none")
         for group in scarce:
             group.request_on_demand()
@@ -206,11 +206,12 @@ def is_ready(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
     raise ShoalError(f"the node {node.instance_id} {failed}; all of it: {place}")
 
 
-def _price(deployment: Deployment, instance_type: str) -> str:
+def _price(deployment: Deployment, types: Sequence[str]) -> str:
     try:
-        return f" (${catalog.prices(str(deployment.session.region_name)).hourly(instance_type):g} an hour each)"
+        each = [catalog.prices(str(deployment.session.region_name)).hourly(name) for name in types]
     except TopologyError:
         return ""
+    return f" ({' to '.join(f'${price:g}' for price in sorted({min(each), max(each)}))} an hour each)"
 
 
 def _late(running: Sequence[GpuNode], ready: set[str], seen: set[str], states: Sequence[GroupState]) -> str:

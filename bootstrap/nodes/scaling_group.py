@@ -29,11 +29,7 @@ class ScalingGroup:
         self._described = found
         self._known: set[str] = set()
         self._on_demand = False
-        template = _template(found)
-        versions = deployment.session.client("ec2").describe_launch_template_versions(
-            LaunchTemplateId=template["LaunchTemplateId"], Versions=[template["Version"]]
-        )
-        self.instance_type = str(versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]["InstanceType"])
+        self.instance_types = instance_types(deployment.session.client("ec2"), found)
 
     def refresh(self, found: "AutoScalingGroupTypeDef") -> None:
         """Set what Auto Scaling reports of the group now."""
@@ -63,7 +59,7 @@ class ScalingGroup:
         ]
         return GroupState(
             name=self.name,
-            instance_type=self.instance_type,
+            instance_type=" or ".join(self.instance_types),
             size=self.node_group.size,
             existing=self.existing,
             spot=self.node_group.spot and not self._on_demand,
@@ -137,6 +133,18 @@ def described_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupType
     client = deployment.session.client("autoscaling")
     found = retrying(partial(fleet.scaling_groups, client, deployment.name))
     return {group["AutoScalingGroupName"]: group for group, _ in found}
+
+
+def instance_types(ec2: Any, found: "AutoScalingGroupTypeDef") -> list[str]:
+    """The types that a group's nodes may have, by its policy or else by its launch template. Raises LookupError or
+    ClientError where it has none, or one that was deleted."""
+    if several := found.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {}).get("Overrides"):
+        return [each["InstanceType"] for each in several]
+    template = _template(found)
+    versions = ec2.describe_launch_template_versions(
+        LaunchTemplateId=template["LaunchTemplateId"], Versions=[template["Version"]]
+    )["LaunchTemplateVersions"]
+    return [str(versions[0]["LaunchTemplateData"]["InstanceType"])]
 
 
 def _template(found: "AutoScalingGroupTypeDef") -> dict[str, str]:

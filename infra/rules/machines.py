@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from infra import catalog, releases
 from infra.catalog import InstanceType
-from infra.parts import NodeGroup
 from infra.rules import PreflightInput, group_label
 from infra.topology import Topology
 
@@ -27,10 +26,11 @@ def retired_type(plan: PreflightInput) -> Iterator[str]:
 
 def no_torch_build(plan: PreflightInput) -> Iterator[str]:
     """All ranks need the same PyTorch build, and none supports all of these GPUs: those that support each."""
-    capabilities = [gpu.capability for _, gpu in _gpus(plan.topology)]
+    gpus = [gpu for group in plan.topology.training for name in group.types if (gpu := catalog.find(name).gpu)]
+    capabilities = [gpu.capability for gpu in gpus]
     if not capabilities or catalog.builds_for(capabilities):
         return
-    kinds = {gpu.name: gpu.capability for _, gpu in _gpus(plan.topology)}
+    kinds = {gpu.name: gpu.capability for gpu in gpus}
     ranges = "; ".join(f"{name} ({capability}): {_range(capability)}" for name, capability in kinds.items())
     yield (
         f"training: no PyTorch runs on all of these GPUs, and all nodes need the same one ({ranges}); "
@@ -40,8 +40,8 @@ def no_torch_build(plan: PreflightInput) -> Iterator[str]:
 
 def image_too_new(plan: PreflightInput) -> Iterator[str]:
     """Machine images that differ in the PyTorch that they contain, and each group whose GPU that does not support."""
-    images = {catalog.image_of(group.instance_type).name for group in plan.topology.training if _image(group)}
-    builds = {(catalog.catalog().images[name].torch, catalog.catalog().images[name].cuda) for name in images}
+    images = [catalog.image_of(kind.name) for _, kind in _with_image(plan.topology)]
+    builds = {(image.torch, image.cuda) for image in images}
     if len(builds) > 1:
         contained = " and ".join(f"PyTorch {torch} with CUDA {cuda}" for torch, cuda in sorted(builds))
         yield (
@@ -51,13 +51,11 @@ def image_too_new(plan: PreflightInput) -> Iterator[str]:
     for build in catalog.catalog().builds:
         if (build.torch, build.cuda) not in builds:
             continue
-        for number, group in enumerate(plan.topology.training, 1):
-            gpu = catalog.find(group.instance_type).gpu
-            if _image(group) and gpu and not build.supports(gpu.capability):
+        for label, kind in _with_image(plan.topology):
+            if kind.gpu and not build.supports(kind.gpu.capability):
                 yield (
-                    f"{group_label(number, group)}: the machine image contains PyTorch {build.torch} with CUDA "
-                    f"{build.cuda}, which does not run on {gpu.name} (compute capability {gpu.capability}); take "
-                    "another instance type."
+                    f"{label}: the machine image contains PyTorch {build.torch} with CUDA {build.cuda}, which does not "
+                    f"run on {kind.gpu.name} (compute capability {kind.gpu.capability}); take another instance type."
                 )
 
 
@@ -88,17 +86,16 @@ def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
         for role, workers in preprocessing.workers:
             yield f"preprocessing, {role}", catalog.find(workers.instance_type)
     for number, group in enumerate(topology.training, 1):
-        yield group_label(number, group), catalog.find(group.instance_type)
+        for name in group.types:
+            yield group_label(number, group), catalog.find(name)
 
 
-def _gpus(topology: Topology) -> list[tuple[NodeGroup, catalog.Gpu]]:
-    found = ((group, catalog.find(group.instance_type).gpu) for group in topology.training)
-    return [(group, gpu) for group, gpu in found if gpu]
-
-
-def _image(group: NodeGroup) -> str | None:
-    """AWS's image of a group; what is in one of the user's own is not known."""
-    return None if group.image else catalog.find(group.instance_type).image
+def _with_image(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
+    """The types that start from AWS's image, with their groups' labels; what is in a user's own image is not known."""
+    for number, group in enumerate(topology.training, 1):
+        for kind in map(catalog.find, group.types):
+            if kind.image and not group.image:
+                yield group_label(number, group), kind
 
 
 def _range(capability: str) -> str:

@@ -66,14 +66,15 @@ def share_too_slow(plan: PreflightInput) -> Iterator[str]:
 
 
 def _reading(group: NodeGroup) -> float:
-    """Bytes a second that the used GPUs of one node can process, estimated."""
-    gpu, m60 = catalog.find(group.instance_type).gpu, catalog.find(_M60).gpu
-    return group.gpus * gpu.tflops / m60.tflops * _M60_WORDS * _WORD_BYTES if gpu and m60 else 0.0
+    """Bytes a second that the used GPUs of one node can process at most, estimated."""
+    gpus, m60 = [gpu for name in group.types if (gpu := catalog.find(name).gpu)], catalog.find(_M60).gpu
+    tflops = max((gpu.tflops for gpu in gpus), default=0.0)
+    return group.gpus * tflops / m60.tflops * _M60_WORDS * _WORD_BYTES if m60 else 0.0
 
 
 def _network(group: NodeGroup) -> float:
-    """Bytes a second of one node's network card, through which TCP goes."""
-    return catalog.find(group.instance_type).network * 1e9 / 8
+    """Bytes a second of one node's network card at least, through which TCP goes."""
+    return min(catalog.find(name).network for name in group.types) * 1e9 / 8
 
 
 def _mb(rate: float) -> str:

@@ -64,7 +64,7 @@ def test_an_idle_cluster_is_paid_for_until_the_guard_ends_it() -> None:
 
 
 def test_spot_nodes_have_a_wide_range_of_dollars() -> None:
-    train = predict(of("mixed-g6e-g6-g5"), TRAINING).stages[-1]
+    train = predict(of("mixed-spot"), TRAINING).stages[-1]
     assert train.dollars.high / train.dollars.low > 2 * train.seconds.high / train.seconds.low
 
 

@@ -33,7 +33,8 @@ BY_HAND = {"p2.xlarge": 0.90, "g3.4xlarge": 1.14, "g3.16xlarge": 4.56}
 
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("costs.yaml").read_text("utf-8"))
-"""Topologies, and what each row of their plan costs: item, quantity, unit price, from when on, and if at most."""
+"""Topologies, and what each row of their plan costs: item, quantity, unit price, from when on, and if at
+most, and the cheapest of several types."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
@@ -50,6 +51,7 @@ def costs(spec: topology.Topology) -> dict[str, Any]:
         "rows": [
             [row.part, row.item, row.quantity, row.unit_price and dollars(row.unit_price), row.since]
             + (["at most"] if row.at_most else [])
+            + ([row.cheapest] if row.cheapest is not None else [])
             for row in cost.rows(spec)
         ],
         "by_use": [[use.item, use.price, use.unit] for use in cost.by_use(spec)],

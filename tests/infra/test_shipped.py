@@ -30,7 +30,9 @@ def shape(spec: topology.Topology) -> dict[str, Any]:
         cluster += [[role, group.instance_type, group.count] for role, group in spec.preprocessing.workers]
     return {
         "cluster": cluster,
-        "nodes": [[group.role, group.instance_type, group.count, group.gpus, group.market] for group in spec.training],
+        "nodes": [
+            [group.role, " ".join(group.types), group.count, group.gpus, group.market] for group in spec.training
+        ],
         "share": spec.share,
     }
 

@@ -48,7 +48,7 @@ DEPLOYED = (
     "h100-8",
     "reference-1g3-1p2",
     "mixed-g5-g4dn",
-    "mixed-g6e-g6-g5",
+    "mixed-spot",
     "emr-graviton",
     "reference-emr-8",
     "managed",

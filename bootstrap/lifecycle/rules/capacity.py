@@ -71,15 +71,15 @@ def first_zone_lacks_type(context: PreflightContext) -> Iterator[str]:
 
 
 def may_not_start(context: PreflightContext) -> Iterator[str]:
-    """Each node group of which EC2 reports for a dry run that this user cannot start its nodes."""
-    for group in context.topology.training:
-        if catalog.find(group.instance_type).retired:
+    """Each type of a node group of which EC2 reports for a dry run that this user cannot start its nodes."""
+    for group, kind in ((each, kind) for each in context.topology.training for kind in each.types):
+        if catalog.find(kind).retired:
             continue
-        image = group.image or f"resolve:ssm:{catalog.image_of(group.instance_type).parameter}"
+        image = group.image or f"resolve:ssm:{catalog.image_of(kind).parameter}"
         request: dict[str, Any] = {
             "DryRun": True,
             "ImageId": image,
-            "InstanceType": group.instance_type,
+            "InstanceType": kind,
             "MinCount": 1,
             "MaxCount": 1,
         }
@@ -99,11 +99,11 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
             denied = _DENIED.search(message)
             if code == "UnauthorizedOperation" and (denied is None or denied[1] == "ec2:RunInstances"):
                 yield (
-                    f"{group.instance_type} ({group.name}): your credentials may not start it (ec2:RunInstances); "
+                    f"{kind} ({group.name}): your credentials may not start it (ec2:RunInstances); "
                     "ask your account's administrator for that permission."
                 )
             elif code.startswith(("InvalidAMI", "InvalidParameterValue", "Unsupported")):
-                yield f"{group.instance_type} ({group.name}): EC2 would not start it from {image}: {message}"
+                yield f"{kind} ({group.name}): EC2 would not start it from {image}: {message}"
             else:
                 raise
 
@@ -119,7 +119,7 @@ class _Placement:
         topology = context.topology
         self.all = [name for name in instance_types(topology) if not catalog.find(name).retired]
         cluster = topology.preprocessing.instance_types if topology.preprocessing else ()
-        training = {group.instance_type for group in topology.training}
+        training = {name for group in topology.training for name in group.types}
         self.of_cluster = [name for name in self.all if name in cluster]
         self.of_training = [name for name in self.all if name in training]
         self.usable = [topology.zone] if topology.zone else _named_zones(context)[: sizing.zones(topology.region)]

@@ -175,21 +175,24 @@ def quota_of(name: str, *, spot: bool) -> Quota | None:
 
 def needs(topology: Topology, *, scaled: bool = False) -> dict[Quota, int]:
     """The vCPUs of the whole topology, by quota; managed scaling at its start, or with all nodes that it may add."""
-    groups: list[tuple[str, int, bool]] = [
-        (group.instance_type, group.count, group.market == "spot")
+    groups: list[tuple[tuple[str, ...], int, bool]] = [
+        (group.types, group.count, group.market == "spot")
         for group in topology.training
         if group.market != "capacity-block"  # whose number the block says
     ]
     if emr := topology.preprocessing:
-        groups.append((emr.primary.instance_type, 1, emr.primary.market == "spot"))
+        groups.append(((emr.primary.instance_type,), 1, emr.primary.market == "spot"))
         groups += [
-            (group.instance_type, count, group.market == "spot")
+            ((group.instance_type,), count, group.market == "spot")
             for group, count in (emr.scaled_workers if scaled else [(group, group.count) for _, group in emr.workers])
         ]
     found: Counter[Quota] = Counter()
-    for name, count, spot in groups:
-        if quota := quota_of(name, spot=spot):
-            found[quota] += count * catalog.find(name).vcpu
+    for types, count, spot in groups:
+        most: Counter[Quota] = Counter()
+        for name in types:
+            if quota := quota_of(name, spot=spot):
+                most |= {quota: count * catalog.find(name).vcpu}
+        found += most
     return dict(found)
 
 

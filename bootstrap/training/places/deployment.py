@@ -20,7 +20,7 @@ from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source as FileSource
 from corpus.stream.stream_settings import is_socket
-from experiments.forecast import NODES_START, Node
+from experiments.forecast import NODES_START, Node, of_group
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
@@ -107,8 +107,8 @@ class OnDeployment(InBucket):
     def nodes(self, *, readers: bool = False) -> list[Node]:
         """All of its groups that train, and with `readers` of those that read. Raises ShoalError where it has none."""
         groups = scaling_groups(self.deployment, readers=readers)
-        found = [(each.node_group, each.instance_type) for each in groups]
-        return [Node(kind, group.gpus, group.efa) for group, kind in found for _ in range(group.size)]
+        found = [(each.node_group, each.instance_types) for each in groups]
+        return [node for group, types in found for node in of_group(types, group.size, group.gpus, group.efa)]
 
     def hourly(self, nodes: Sequence[Node]) -> float | None:
         """As `Spending` counts."""

@@ -53,10 +53,10 @@ class Brisk(Fleet):
 
     groups: ClassVar[set[tuple[str, str]]] = set()
 
-    def add(self, name: str, kind: str, count: int, *, boot: str = "", **more: Any) -> Self:
+    def add(self, name: str, kind: str, count: int, *others: str, boot: str = "", **more: Any) -> Self:
         if not boot:
             self.groups.add((self.name, name))
-        return super().add(name, kind, count, boot=boot or ":", **more)
+        return super().add(name, kind, count, *others, boot=boot or ":", **more)
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +118,25 @@ def test_missing_spot_nodes_are_taken_on_demand_and_the_next_request_is_for_spot
         "start nodes: cheap on demand ($1.006 an hour each), as the spot market of us-east-1a has none"
     ]
     assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1a", "spot")] * 2
+
+
+def test_spot_nodes_of_several_types_are_those_that_there_are_and_on_demand_the_first_of_the_list(
+    fleet, bars, aws
+) -> None:
+    mixed = fleet().add("mixed", "g6e.xlarge", 3, "g6.xlarge", "g5.xlarge", market="spot")
+    with aws.faults.during(NoCapacity(instance_type="g6e.xlarge")):
+        kinds = sorted(node.instance_type for node in mixed.scaled_up(bars))
+        assert kinds == ["g5.xlarge", "g6.xlarge", "g6.xlarge"]
+    with aws.faults.during(NoCapacity(market="spot")):
+        nodes = mixed.scaled_up(bars)
+    assert [(node.instance_type, node.market) for node in nodes] == [("g6e.xlarge", "on-demand")] * 3
+    assert bars.said[2:] == [
+        "start nodes: mixed on demand ($0.8048 to $1.861 an hour each), as the spot market of us-east-1a has none"
+    ]
+    with aws.faults.during(NoCapacity()):
+        refuses(
+            mixed, bars, r"AWS has no g6e.xlarge or g6.xlarge or g5.xlarge for 'mixed' in us-east-1a, us-east-1b and"
+        )
 
 
 def test_all_groups_move_when_one_finds_no_capacity(fleet, bars, aws) -> None:

@@ -113,6 +113,11 @@ def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) ->
     assert [rule for _, rule, _ in found] == ["quota_too_low"]
 
 
+def test_nodes_of_several_types_count_as_the_largest() -> None:
+    several = {"instance_types": ["g4dn.xlarge", "g5.4xlarge", "g6.2xlarge"], "count": 2, "market": "spot"}
+    assert {quota.code: vcpus for quota, vcpus in needs(of(training=[several])).items()} == {"L-3819A6DF": 32}
+
+
 def test_readers_count_against_the_quota_of_standard_instances() -> None:
     readers = {"role": "read", "instance_type": "m5.2xlarge", "count": 3, "market": "spot"}
     found = {quota.code: vcpus for quota, vcpus in needs(of(training=[GPU, readers], share="nfs")).items()}
