@@ -95,7 +95,7 @@ class PreprocessingSpec(TopologyPart):
     release: str = Field(
         default="emr-7.13.0",
         pattern=r"^emr-7\.\d+\.\d+$",
-        description="an EMR 7 release (Python 3.11 and Hadoop Streaming are on its nodes)",
+        description="an EMR 7 release (Python 3.11 and Hadoop Streaming are on its nodes; emr-spark-8 has no Hadoop)",
         examples=["emr-7.13.0"],
     )
     image: ImageId | None = Field(default=None, description=_IMAGE, examples=["ami-0a1b2c3d4e5f60718"])

@@ -12,11 +12,12 @@ where a cluster may not write (release guide, "EMR File System (EMRFS)" and "Ama
 read on 2026-11-29). The nodes have Python 3.11 from 7.1 on."""
 
 _ENDS = {
-    "emr-7.10.0": datetime.date(2027, 8, 31),
+    "emr-7.10.0": datetime.date(2027, 8, 16),
     "emr-7.13.0": datetime.date(2028, 4, 22),
     "emr-7.14.0": datetime.date(2028, 9, 9),
 }
-"""The day on which AWS's support ends; that of all releases up to 7.10 ends on the same day."""
+"""The day of "End of support" in each page "Amazon EMR release 7.x.0", read on 2026-11-29. Each earlier release has its
+own: 7.3 ended on 2026-10-16, and 7.4 on 2026-11-13."""
 
 
 def newest() -> str:

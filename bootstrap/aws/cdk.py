@@ -96,9 +96,10 @@ def run(
                 process_group=0,
             )
     except FileNotFoundError:
+        # Its support of Node.js 20 ended on 2026-10-30 ("Supported Node.js versions for the AWS CDK", read 2026-11-29).
         raise ShoalError(
             "the command `cdk` is not installed; in a checkout of Shoal run `make setup` and add .venv/bin to PATH, "
-            "elsewhere install Node.js 20 or newer and run: npm install --global aws-cdk@2"
+            "elsewhere install Node.js 22 or newer and run: npm install --global aws-cdk@2"
         ) from None
     try:
         while not _ended(running, _LOOK_SECONDS):

@@ -86,7 +86,7 @@ def test_a_budget_is_either_less_than_an_hour_or_less_than_the_hours_or_enough(n
     assert all(isinstance(each, Finding) and each.sentence.endswith(".") for each in said)
 
 
-END = datetime.date(2027, 8, 31)
+END = datetime.date(2027, 8, 16)
 
 
 @pytest.mark.parametrize(("days", "said"), [(-91, None), (-90, "ends"), (-1, "ends"), (0, "ended"), (100, "ended")])
@@ -94,7 +94,7 @@ def test_a_release_that_is_not_supported_any_more_is_warned_about_and_starts(day
     assert releases.support_ends("emr-7.10.0") == END
     spec = of(preprocessing={"release": "emr-7.10.0", "primary": PRIMARY})
     found = offline(spec, today=END + datetime.timedelta(days=days))
-    sentence = f"preprocessing, release: AWS's support of emr-7.10.0 {said} on 2027-08-31; emr-7.14.0 is newer."
+    sentence = f"preprocessing, release: AWS's support of emr-7.10.0 {said} on 2027-08-16; emr-7.14.0 is newer."
     assert [(each.level, each.sentence) for each in found if each.rule.startswith("release_")] == (
         [("warning", sentence)] if said else []
     )
