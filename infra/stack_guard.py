@@ -97,12 +97,7 @@ class StackGuard(Construct):
         }
 
     def _topic(self, mail: str) -> sns.Topic:
-        topic = sns.Topic(
-            self,
-            "Topic",
-            display_name=f"Shoal {self._name}"[:_LONGEST_NAME],
-            enforce_ssl=True,
-        )
+        topic = sns.Topic(self, "Topic", display_name=f"Shoal {self._name}"[:_LONGEST_NAME], enforce_ssl=True)
         accept(
             topic,
             "CKV_AWS_26",
