@@ -6,6 +6,7 @@ CloudFormation and the roles have Shoal's policies for them, and nobody is refus
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -58,8 +59,8 @@ def before(run: Run) -> dict[str, set[str]]:
     return inventory()
 
 
-def groups() -> dict[str, tuple[int, int, str, str]]:
-    """Each node group's most nodes, nodes wanted now, market, and what starts it."""
+def groups() -> dict[str, tuple[int, int, str, str, tuple[str, ...]]]:
+    """Each node group's most nodes, nodes wanted now, market, what starts it, and its types where it has several."""
     found = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     tags = [{tag["Key"]: tag["Value"] for tag in group["Tags"]} for group in found]
     return {
@@ -68,9 +69,14 @@ def groups() -> dict[str, tuple[int, int, str, str]]:
             group["DesiredCapacity"],
             tag[topology.TAG_MARKET],
             tag[topology.TAG_START],
+            tuple(each["InstanceType"] for each in overrides(group)),
         )
         for group, tag in zip(found, tags, strict=True)
     }
+
+
+def overrides(group: Any) -> list[dict[str, str]]:
+    return list(group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {}).get("Overrides", []))
 
 
 def cluster() -> dict[str, tuple[str, int, str]]:
@@ -98,8 +104,11 @@ def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
     wanted = topology.load(name, SHIPPED)
     run("deploy", "-c", f"topology={name}", "--require-approval", "never")
     assert groups() == {
-        group.name: (group.count, group.count if group.start == "deploy" else 0, group.market, group.start)
-        for group in wanted.training
+        each.name: (
+            *(each.count, each.count if each.start == "deploy" else 0),
+            *(each.market, each.start, each.instance_types),
+        )
+        for each in wanted.training
     }
     expected = {}
     if wanted.preprocessing is not None:
