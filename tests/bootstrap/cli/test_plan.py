@@ -31,13 +31,13 @@ def test_credentials_that_end_before_the_work_does_are_told(
     assert "credentials" not in printed(capsys, "mixed-g5-g4dn", "--offline", *ROWS, "--raw-bytes", "92.45GB")
 
 
-def test_the_reference_has_twelve_priced_choices_one_machine_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reference_has_thirteen_priced_choices_one_machine_first(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(printed(capsys, "--all", *REFERENCE, "--json"))
     here, *rented = found["machines"]
     assert (here["name"], here["model"], here["dollars"]["middle"]) == ("this machine", "fasttext", 0.0)
     clusters = found["topologies"]
     choices = [*rented, *clusters]
-    assert len(choices) == 12
+    assert len(choices) == 13
     prices, seconds = ([each[key]["middle"] for each in choices] for key in ("dollars", "seconds"))
     assert [each["cheapest"] for each in choices] == [price == min(prices) for price in prices]
     assert [each["fastest"] for each in choices] == [time == min(seconds) for time in seconds]
