@@ -18,6 +18,7 @@ from common.errors import ShoalError
 from infra import topology
 
 _AT_ONCE = 8
+_OF_TOOLKIT = f"cdk-{topology.QUALIFIER}-"
 _Answer = TypeVar("_Answer")
 
 Owned = Callable[["Ownership", ResourceRecord], bool]
@@ -60,8 +61,9 @@ class Ownership:
 
     def may_own(self, record: ResourceRecord) -> bool:
         """Whether a record's tags are worth a call: all names from CloudFormation contain `shoal`, and the tagging
-        service finds the rest."""
-        return any(isinstance(value, str) and "shoal" in value.lower() for value in record.values())
+        service finds the rest. The toolkit's own names contain it, too, and its tags may not be readable."""
+        texts = (value.lower() for value in record.values() if isinstance(value, str))
+        return any("shoal" in text.replace(_OF_TOOLKIT, "") for text in texts)
 
     def owns_by_name(self, _kind: Kind, _identifier: str, _record: ResourceRecord) -> bool:
         """Whether a resource belongs to it by what is recorded of its name, whatever its kind: of deployments never."""

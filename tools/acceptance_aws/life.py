@@ -24,6 +24,7 @@ from bootstrap.cli.output import say
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.interrupt import ENDING_SIGNALS
 from common.errors import ShoalError
+from corpus.layout import DATASET_NAME
 from infra import policies
 from tools.acceptance_aws.account import Setup
 from tools.acceptance_aws.calls import CallListener
@@ -113,12 +114,18 @@ class Life:
         own.write_text(yaml.safe_dump(self._topology()), "utf-8")
         self._deployed = True
         self._shoal("deploy", os.fspath(own), "--deployment", name, "--yes")
-        self._shoal("preprocess", "--deployment", name, "--input", os.fspath(reviews))
         learning = [part for option, value in _LEARNING.items() for part in (f"--{option}", str(value))]
+        if self._topology().get("preprocessing"):
+            self._shoal("preprocess", "--deployment", name, "--input", os.fspath(reviews))
+        else:
+            data = wanted.folder / "data"
+            self._shoal("preprocess", "--local", "--input", os.fspath(reviews), "--output", os.fspath(data))
+            learning += ["--data", os.fspath(data / DATASET_NAME)]
         limit = ("--max-dollars", f"{wanted.max_dollars:g}")
         self._shoal("train", "--deployment", name, "--output", os.fspath(model), *learning, *limit, "--detach")
-        self._do("end a node while it trains", self._end_a_node)
-        self._do("another node goes on", self._await_next_attempt)
+        if not self._topology().get("managed"):  # whose machines are AWS's
+            self._do("end a node while it trains", self._end_a_node)
+            self._do("another node goes on", self._await_next_attempt)
         self._shoal("attach", name, "--output", os.fspath(model))
 
     def _earlier(self) -> bool:

@@ -51,6 +51,12 @@ RECORDS = {
 }
 
 
+def test_the_tags_of_the_toolkits_bucket_are_not_asked_for(account: Account) -> None:
+    claim = Tagged(account, "mine")
+    assert not claim.may_own({"Name": "cdk-shoal-assets-111122223333-us-east-1"})
+    assert claim.may_own({"Name": "shoal-mine-data12345678-abc"})
+
+
 @pytest.mark.parametrize("kind", sorted(RECORDS))
 @given(one=deployments, other=deployments)
 def test_a_resource_belongs_to_its_own_deployment_only(account: Account, kind: str, one: str, other: str) -> None:
