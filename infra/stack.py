@@ -181,6 +181,7 @@ class ShoalStack(Stack):
     def _grant(self) -> None:
         """Grant all permissions of the stack, except those that a construct needs for its own parts."""
         raw, data, log = self.buckets.raw, self.buckets.data, self.buckets.log
+        runs = f"{topology.RUNS_PREFIX}{self._deployment}."  # a bucket may have those of other deployments, too
         if self.preprocessing and self.network:
             role = self.preprocessing.role
             self.preprocessing.payload.allow_download(role)
@@ -196,8 +197,9 @@ class ShoalStack(Stack):
         if self.training and self.network:
             role = self.training.role
             self.training.payload.allow_download(role)
-            allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX, topology.REQUESTS_PREFIX))
-            allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX,))
+            read = (topology.DATASETS_PREFIX, topology.REQUESTS_PREFIX, topology.RUNS_PREFIX)
+            allow_objects(role, data, READ, under=read)
+            allow_objects(role, data, (*WRITE, "s3:DeleteObject"), under=(runs,))
             allow_objects(role, data, (*READ, *WRITE), under=(topology.NODES_PREFIX,))
             explain(role, ["s3:AbortMultipartUpload"], "An upload that fails leaves no parts that cost.")
             explain(role, ["s3:DeleteObject"], "Checkpoints replace each other, in runs that last long enough for two.")
@@ -209,8 +211,8 @@ class ShoalStack(Stack):
                 self.share.allow_from(self.training.nodes, role)
         if self.managed:
             role = self.managed.role
-            allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX,))
-            allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX,))
+            allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX, topology.RUNS_PREFIX))
+            allow_objects(role, data, (*WRITE, "s3:DeleteObject"), under=(runs,))
             allow_objects(role, data, WRITE, under=(topology.MODELS_PREFIX,))
             explain(role, ["s3:AbortMultipartUpload", "s3:DeleteObject"], "SageMaker keeps checkpoints as they are.")
             allow_inputs(role, self._spec.inputs)

@@ -65,8 +65,8 @@ REQUESTS_PREFIX = "requests/"
 """Where it is written in the data bucket what the agents of nodes are to do (bootstrap/agent/documents.py). Nodes may
 only read here: who may write here can have them do any training."""
 RUNS_PREFIX = "runs/"
-"""Where training writes in the data bucket. Nodes of node groups may write here and below `NODES_PREFIX` only, and read
-here and below `DATASETS_PREFIX` only."""
+"""Where training writes in the data bucket. Nodes of node groups may write here, where the name begins with their
+deployment's and a dot, and below `NODES_PREFIX` only. They read here and below `DATASETS_PREFIX` only."""
 END_NAME = "ended.json"
 """There, in a run's folder: how it has ended."""
 FETCHED_PREFIX = "runs_fetched/"

@@ -61,11 +61,18 @@ one (`kms:Decrypt`, `kms:GenerateDataKey`). `make prices` needs `pricing:GetProd
 _TEXTS = {
     USER: f"""\
 It reads names and states in the whole account, and changes what has Shoal's names or the tag `shoal:deployment`. It
-assumes two roles of the CDK: the one for deployments makes CloudFormation create whatever `{_NAMED}` and
-`{_COMPUTE}` allow, by a template of this person's; the other one uploads files. `ec2:RunInstances` is for two
-dry runs. The preflight's finds in seconds what would otherwise fail once the cluster is paid for. Auto Scaling's checks
-the caller's permissions when nodes change their zone or their market. IAM cannot limit the action to dry runs: it
-allows instances without a role, and with a role `Shoal-*` those with the tag `shoal:deployment`.""",
+assumes two roles of the CDK: the one for deployments makes CloudFormation create whatever `{_NAMED}` and `{_COMPUTE}`
+allow, by a template of this person's; the other one uploads files. `ec2:RunInstances` is for two dry runs. The
+preflight's finds in seconds what would otherwise fail once the cluster is paid for. Auto Scaling's checks the
+caller's permissions when nodes change their zone or their market. IAM cannot limit the action to dry runs: it allows
+instances without a role, and with a role `Shoal-*` those with the tag `shoal:deployment`.
+
+| It can | It cannot |
+| --- | --- |
+| deploy, change and delete the stacks `Shoal-*` | change a stack of another name, also by the CDK's role |
+| have CloudFormation create roles `Shoal-*` within `{BOUNDARY}` | get another role, but for two of the CDK's |
+| by such a role read all buckets, and decrypt with the account's keys | write other buckets, but in Shoal's folders |
+| give other code to all deployments of the account | give code to other apps of the CDK |""",
     _NAMED: """\
 What the handlers of CloudFormation's resource types need, by AWS's registry of types, for the types in Shoal's
 templates: on Shoal's names, where IAM has names.""",
