@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.ownership import reason_of
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import Detached
 from bootstrap.nodes import boot_report, capacity, fleet, scaling_group
@@ -72,6 +75,7 @@ class Zone:
     """A zone that nodes can run in."""
 
     name: str
+    id: str
     subnet: str
 
 
@@ -91,6 +95,7 @@ class _ScaleUp:
     def run(self) -> list[GpuNode]:
         """Request all nodes; returns them when they are ready."""
         self._stage("")
+        self._order_zones()
         self._request_nodes()
         while True:
             running = self.running()
@@ -131,6 +136,20 @@ class _ScaleUp:
         found = scaling_group.described_by_name(self._deployment)
         for group in self._groups:
             group.refresh(found[group.node_group.scaling_group])
+
+    def _order_zones(self) -> None:
+        """Put zones with better spot placement scores first, unless there are nodes already."""
+        zones = [*self._tried, *self._untried]
+        if len(zones) == 1 or not all(group.empty for group in self._groups):
+            return
+        try:
+            scores = [at.spot_scores() for at in self._groups if at.node_group.spot and len(at.instance_types) >= 3]
+        except (BotoCoreError, ClientError) as error:
+            first = zones[0].name
+            self._bars.note(f"nodes start in {first}, as EC2 did not score zones for spot nodes: {reason_of(error)}")
+        else:
+            zones.sort(key=lambda zone: -min((each.get(zone.id, 0) for each in scores), default=0))
+            self._tried, self._untried = zones[:1], zones[1:]
 
     def _request_nodes(self) -> None:
         for group in self._groups:
@@ -186,7 +205,7 @@ def zones(deployment: Deployment, groups: Sequence[ScalingGroup]) -> list[Zone]:
 
 def _subnets(deployment: Deployment, **chosen: Any) -> list[Zone]:
     found = retrying(partial(deployment.session.client("ec2").describe_subnets, **chosen))["Subnets"]
-    named = [Zone(name=each["AvailabilityZone"], subnet=each["SubnetId"]) for each in found]
+    named = [Zone(name=at["AvailabilityZone"], id=at["AvailabilityZoneId"], subnet=at["SubnetId"]) for at in found]
     return sorted(named, key=lambda zone: zone.name)
 
 

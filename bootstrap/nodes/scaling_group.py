@@ -29,7 +29,8 @@ class ScalingGroup:
         self._described = found
         self._known: set[str] = set()
         self._on_demand = False
-        self.instance_types = instance_types(deployment.session.client("ec2"), found)
+        self._ec2 = deployment.session.client("ec2")
+        self.instance_types = instance_types(self._ec2, found)
 
     def refresh(self, found: "AutoScalingGroupTypeDef") -> None:
         """Set what Auto Scaling reports of the group now."""
@@ -65,6 +66,21 @@ class ScalingGroup:
             spot=self.node_group.spot and not self._on_demand,
             refusals=tuple(refusals),
         )
+
+    def spot_scores(self) -> dict[str, int]:
+        """How likely the zones, by their ids, have all of its nodes on the spot market: from 1 to 10.
+
+        EC2 scores ten zones at most, fewer than three types always low, and limits requests ("Spot placement score",
+        EC2 user guide, and GetSpotPlacementScores, EC2 API reference, read 2026-11-29).
+        """
+        call = partial(
+            self._ec2.get_spot_placement_scores,
+            InstanceTypes=self.instance_types,
+            TargetCapacity=self.node_group.size,
+            SingleAvailabilityZone=True,
+            RegionNames=[self._ec2.meta.region_name],
+        )
+        return {each["AvailabilityZoneId"]: each["Score"] for each in retrying(call, seconds=30)["SpotPlacementScores"]}
 
     def request_nodes(self, subnet: str) -> None:
         """Request all of its nodes, in this subnet, on the market that it prefers."""

@@ -7,10 +7,11 @@ exist, so that a typing error is found.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from embedded.faults.file import Faults
-from embedded.faults.kinds import NotOffered
+from embedded.faults.kinds import NoCapacity, NotOffered
 from embedded.seams import ec2, requests
 from embedded.service import Record, parameter
 
@@ -84,11 +85,11 @@ def zones() -> list[str]:
 
 def install(faults: Faults) -> None:
     """Replace ministack's operations on instance types."""
-
-    def offerings(parameters: Record) -> Any:
-        return _offerings(parameters, faults)
-
-    ec2.operations.put(DescribeInstanceTypes=_describe, DescribeInstanceTypeOfferings=offerings)
+    ec2.operations.put(
+        DescribeInstanceTypes=_describe,
+        DescribeInstanceTypeOfferings=partial(_offerings, faults=faults),
+        GetSpotPlacementScores=partial(_spot_scores, faults=faults),
+    )
 
 
 def _describe(parameters: Record) -> Any:
@@ -142,6 +143,25 @@ def _offerings(parameters: Record, faults: Faults) -> Any:
     )
     body = f"<instanceTypeOfferingSet>{items}</instanceTypeOfferingSet>"
     return ec2.answer(200, "DescribeInstanceTypeOfferingsResponse", body)
+
+
+def _spot_scores(parameters: Record, faults: Faults) -> Any:
+    """Score zones from 1 to 10, by the share of the types that no fault takes from their spot market.
+
+    For fewer than three types scores are low ("Spot placement score", EC2 user guide, read 2026-11-29).
+    """
+    region, types = requests.region(), set(ec2.list_parameter(parameters, "InstanceType"))
+    asked = ec2.list_parameter(parameters, "RegionName"), parameter(parameters, "SingleAvailabilityZone")
+    if not types or asked != ([region], "true"):
+        return ec2.error("InvalidParameterValue", "The embedded AWS only scores types in the zones of a region.", 400)
+    items = ""
+    for zone in zones():
+        full = sum(bool(faults.find(NoCapacity, instance_type=each, zone=zone, market="spot")) for each in types)
+        score = 10 - 9 * full // len(types) if len(types) >= 3 else 1
+        place = f"<region>{region}</region><availabilityZoneId>{ec2.zone_id(zone)}</availabilityZoneId>"
+        items += f"<item>{place}<score>{score}</score></item>"
+    body = f"<spotPlacementScoreSet>{items}</spotPlacementScoreSet>"
+    return ec2.answer(200, "GetSpotPlacementScoresResponse", body)
 
 
 def _any_matches(value: str, patterns: list[str]) -> bool:
