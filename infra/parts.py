@@ -239,7 +239,7 @@ class NodeGroup(TopologyPart):
         if not isinstance(data, dict):
             return data
         if (several := data.get("instance_types")) and isinstance(several, list | tuple):
-            data = {"name": "spot", "instance_type": several[0], **data}
+            data = {**({"name": "spot"} if several[1:] else {}), "instance_type": several[0], **data}
         found = catalog.catalog().types.get(str(data.get("instance_type")))
         named = {"name": default_name(found.name) if found else "group"}
         return {**named, **({"gpus": found.gpu.count} if found and found.gpu else {}), **data}
@@ -252,6 +252,8 @@ class NodeGroup(TopologyPart):
     @model_validator(mode="after")
     def _several_types_are_alike(self) -> Self:
         first, *others = (catalog.find(name) for name in self.types)
+        if len(set(self.types)) < len(self.types):
+            raise FieldError("has a type twice; leave one out.", "instance_types")
         if self.instance_types and self.instance_type != first.name:
             raise FieldError("the list of `instance_types` is in place of it; leave it out.", "instance_type")
         if others and (self.market != "spot" or self.efa):
@@ -259,11 +261,8 @@ class NodeGroup(TopologyPart):
             raise FieldError(said, "efa" if self.efa else "market")
         for row in others:
             if _alike(row) != _alike(first):
-                raise FieldError(
-                    f"{row.name} has {_alike(row)}, and {first.name} {_alike(first)}, but all nodes of a group have "
-                    "the same; take another type, or give it a group of its own.",
-                    "instance_types",
-                )
+                said = f"{row.name} has {_alike(row)}, {first.name} has {_alike(first)}; give it a group of its own."
+                raise FieldError(said, "instance_types")
         return self
 
     @model_validator(mode="after")

@@ -5,6 +5,7 @@ hour must depend on it: it is created first and deleted last, and also ends a st
 """
 
 from collections.abc import Mapping
+from typing import cast
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_budgets as budgets
@@ -25,6 +26,7 @@ from infra.roles import accept, accept_pattern, allow, region_in_rule
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
 """Shorter than the interval, so that two runs do not overlap."""
+_WARM_UP = cloudwatch.CfnAlarm.WarmUpConfigurationProperty(warm_up_period_duration_in_minutes=30)
 _MISSED = 3
 """After how many failed or missed runs in a row a mail is sent."""
 _LONGEST_NAME = 100
@@ -138,6 +140,9 @@ class StackGuard(Construct):
                 treat_missing_data=missing,
             )
             alarm.add_alarm_action(actions.SnsAction(topic))
+            # Else it is in alarm before the first round, and stays so without a mail if there never is one (CloudWatch
+            # user guide, "Alarm warm-up periods", read on 2026-11-29).
+            cast(cloudwatch.CfnAlarm, alarm.node.default_child).warm_up_configuration = _WARM_UP
             watching.append(alarm.alarm_arn)
         topic.add_to_resource_policy(
             iam.PolicyStatement(

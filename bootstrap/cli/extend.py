@@ -47,8 +47,8 @@ def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
     if most is not None and most > left:
         raise ShoalError(
             f"{hours:g} more hours of '{name}' cost at most {dollars(most)}, more than the {dollars(left)} left of its "
-            f"budget of {dollars(budget)}; raise `budget` in the topology's `guard` and deploy it again, or add fewer "
-            "hours"
+            f"budget of {dollars(budget)}; add fewer hours, or raise `budget` in the topology's `guard` and deploy it "
+            "again (`shoal deploy --dry-run` says whether an EMR cluster that has ended is created anew)"
         )
     before = now.guard.ends
     after = guard.later(now.guard, hours) if dry_run else guard.extend(account, name, now.guard, hours)

@@ -12,8 +12,9 @@ import yaml
 
 USER, BOUNDARY = "ShoalUser", "ShoalBoundary"
 """Of whoever plans, deploys, runs and destroys; and the permissions boundary of the roles that a deployment has."""
-EXECUTION = ("ShoalExecution", "ShoalExecutionCompute")
-"""Of CloudFormation's execution role, for `cdk bootstrap --cloudformation-execution-policies`."""
+EXECUTION = ("ShoalExecutionNames", "ShoalExecutionCompute")
+"""Of CloudFormation's execution role, for `cdk bootstrap --cloudformation-execution-policies`. None is called
+ShoalExecution, as the one policy of earlier versions was, with which their stacks are deleted."""
 TOOLKIT = "ShoalToolkit"
 """The permissions boundary of the roles of `cdk bootstrap`, for its `--custom-permissions-boundary`."""
 POLICIES = (USER, *EXECUTION, BOUNDARY, TOOLKIT)

@@ -11,7 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bootstrap.nodes import scale_up
 from infra.handlers.guard.rules import (
+    BOOT,
+    METAL_BOOT,
     SHORTEST_NOTICE,
     GuardSettings,
     GuardState,
@@ -24,6 +27,12 @@ from infra.handlers.guard.rules import (
     cluster_is_idle,
     decide,
 )
+
+
+def test_a_node_may_boot_for_longer_than_shoal_train_waits_for_it() -> None:
+    assert timedelta(seconds=scale_up.ready_seconds(["g5.xlarge"])) < BOOT
+    assert timedelta(seconds=scale_up.ready_seconds(["g4dn.metal"])) < METAL_BOOT
+
 
 CREATED = datetime(2026, 11, 20, 8, tzinfo=UTC)
 SETTINGS = GuardSettings(

@@ -20,6 +20,8 @@ from botocore.exceptions import ClientError
 from .metrics import dollars_by_use, idle_marks
 from .parameters import read_account, read_extension, write_account
 from .rules import (
+    BOOT,
+    METAL_BOOT,
     Action,
     GuardSettings,
     GuardState,
@@ -274,6 +276,7 @@ def _nodes(
             price=settings.price(settings.gpu, each["InstanceType"]),
             since=each["LaunchTime"],
             sign=signs.get(each["InstanceId"]),
+            boot=METAL_BOOT if ".metal" in each["InstanceType"] else BOOT,
         )
         for each in instances
     ]

@@ -19,7 +19,7 @@ _LONGEST_SUBJECT = 99
 """Of SNS, which refuses longer ones."""
 STOPPING = timedelta(minutes=10)
 """How long runs may take to stop with a checkpoint before all is deleted."""
-BOOT = timedelta(minutes=20)
+BOOT, METAL_BOOT = timedelta(minutes=20), timedelta(minutes=40)
 """How long a node of a group without a report may still be booting: a little longer than `shoal train` waits."""
 
 
@@ -115,6 +115,8 @@ class ObservedNode(ObservedMachine):
     """A node that trains or reads; `sign` is when it last reported its boot or its work."""
 
     sign: datetime | None = None
+    boot: timedelta = BOOT
+    """How long it may take to report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +283,7 @@ def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> 
     """Whether its start, its last report and its last work are all too long ago, and would have been seen."""
     if not settings.bucket:
         return False
-    patience = settings.idle if node.sign else max(settings.idle, BOOT)
+    patience = settings.idle if node.sign else max(settings.idle, node.boot)
     return now - max(node.since, node.sign or node.since) >= patience
 
 
