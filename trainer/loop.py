@@ -95,7 +95,9 @@ class Trainer:
             bits=config.gradient_bits,
             sparse_tables=task.sparse_tables,
         )
-        self.sends_touched_rows = self.exchange.is_sparse_cheaper(task.touched_rows(order.batch(0, 0)))
+        self.sends_touched_rows = ranks.world_size > 1 and self.exchange.is_sparse_cheaper(
+            task.touched_rows(order.batch(0, 0))
+        )
         with clock.during(Activity.RATES):
             rates = self.initial_rates()
         with ranks.agreement():

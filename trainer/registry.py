@@ -75,7 +75,7 @@ MODELS: Mapping[str, Model] = {
         about="an LSTM",
         module="trainer.classification.models.lstm",
         settings=_OF_THE_LSTM,
-        rows_by_epoch=RowsByEpoch(256, 65_536, on_gpus_alone=True),
+        rows_by_epoch=RowsByEpoch(256, 16_384, on_gpus_alone=True),
         can_sleep=True,
         has_known_rates=True,
     ),

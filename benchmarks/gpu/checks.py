@@ -7,6 +7,7 @@ errors.
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,8 +27,9 @@ from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.fasttext import FastText
 from trainer.classification.models.ngrams import plain_features
-from trainer.classification.rows import Rows, TextRows
+from trainer.classification.rows import RaggedRows, Rows, TextRows
 from trainer.classification.task import text_gradients
+from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
 from trainer.computing import dropout
 from trainer.computing.optimiser import Optimiser
@@ -142,17 +144,30 @@ def _masks(device: torch.device) -> Iterator[Check]:
 
 
 def _resident(device: torch.device) -> Iterator[Check]:
+    """Batches and ids of rows on the device, fixed and ragged, with dropped words; long rows never keep too few."""
     generator = np.random.default_rng(0)
-    for kind in (np.uint16, np.uint32):
-        tokens: npt.NDArray[Any] = generator.integers(
-            0, np.iinfo(kind).max // (1 if kind is np.uint16 else 2), (500, 9)
-        ).astype(kind)
+    kinds: tuple[Any, ...] = (np.uint16, np.uint32)
+    for kind, (shortest, longest) in product(kinds, ((1, 9), (30, 40))):
+        lengths = generator.integers(shortest, longest + 1, 500)
+        real = np.arange(longest) < lengths[:, None]
+        most = np.iinfo(kind).max // (1 if kind is np.uint16 else 2)
+        tokens: npt.NDArray[Any] = (generator.integers(1, most, real.shape) * real).astype(kind)
         labels = np.zeros(500, np.uint8)
-        lengths = generator.integers(1, 10, 500).astype(np.uint16)
-        rows = TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
+        fixed = TextRows(tokens=tokens, lengths=lengths.astype(np.uint16), labels=labels, ratings=labels)
+        ragged = RaggedRows(
+            tokens=tokens[real], lengths=lengths.astype(np.uint32), ends=lengths.cumsum(), row_length=longest,
+            labels=labels, ratings=labels,
+        )  # fmt: skip
         numbers = generator.permutation(500)[:200]
-        expected, found = rows.batch(numbers, _CPU).tokens, rows.copy_to(device).batch(numbers, device).tokens.cpu()
-        yield Check(f"rows on the device, {np.dtype(kind)}", float((found != expected).sum()), 0)
+        dropped: dict[str, Any] = {"keys": dropout.keys(0, 1, numbers), "words": WordDropout(0.2, longest, 0)}
+        ways: tuple[dict[str, Any], ...] = ({}, dropped)
+        off = 0
+        for rows, how in product((fixed, ragged), ways):
+            near = rows.copy_to(device)
+            found = near.batch(numbers, device, **how).tokens.cpu()
+            off += int((rows.batch(numbers, _CPU, **how).tokens != found).sum())
+            off += len(np.setxor1d(rows.ids(numbers, 40_000), near.ids(numbers, 40_000)))
+        yield Check(f"rows on the device, {np.dtype(kind)}, of {shortest} to {longest} words", off, 0)
 
 
 def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:

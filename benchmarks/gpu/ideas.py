@@ -273,9 +273,9 @@ def _step(model: Classifier, batch: TextBatch, keys: Tensor) -> Callable[[], Non
 Idea = Callable[[TextRows, torch.device, int, Sizes], Iterator[Found]]
 IDEAS: dict[str, Idea] = {
     "halves": halves,
+    "recurrence": recurrence,
     "tf32": tf32,
     "groups": groups,
-    "recurrence": recurrence,
     "graphs": graphs,
 }
 """A capture that fails may disturb what runs after it, so graphs come last."""

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
 
 _COUNTED = 1 << 20  # labels that are counted at once
+_JUDGED_SHARE = 0.1
+"""The most of a GPU's free memory that the rows of validation, and then of the test, may fill."""
 
 
 class StartVectors(NamedTuple):
@@ -154,12 +156,26 @@ def load_data(
         )
 
 
-def place_rows(rows: Rows, device: torch.device, *, rows_in: str) -> Rows:
-    """`rows` with a copy of their tokens on `device`, if `rows_in` is `device`, or `auto` on a GPU whose free memory
-    they fill no more than half of. Raises TrainingError if they do not fit."""
+def place_parts(data: TextData, device: torch.device, *, rows_in: str) -> TextData:
+    """`data` with its training rows placed as `place_rows` does, and the others on a GPU where they hardly matter."""
+    training = place_rows(data.training, device, rows_in=rows_in)
+
+    def near(rows: Rows) -> Rows:
+        if rows.tokens is training.tokens:
+            return replace(rows, device_tokens=training.device_tokens)
+        return place_rows(rows, device, rows_in="auto" if rows_in == "device" else rows_in, share=_JUDGED_SHARE)
+
+    return replace(data, training=training, validation=near(data.validation), test=near(data.test))
+
+
+def place_rows(rows: Rows, device: torch.device, *, rows_in: str, share: float = 0.5) -> Rows:
+    """`rows` with a copy of their tokens on `device`, if `rows_in` is `device`, or `auto` on a GPU of whose free memory
+    they fill no more than `share`. Raises TrainingError if they do not fit."""
+    if rows.device_tokens is not None:
+        return rows
     if rows_in == "auto" and device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        return rows.copy_to(device) if rows.tokens.nbytes <= free / 2 else rows
+        return rows.copy_to(device) if rows.tokens.nbytes <= share * free else rows
     if rows_in != "device":
         return rows
     try:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from corpus.text import UNKNOWN
+from corpus.text import PADDING, UNKNOWN
 from trainer.balancing.split import Lengths
 from trainer.classification.word_dropout import WordDropout
 from trainer.devices import moved_to
@@ -61,11 +61,11 @@ class Rows(ABC):
 
     @abstractmethod
     def chosen(self, which: IntArray | slice) -> Self:
-        """Rows of some numbers (n,), or a slice of them, without a copy on a device."""
+        """Rows of some numbers (n,), or a slice of them."""
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
         """(m,): the ids below `words` that occur in padded batches of these rows (n,), ascending, where all larger ones
-        are the unknown word; 0 may be missing, as padding has no gradient.
+        are the unknown word, without 0, as padding has no gradient: the same wherever the tokens are.
 
         Where the tokens are on a GPU, it finds them in a stream of its own: in the usual one the host would wait until
         the GPU has computed the step before.
@@ -79,6 +79,7 @@ class Rows(ABC):
             found = self._padded(numbers[longest_first], lengths[longest_first], None, device).flatten().long()
             seen = torch.zeros(words, dtype=torch.bool, device=device)
             seen[found.masked_fill_(found >= words, UNKNOWN)] = True
+            seen[PADDING] = False
             return seen.nonzero().flatten().cpu().numpy()
 
     def batch(
@@ -196,7 +197,7 @@ class RaggedRows(Rows):
 
     def chosen(self, which: IntArray | slice) -> Self:
         arrays = {name: getattr(self, name)[which] for name in ("lengths", "labels", "ratings", "ends")}
-        return replace(self, device_tokens=None, **arrays)
+        return replace(self, **arrays)
 
     def _cut_tokens(self, numbers: IntArray) -> npt.NDArray[Any]:
         return self.tokens[segments(self._starts(numbers), self._padded_lengths(numbers))]
@@ -251,6 +252,7 @@ def _distinct(tokens: npt.NDArray[Any], words: int) -> IntArray:
     seen = np.zeros(words, dtype=np.bool_)
     beyond = tokens >= words
     seen[np.where(beyond, UNKNOWN, tokens) if beyond.any() else tokens] = True
+    seen[PADDING] = False
     return np.flatnonzero(seen)
 
 

@@ -14,7 +14,7 @@ from corpus.text import FIRST_WORD, word_ids
 from trainer.balancing.split import Lengths, proportional_split
 from trainer.classification import models
 from trainer.classification.calibration import MOST_LOGITS, calibrated
-from trainer.classification.data import TextData, load_data, place_rows
+from trainer.classification.data import TextData, load_data, place_parts
 from trainer.classification.direct import direct_gradients
 from trainer.classification.evaluate import evaluate
 from trainer.classification.learnt_rows import sketch
@@ -41,8 +41,6 @@ from trainer.output.run_files import MODEL
 from trainer.registry import MODELS
 from trainer.task import TEST, BlockScore, Task, Traits
 
-"""Of the linear model: ranks have to share a step, and more rows take more memory."""
-
 
 class Classification(Task[TextData]):
     """Learns to separate positive texts from negative ones, to predict their rating, or to tell classes apart."""
@@ -52,9 +50,7 @@ class Classification(Task[TextData]):
         data = load_data(
             config.data, learnt=config.rows_to_learn, rows_in=config.rows_in, cache=config.cache, memory=memory
         ).read_to(config.row_length)
-        parts = (data.training, data.validation, data.test)
-        training, validation, test = (place_rows(each, ranks.device, rows_in=config.rows_in) for each in parts)
-        return replace(data, training=training, validation=validation, test=test)
+        return place_parts(data, ranks.device, rows_in=config.rows_in)
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:

@@ -119,8 +119,6 @@ class GradientExchange:
 
     def is_sparse_cheaper(self, touched: Sequence[IntArray]) -> bool:
         """Whether it is cheaper to send only the rows (m,) that batches like this one touch in each table."""
-        if self._ranks == 1:
-            return False
         return all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
 
     def reduce(

@@ -56,7 +56,7 @@ class OptimisationOptions(Section):
     )
     global_batch: int | None = option(
         f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}; a hundredth of the "
-        "training rows for --model lstm on GPUs, 256 to 65,536, and for linear, 8 to 4,096; 64 for fasttext by SGD, or "
+        "training rows for --model lstm on GPUs, 256 to 16,384, and for linear, 8 to 4,096; 64 for fasttext by SGD, or "
         "192 for short texts; with --resume the run's)",
         default=None,
         aliases=("--batch-size",),
