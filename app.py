@@ -40,7 +40,7 @@ if __name__ == "__main__":
 import yaml
 from aws_cdk import App
 
-from infra import caller, topology
+from infra import caller, policies, topology
 from infra.stack import ShoalStack
 from infra.topology_error import TopologyError
 
@@ -51,7 +51,7 @@ TOPOLOGIES = ROOT / "topologies"
 def flags() -> dict[str, Any]:
     """The CDK's feature flags (infra/feature_flags.yaml), and the qualifier of its roles and bucket."""
     found = yaml.safe_load((ROOT / "infra" / "feature_flags.yaml").read_text("utf-8"))
-    own = {"@aws-cdk/core:bootstrapQualifier": topology.QUALIFIER}
+    own = {"@aws-cdk/core:bootstrapQualifier": policies.QUALIFIER}
     return {**own, **found["chosen"], **found["recommended"], **dict.fromkeys(found["before"], False)}
 
 

@@ -18,8 +18,6 @@ from infra.on_node import OnNode
 from infra.topology_error import TopologyError
 
 STACK_PREFIX = "Shoal-"
-QUALIFIER, TOOLKIT_STACK = "shoal", "ShoalToolkit"
-"""Of `cdk bootstrap`: what its roles and bucket have in their names, and its stack. In cdk.json, too."""
 
 TAG_DEPLOYMENT = "shoal:deployment"
 TAG_TOPOLOGY = "shoal:topology"

@@ -7,8 +7,7 @@ import argparse
 import json
 from pathlib import Path
 
-from infra.policies import BOUNDARY, EXECUTION, POLICIES, TOOLKIT, USER, document, reasons
-from infra.topology import QUALIFIER, TOOLKIT_STACK
+from infra.policies import BOUNDARY, EXECUTION, POLICIES, QUALIFIER, TOOLKIT, TOOLKIT_STACK, USER, document, reasons
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "permissions.md"
 _NAMED, _COMPUTE = EXECUTION

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from common.errors import ShoalError
 from common.private_folders import temporary_folder
-from infra.policies import TOOLKIT
-from infra.topology import QUALIFIER, TOOLKIT_STACK
+from infra.policies import QUALIFIER, TOOLKIT, TOOLKIT_STACK
 
 ROOT = Path(__file__).parents[2]
 """The folder of app.py; in a checkout also of cdk.json, by which `cdk` finds app.py."""

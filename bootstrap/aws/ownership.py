@@ -15,10 +15,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account, ResourceRecord, read_tags
 from common.errors import ShoalError
-from infra import topology
+from infra import policies, topology
 
 _AT_ONCE = 8
-_OF_TOOLKIT = f"cdk-{topology.QUALIFIER}-"
+_OF_TOOLKIT = f"cdk-{policies.QUALIFIER}-"
 _Answer = TypeVar("_Answer")
 
 Owned = Callable[["Ownership", ResourceRecord], bool]

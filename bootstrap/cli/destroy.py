@@ -15,7 +15,7 @@ from bootstrap.cli.target import Target, target_options
 from bootstrap.progress import Bars
 from common.display import plural
 from common.errors import ShoalError, UsageError
-from infra.topology import TOOLKIT_STACK
+from infra.policies import TOOLKIT_STACK
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account

@@ -29,7 +29,7 @@ from bootstrap.removal.deletion import is_empty, why_kept
 from common.errors import ShoalError
 from common.private_folders import temporary_folder
 from infra import libraries, topology
-from infra.policies import BOUNDARY, EXECUTION
+from infra.policies import BOUNDARY, EXECUTION, TOOLKIT_STACK
 from infra.topology import Topology
 
 _LAST_LOOKS = 3
@@ -118,7 +118,7 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     try:
         if not is_prepared(request.account):
             say(
-                f"preparing the account for the CDK: the stack {topology.TOOLKIT_STACK} is created once for each "
+                f"preparing the account for the CDK: the stack {TOOLKIT_STACK} is created once for each "
                 f"region, and stays; CloudFormation gets the policies {' and '.join(EXECUTION)}, and no more. `cdk "
                 f"deploy` by itself then needs: -c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
             )

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+QUALIFIER, TOOLKIT_STACK = "shoal", "ShoalToolkit"
+"""Of `cdk bootstrap`: what its roles and bucket have in their names, and its stack. In cdk.json, too."""
 USER, BOUNDARY = "ShoalUser", "ShoalBoundary"
 """Of whoever plans, deploys, runs and destroys; and the permissions boundary of the roles that a deployment has."""
 EXECUTION = ("ShoalExecutionNames", "ShoalExecutionCompute")

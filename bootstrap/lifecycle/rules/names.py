@@ -11,9 +11,9 @@ from bootstrap.aws.account import Account
 from bootstrap.aws.stacks import describe, name_conflict
 from bootstrap.lifecycle.rules import PreflightContext
 from infra import topology
-from infra.policies import EXECUTION
+from infra.policies import EXECUTION, QUALIFIER, TOOLKIT_STACK
 
-_CDK_VERSION = f"/cdk-bootstrap/{topology.QUALIFIER}/version"
+_CDK_VERSION = f"/cdk-bootstrap/{QUALIFIER}/version"
 """Where the CDK's bootstrap stack leaves its version."""
 _SEVEN = re.compile(r"emr-7(\.[0-9]+)+")
 """The labels of EMR's releases 7."""
@@ -59,7 +59,7 @@ def not_prepared(context: PreflightContext) -> Iterator[str]:
     if not is_prepared(context.account):
         yield (
             f"the account is not yet prepared for Shoal in {context.topology.region}; `shoal deploy` does that first "
-            f"(`cdk bootstrap`: the stack {topology.TOOLKIT_STACK}, a bucket and roles, which stay), for which you "
+            f"(`cdk bootstrap`: the stack {TOOLKIT_STACK}, a bucket and roles, which stay), for which you "
             "need the rights to create roles. CloudFormation may then do what Shoal's stacks need, by the policies "
             f"{' and '.join(EXECUTION)} (docs/permissions.md), and no more."
         )
@@ -69,7 +69,7 @@ def execution_may_more(context: PreflightContext) -> Iterator[str]:
     """CloudFormation's execution role has policies that Shoal does not need, such as AdministratorAccess."""
     if not is_prepared(context.account):
         return
-    role = f"cdk-{topology.QUALIFIER}-cfn-exec-role-{context.account.number()}-{context.topology.region}"
+    role = f"cdk-{QUALIFIER}-cfn-exec-role-{context.account.number()}-{context.topology.region}"
     found = context.account.items("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=role)
     more = {each["PolicyArn"] for each in found} - set(policies.execution(context.account))
     if more:

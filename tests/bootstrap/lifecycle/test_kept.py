@@ -51,7 +51,8 @@ def test_the_bucket_that_was_kept_is_the_deployments(
 def test_nodes_and_a_cluster_that_cost_money_run() -> None:
     def group(name: str, running: int) -> GroupStatus:
         numbers: dict[str, Any] = {"size": 2, "desired": running, "running": running, "ready": running, "told": {}}
-        return GroupStatus(name=name, role="train", instance_type="g5.xlarge", **numbers)
+        types = {"instance_types": ["g5.xlarge"], "nodes": ["g5.xlarge"] * running}
+        return GroupStatus(name=name, role="train", **types, **numbers)
 
     cluster = ClusterStatus(identifier="j-1", state="WAITING", reason="", nodes=["m5.xlarge"] * 2, most=[])
     now = Status(name="mine", stack={}, groups=[group("fast", 2), group("slow", 0)], cluster=cluster, guard=None)
