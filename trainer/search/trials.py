@@ -95,15 +95,18 @@ def advantage(one: Trial, other: Trial) -> float:
 def is_better(challenger: Trial, holder: Trial) -> bool:
     """Whether a trial is better by more than chance (a paired t-test, corrected for the number of challengers), and
     does not pay for that with the metric that was asked for: the score has the F1 of a rare class in it, too. The
-    cautious model needs less proof: over all folds its log loss is lower by a standard error."""
+    cautious model needs less proof: over all folds its log loss is lower by a standard error, and its metric is not
+    worse by more than chance. Where labels do not depend on texts, held-out rows have fewer of the class that the
+    others have more of, so that the metric of a constant is low.
+    """
     if not (found := differences(challenger, holder)):
         return False
     _, loss, metric = found
-    if metric.mean < -max(metric.error, _TINY):
-        return False
+    least, error = _least_advantage(len(_pairs(challenger, holder))), max(metric.error, _TINY)
     if challenger.settings == CAUTIOUS:
-        return len(challenger.folds) == len(holder.folds) and loss.mean > loss.error
-    return advantage(challenger, holder) > _least_advantage(len(_pairs(challenger, holder)))
+        whole = len(challenger.folds) == len(holder.folds)
+        return whole and loss.mean > loss.error and metric.mean >= -least * error
+    return advantage(challenger, holder) > least and metric.mean >= -error
 
 
 def _least_advantage(blocks: int) -> float:

@@ -132,8 +132,7 @@ def _read_stored(
     found = this.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)
     texts: dict[str, Mapping[str, Any]] = {}
     if found is not None:
-        stored = {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
-        texts["parameter"] = {settings.extension: 0.0, **stored}
+        texts["parameter"] = {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
     if settings.copy:
         copied = this.attempt(lambda: _read(settings.bucket, settings.copy, created) or {}, None)
         texts |= {} if copied is None else {"copy of the parameter": copied}

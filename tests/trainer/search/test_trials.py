@@ -60,6 +60,7 @@ def test_the_cautious_model_wins_by_all_folds_and_never_at_the_cost_of_the_metri
     assert not is_hopeless(found, BASE)
     assert not is_better(replace(found, folds=found.folds[:1]), BASE)
     assert not is_better(with_metric(found, -0.1), BASE)
+    assert is_better(with_metric(found, 0.496, noise=0.006), BASE)  # worse by two standard errors
     assert is_better(with_metric(found, -0.1), with_metric(BASE, -0.1))
 
 
