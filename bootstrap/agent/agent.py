@@ -9,11 +9,11 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent import documents
-from bootstrap.agent.channel import Document
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.launch import STUCK_SECONDS, Launch, end_of
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import NodeStatus
+from bootstrap.agent.store import Document
 from common.errors import DataError
 from trainer.rank_processes import STOP_SECONDS
 

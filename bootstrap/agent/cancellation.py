@@ -15,10 +15,10 @@ import psutil
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.agent.channel import Bucket, Document
 from bootstrap.agent.documents import MOST_ERROR, Cancellation, step_name
 from bootstrap.agent.job_progress import JobProgress, progress_key
 from bootstrap.agent.node_documents import CancellationAnswer
+from bootstrap.agent.store import Bucket, Document
 from common.display import printable
 from common.errors import DataError
 

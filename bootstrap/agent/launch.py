@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from bootstrap.agent import documents
-from bootstrap.agent.channel import Document
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.membership import Heard, decide
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.node_run import NodeRun
 from bootstrap.agent.processes import staging
+from bootstrap.agent.store import Document
 from bootstrap.agent.supervisor import Restarts
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY
@@ -182,7 +182,7 @@ class Launch:
                     self._tags[instance] = (tag, now, known is not None)
             elif kind == "run" and tag != getattr(self._documents.get(instance), "tag", None):
                 found = self._channel.read(key)
-                self._documents |= {instance: found} if found else {}
+                self._documents |= {instance: found._replace(tag=tag)} if found else {}
 
     def _unheard(self) -> Mapping[str, float]:
         """Of all known nodes, itself included, when this one looked last: it may have been stuck since. A member is not
@@ -233,7 +233,9 @@ class Launch:
                 if self._is_finished():
                     self._end(RunEnd(token=self.request.token, outcome="finished"))
                 else:
-                    self._channel.write_new(documents.attempt_key(self.request.run, attempt.number), attempt.to_json())
+                    self._channel.write_if(
+                        documents.attempt_key(self.request.run, attempt.number), attempt.to_json(), None
+                    )
             case RunEnd() as end:
                 self._end(end)
 

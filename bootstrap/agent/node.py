@@ -4,9 +4,9 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from bootstrap.agent.channel import Channel
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.processes import Processes
+from bootstrap.agent.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Node:
     """The address of its channel."""
     machine: Machine
     processes: Processes
-    channel: Channel
+    channel: Store
     clock: Callable[[], float]
     time: Callable[[], float]
     """Seconds since 1970."""

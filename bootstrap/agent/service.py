@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from bootstrap.agent.agent import BEAT_SECONDS, TICK_SECONDS, Agent
-from bootstrap.agent.channel import open_channel
+from bootstrap.agent.folder import open_store
 from bootstrap.agent.machine import is_shutting_down, this_machine
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Member
@@ -53,7 +53,7 @@ def serve(
         store=store,
         machine=this_machine(),
         processes=processes,
-        channel=open_channel(store),
+        channel=open_store(store),
         clock=time.monotonic,
         time=time.time,
         notice=lambda: "off" if leaves.is_set() else notice(),

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.agent import documents
-from bootstrap.agent.channel import Channel, open_channel
 from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.folder import open_store
 from bootstrap.agent.machine import Machine, this_machine
+from bootstrap.agent.store import Store
 from common.errors import DataError, JobError
 from common.files import whole_file
 from corpus.layout import DATASET_NAME
@@ -35,7 +36,7 @@ _TELL_SECONDS = 2.0
 _CHECKPOINT = re.compile(rf"{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt")
 
 
-def stage(request: RunRequest, machine: Machine, channel: Channel, tell: Callable[[TextProgress], None]) -> None:
+def stage(request: RunRequest, machine: Machine, channel: Store, tell: Callable[[TextProgress], None]) -> None:
     """Bring a run's data, and of one that goes on its record and its checkpoints. What is there is not brought again.
 
     Raises DataError, OSError and the errors of S3.
@@ -57,14 +58,14 @@ def stage(request: RunRequest, machine: Machine, channel: Channel, tell: Callabl
         _bring_dataset(request, machine, channel)
 
 
-def _bring_dataset(request: RunRequest, machine: Machine, channel: Channel) -> None:
+def _bring_dataset(request: RunRequest, machine: Machine, channel: Store) -> None:
     if not (data := machine.data(request)).exists():
         address = str(request.dataset)
-        holds, key = (open_channel(address), s3.place_of(address).key) if s3.is_s3(address) else (channel, address)
+        holds, key = (open_store(address), s3.place_of(address).key) if s3.is_s3(address) else (channel, address)
         holds.get(key, data)
 
 
-def _bring_results(request: RunRequest, run: Path, channel: Channel) -> None:
+def _bring_results(request: RunRequest, run: Path, channel: Store) -> None:
     """Of a run that goes on, what is not there."""
     folder = f"{documents.RUNS}{request.run}/"
     names = [key.removeprefix(folder) for key in channel.list(folder)]
@@ -154,7 +155,7 @@ def main() -> int:
     try:
         request = RunRequest.from_json(asked.request.read_text("utf-8"))
         with s3.explained_errors(asked.store, "read"):
-            machine, channel = this_machine(), open_channel(asked.store)
+            machine, channel = this_machine(), open_store(asked.store)
             if asked.ahead:
                 machine.data(request).parent.mkdir(parents=True, exist_ok=True)
                 _bring_dataset(request, machine, channel)

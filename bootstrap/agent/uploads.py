@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from bootstrap.agent.channel import Channel
+from bootstrap.agent.store import Store
 from common.files import files_below
 
 _UNWANTED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+(-attempt-[0-9]+)?\.(log|json)")
@@ -15,7 +15,7 @@ _UNWANTED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+(-attempt-[0
 class Uploads:
     """The files of a run's folder, and what of them the bucket has."""
 
-    def __init__(self, folder: Path, channel: Channel, prefix: str, newer: str) -> None:
+    def __init__(self, folder: Path, channel: Store, prefix: str, newer: str) -> None:
         """`newer`: the key of the next attempt. Once that is there the files are those of an older attempt, which must
         not replace what the newer one leaves; then nothing is copied any more."""
         self._folder, self._channel, self._prefix, self._newer = folder, channel, prefix, newer

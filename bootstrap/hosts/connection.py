@@ -3,18 +3,16 @@
 Keys are never copied. A host whose key is not known is refused: whoever answers in its place would get the dataset.
 """
 
-import posixpath
 import shlex
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
 import paramiko
 from paramiko.hostkeys import InvalidHostKey
-from paramiko.sftp_client import SFTPClient
 
 from bootstrap.hosts.hosts_file import Host
 from common.errors import ShoalError
@@ -22,7 +20,6 @@ from common.errors import ShoalError
 _SECONDS = 15.0
 """How long a connection and each answer may take."""
 _ALIVE_SECONDS = 5
-_PERMISSIONS = 0o700
 
 
 class LostError(ShoalError):
@@ -131,22 +128,3 @@ def _configuration() -> paramiko.SSHConfig:
         return paramiko.SSHConfig.from_path(str(path)) if path.exists() else paramiko.SSHConfig()
     except (OSError, paramiko.SSHException) as error:
         raise ShoalError(f"cannot use {path}: {error}") from error
-
-
-def exists(files: SFTPClient, path: str) -> bool:
-    with suppress(FileNotFoundError):
-        files.stat(path)
-        return True
-    return False
-
-
-def make_folder(files: SFTPClient, path: str) -> None:
-    """Make a folder, and those above it, where they are not there; nobody else than the user may look into them."""
-    if exists(files, path):
-        return
-    make_folder(files, posixpath.dirname(path))
-    try:
-        files.mkdir(path, _PERMISSIONS)
-    except OSError:
-        if not exists(files, path):  # somebody else may have made it
-            raise

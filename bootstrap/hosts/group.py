@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self, TypeVar
+from threading import RLock
+from typing import Any, Self, TypeVar
 
+from bootstrap.agent.folder import Files
 from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.hosts_file import Host, HostsFile
 from common.errors import ShoalError
@@ -15,7 +17,7 @@ class HostGroup:
     """Hosts that train together; a context manager, which ends its connections."""
 
     def __init__(self, file: HostsFile) -> None:
-        self.file, self._connections = file, dict[Host, Connection]()
+        self.file, self._connections, self._one_at_a_time = file, dict[Host, Connection](), RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -31,13 +33,35 @@ class HostGroup:
             found = self._connections[host] = Connection(host)
         return found
 
-    def is_connected(self, host: Host) -> bool:
-        """Whether there is a connection to a host, as far as is known here."""
+    def use_files(self, work: Callable[[Files], Any]) -> Any:
+        """Do something in the shared folder by a host that answers: by one that is connected, if there is one, which
+        is asked again over a new connection if that breaks. Raises LostError where none answers or can use it."""
+        lost: LostError | None = None
+        with self._one_at_a_time:
+            connected = sorted(self.file.hosts, key=lambda each: not self._is_connected(each))
+            for host in (*connected[:1], *connected):
+                try:
+                    connection = self.connect(host)
+                    with connection.answering():
+                        return work(connection.files)
+                except LostError as error:
+                    lost = error
+                    self._drop(host)
+                except OSError as error:
+                    raise LostError(
+                        f"{host.called} cannot use {self.file.folder}: {error.strerror or error}; have its user write "
+                        f"there, make room, or name another folder in {self.file.path}"
+                    ) from error
+                except BaseException:  # an interrupt may have left half a message in the connection
+                    self._drop(host)
+                    raise
+        raise LostError(f"no host of {self.file.path} answers; the last: {lost}")
+
+    def _is_connected(self, host: Host) -> bool:
         found = self._connections.get(host)
         return found is not None and found.is_open
 
-    def drop(self, host: Host) -> None:
-        """End the connection to a host, if there is one."""
+    def _drop(self, host: Host) -> None:
         if found := self._connections.pop(host, None):
             found.close()
 

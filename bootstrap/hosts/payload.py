@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from bootstrap.hosts.connection import Connection, exists, make_folder
+from bootstrap.agent.folder import exists, make_folder
+from bootstrap.hosts.connection import Connection
 from common.errors import ShoalError
 
 _ROOT = Path(__file__).parents[2]

@@ -129,13 +129,6 @@ def list_objects(s3: "S3Client", place: S3Path, at_most: int | None = None) -> I
         yield from page.get("Contents", ())
 
 
-def folders(s3: "S3Client", place: S3Path) -> list[str]:
-    """The names of the folders in that whose name, with the `/` at its end, is the key of `place`."""
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key, Delimiter="/")
-    found = [each["Prefix"] for page in pages for each in page.get("CommonPrefixes", ())]
-    return [each.removeprefix(place.key).rstrip("/") for each in found]
-
-
 def head(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef":
     """The metadata of an object."""
     return s3.head_object(Bucket=place.bucket, Key=place.key)

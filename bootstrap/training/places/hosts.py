@@ -12,17 +12,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from bootstrap.agent import documents
 from bootstrap.agent.documents import REQUEST_NAME, RunRequest, log_name
+from bootstrap.agent.folder import Folder
+from bootstrap.agent.store import Bucket, Store
 from bootstrap.aws import names
 from bootstrap.aws.paths import path_below
+from bootstrap.aws.retry import is_not_accepted, retrying
 from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
 from bootstrap.hosts.payload import Code
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
-from bootstrap.training.places.hosts_store import HostsStore, send_dataset, store_of
 from bootstrap.training.places.launch import options_of
 from bootstrap.training.places.nodes_followed import FollowedNodes, RemoteRecord, Watch, wait_for_data
 from bootstrap.training.places.place import Ended, Place, Run
@@ -32,7 +36,9 @@ from bootstrap.training.sources.source import Prepared, Source
 from common.errors import DataError, ShoalError, UsageError
 from common.json_values import parse_json_object
 from corpus.dataset import open_dataset
-from corpus.reading.s3 import is_s3
+from corpus.layout import DATASET_NAME
+from corpus.reading import s3
+from corpus.reading.s3 import is_s3, place_of
 from experiments.records.summaries import read_summary
 from trainer.config import TrainConfig
 from trainer.output.run_files import RECORD, SUMMARY
@@ -87,8 +93,8 @@ class OnHosts(Place):
 class HostsLaunch(RunLaunch):
     when_silent = "its log is agent.log, in a folder of that name in ~/.shoal of its host"
 
-    def __init__(self, store: HostsStore, run: str) -> None:
-        super().__init__(RequestedRuns(store, _GROUP, lambda call: call()), run)
+    def __init__(self, store: Store, run: str) -> None:
+        super().__init__(RequestedRuns(store, _GROUP), run)
         self.are_working = False
         """Whether a training runs on a host."""
 
@@ -118,7 +124,7 @@ class HostsRun(Run):
         with self.hosts:
             bars.stage("connect", 0)
             self.hosts.each(self._code.on)
-            self._data = send_dataset(self.store, self.prepared.here, bars)
+            self._data = _send_dataset(self.store, self.prepared.here, bars)
             yield
 
     @contextmanager
@@ -289,11 +295,46 @@ class HostsRun(Run):
         """The name of the newest run that was stopped, if this one goes on, or of a new one."""
         if not self.config.resume:
             return f"{_GROUP}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
-        for name in sorted(filter(names.is_run, self.store.folders(documents.RUNS.rstrip("/"))), reverse=True):
+        found = {key.split("/")[1] for key in self.store.list(documents.RUNS)}
+        for name in sorted(filter(names.is_run, found), reverse=True):
             summary = self.store.read(f"{documents.RUNS}{name}/{SUMMARY}")
             if summary is None or '"stopped": true' in summary.text:
                 return name
         raise ShoalError(f"no training in {self.store.name} was stopped; leave out --resume to start one")
+
+
+def store_of(hosts: HostGroup) -> Store:
+    """What the hosts share: a folder, or a bucket that each of them and the command reach with credentials of their
+    own. Raises LostError where it cannot be used."""
+    address = hosts.file.folder
+    if not is_s3(address):
+        return Folder(address, hosts.use_files)
+    return Bucket(place_of(address).bucket, call=retrying, explained=lambda: _explained(address))
+
+
+@contextmanager
+def _explained(address: str) -> Iterator[None]:
+    try:
+        with s3.explained_errors(address, "use"):
+            yield
+    except DataError as error:
+        cause = error.__cause__
+        if isinstance(cause, BotoCoreError | ClientError) and is_not_accepted(cause):
+            why = f"AWS does not accept the credentials of this command for {address} ({cause})"
+            raise LostError(f"{why}; renew them, or set AWS_PROFILE to others") from error
+        raise LostError(str(error)) from error
+
+
+def _send_dataset(store: Store, path: Path, bars: Bars) -> str:
+    """Send a dataset, if it is not there; returns its key. Raises DataError for one that cannot be used."""
+    with open_dataset(path) as opened:
+        key = f"datasets/{opened.digest}/{DATASET_NAME}"
+    size = path.stat().st_size
+    bars.stage("send the dataset", size, "B")
+    if store.size(key) != size:
+        store.put(path, key, bars.add)
+    bars.at(size)
+    return key
 
 
 class _HostsWatch(Watch):

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from bootstrap.agent import documents
-from bootstrap.agent.channel import Bucket
 from bootstrap.agent.documents import REQUEST_NAME, RunRequest
+from bootstrap.agent.store import Bucket
 from bootstrap.aws import fetched, names
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
@@ -116,7 +116,8 @@ def options_of(config: TrainConfig) -> dict[str, tuple[str, ...]]:
 
 
 def requested_runs(deployment: Deployment) -> RequestedRuns:
-    return RequestedRuns(Bucket(_bucket(deployment), deployment.session.client("s3")), deployment.name)
+    store = Bucket(_bucket(deployment), deployment.session.client("s3"), call=retrying)
+    return RequestedRuns(store, deployment.name)
 
 
 def queue_path(deployment: Deployment) -> S3Path:

@@ -9,17 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
 from bootstrap.agent import documents
-from bootstrap.agent.channel import Document
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
+from bootstrap.agent.store import Document, Store
 from bootstrap.aws import names
-from bootstrap.aws.retry import retrying
 from common.errors import DataError, ShoalError
-
-Call = Callable[[Callable[[], Any]], Any]
 
 _CHANGES_AT_ONCE = 20
 """How often a change of the requests is tried again that others have changed meanwhile."""
@@ -48,38 +45,12 @@ class Wishes:
 DEFAULT = Wishes()
 
 
-class Store(Protocol):
-    """Where the documents are, as a command reaches it."""
-
-    @property
-    def name(self) -> str:
-        """What a sentence names it."""
-        ...
-
-    def read(self, key: str) -> Document | None:
-        """A document; None where there is none."""
-        ...
-
-    def write(self, key: str, text: str) -> None:
-        """Write a document, which appears whole."""
-        ...
-
-    def write_if(self, key: str, text: str, known: Document | None) -> bool:
-        """Write a document in the place of this one, or where there is none; whether this call wrote it."""
-        ...
-
-    def list(self, prefix: str) -> Mapping[str, str]:
-        """The keys that begin with a prefix, in their order, each with the tag of its content."""
-        ...
-
-
 class RequestedRuns:
     """The runs that are wanted of a group of nodes, in their order."""
 
-    def __init__(self, store: Store, group: str, call: Call = retrying) -> None:
-        """`group`: the name of a deployment, or of other nodes that share a store; `call` makes calls of the store, by
-        default again and again while AWS is away."""
-        self.store, self.call, self._key = store, call, documents.request_key(group)
+    def __init__(self, store: Store, group: str) -> None:
+        """`group`: the name of a deployment, or of other nodes that share a store."""
+        self.store, self._key = store, documents.request_key(group)
 
     def read(self) -> Sequence[RunRequest]:
         """The requests. Raises ShoalError where they cannot be read."""
@@ -104,7 +75,7 @@ class RequestedRuns:
     def end(self, request: RunRequest) -> RunEnd | None:
         """How a launch has ended; None while it has not. Others may write there, too: what is none does not count."""
         with suppress(DataError):
-            found = self.call(partial(self.store.read, request.end_key))
+            found = self.store.read(request.end_key)
             if found is not None and (end := RunEnd.from_json(found.text)).token == request.token:
                 return end
         return None
@@ -238,11 +209,10 @@ class RunLaunch(ABC):
 
     def _replace(self, **changes: object) -> None:
         new = self._request = replace(self.request, **changes)  # type: ignore[arg-type]
-        put_in = partial(self.wanted.change, lambda runs: [new if each.token == new.token else each for each in runs])
-        self.wanted.call(put_in)
+        self.wanted.change(lambda runs: [new if each.token == new.token else each for each in runs])
 
     def _read(self, key: str) -> str | None:
-        found = self.wanted.call(partial(self.wanted.store.read, key))
+        found = self.wanted.store.read(key)
         return found.text if found else None
 
     def _with(

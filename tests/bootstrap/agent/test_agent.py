@@ -7,8 +7,8 @@ from typing import NoReturn
 import pytest
 
 from bootstrap.agent import documents
-from bootstrap.agent.channel import SharedFolder
 from bootstrap.agent.documents import RequestQueue
+from bootstrap.agent.folder import Folder
 from bootstrap.agent.machine import Machine
 from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, World, request
 from trainer.output.run_files import RECORD
@@ -168,14 +168,14 @@ def test_a_node_is_not_stuck_between_two_looks(world: World) -> None:
 
 def test_a_node_whose_channel_did_not_answer_says_so_for_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.train()
-    write = SharedFolder.write
+    write = Folder.write
 
-    def hangs(self: SharedFolder, key: str, text: str) -> None:
+    def hangs(self: Folder, key: str, text: str) -> None:
         world.now += 60 * (key == documents.beat_key(SECOND))
         write(self, key, text)
 
     with monkeypatch.context() as patched:
-        patched.setattr(SharedFolder, "write", hangs)
+        patched.setattr(Folder, "write", hangs)
         world.now += 5
         world.agents[SECOND].beat()
     troubles = []
@@ -193,8 +193,8 @@ def test_a_node_that_could_not_look_takes_nobody_for_gone(world: World, monkeypa
         raise OSError("the bucket does not answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(SharedFolder, "list", refused)
-        patched.setattr(SharedFolder, "write", refused)
+        patched.setattr(Folder, "list", refused)
+        patched.setattr(Folder, "write", refused)
         world.pass_by(120)
     world.tick(FIRST)  # hears nobody yet
     world.tick(FIRST)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bootstrap.agent import stage as stage_module
-from bootstrap.agent.channel import SharedFolder
 from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.folder import Folder
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.stage import stage
 from bootstrap.demo.reviews import write_reviews
@@ -27,14 +27,14 @@ NAMED = {"dataset": None, "texts": TEXTS, "texts_name": "0123456789ab"}
 
 
 @pytest.fixture
-def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SharedFolder:
-    made = SharedFolder(tmp_path / "bucket")
-    monkeypatch.setattr(stage_module, "open_channel", lambda _: made)
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    made = Folder(tmp_path / "bucket")
+    monkeypatch.setattr(stage_module, "open_store", lambda _: made)
     made.write(DATASET.removeprefix("s3://data/"), "the dataset")
     return made
 
 
-def staged(wanted: RunRequest, machine: Machine, bucket: SharedFolder) -> list[TextProgress]:
+def staged(wanted: RunRequest, machine: Machine, bucket: Folder) -> list[TextProgress]:
     told: list[TextProgress] = []
     stage(wanted, machine, bucket, told.append)
     return told
@@ -50,7 +50,7 @@ def disks(machine: Machine) -> None:
     (machine.root / "mnt" / "local").mkdir()
 
 
-def test_a_dataset_comes_to_the_nodes_own_disks_if_it_has_some(machine: Machine, bucket: SharedFolder) -> None:
+def test_a_dataset_comes_to_the_nodes_own_disks_if_it_has_some(machine: Machine, bucket: Folder) -> None:
     staged(request(), machine, bucket)
     (shared,) = (machine.share / "datasets").iterdir()
     assert (shared.name, shared.read_text()) == (f"datasets-{'0a' * 16}-dataset.h5", "the dataset")
@@ -63,7 +63,7 @@ def test_a_dataset_comes_to_the_nodes_own_disks_if_it_has_some(machine: Machine,
 
 
 def test_of_a_run_that_goes_on_its_record_and_checkpoints_come_and_nothing_else(
-    machine: Machine, bucket: SharedFolder
+    machine: Machine, bucket: Folder
 ) -> None:
     own = ("record.jsonl", "checkpoints/step-000000010.pt")
     for name in (*own, "summary.json", "checkpoints/step-1.pt", "checkpoints/../../step-000000011.pt", ".hidden"):
@@ -94,7 +94,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
 @pytest.mark.parametrize("share", ["efs", None])
 @pytest.mark.parametrize("own", [False, True])
 def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(
-    machine: Machine, bucket: SharedFolder, encoded: list[Path], share: str | None, own: bool
+    machine: Machine, bucket: Folder, encoded: list[Path], share: str | None, own: bool
 ) -> None:
     if own:
         disks(machine)
@@ -114,7 +114,7 @@ def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(
 
 
 def test_an_error_of_the_texts_leaves_nothing_that_counts_as_a_dataset(
-    machine: Machine, bucket: SharedFolder, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, bucket: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise DataError("s3://pile/a.txt is damaged")
@@ -127,7 +127,7 @@ def test_an_error_of_the_texts_leaves_nothing_that_counts_as_a_dataset(
 
 @pytest.mark.parametrize("most", [0.05, 0.0001])
 def test_a_node_that_preprocesses_has_each_text_once_and_nothing_is_left_of_the_work(
-    machine: Machine, bucket: SharedFolder, tmp_path: Path, most: float
+    machine: Machine, bucket: Folder, tmp_path: Path, most: float
 ) -> None:
     written = write_reviews(tmp_path / "reviews.json", texts=300)
     work = prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), DEFAULT)
@@ -153,14 +153,14 @@ def test_a_node_that_preprocesses_has_each_text_once_and_nothing_is_left_of_the_
     assert list(folder.iterdir()) == []
 
 
-def test_stopwords_of_a_file_are_not_read_for_a_request(machine: Machine, bucket: SharedFolder) -> None:
+def test_stopwords_of_a_file_are_not_read_for_a_request(machine: Machine, bucket: Folder) -> None:
     settings = replace(TEXTS.settings, duplicates=False, stopwords="/etc/passwd")
     wanted = request(dataset=None, texts=replace(TEXTS, settings=settings), texts_name="0123456789ab")
     with pytest.raises(DataError, match="'/etc/passwd' is no list of stopwords"):
         staged(wanted, machine, bucket)
 
 
-def test_a_stream_has_its_settings_before_its_readers_start(machine: Machine, bucket: SharedFolder) -> None:
+def test_a_stream_has_its_settings_before_its_readers_start(machine: Machine, bucket: Folder) -> None:
     wanted = request(readers=1)
     staged(wanted, machine, bucket)
     assert read_settings(machine.data(wanted)) == STREAM

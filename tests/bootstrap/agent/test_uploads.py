@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.agent.channel import SharedFolder
+from bootstrap.agent.folder import Folder
 from bootstrap.agent.uploads import Uploads
 
 OLD, NEW = "checkpoints/step-000000010.pt", "checkpoints/step-000000020.pt"
@@ -15,7 +15,7 @@ class Run:
     """The folder of a run, and what the bucket has of it."""
 
     def __init__(self, root: Path) -> None:
-        self.folder, self.bucket = root / "run", SharedFolder(root / "bucket")
+        self.folder, self.bucket = root / "run", Folder(root / "bucket")
         self.uploads = Uploads(self.folder, self.bucket, "runs/a/", "attempts/2.json")
         for name in ("record.jsonl", OLD, ".hidden", "x.partial", "node-0.log"):
             self.write(name)

@@ -8,8 +8,8 @@ from typing import Any
 
 from bootstrap.agent import documents
 from bootstrap.agent.agent import Agent
-from bootstrap.agent.channel import SharedFolder
 from bootstrap.agent.documents import RequestQueue, RunRequest
+from bootstrap.agent.folder import Folder
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
@@ -100,7 +100,7 @@ class World:
 
     def __init__(self, root: Path, wanted: RunRequest) -> None:
         self.root, self.wanted, self.now = root, wanted, 0.0
-        self.channel = SharedFolder(root / "bucket")
+        self.channel = Folder(root / "bucket")
         self.said: list[str] = []
         self.programs: dict[str, Programs] = {}
         self.agents: dict[str, Agent] = {}

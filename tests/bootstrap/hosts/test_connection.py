@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bootstrap.hosts.connection import Connection, LostError
-from bootstrap.hosts.folder import SshFolder
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import read_hosts
 from bootstrap.hosts.payload import Code
+from bootstrap.training.places.hosts import store_of
 from common.errors import ShoalError
 from tests.ssh_hosts import SshHosts, ssh_hosts
 
@@ -56,7 +56,7 @@ def test_a_host_that_is_not_known_or_takes_no_key_is_refused(hosts: SshHosts) ->
 def test_two_commands_change_a_document_once(hosts: SshHosts) -> None:
     file = read_hosts(hosts.file)
     with HostGroup(file) as one, HostGroup(file) as other:
-        first, second = SshFolder(one), SshFolder(other)
+        first, second = store_of(one), store_of(other)
         assert first.write_if("requests/a.json", "1", None)
         assert not second.write_if("requests/a.json", "2", None)
         found = second.read("requests/a.json")
@@ -91,15 +91,16 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(hosts: SshHosts) -> None:
     (hosts.folder / "file").write_text("")
     file = replace(read_hosts(hosts.file), folder=f"{hosts.folder}/file/below")
     with HostGroup(file) as group, pytest.raises(ShoalError, match=r"cannot use /\S+/file/below: .*; have its user"):
-        SshFolder(group).write("requests/a.json", "1")
+        store_of(group).write("requests/a.json", "1")
 
 
 def test_a_lock_that_was_left_is_taken_away_after_a_while(hosts: SshHosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bootstrap.hosts.folder._LOCKED_SECONDS", 0.3)
+    monkeypatch.setattr("bootstrap.agent.folder._LOCKED_SECONDS", 0.3)
     with HostGroup(read_hosts(hosts.file)) as group:
-        folder = SshFolder(group)
+        folder = store_of(group)
         folder.write("requests/c.json.lock", "of a command that was killed")
         assert folder.write_if("requests/c.json", "1", None)
+        assert folder.write_if("requests/c.json", "2", folder.read("requests/c.json"))
         assert list(folder.list("requests/c")) == ["requests/c.json"]
 
 
@@ -118,7 +119,7 @@ def test_a_proxy_that_is_not_understood_is_said(hosts: SshHosts) -> None:
 def test_another_host_does_what_one_that_is_gone_did(hosts: SshHosts) -> None:
     file = read_hosts(hosts.file)
     with HostGroup(file) as group:
-        folder = SshFolder(group)
+        folder = store_of(group)
         folder.write("requests/b.json", "1")
         group.connect(file.hosts[0]).close()
         hosts.servers[hosts.ports[0]].terminate()

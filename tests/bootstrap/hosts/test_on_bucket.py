@@ -11,9 +11,11 @@ import boto3
 import pytest
 
 from bootstrap.agent.documents import RUNS
+from bootstrap.agent.store import Store
 from bootstrap.hosts.connection import LostError
-from bootstrap.progress import Bars
-from bootstrap.training.places.hosts_store import BucketOfHosts
+from bootstrap.hosts.group import HostGroup
+from bootstrap.hosts.hosts_file import HostsFile
+from bootstrap.training.places.hosts import store_of
 from embedded.aws import EmbeddedAws
 from embedded.permissions.credentials import USER
 from tests.bootstrap.hosts.on_hosts import LONG, Training, made_dataset
@@ -52,12 +54,16 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_dataset(tmp_path_factory.mktemp("data") / "dataset.h5")
 
 
+def store_at(address: str) -> Store:
+    return store_of(HostGroup(HostsFile(path=Path("hosts"), folder=address, hosts=())))
+
+
 def until_there_is(pattern: str, training: Training) -> None:
     """Until the bucket has an object of this pattern in the folder of a run."""
 
     def found() -> bool:
         assert training.process.poll() is None, training.process.communicate()
-        return any(fnmatch(key, f"{RUNS}*/{pattern}") for key in BucketOfHosts(f"s3://{_BUCKET}").list(RUNS))
+        return any(fnmatch(key, f"{RUNS}*/{pattern}") for key in store_at(f"s3://{_BUCKET}").list(RUNS))
 
     until(found)
 
@@ -88,7 +94,7 @@ def test_hosts_train_with_a_bucket_and_no_folder(
 
 
 def test_a_bucket_is_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path) -> None:
-    store, path = BucketOfHosts(bucket), tmp_path / "file"
+    store, path = store_at(bucket), tmp_path / "file"
     assert (store.name, store.read("requests/a.json"), store.size("runs/a/x"), store.read_from("runs/a/x", 0, 99)) == (
         bucket,
         None,
@@ -101,11 +107,9 @@ def test_a_bucket_is_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path) -> N
     assert store.write_if("requests/a.json", "3", known)
     assert not store.write_if("requests/a.json", "4", known)
     path.write_bytes(b"0123456789")
-    with Bars() as bars:
-        store.put(path, "runs/a/x", bars)
+    store.put(path, "runs/a/x")
     store.write("runs/b/y", "y")
     assert (store.size("runs/a/x"), store.read_from("runs/a/x", 8, 99)) == (10, b"89")
-    assert {"a", "b"} <= set(store.folders("runs"))
     assert list(store.list("requests/a")) == ["requests/a.json"]
     store.get("runs/a/x", tmp_path / "below" / "copy")
     assert (tmp_path / "below" / "copy").read_bytes() == b"0123456789"
@@ -116,11 +120,8 @@ def test_a_bucket_that_cannot_be_used_is_one_sentence(
 ) -> None:
     path = tmp_path / "file"
     path.write_text("1")
-    with (
-        Bars() as bars,
-        pytest.raises(LostError, match=r"^cannot use s3://is-not-there: there is no bucket is-not-there; check"),
-    ):
-        BucketOfHosts("s3://is-not-there").put(path, "datasets/a", bars)
+    with pytest.raises(LostError, match=r"^cannot use s3://is-not-there: there is no bucket is-not-there; check"):
+        store_at("s3://is-not-there").put(path, "datasets/a")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
@@ -129,4 +130,4 @@ def test_a_bucket_that_cannot_be_used_is_one_sentence(
     with pytest.raises(
         LostError, match=r"^AWS does not accept the credentials of this command for s3://of-hosts \(Unable to locate"
     ):
-        BucketOfHosts(bucket).read("requests/a.json")
+        store_at(bucket).read("requests/a.json")

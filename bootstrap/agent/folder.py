@@ -1,0 +1,285 @@
+"""A folder as a store, on any file system that has the calls of `Files`: this machine's, or a host's by SFTP."""
+
+import os
+import posixpath
+import shutil
+import stat
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol, TypeVar
+from uuid import uuid4
+
+from bootstrap.agent.store import MOST_BYTES, Bucket, Document, Store, ignore
+from common.files import whole_file
+from corpus.reading.s3 import is_s3, place_of
+
+Result = TypeVar("Result")
+
+_PERMISSIONS = 0o700
+_LOCKED_SECONDS = 30.0
+"""After which a lock was left by a command that was killed."""
+_PAUSE_SECONDS = 0.2
+
+
+class Files(Protocol):
+    """The calls of a file system, as paramiko's SFTPClient has them."""
+
+    def open(self, filename: str, mode: str, /) -> IO[bytes]: ...
+    def stat(self, path: str, /) -> Any: ...
+    def listdir_attr(self, path: str, /) -> Sequence[Any]: ...
+    def mkdir(self, path: str, mode: int, /) -> None: ...
+    def remove(self, path: str, /) -> None: ...
+    def get(self, remote: str, local: str, /) -> None: ...
+    def put(self, local: str, remote: str, callback: Callable[[int, int], object], /) -> object: ...
+    def posix_rename(self, old: str, new: str, /) -> None:
+        """Replaces what is there."""
+
+    def rename(self, old: str, new: str, /) -> None:
+        """Raises OSError where something is there."""
+
+
+class _Entry(NamedTuple):
+    filename: str
+    st_mode: int
+    st_size: int
+    st_mtime: str
+
+
+class _LocalFiles:
+    """This machine's."""
+
+    def open(self, filename: str, mode: str) -> IO[bytes]:
+        return Path(filename).open(mode)
+
+    def stat(self, path: str) -> os.stat_result:
+        return Path(path).stat()
+
+    def listdir_attr(self, path: str) -> list[_Entry]:
+        return [found for each in Path(path).iterdir() if (found := _entry(each))]
+
+    def mkdir(self, path: str, mode: int) -> None:
+        Path(path).mkdir(mode)
+
+    def remove(self, path: str) -> None:
+        Path(path).unlink()
+
+    def get(self, remote: str, local: str) -> None:
+        shutil.copyfile(remote, local)
+
+    def put(self, local: str, remote: str, callback: Callable[[int, int], object]) -> None:
+        shutil.copyfile(local, remote)
+        callback(size := Path(remote).stat().st_size, size)
+
+    def posix_rename(self, old: str, new: str) -> None:
+        Path(old).replace(new)
+
+    def rename(self, old: str, new: str) -> None:
+        Path(new).hardlink_to(old)
+        Path(old).unlink()
+
+
+def _entry(path: Path) -> _Entry | None:
+    with suppress(FileNotFoundError):
+        if path.is_dir():
+            state = path.lstat()
+        else:
+            with path.open("rb") as file:  # a network file system asks its server when a file is opened
+                state = os.fstat(file.fileno())
+        return _Entry(path.name, state.st_mode, state.st_size, f"{state.st_mtime_ns}-{state.st_ino}")
+    return None
+
+
+class Folder(Store):
+    """A folder in which each key is the path of a file. Hidden files are none of the store."""
+
+    def __init__(
+        self, root: Path | str, use: Callable[[Callable[[Files], Any]], Any] = lambda work: work(_LocalFiles())
+    ) -> None:
+        """`use` does something with the file system that has the folder, by default this machine's."""
+        self.name, self._use = str(root), use
+
+    def read(self, key: str, known: Document | None = None) -> Document | None:
+        content = self._content(key, 0, MOST_BYTES + 1)
+        if content is None:
+            return None
+        tag = blake2b(content, digest_size=16).hexdigest()
+        return known if known and known.tag == tag else Document(content.decode("utf-8", "replace"), tag)
+
+    def read_from(self, key: str, offset: int, most: int) -> bytes:
+        return self._content(key, offset, most) or b""
+
+    def _content(self, key: str, offset: int, most: int) -> bytes | None:
+        def read(files: Files) -> bytes | None:
+            with suppress(FileNotFoundError), files.open(self._path(key), "rb") as file:
+                file.seek(offset)
+                return bytes(file.read(most))
+            return None
+
+        return self._with(read)
+
+    def write(self, key: str, text: str) -> None:
+        self._with(lambda files: files.posix_rename(self._written(files, key, text), self._path(key)))
+
+    def write_if(self, key: str, text: str, known: Document | None) -> bool:
+        if known is None:
+            return self._write_new(key, text)
+        lock, own = f"{key}.lock", uuid4().hex
+        self._lock(lock, own)
+        try:
+            there = self.read(key)
+            if there is None or there.tag != known.tag:
+                return False
+            self.write(key, text)
+            return True
+        finally:
+            if (held := self.read(lock)) is not None and held.text == own:
+                self.remove(lock)
+
+    def list(self, prefix: str) -> Mapping[str, str]:
+        def walk(files: Files) -> dict[str, str]:
+            found, folders = dict[str, str](), [prefix.rpartition("/")[0]]
+            while folders:
+                above = folders.pop()
+                for each in _listed(files, self._path(above)):
+                    key = posixpath.join(above, each.filename)
+                    if stat.S_ISDIR(each.st_mode or 0):
+                        folders.append(key)
+                    elif key.startswith(prefix):
+                        found[key] = f"{each.st_size}-{each.st_mtime}"
+            return dict(sorted(found.items()))
+
+        return self._with(walk)
+
+    def size(self, key: str) -> int | None:
+        def look(files: Files) -> int | None:
+            with suppress(FileNotFoundError):
+                return int(files.stat(self._path(key)).st_size)
+            return None
+
+        return self._with(look)
+
+    def get(self, key: str, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as partial_file:
+            self._with(lambda files: files.get(self._path(key), str(partial_file)))
+
+    def put(self, path: Path, key: str, count: Callable[[int], None] = ignore) -> None:
+        def copy(files: Files) -> None:
+            sent = 0
+
+            def show(done: int, _: int) -> None:
+                nonlocal sent
+                count(done - sent)
+                sent = done
+
+            part = self._partial(files, key)
+            files.put(str(path), part, show)
+            files.posix_rename(part, self._path(key))
+
+        self._with(copy)
+
+    def remove(self, key: str) -> None:
+        def remove(files: Files) -> None:
+            with suppress(FileNotFoundError):
+                files.remove(self._path(key))
+
+        self._with(remove)
+
+    def _with(self, work: Callable[[Files], Result]) -> Result:
+        found: Result = self._use(work)
+        return found
+
+    def _path(self, key: str) -> str:
+        return posixpath.join(self.name, key)
+
+    def _partial(self, files: Files, key: str) -> str:
+        """A new name to write to in the folder of a key, which is made."""
+        above, name = posixpath.split(self._path(key))
+        make_folder(files, above)
+        return posixpath.join(above, f".{name}.{uuid4().hex}.partial")
+
+    def _written(self, files: Files, key: str, text: str) -> str:
+        """The path of a new file with this text, beside that of the key."""
+        part = self._partial(files, key)
+        with files.open(part, "wb") as file:
+            file.write(text.encode())
+        return part
+
+    def _write_new(self, key: str, text: str) -> bool:
+        def write(files: Files) -> bool:
+            part = self._written(files, key, text)
+            try:
+                files.rename(part, self._path(key))
+            except OSError:
+                files.remove(part)
+                if not exists(files, self._path(key)):
+                    raise
+                return False
+            return True
+
+        if self._with(write):
+            return True
+        found = self.read(key)  # after a lost answer it may be this call's own
+        return found is not None and found.text == text
+
+    def _lock(self, key: str, own: str) -> None:
+        """Write a document that nobody else has written. Who was killed leaves it; then it is taken away after a
+        while."""
+        since, seen = time.monotonic(), ""
+        while not self._write_new(key, own):
+            held = self.read(key)
+            if held is not None and held.text != seen:
+                since, seen = time.monotonic(), held.text
+            elif held is not None and time.monotonic() - since > _LOCKED_SECONDS:
+                self._take_away(key, held.text)
+            time.sleep(_PAUSE_SECONDS)
+
+    def _take_away(self, key: str, stale: str) -> None:
+        """Remove a lock that was left; one that somebody else has made since is put back."""
+
+        def take(files: Files) -> None:
+            away = self._partial(files, key)
+            with suppress(OSError):  # somebody else was quicker
+                files.posix_rename(self._path(key), away)
+                with files.open(away, "rb") as file:
+                    is_stale = bytes(file.read()) == stale.encode()
+                if not is_stale:
+                    files.rename(away, self._path(key))
+                else:
+                    files.remove(away)
+
+        self._with(take)
+
+
+def _listed(files: Files, folder: str) -> Sequence[Any]:
+    """What is in a folder but hidden files; nothing where there is none."""
+    with suppress(FileNotFoundError):
+        return [each for each in files.listdir_attr(folder) if not each.filename.startswith(".")]
+    return []
+
+
+def exists(files: Files, path: str) -> bool:
+    with suppress(FileNotFoundError):
+        files.stat(path)
+        return True
+    return False
+
+
+def make_folder(files: Files, path: str) -> None:
+    """Make a folder, and those above it, where they are not there; nobody else than the user may look into them."""
+    if exists(files, path):
+        return
+    make_folder(files, posixpath.dirname(path))
+    try:
+        files.mkdir(path, _PERMISSIONS)
+    except OSError:
+        if not exists(files, path):  # somebody else may have made it
+            raise
+
+
+def open_store(address: str) -> Store:
+    """The store at an address: s3://BUCKET, or the path of a folder that all hosts share."""
+    return Bucket(place_of(address).bucket) if is_s3(address) else Folder(address)

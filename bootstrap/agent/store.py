@@ -1,0 +1,137 @@
+"""Stores of documents and results, all that a launcher and the agents of nodes have in common; a bucket as a store."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from botocore.exceptions import ClientError
+
+from common.files import whole_file
+from corpus.reading import s3
+from corpus.reading.s3 import S3Path
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
+
+Result = TypeVar("Result")
+
+MOST_BYTES = 1 << 20
+"""Of a document; more is not read."""
+_UNCHANGED, _ABSENT = ("304", "NotModified"), ("404", "NoSuchKey")
+
+
+class Document(NamedTuple):
+    """A small object, and a tag that changes with its content."""
+
+    text: str
+    tag: str
+
+
+def ignore(_: int) -> None:
+    """Count nothing."""
+
+
+class Store(Protocol):
+    """Documents and files by keys. A bucket raises BotoCoreError and ClientError, and a folder OSError."""
+
+    name: str
+    """Its address or path, which stands in sentences."""
+
+    def read(self, key: str, known: Document | None = None) -> Document | None:
+        """A document, at most its first MiB; None where there is none. `known` is returned where it has not changed."""
+
+    def read_from(self, key: str, offset: int, most: int) -> bytes:
+        """At most so many bytes of a file from an offset; nothing where there is none."""
+
+    def write(self, key: str, text: str) -> None:
+        """Write a document, which appears whole."""
+
+    def write_if(self, key: str, text: str, known: Document | None) -> bool:
+        """Write a document in the place of this one, or where there is none; whether this call wrote it."""
+
+    def list(self, prefix: str) -> Mapping[str, str]:
+        """The keys that begin with a prefix, in their order, each with a tag that changes with its content."""
+
+    def size(self, key: str) -> int | None:
+        """The bytes of a file; None where there is none."""
+
+    def get(self, key: str, path: Path) -> None:
+        """Copy a file of the store to a path, where it appears whole."""
+
+    def put(self, path: Path, key: str, count: Callable[[int], None] = ignore) -> None:
+        """Copy a file to the store, where it appears whole. `count` is called with the number of new bytes."""
+
+    def remove(self, key: str) -> None: ...
+
+
+class Bucket(Store):
+    def __init__(
+        self,
+        bucket: str,
+        client: "S3Client | None" = None,
+        *,
+        call: Callable[[Callable[[], Any]], Any] = lambda call: call(),
+        explained: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        """`client`: by default this process's own. `call` makes each small call, such as again and again while AWS is
+        away; `explained` turns errors of all calls into the caller's own."""
+        self.name, self._bucket, self._given = f"s3://{bucket}", bucket, client
+        self._call, self._explained = call, explained
+
+    @property
+    def _client(self) -> "S3Client":
+        return self._given or s3.client()
+
+    def _ask(self, call: Callable[["S3Client", S3Path], Result], key: str) -> Result:
+        with self._explained():
+            found: Result = self._call(partial(call, self._client, S3Path(self._bucket, key)))
+            return found
+
+    def read(self, key: str, known: Document | None = None) -> Document | None:
+        return self._ask(partial(_read_object, known), key)
+
+    def read_from(self, key: str, offset: int, most: int) -> bytes:
+        return self._ask(lambda client, place: s3.read_from(client, place, offset, most), key)
+
+    def write(self, key: str, text: str) -> None:
+        self._ask(lambda client, place: s3.put(client, place, text.encode()), key)
+
+    def write_if(self, key: str, text: str, known: Document | None) -> bool:
+        etag = known.tag if known else None
+        return self._ask(lambda client, place: s3.put_if(client, place, text.encode(), etag=etag), key)
+
+    def list(self, prefix: str) -> Mapping[str, str]:
+        return self._ask(lambda *place: {each["Key"]: each["ETag"] for each in s3.list_objects(*place)}, prefix)
+
+    def size(self, key: str) -> int | None:
+        found = self._ask(s3.head_if_there, key)
+        return None if found is None else found["ContentLength"]
+
+    def get(self, key: str, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._explained(), whole_file(path) as partial_file:
+            s3.download(self._client, S3Path(self._bucket, key), partial_file)
+
+    def put(self, path: Path, key: str, count: Callable[[int], None] = ignore) -> None:
+        with self._explained():
+            s3.upload(self._client, path, S3Path(self._bucket, key), count=count)
+
+    def remove(self, key: str) -> None:
+        self._ask(lambda client, place: client.delete_object(Bucket=place.bucket, Key=place.key), key)
+
+
+def _read_object(known: Document | None, client: "S3Client", place: S3Path) -> Document | None:
+    condition: Any = {"IfNoneMatch": known.tag} if known else {}
+    try:
+        found = client.get_object(Bucket=place.bucket, Key=place.key, **condition)
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        if code in _UNCHANGED:
+            return known
+        if code in _ABSENT:
+            return None
+        raise
+    with found["Body"] as body:
+        return Document(body.read(MOST_BYTES + 1).decode("utf-8", "replace"), found["ETag"])
