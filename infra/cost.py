@@ -61,7 +61,7 @@ class ByUse:
 
 
 def rows(topology: Topology, *, on: datetime.date | None = None) -> list[Row]:
-    """All items that are paid for by the hour: all nodes run, and managed scaling has added none.
+    """All items that are paid for by the hour while all nodes run.
 
     `on` selects the price list of a day; the default is the newest list. Raises TopologyError where none is as old.
     """
@@ -103,16 +103,6 @@ def hourly_of_run(topology: Topology) -> float:
     if managed and not topology.training:
         return managed.count * prices.managed_hourly(managed.ec2_type)
     return sum(group.count * max(training_node(name, prices) for name in group.types) for group in topology.trainers)
-
-
-def hourly_at_maximum(topology: Topology) -> float:
-    """Dollars an hour while everything runs and managed scaling is at its maximum."""
-    cluster = topology.preprocessing
-    if cluster is None:
-        return hourly(topology)
-    prices = catalog.prices(topology.region)
-    added = ((group, count - group.count) for group, count in cluster.scaled_workers)
-    return hourly(topology) + sum(more * (known(emr_node, group.instance_type, prices) or 0.0) for group, more in added)
 
 
 def hourly_of_shell(topology: Topology) -> float:

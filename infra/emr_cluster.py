@@ -96,11 +96,10 @@ class Cluster(Construct):
             visible_to_all_users=True,
             step_concurrency_level=1,
             ebs_root_volume_size=sizing.EMR_ROOT_GIB,
-            # This and managed scaling need a public endpoint. AWS does not say whether port 9443 suffices instead
-            # ("Using an auto-termination policy", "Using managed scaling in Amazon EMR", read on 2026-11-29).
+            # It needs a public endpoint. AWS does not say whether port 9443 suffices instead
+            # ("Using an auto-termination policy", read on 2026-11-29).
             auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(idle_timeout=idle_minutes * 60),
             instances=self._instances(spec, place.subnet),
-            managed_scaling_policy=_scaling(spec),
         )
         # Roles with their policies, the rules of EMR's service group, and the network's endpoints must exist as long as
         # the nodes; the rules that EMR adds are removed after them.
@@ -249,18 +248,4 @@ def _nodes(spec: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluste
                 )
             ]
         ),
-    )
-
-
-def _scaling(spec: parts.PreprocessingSpec) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
-    """From the core nodes up to the maximum. With task nodes only these scale, because they hold no HDFS data."""
-    if not spec.scaling or not spec.core:
-        return None
-    return emr.CfnCluster.ManagedScalingPolicyProperty(
-        compute_limits=emr.CfnCluster.ComputeLimitsProperty(
-            unit_type="Instances",
-            minimum_capacity_units=spec.core.count,
-            maximum_capacity_units=spec.scaling.maximum,
-            maximum_core_capacity_units=spec.core.count if spec.task else spec.scaling.maximum,
-        )
     )

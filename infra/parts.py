@@ -78,17 +78,6 @@ class WorkersSpec(TopologyPart):
     market: Market = Field(default="on-demand", description=MARKET, examples=["on-demand"])
 
 
-class Scaling(TopologyPart):
-    """EMR's managed scaling: core and task nodes come and go with the work."""
-
-    maximum: int = Field(
-        ge=1,
-        le=1000,
-        description="a whole number of nodes from 1 to 1000, the most that core and task may have",
-        examples=[8],
-    )
-
-
 class PreprocessingSpec(TopologyPart):
     """The EMR cluster; without core nodes the primary one does all of the work."""
 
@@ -106,19 +95,11 @@ class PreprocessingSpec(TopologyPart):
     task: WorkersSpec | None = Field(
         default=None, description="the task nodes' fields", examples=["{instance_type: m5.xlarge, count: 1}"]
     )
-    scaling: Scaling | None = Field(default=None, description="the managed scaling's fields", examples=["{maximum: 8}"])
 
     @property
     def workers(self) -> tuple[tuple[str, WorkersSpec], ...]:
         """The groups of core and task nodes that there are, each with its role."""
         return tuple((role, group) for role, group in (("core", self.core), ("task", self.task)) if group)
-
-    @property
-    def scaled_workers(self) -> tuple[tuple[WorkersSpec, int], ...]:
-        """The groups, each with its most nodes. Managed scaling adds task nodes, or core nodes where there are none."""
-        more = self.scaling.maximum - sum(group.count for _, group in self.workers) if self.scaling else 0
-        growing = self.task or self.core
-        return tuple((group, group.count + (more if group is growing else 0)) for _, group in self.workers)
 
     @property
     def instance_types(self) -> tuple[str, ...]:
@@ -132,21 +113,8 @@ class PreprocessingSpec(TopologyPart):
 
     @model_validator(mode="after")
     def _task_nodes_need_core_nodes(self) -> Self:
-        for name, part in (("task", self.task), ("scaling", self.scaling)):
-            if part and not self.core:
-                raise FieldError("there is no `core`, and EMR needs at least one core node beside it; add it.", name)
-        return self
-
-    @model_validator(mode="after")
-    def _scaling_leaves_room(self) -> Self:
-        count = sum(group.count for _, group in self.workers)
-        if self.scaling and self.scaling.maximum < count:
-            raise FieldError(
-                f"there are {count} core and task nodes from the start, more than {self.scaling.maximum}; write at "
-                f"least {count}.",
-                "scaling",
-                "maximum",
-            )
+        if self.task and not self.core:
+            raise FieldError("there is no `core`, and EMR needs at least one core node beside it; add it.", "task")
         return self
 
     @model_validator(mode="after")

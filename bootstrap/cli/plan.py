@@ -276,8 +276,6 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     if made.resting < made.hourly:
         idle = "with node groups at zero" if made.topology.training else "before a training"
         yield f"After the deployment, {idle}: {least}${made.resting:.2f} an hour."
-    if made.scaled > made.hourly:
-        yield f"With managed scaling at its maximum: {least}${made.scaled:.2f} an hour."
     if chosen.max_dollars and not least:
         hours = chosen.max_dollars / hourly_of_run(chosen)
         yield (
@@ -319,7 +317,6 @@ def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
         "by_use": [asdict(use) for use in made.by_use],
         "hourly": made.hourly,
         "resting": made.resting,
-        "scaled": made.scaled,
         "saved_without_shell": hourly_of_shell(made.topology),
         "max_dollars": made.topology.max_dollars,
         "hours": made.hours,

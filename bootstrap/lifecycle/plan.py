@@ -42,11 +42,6 @@ class DeploymentPlan:
         return sum(row.hourly for row in self.bill if row.since != "train")
 
     @property
-    def scaled(self) -> float:
-        """Dollars an hour while everything works and managed scaling is at its maximum."""
-        return cost.hourly_at_maximum(self.topology)
-
-    @property
     def unknown(self) -> list[str]:
         """What is paid for by the hour at a price that is not known."""
         return cost.unknown(self.topology)
@@ -105,7 +100,7 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
         kept = ", and the data bucket with it; fetch the models before (`shoal fetch`)"
     elif topology.data.keep or topology.data.bucket:
         kept = "; the data bucket stays, and you pay for what is in it"
-    most = cost.hourly_at_maximum(topology)
+    most = cost.hourly(topology)
     hours = f"These hours cost at most ${guard.max_hours * most:.2f}, besides what is paid by use"
     if unknown:
         hours = "What these hours cost is not known, because prices are missing"

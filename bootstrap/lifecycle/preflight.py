@@ -41,7 +41,6 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
     ("error", quotas.network_quota_too_low, "Whether the region has room for another VPC and its addresses"),
-    ("warning", quotas.quota_keeps_from_scaling, "Whether the vCPU quotas suffice for managed scaling"),
     ("error", capacity.may_not_start, "Whether GPU nodes may be started"),
     (
         "error",

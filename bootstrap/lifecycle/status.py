@@ -196,12 +196,5 @@ def _paid(account: Account, identifier: str) -> list[str]:
 
 
 def _largest(account: Account, identifier: str) -> list[str]:
-    """The cluster's nodes after managed scaling, if it has any, has added all that it may."""
-    groups = list(account.items("emr", "list_instance_groups", "InstanceGroups", ClusterId=identifier))
-    most = [group["InstanceType"] for group in groups for _ in range(group["RequestedInstanceCount"])]
-    workers = [group for group in groups if group["InstanceGroupType"] != "MASTER"]
-    if not workers:
-        return most
-    policy = account.client("emr").get_managed_scaling_policy(ClusterId=identifier).get("ManagedScalingPolicy")
-    more = policy["ComputeLimits"]["MaximumCapacityUnits"] - len(most) + 1 if policy else 0
-    return most + [workers[-1]["InstanceType"]] * max(0, more)
+    groups = account.items("emr", "list_instance_groups", "InstanceGroups", ClusterId=identifier)
+    return [group["InstanceType"] for group in groups for _ in range(group["RequestedInstanceCount"])]

@@ -14,7 +14,7 @@ from embedded.emr.cluster import TERMINATED
 from embedded.seams.cloudformation import generated_name
 from embedded.service import Record, client
 
-_IN_PLACE = (TAGS, "StepConcurrencyLevel", "AutoTerminationPolicy", "ManagedScalingPolicy", "Instances")
+_IN_PLACE = (TAGS, "StepConcurrencyLevel", "AutoTerminationPolicy", "Instances")
 
 
 def _create_cluster(logical: str, properties: Record, stack: str) -> Created:
@@ -72,11 +72,10 @@ def _change_cluster(identifier: str, old: Record, new: Record) -> None:
             "emr", "modify_cluster", {"ClusterId": identifier, "StepConcurrencyLevel": new["StepConcurrencyLevel"]}
         )
     _resize(identifier, new)
-    for policy, name in (("AutoTerminationPolicy", "auto_termination"), ("ManagedScalingPolicy", "managed_scaling")):
-        if new.get(policy):
-            call_service("emr", f"put_{name}_policy", {"ClusterId": identifier, policy: new[policy]})
-        elif old.get(policy):
-            call_service("emr", f"remove_{name}_policy", {"ClusterId": identifier})
+    if policy := new.get("AutoTerminationPolicy"):
+        call_service("emr", "put_auto_termination_policy", {"ClusterId": identifier, "AutoTerminationPolicy": policy})
+    elif old.get("AutoTerminationPolicy"):
+        call_service("emr", "remove_auto_termination_policy", {"ClusterId": identifier})
 
 
 def _change_tags(identifier: str, old: list[Record], new: list[Record]) -> None:

@@ -18,9 +18,7 @@ from embedded.seams import ec2, emr, requests
 from embedded.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
-_UNITS = ("InstanceFleetUnits", "Instances", "VCPU")
 _clusters: dict[str, EmulatedCluster] = {}
-_scaling_policies: dict[str, Record] = {}
 
 
 def cluster_of(identifier: str) -> EmulatedCluster:
@@ -71,8 +69,6 @@ def install(machines: Machines, faults: Faults) -> None:
                 attempt_faults=lambda: faults.find(AttemptFaults),
                 idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
             )
-            if "ManagedScalingPolicy" in request:
-                _scaling_policies[identifier] = request["ManagedScalingPolicy"]
             _clusters[identifier].start()
         return answer
 
@@ -186,7 +182,8 @@ def _check(request: Record) -> Record:
     """Refuse a cluster that EMR would not start."""
     releases.require(request.get("ReleaseLabel", ""))
     _check_auto_termination(request)
-    _check_scaling(request)
+    if request.get("ManagedScalingPolicy"):
+        raise RefusedError("ValidationException", "Managed scaling is not emulated.")
     roles = {group.get("InstanceRole") for group in (request.get("Instances") or {}).get("InstanceGroups") or []}
     if "TASK" in roles and "CORE" not in roles:
         raise RefusedError("ValidationException", "Task instance group requires a core instance group.")
@@ -216,36 +213,6 @@ def _remove_auto_termination(request: Record) -> Record:
     return {}
 
 
-def _check_scaling(request: Record) -> None:
-    """Raise RefusedError for a policy that EMR would refuse."""
-    limits = (request.get("ManagedScalingPolicy") or {}).get("ComputeLimits")
-    if limits is None:
-        return
-    low, high = limits["MinimumCapacityUnits"], limits["MaximumCapacityUnits"]
-    if limits["UnitType"] not in _UNITS:
-        raise RefusedError("ValidationException", f"UnitType {limits['UnitType']} is none of {', '.join(_UNITS)}.")
-    if not 0 < low <= high:
-        message = f"MinimumCapacityUnits {low} must be positive and not above MaximumCapacityUnits {high}."
-        raise RefusedError("ValidationException", message)
-
-
-def _put_scaling(request: Record) -> Record:
-    cluster = cluster_of(request["ClusterId"])
-    _check_scaling(request)
-    _scaling_policies[cluster.record["Id"]] = request["ManagedScalingPolicy"]
-    return {}
-
-
-def _get_scaling(request: Record) -> Record:
-    policy = _scaling_policies.get(cluster_of(request["ClusterId"]).record["Id"])
-    return {} if policy is None else {"ManagedScalingPolicy": policy}
-
-
-def _remove_scaling(request: Record) -> Record:
-    _scaling_policies.pop(cluster_of(request["ClusterId"]).record["Id"], None)
-    return {}
-
-
 _OPERATIONS = {
     "AddJobFlowSteps": _add_steps,
     "CancelSteps": _cancel_steps,
@@ -256,9 +223,6 @@ _OPERATIONS = {
     "PutAutoTerminationPolicy": _put_auto_termination,
     "GetAutoTerminationPolicy": _get_auto_termination,
     "RemoveAutoTerminationPolicy": _remove_auto_termination,
-    "PutManagedScalingPolicy": _put_scaling,
-    "GetManagedScalingPolicy": _get_scaling,
-    "RemoveManagedScalingPolicy": _remove_scaling,
 }
 
 

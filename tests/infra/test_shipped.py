@@ -85,13 +85,13 @@ def test_a_retired_topology_names_one_of_today_and_is_refused_for_aws_alone(name
 @pytest.mark.parametrize("name", NAMES)
 def test_a_price_an_hour_is_known(name: str) -> None:
     spec = topology.load(name, SHIPPED)
-    assert 0 == cost.hourly_fixed(spec) <= resting(spec) <= cost.hourly(spec) <= cost.hourly_at_maximum(spec)
+    assert 0 == cost.hourly_fixed(spec) <= resting(spec) <= cost.hourly(spec)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_its_budget_is_its_hours_with_everything_at_work(name: str) -> None:
     spec = topology.load(name, SHIPPED)
-    assert spec.guard.budget == math.ceil(spec.guard.max_hours * cost.hourly_at_maximum(spec))
+    assert spec.guard.budget == math.ceil(spec.guard.max_hours * cost.hourly(spec))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -105,7 +105,7 @@ def test_the_starter_costs_less_than_a_dollar_an_hour_with_everything_running() 
     spec = topology.load("starter", SHIPPED)
     assert spec.preprocessing is not None
     assert spec.training
-    assert cost.hourly_at_maximum(spec) < 1
+    assert cost.hourly(spec) < 1
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -21,7 +21,6 @@ ALL: dict[str, Any] = {
         "primary": EMR,
         "core": {**EMR, "count": 1},
         "task": {**EMR, "count": 1, "market": "spot"},
-        "scaling": {"maximum": 4},
     },
     "training": [
         {**P5, **IMAGE, "market": "capacity-block"},

@@ -131,5 +131,5 @@ def leads_out(table: Mapping[str, Any]) -> bool:
 
 def _nodes(context: PreflightContext) -> int:
     emr = context.topology.preprocessing
-    cluster = 1 + sum(count for _, count in emr.scaled_workers) if emr else 0
+    cluster = 1 + sum(group.count for _, group in emr.workers) if emr else 0
     return cluster + sum(group.count for group in context.topology.training)

@@ -1,8 +1,7 @@
 """Rules on quotas: whether the account may run the whole topology at once, and create its network.
 
 AWS counts on-demand and spot instances separately, by family, including EMR's nodes. Instances that this deployment
-runs already are not counted again. A quota that is too small only for the nodes that managed scaling may add gives a
-warning, because the cluster starts without these.
+runs already are not counted again.
 """
 
 import itertools
@@ -56,20 +55,6 @@ def quota_too_low(context: PreflightContext) -> Iterator[str]:
             f"vCPU quota {shortage.description}, and this topology needs {shortage.needed}; "
             f"ask for more: {shortage.command}"
         )
-
-
-def quota_keeps_from_scaling(context: PreflightContext) -> Iterator[str]:
-    """Each quota that suffices for the cluster at its start, but not with all nodes that managed scaling may add."""
-    at_start = needs(context.topology)
-    if (at_most := needs(context.topology, scaled=True)) == at_start:
-        return
-    refused = {shortage.quota for shortage in _shortages(context, at_start)}
-    for shortage in _shortages(context, at_most):
-        if shortage.quota not in refused:
-            yield (
-                f"vCPU quota {shortage.description}, and with all nodes that managed scaling may add this topology "
-                f"needs {shortage.needed}; EMR will add fewer, unless you ask for more: {shortage.command}"
-            )
 
 
 def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
@@ -173,8 +158,8 @@ def quota_of(name: str, *, spot: bool) -> Quota | None:
     return (_SPOT if spot else _ON_DEMAND).get(kind)
 
 
-def needs(topology: Topology, *, scaled: bool = False) -> dict[Quota, int]:
-    """The vCPUs of the whole topology, by quota; managed scaling at its start, or with all nodes that it may add."""
+def needs(topology: Topology) -> dict[Quota, int]:
+    """The vCPUs of the whole topology, by quota."""
     groups: list[tuple[tuple[str, ...], int, bool]] = [
         (group.types, group.count, group.market == "spot")
         for group in topology.training
@@ -182,10 +167,7 @@ def needs(topology: Topology, *, scaled: bool = False) -> dict[Quota, int]:
     ]
     if emr := topology.preprocessing:
         groups.append(((emr.primary.instance_type,), 1, emr.primary.market == "spot"))
-        groups += [
-            ((group.instance_type,), count, group.market == "spot")
-            for group, count in (emr.scaled_workers if scaled else [(group, group.count) for _, group in emr.workers])
-        ]
+        groups += [((group.instance_type,), group.count, group.market == "spot") for _, group in emr.workers]
     found: Counter[Quota] = Counter()
     for types, count, spot in groups:
         most: Counter[Quota] = Counter()

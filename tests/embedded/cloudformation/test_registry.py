@@ -161,9 +161,6 @@ def test_a_rule_has_its_source_in_the_form_of_ec2(source, kind, told, stacks, cl
     stacks.delete("source")
 
 
-SCALED = {"UnitType": "Instances", "MinimumCapacityUnits": 2, "MaximumCapacityUnits": 16}
-
-
 def sized(core: int, task: int) -> dict[str, Any]:
     nodes = {"InstanceType": "m5.xlarge"}
     tasks = [{**nodes, "InstanceCount": task, "Market": "SPOT"}]
@@ -179,7 +176,6 @@ def test_sizes_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
         "StepConcurrencyLevel": 3,
         "Tags": [{"Key": "a", "Value": "b"}],
         "AutoTerminationPolicy": {"IdleTimeout": "600"},
-        "ManagedScalingPolicy": {"ComputeLimits": SCALED},
     }
     assert stacks.update("in-place", {"Cluster": cluster(**changed)}) == "UPDATE_COMPLETE", stacks.reasons("in-place")
     assert stacks.physical("in-place", "Cluster") == identifier
@@ -188,7 +184,6 @@ def test_sizes_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
     assert {"Key": "a", "Value": "b"} in found["Tags"]
     policy = emr.get_auto_termination_policy(ClusterId=identifier)["AutoTerminationPolicy"]
     assert policy == {"IdleTimeout": 600}
-    assert emr.get_managed_scaling_policy(ClusterId=identifier)["ManagedScalingPolicy"]["ComputeLimits"] == SCALED
     groups = emr.list_instance_groups(ClusterId=identifier)["InstanceGroups"]
     assert [(each["InstanceGroupType"], each["RunningInstanceCount"], each["Market"]) for each in groups] == [
         ("MASTER", 1, "ON_DEMAND"),
@@ -196,8 +191,6 @@ def test_sizes_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
         ("TASK", 3, "SPOT"),
     ]
     assert len(emr.list_instances(ClusterId=identifier)["Instances"]) == 8
-    stacks.update("in-place", {"Cluster": cluster(**{**changed, "ManagedScalingPolicy": {}})})
-    assert "ManagedScalingPolicy" not in emr.get_managed_scaling_policy(ClusterId=identifier)
     stacks.delete("in-place")
 
 
@@ -205,7 +198,7 @@ def test_sizes_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
     ("properties", "said"),
     [
         ({"Nmae": "typo"}, "Nmae"),
-        ({"ManagedScalingPolicy": {"ComputeLimits": {**SCALED, "MaximumCapacityUnits": 1}}}, "MinimumCapacityUnits 2"),
+        ({"ManagedScalingPolicy": {"ScalingStrategy": "DEFAULT"}}, "Managed scaling is not emulated"),
         (
             {"Instances": {**ONE_NODE, "TaskInstanceGroups": sized(1, 1)["TaskInstanceGroups"]}},
             "requires a core instance group",

@@ -55,29 +55,6 @@ def test_starting_instances_count_against_a_quota(aws: EmbeddedAws, asking: boto
     assert "is 11, of which 4 are in use" in found[0][2]
 
 
-def test_a_quota_that_is_too_small_for_managed_scaling_is_a_warning(aws: EmbeddedAws, asking: boto3.Session) -> None:
-    cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 1, "market": "spot"}}
-    wanted = of(preprocessing={**cluster, "scaling": {"maximum": 8}})
-    with aws.faults.during(QuotaLimit(code="L-34B43A08", value=23)):
-        found = findings(asking, wanted)
-    assert rules(found) == [("warning", "quota_keeps_from_scaling")]
-    assert "--quota-code L-34B43A08 --desired-value 24" in found[0][2]
-    with aws.faults.during(QuotaLimit(code="L-34B43A08", value=3)):
-        assert rules(findings(asking, wanted)) == [("error", "quota_too_low")]
-    with aws.faults.during(QuotaLimit(code="L-34B43A08", value=24)):
-        assert findings(asking, wanted) == []
-
-
-@given(st.integers(1, 50), st.integers(0, 50), st.integers(0, 50))
-def test_managed_scaling_adds_the_nodes_that_come_and_go_up_to_its_maximum(core: int, task: int, more: int) -> None:
-    kinds = {"core": {"instance_type": "m5.2xlarge", "count": core}}
-    if task:
-        kinds["task"] = {"instance_type": "m5.xlarge", "count": task}
-    wanted = of(preprocessing={"primary": PRIMARY, **kinds, "scaling": {"maximum": core + task + more}})
-    (vcpus,) = needs(wanted, scaled=True).values()
-    assert vcpus == sum(needs(wanted).values()) + more * (4 if task else 8)
-
-
 def test_the_region_needs_room_for_a_vpc_and_for_the_address_of_a_nat_gateway(
     aws: EmbeddedAws, asking: boto3.Session, ec2: Any
 ) -> None:
