@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.output import Result
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, target_options
 from bootstrap.cli.training_run import exit_status
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 @option(
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="folder for its results (default: results/RUN)"
 )
-@json_option
-def run(target: Target, run: str | None, output: Path | None, as_json: bool) -> int:
+def run(target: Target, run: str | None, output: Path | None) -> Result:
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.cli import embed, train
     from bootstrap.training.attaching import attach, chosen, is_of_jobs
@@ -37,18 +36,17 @@ def run(target: Target, run: str | None, output: Path | None, as_json: bool) -> 
 
     deployment = find_deployment(target.name, target.account)
     if is_of_jobs(deployment, run):
-        return _attach_to_jobs(deployment, run, as_json=as_json)
+        return _attach_to_jobs(deployment, run)
     wanted = chosen(deployment, run)
     output = output or Path("results") / wanted.run
     with sole_writer(output), Bars(unit="row") as bars:
         result, config = attach(deployment, wanted, output, bars)
     rows = {"classes": train.rows, "words": embed.word_rows}[MODELS[config.model].learns]
-    summary(result, rows(result, config.output), as_json=as_json)
-    return exit_status(result)
+    return Result(result, [rows(result, config.output)], exit_status(result))
 
 
-def _attach_to_jobs(deployment: "Deployment", run: str | None, *, as_json: bool) -> int:
-    from bootstrap.cli.preprocess import show_made
+def _attach_to_jobs(deployment: "Deployment", run: str | None) -> Result:
+    from bootstrap.cli.preprocess import result_of
     from bootstrap.preprocessing.attaching import attach
     from bootstrap.training.sources.dataset import opened_dataset
 
@@ -56,4 +54,4 @@ def _attach_to_jobs(deployment: "Deployment", run: str | None, *, as_json: bool)
         made = attach(deployment, run, bars)
     with opened_dataset(made.dataset) as dataset:
         settings = dataset.settings
-    return show_made(made, settings, as_json=as_json)
+    return result_of(made, settings)

@@ -1,16 +1,25 @@
 """`shoal catalog`: the instance types that a topology may name, and what they cost."""
 
-from typing import TYPE_CHECKING
-
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import json_option, say, show, table
+from bootstrap.cli.output import Result, Table
 from common.errors import UsageError
 
-if TYPE_CHECKING:
-    from infra.catalog import InstanceType, PriceList
-
-_COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "Gbit/s", "with EFA", "zones", "$/h", "EMR $/h")
-_RETIRED = ("retired", "since", "take instead")
+_TYPES = Table(
+    "types",
+    {
+        "type": "{name}",
+        "vCPU": "{vcpu}",
+        "GiB": "{memory:g}",
+        "GPU": "{gpu.count} x {gpu.name}, {gpu.memory:g} GiB",
+        "capability": "{gpu.capability}",
+        "Gbit/s": "{network:g}",
+        "with EFA": "{efa.network:g}",
+        "zones": lambda each: " ".join(zone.rpartition("-")[2] for zone in each["zones"]),
+        "$/h": "{hourly:g}",
+        "EMR $/h": "{emr_hourly:g}",
+        "retired": "since {retired.since}; take {retired.successor}",
+    },
+)
 
 
 @command(
@@ -22,8 +31,7 @@ _RETIRED = ("retired", "since", "take instead")
 @option("--region", default="us-east-1", metavar="R", help="the region of the prices (default: us-east-1)")
 @option("--gpu", is_flag=True, help="only types with a GPU, for training")
 @option("--emr", is_flag=True, help="only types for preprocessing")
-@json_option
-def run(region: str, gpu: bool, emr: bool, as_json: bool) -> int:
+def run(region: str, gpu: bool, emr: bool) -> Result:
     from infra import catalog
     from infra.parts import known_region
 
@@ -53,29 +61,4 @@ def run(region: str, gpu: bool, emr: bool, as_json: bool) -> int:
             for each in types
         ],
     }
-    parts = [table([_row(each, prices) for each in types], _COLUMNS)]
-    if gone := [(each.name, each.retired.since, each.retired.successor) for each in types if each.retired]:
-        parts.append(table(gone, _RETIRED))
-    show(content, "\n\n".join(parts), as_json=as_json)
-    say(f"prices of {prices.region}, {prices.date} ({prices.source})")
-    return 0
-
-
-def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
-    gpu = found.gpu
-    return (
-        found.name,
-        str(found.vcpu),
-        f"{found.memory:g}",
-        f"{gpu.count} x {gpu.name}, {gpu.memory:g} GiB" if gpu else "",
-        gpu.capability if gpu else "",
-        f"{found.network:g}",
-        f"{found.efa.network:g}" if found.efa else "",
-        " ".join(zone.rpartition("-")[2] for zone in prices.zones.get(found.name, ())),
-        _price(prices.instances.get(found.name)),
-        _price(prices.emr.get(found.name)),
-    )
-
-
-def _price(dollars: float | None) -> str:
-    return "" if dollars is None else f"{dollars:g}"
+    return Result(content, [_TYPES, f"prices of {prices.region}, {prices.date} ({prices.source})"])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bootstrap.cli.confusion import confusion_rows
-from bootstrap.cli.output import percent, print_warning, show, table
+from bootstrap.cli.output import Result, percent, print_warning, table
 from bootstrap.cli.predict import find_files, require_answers, require_no_option_of_two_classes
 from bootstrap.prediction.model import open_model
 from bootstrap.progress import Bars
@@ -18,8 +18,8 @@ _LEAST_SHARE = 0.01
 """Short texts are in many files; a smaller share changes no figure."""
 
 
-def evaluate_classifier(model: str, files: Sequence[str], options: dict[str, Any], *, as_json: bool) -> None:
-    """Print how good a classifier is on files. Raises DataError for files without ratings or labels."""
+def evaluate_classifier(model: str, files: Sequence[str], options: dict[str, Any]) -> Result:
+    """How good a classifier is on files. Raises DataError for files without ratings or labels."""
     from bootstrap.prediction.scores import ScoredAnswers
     from bootstrap.prediction.texts import label_text_files
     from corpus.reading.tally import Tally
@@ -56,10 +56,10 @@ def evaluate_classifier(model: str, files: Sequence[str], options: dict[str, Any
             f"the model learnt from about {percent(learnt)} of these texts, so that it looks better here than on new "
             "ones; evaluate it on others"
         )
-    show({"model": model, **counts, "learnt_share": learnt, **scores}, _text(counts, scores), as_json=as_json)
+    return Result({"model": model, **counts, "learnt_share": learnt, **scores}, _parts(counts, scores))
 
 
-def _text(counts: dict[str, int], scores: dict[str, Any]) -> str:
+def _parts(counts: dict[str, int], scores: dict[str, Any]) -> list[str]:
     left_out = ", ".join(
         f"{counts[name]:,} {what}"
         for name, what in (
@@ -86,13 +86,11 @@ def _text(counts: dict[str, int], scores: dict[str, Any]) -> str:
         (f"from {each['from']:.1f}", percent(each["probability"]), percent(each["right"]), f"{each['texts']:,}")
         for each in scores["calibration"]
     ]
-    return "\n\n".join(
-        (
-            table(measured),
-            table(classes, ("class", "precision", "recall", "F1", "texts"), right=(1, 2, 3, 4), ruled=True),
-            table(bins, ("probability", "mean", "right", "texts"), right=(1, 2, 3), ruled=True),
-        )
-    )
+    return [
+        table(measured),
+        table(classes, ("class", "precision", "recall", "F1", "texts"), right=(1, 2, 3, 4), ruled=True),
+        table(bins, ("probability", "mean", "right", "texts"), right=(1, 2, 3), ruled=True),
+    ]
 
 
 def _share(value: float | None) -> str:

@@ -19,6 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from bootstrap.cli.config_options import GIVEN, config_option, note_given
+from bootstrap.cli.output import JSON, Result, print_result
 from common.options import Option as Description
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
@@ -122,16 +123,28 @@ def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
 
 
 class Command(click.Command):
-    """A command whose help shows its options in groups; `notes` are the sentences below the groups' headings."""
+    """A command whose help shows its options in groups; `notes` are the sentences below the groups' headings.
+
+    Its function returns a `Result`, which is printed as text or by --json as JSON, or an exit status. With `json=False`
+    it has no --json.
+    """
 
     context_class = _Context
 
-    def __init__(self, *positional: Any, notes: Mapping[str, str] | None = None, **how: Any) -> None:
+    def __init__(self, *positional: Any, notes: Mapping[str, str] | None = None, json: bool = True, **how: Any) -> None:
         super().__init__(*positional, **how)
         self.notes = notes or {}
+        if json and not any(each.name == "as_json" for each in self.params):
+            self.params.append(Option(["--json"], is_flag=True, help="print the summary as JSON on standard output"))
         self._advanced = sum(getattr(each, "advanced", False) for each in self.params)
         if self._advanced:
             self.params += [config_option(), _help_all()]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and print what it returns; returns its exit status."""
+        ctx.meta[JSON] = ctx.params.pop("json", False)
+        done = super().invoke(ctx)
+        return print_result(done) if isinstance(done, Result) else done
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read a command line. Raises click.UsageError, which names the option."""

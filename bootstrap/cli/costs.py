@@ -5,7 +5,7 @@ from typing import Any
 
 from bootstrap.cli.command import command
 from bootstrap.cli.figures import dollars, kept_content, spent
-from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.output import Result
 from bootstrap.cli.target import Target, target_options
 
 _PAST = timedelta(days=30)
@@ -19,8 +19,7 @@ _PAST = timedelta(days=30)
     epilog="Example: shoal costs demo",
 )
 @target_options
-@json_option
-def run(target: Target, as_json: bool) -> int:
+def run(target: Target) -> Result:
     from bootstrap.aws import stacks
     from bootstrap.aws.deployment import no_such_deployment, was_deleted
     from bootstrap.lifecycle import bill, kept, status
@@ -32,55 +31,41 @@ def run(target: Target, as_json: bool) -> int:
     staying, kept_rows = kept_content(*kept.find_kept(name, account))
     if stack is None and not kept_rows and not was_deleted(name, account):
         raise no_such_deployment(name, account)
-    if stack is None:
-        billed = bill.fetch_bill(account, name, now - _PAST)
-        rows = [("deployment", f"{name}: no stack in {account.region}"), *_billed(billed), *kept_rows]
-        gone = {"deployment": name, "billed": billed.total, "services": billed.services, "stays": staying}
-        summary(gone, rows, as_json=as_json)
-        return 0
-    found = status.read_status(name, account)
-    created = found.stack["CreationTime"].astimezone(UTC)
-    hours = (now - created) / timedelta(hours=1)
-    guard, most = found.guard, found.most
+    found = None if stack is None else status.read_status(name, account)
+    created = found.stack["CreationTime"].astimezone(UTC) if found else now - _PAST
     billed = bill.fetch_bill(account, name, created)
     content: dict[str, Any] = {
         "deployment": name,
+        "billed": billed.total,
+        "services": billed.services,
+        "stays": staying,
+    }
+    parts = sorted(billed.services.items(), key=lambda each: -each[1])
+    bills = [
+        ("billed by AWS", billed.why or f"{dollars(billed.total)} since {billed.since}, a day late"),
+        *((f"  {service}", dollars(amount)) for service, amount in parts if amount >= 0.005),
+        *kept_rows,
+    ]
+    if found is None:
+        return Result(content, [[("deployment", f"{name}: no stack in {account.region}"), *bills]])
+    hours = (now - created) / timedelta(hours=1)
+    guard, most = found.guard, found.most
+    content |= {
         "hours": hours,
         "spent": guard.spent if guard else None,
-        "as_of": guard.as_of.isoformat() if guard and guard.as_of else None,
+        "as_of": guard.as_of if guard else None,
         "budget": guard.budget if guard else None,
         "estimate": None if most is None else most * hours,
         "dollars_an_hour": found.rate,
-        "billed": billed.total,
-        "services": billed.services,
         "why_not_billed": billed.why,
-        "stays": staying,
         "broken": list(guard.broken) if guard else [],
     }
     rows = [
         ("deployment", f"{name}, {hours:,.1f} hours old"),
         ("spent, by its guard", spent(guard) if guard else "not counted: it has no guard"),
         ("now", dollars(found.rate, " an hour")),
-        ("estimate", _estimate(most, hours)),
-        *_billed(billed),
-        *kept_rows,
-        *(("problem", sentence) for sentence in (guard.broken if guard else ())),
+        ("at most", f"{dollars(content['estimate'])}, with everything running all the time"),
+        *bills,
+        *(("problem", sentence) for sentence in content["broken"]),
     ]
-    summary(content, rows, as_json=as_json)
-    return 0
-
-
-def _estimate(most: float | None, hours: float) -> str:
-    if most is None:
-        return "-"
-    return f"at most {dollars(most * hours)}: {dollars(most, ' an hour')} with everything running all the time"
-
-
-def _billed(billed: Any) -> list[tuple[str, str]]:
-    if billed.total is None:
-        return [("billed by AWS", billed.why)]
-    parts = sorted(billed.services.items(), key=lambda each: -each[1])
-    return [
-        ("billed by AWS", f"{dollars(billed.total)} since {billed.since}, a day late"),
-        *((f"  {service}", dollars(amount)) for service, amount in parts if amount >= 0.005),
-    ]
+    return Result(content, [rows])

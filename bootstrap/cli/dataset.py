@@ -15,7 +15,7 @@ import click
 from bootstrap.cli.command import command, group, option
 from bootstrap.cli.figures import size
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.output import json_option, percent, show, table
+from bootstrap.cli.output import Result, percent, table
 from bootstrap.terminal import columns
 from common.display import plural
 
@@ -49,8 +49,7 @@ def run() -> None:
 @click.argument("file", type=click.Path(), metavar="FILE_OR_S3", help="a dataset.h5, or its address on S3")
 @option("--sample", type=click.IntRange(min=0), default=3, metavar="N", help="rows to show of each split (default: 3)")
 @option("--check", is_flag=True, help="read all of it, and compare its digest with the recorded one")
-@json_option
-def info(file: str, sample: int, check: bool, as_json: bool) -> int:
+def info(file: str, sample: int, check: bool) -> Result:
     """Run `shoal dataset info`."""
     require_s3(file)
     with _opened(file, whole=check) as (dataset, stored_bytes):
@@ -58,8 +57,7 @@ def info(file: str, sample: int, check: bool, as_json: bool) -> int:
             dataset.require_digest(dataset.computed_digest())
         content = _content(file, dataset, stored_bytes, sample)
         content["checked"] = check
-    show(content, _page(content), as_json=as_json)
-    return 0
+    return Result(content, _page(content))
 
 
 run.add_command(info)
@@ -123,7 +121,7 @@ def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[s
         yield {**found, "words": known}
 
 
-def _page(content: Mapping[str, Any]) -> str:
+def _page(content: Mapping[str, Any]) -> list[str]:
     from bootstrap.cli.dataset_summary import TWO_CLASSES, count_figures
 
     classes = content["settings"].get("classes", TWO_CLASSES)
@@ -153,7 +151,7 @@ def _page(content: Mapping[str, Any]) -> str:
         for path, array in content["arrays"].items()
     ]
     settings = [(name, _setting_text(value)) for name, value in content["settings"].items() if name != "classes"]
-    parts = [
+    return [
         table(head),
         table(arrays, ("array", "shape", "type", "a chunk", "packing", "stored")),
         table(settings, ("setting", "")),
@@ -162,7 +160,6 @@ def _page(content: Mapping[str, Any]) -> str:
         else "no counts: those of a part file are in its dataset's",
         *(_row(row, classes) for row in content["sample"]),
     ]
-    return "\n\n".join(parts)
 
 
 def _rows_text(content: Mapping[str, Any]) -> str:

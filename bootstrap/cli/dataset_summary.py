@@ -1,9 +1,11 @@
-"""A dataset for a person: totals, histograms, frequent words; for `shoal preprocess` and `shoal dataset info`."""
+"""A dataset for a person: totals, histograms, frequent words; for `shoal preprocess` and `shoal dataset info`.
+
+Bars are drawn in ASCII alone, because a terminal or a log file may lack other characters.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.cli.figures import histogram
 from bootstrap.cli.output import percent, table
 from common.display import length_bins
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 TWO_CLASSES = ("negative", "positive")
 
+_BAR_LETTERS = 30
+"""The width of all bars of a line together: with their figures they fit into 80 letters."""
 _WORDS_SHOWN = 20
 _CLASSES_SHOWN = 20
 
@@ -71,3 +75,28 @@ def _totals(made: "MergeResult", settings: "Settings") -> str:
         ("unknown words", percent(counts["unknown_tokens"] / counts["tokens"])),
     ]
     return table(rows)
+
+
+def bar(share: float, letters: int) -> str:
+    """A bar for a share of the largest one, which has `letters` letters; a share above 0 has at least one."""
+    return "#" * (max(1, round(share * letters)) if share else 0)
+
+
+def histogram(title: str, columns: Mapping[str, Mapping[str, int]], shown: int | None = None) -> str:
+    """A table with a line for each entry, and for each column its number, share and bar.
+
+    `columns` maps each column's name, which may be empty, to its counts. All columns have the same entries, of which
+    the first `shown` have a line; None: all of them.
+    """
+    letters = _BAR_LETTERS // len(columns)
+    lines = []
+    for entry in list(next(iter(columns.values())))[:shown]:
+        line = [f"  {entry}"]
+        for counts in columns.values():
+            number, total, most = counts[entry], sum(counts.values()), max(counts.values())
+            share = f"{number / total if total else 0:.1%}"
+            line += [f"{number:,}", share, bar(number / most if most else 0, letters)]
+        lines.append(line)
+    heads = [title, *(head for name in columns for head in (name, "", ""))]
+    numbers = [3 * column + number for column in range(len(columns)) for number in (1, 2)]
+    return table(lines, heads, right=numbers)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import json_option, percent, say, show, table
+from bootstrap.cli.output import Result, percent, say
 from bootstrap.cli.output_folder import sole_writer
 from common.display import plural
 
@@ -51,8 +51,7 @@ _REASONS = {
     help="folder for the logs, with a folder `model` for the model and the run's record, which replaces an earlier "
     "demo's and nothing else, and for report.html, the page on the training (default: results/demo)",
 )
-@json_option
-def run(inputs: tuple[Path, ...], output: Path, as_json: bool) -> int:
+def run(inputs: tuple[Path, ...], output: Path) -> Result:
     from bootstrap.demo import life
 
     with sole_writer(output):
@@ -62,8 +61,7 @@ def run(inputs: tuple[Path, ...], output: Path, as_json: bool) -> int:
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
         f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
     )
-    show(asdict(result), f"{table(rows(result, slowed=factors, output=output))}\n\n{passed}", as_json=as_json)
-    return 0
+    return Result(asdict(result), [rows(result, slowed=factors, output=output), passed])
 
 
 def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> list[tuple[str, str]]:

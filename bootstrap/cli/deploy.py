@@ -11,7 +11,7 @@ import click
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, complete_topology, option
 from bootstrap.cli.figures import utc_time
-from bootstrap.cli.output import confirm, json_option, say, show, table
+from bootstrap.cli.output import Result, confirm, say, table
 from bootstrap.cli.plan import content, lines
 from bootstrap.cli.target import check_name
 from bootstrap.progress import Bars
@@ -42,8 +42,7 @@ _SIGNS = {"create": "+", "change": "~", "delete": "-"}
 @option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
 @option("--yes", is_flag=True, help="do not ask")
 @option("--dry-run", is_flag=True, help="show what would change, and create nothing")
-@json_option
-def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_run: bool, as_json: bool) -> int:
+def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_run: bool) -> Result:
     from bootstrap.lifecycle import deploy, plan, preflight
     from infra import caller, topology
 
@@ -69,20 +68,16 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
     say()
     refused = {"plan": content(made, deployment=request.deployment), "deployed": False}
     if made.refused:
-        show(refused, "nothing was deployed", as_json=as_json)
-        return _REFUSED
+        return Result(refused, ["nothing was deployed"], _REFUSED)
     if dry_run:
         found = deploy.changes(request)
         changes = [{"action": each.action, "type": each.type, "logical_id": each.logical_id} for each in found]
-        show({**refused, "changes": changes}, _changes_text(request, found), as_json=as_json)
-        return 0
+        return Result({**refused, "changes": changes}, [_changes_text(request, found)])
     if not yes and not confirm("Deploy?"):
-        show(refused, "nothing was deployed", as_json=as_json)
-        return _REFUSED
+        return Result(refused, ["nothing was deployed"], _REFUSED)
     with Bars(unit="resource") as bars:
         done = deploy.deploy(request, bars=bars, say=say)
-    show(_summary(made, request, done), _summary_text(made, request, done), as_json=as_json)
-    return 0
+    return Result(_summary(made, request, done), [_summary_text(made, request, done)])
 
 
 def _changes_text(request: "DeployRequest", found: "Sequence[ResourceChange]") -> str:

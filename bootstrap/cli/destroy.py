@@ -10,7 +10,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, spent, stays
-from bootstrap.cli.output import confirm, json_option, say, show, table
+from bootstrap.cli.output import Result, confirm, say, table
 from bootstrap.cli.target import Target, target_options
 from bootstrap.progress import Bars
 from common.display import plural
@@ -47,7 +47,6 @@ _LEFT, _REFUSED = 1, 1
     help="first copy the runs' models and records to this folder",
 )
 @option("--delete-runs", is_flag=True, help="also delete runs that were not fetched, with their data bucket")
-@json_option
 def run(
     target: Target,
     yes: bool,
@@ -55,8 +54,7 @@ def run(
     dry_run: bool,
     folder: Path | None,
     delete_runs: bool,
-    as_json: bool,
-) -> int:
+) -> Result:
     name, account = target.name, target.account
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then destroy with --yes")
@@ -74,18 +72,15 @@ def run(
     empty = before.bucket if delete_runs and not before.loses else None
     if before.nothing and not (before.unfetched and (delete_runs or folder or not yes)):
         nothing = f"there is nothing of '{name}' to destroy{_but_kept(len(before.kept))}"
-        show({**content, "destroyed": True}, nothing, as_json=as_json)
-        return 0
+        return Result({**content, "destroyed": True}, [nothing])
     if dry_run:
-        show(content, _table(before.things), as_json=as_json)
-        return 0
+        return Result(content, [_table(before.things)])
     if yes and before.trains != [] and not stop_runs:
         trains = f"nobody stopped {', '.join(before.trains)}" if before.trains else "a training may run"
         raise ShoalError(f"nothing was destroyed, because {trains}; add --stop-runs, or type first: shoal stop {name}")
     _save_runs(folder, account, before, ask=not yes and not delete_runs)
     if not yes and not confirm("Destroy it?"):
-        show({**content, "destroyed": False}, "nothing was destroyed", as_json=as_json)
-        return _REFUSED
+        return Result({**content, "destroyed": False}, ["nothing was destroyed"], _REFUSED)
     try:
         with Bars(unit="resource") as bars:
             done = teardown.destroy(name, account, bars=bars, say=say, empty=empty)
@@ -98,8 +93,7 @@ def run(
         )
         raise
     became = {"destroyed": done.proven, "stack": done.stack, "things": _listed(done.things)}
-    show({**content, **became}, _result(name, done), as_json=as_json)
-    return 0 if done.proven else _LEFT
+    return Result({**content, **became}, [_result(name, done)], 0 if done.proven else _LEFT)
 
 
 def _look(name: str, account: "Account") -> "DestroyPreview":

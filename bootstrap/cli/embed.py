@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, described_options, option, typed_options
-from bootstrap.cli.figures import model_row
 from bootstrap.cli.input_options import INPUT, require_s3
-from bootstrap.cli.output import json_option, show, summary
+from bootstrap.cli.output import Result
 from bootstrap.cli.target import Target, launch_options, local_ranks_option, where_options
 from bootstrap.cli.training_rows import (
     cost_rows,
+    model_row,
     node_rows,
     predicted_rows,
     profile_rows,
@@ -113,7 +113,6 @@ Examples:
 @described_options(LIMITS[:1], group=_READING)
 @option("--dry-run", group=_READING, is_flag=True, help="show how the text is read; read no more than its beginning")
 @described_options(options_for("words"), but=("data",))
-@json_option
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -123,9 +122,8 @@ def run(
     wishes: dict[str, Any],
     nodes: int | None,
     dry_run: bool,
-    as_json: bool,
     **options: Any,
-) -> int:
+) -> Result:
     source = _source(typed_options(ctx), options, local=target is None)
     require_s3(*source.settings.sources, *options["similarity"], *options["analogy"])
     config = config_of(ctx, {} if options.get("preset") else {"model": "skipgram"}, endless=source.endless)
@@ -137,11 +135,9 @@ def run(
         from bootstrap.cli import stream_preview
 
         found = stream_preview.content(source.settings_for(place), place)
-        show(found, stream_preview.text(found), as_json=as_json)
-        return 0
+        return Result(found, [stream_preview.text(found)])
     result = run_training(ctx, source, config, place)
-    summary(result, word_rows(result, config.output), as_json=as_json)
-    return exit_status(result)
+    return Result(result, [word_rows(result, config.output)], exit_status(result))
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "StreamSource":

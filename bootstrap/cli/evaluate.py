@@ -9,9 +9,9 @@ import click
 
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.input_options import NOTES, reading_options, require_s3, scale_suggested
-from bootstrap.cli.output import json_option, percent, show, table
+from bootstrap.cli.neighbours import open_vectors
+from bootstrap.cli.output import Result, percent, table
 from bootstrap.cli.predict import RATING_OPTIONS, require_files_for
-from bootstrap.cli.vectors import open_model
 from bootstrap.progress import Bars
 from common.errors import UsageError
 
@@ -59,7 +59,6 @@ Examples:
 )
 @reading_options
 @described_options(RATING_OPTIONS, group="Ratings of the files")
-@json_option
 @click.pass_obj
 def run(
     typed: list[str],
@@ -69,9 +68,8 @@ def run(
     files: tuple[str, ...],
     similarity: Sequence[str],
     analogy: Sequence[str],
-    as_json: bool,
     **options: Any,
-) -> int:
+) -> Result:
     if files and (similarity or analogy):
         raise UsageError(
             "files are for a classifier, --similarity and --analogy for word embeddings; give one of these"
@@ -81,8 +79,7 @@ def run(
 
         require_s3(model, *files)
         with scale_suggested(typed):
-            evaluate_classifier(model, files, options, as_json=as_json)
-        return 0
+            return evaluate_classifier(model, files, options)
     if not (similarity or analogy):
         raise UsageError(
             "there is nothing to evaluate on; give files for a classifier, or --similarity FILE..., --analogy FILE..., "
@@ -96,7 +93,7 @@ def run(
     require_s3(model, *similarity, *analogy)
     pairs = {name: read_pairs(name) for name in similarity}
     questions = {name: read_questions(name) for name in analogy}
-    vectors = open_model(model)
+    vectors = open_vectors(model)
     by_pairs = {name: correlation(vectors.including(words_of(each)), each) for name, each in pairs.items()}
     by_questions: dict[str, dict[str, AnalogyResult]] = {}
     with Bars(unit="question") as bars:
@@ -115,8 +112,7 @@ def run(
     }
     parts = [_pairs_table(by_pairs)] if by_pairs else []
     parts += [_questions_table(name, each, total(each)) for name, each in by_questions.items()]
-    show(content, "\n\n".join(parts), as_json=as_json)
-    return 0
+    return Result(content, parts)
 
 
 def _pairs_table(found: "dict[str, SimilarityResult]") -> str:

@@ -4,7 +4,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.output import Result
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.prediction.model import open_model
 
@@ -34,13 +34,11 @@ Examples:
 )
 @option("--output", required=True, type=click.Path(), metavar="DIR_OR_S3", help="the new folder")
 @option("--onnx", is_flag=True, help="also write the classifier as model.onnx; README.md says what goes in and out")
-@json_option
-def run(*, model: str, output: str, onnx: bool, as_json: bool) -> int:
+def run(*, model: str, output: str, onnx: bool) -> Result:
     require_s3(model, output)
     loaded = open_model(model)
     from bootstrap.prediction.export import export_model
 
     with sole_writer(output):
         size = export_model(loaded, output, onnx=onnx)
-    summary({"model": output, "bytes": size}, [("model", output), ("size", f"{size / 1e6:,.1f} MB")], as_json=as_json)
-    return 0
+    return Result({"model": output, "bytes": size}, [{"model": "{model}", "size": "{bytes:size}"}])

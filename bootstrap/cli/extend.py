@@ -1,12 +1,13 @@
 """`shoal extend`: a later end of a deployment's life."""
 
 import math
+from typing import Any
 
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.figures import dollars, utc_time
-from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.figures import dollars
+from bootstrap.cli.output import Result
 from bootstrap.cli.target import Target, target_options
 from common.errors import ShoalError
 
@@ -26,8 +27,7 @@ from common.errors import ShoalError
     help="how many hours to add, at most 720 at once",
 )
 @option("--dry-run", is_flag=True, help="report what it would cost, and change nothing")
-@json_option
-def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
+def run(target: Target, hours: float, dry_run: bool) -> Result:
     from bootstrap.lifecycle import guard, status
 
     name = target.name
@@ -52,21 +52,21 @@ def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
         )
     before = now.guard.ends
     after = guard.later(now.guard, hours) if dry_run else guard.extend(account, name, now.guard, hours)
-    rows = [
-        ("end before", utc_time(before)),
-        ("end now" if not dry_run else "end then", utc_time(after)),
-        ("these hours cost", f"at most {dollars(most)}, while everything runs"),
-        *([("budget", f"{dollars(budget)}, which may end it earlier; it does not change")] if budget else []),
-        *(("problem before" if not dry_run else "problem", sentence) for sentence in now.guard.broken),
-    ]
-    content = {
+    content: dict[str, Any] = {
         "deployment": name,
-        "before": before.isoformat(),
-        "after": after.isoformat(),
+        "before": before,
+        "after": after,
         "at_most_dollars": most,
         "budget": budget,
         "extended": not dry_run,
         "broken": list(now.guard.broken),
     }
-    summary(content, rows, as_json=as_json)
-    return 0
+    rows = {
+        "end before": "{before:utc}",
+        "end then" if dry_run else "end now": "{after:utc}",
+        "these hours cost": "at most {at_most_dollars:dollars}, while everything runs",
+        **({"budget": "{budget:dollars}, which may end it earlier; it does not change"} if budget else {}),
+    }
+    return Result(
+        content, [rows, "\n".join(f"problem{'' if dry_run else ' before'}: {each}" for each in content["broken"])]
+    )

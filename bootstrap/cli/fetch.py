@@ -5,12 +5,19 @@ from pathlib import Path
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import json_option, print_error, summary
+from bootstrap.cli.output import Result, Rows
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, target_options
 from bootstrap.progress import Bars
 from common.display import plural
 from common.errors import UsageError
+
+_FETCHED: Rows = {
+    "from": "s3://{bucket}/runs/",
+    "to": "{output}",
+    "runs": lambda done: ", ".join(done["runs"]) or "none: nothing was trained",
+    "files": "{copied:plural file} copied ({bytes:size}), {present} there before",
+}
 
 
 @command(
@@ -30,8 +37,7 @@ from common.errors import UsageError
     metavar="DIR",
     help="the folder for the runs' folders",
 )
-@json_option
-def run(target: Target, bucket: str | None, only: str | None, output: Path, as_json: bool) -> int:
+def run(target: Target, bucket: str | None, only: str | None, output: Path) -> Result:
     if bucket and target.typed:
         raise UsageError("name a deployment or a --bucket, not both")
     account = target.account
@@ -40,17 +46,12 @@ def run(target: Target, bucket: str | None, only: str | None, output: Path, as_j
     bucket = bucket or find_data_bucket(target.name, account)
     with sole_writer(output), Bars() as bars:
         done = fetch_runs(account.client("s3"), bucket, output, bars=bars, run=only)
-    rows = [
-        ("from", f"s3://{bucket}/runs/"),
-        ("to", str(output)),
-        ("runs", ", ".join(done.runs) or "none: nothing was trained"),
-        ("files", f"{plural(done.copied, 'file')} copied ({done.bytes / 1e6:,.1f} MB), {done.present} there before"),
-        *(("not fetched", sentence) for sentence in done.refused),
-    ]
-    summary({"bucket": bucket, "output": str(output), **vars(done)}, rows, as_json=as_json)
-    if done.refused:
-        print_error(
-            f"{plural(len(done.refused), 'object')} of s3://{bucket}/runs/ cannot be files below {output}: "
-            "Shoal does not use such names; find out who wrote them"
-        )
-    return 1 if done.refused else 0
+    content = {"bucket": bucket, "output": str(output), **vars(done)}
+    if not done.refused:
+        return Result(content, [_FETCHED])
+    failure = (
+        f"{plural(len(done.refused), 'object')} of s3://{bucket}/runs/ cannot be files below {output}: "
+        "Shoal does not use such names; find out who wrote them"
+    )
+    refused = [("not fetched", sentence) for sentence in done.refused]
+    return Result(content, [_FETCHED, refused], status=1, failures=[failure])

@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import json_option, say, show
+from bootstrap.cli.output import Result, say, wants_json
 from bootstrap.cli.target import Target, target_options
 from common.display import printable
 from common.errors import ShoalError, UsageError
@@ -38,7 +38,6 @@ Examples:
 )
 @option("--rank", type=int, metavar="N", help="with --run: only what this rank has printed, counted from 0")
 @option("--follow", is_flag=True, help="with --run: go on with what they print, until the run has ended, or Ctrl-C")
-@json_option
 def run(
     target: Target,
     node: str | None,
@@ -47,15 +46,14 @@ def run(
     of_run: str | None,
     rank: int | None,
     follow: bool,
-    as_json: bool,
-) -> int:
+) -> Result | int:
     from bootstrap.lifecycle import logs, status
 
     for flag, value, least in (("--step", step, 1), ("--tail", tail, 1), ("--rank", rank, 0)):
         if value is not None and value < least:
             raise UsageError(f"{flag} is {value}, but must be at least {least}")
     if of_run:
-        if node or step or as_json:
+        if node or step or wants_json():
             raise UsageError("--run shows a run's logs as they are; leave out --node, --step and --json")
         _print_run(target, of_run, rank, follow=follow)
         return 0
@@ -73,8 +71,7 @@ def run(
     if not (node or step) and (guard := logs.guard(account, now, tail=tail)):
         excerpts.append(guard)
     text = "\n".join(f"{each.who}: {each.state}" + "".join(f"\n    {line}" for line in each.lines) for each in excerpts)
-    show({"said": [vars(each) for each in excerpts]}, text or "there are no logs yet", as_json=as_json)
-    return 0
+    return Result({"said": [vars(each) for each in excerpts]}, [text or "there are no logs yet"])
 
 
 def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> None:

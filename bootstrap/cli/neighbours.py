@@ -1,14 +1,17 @@
 """`shoal neighbours`: the words whose vectors are nearest to those of given ones."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.output import json_option, show, table
-from bootstrap.cli.vectors import model_option, open_model
+from bootstrap.cli.output import Result, print_warning, table
 from common.errors import ShoalError
+
+if TYPE_CHECKING:
+    from trainer.embeddings.vectors import WordVectors
 
 
 @command(
@@ -17,13 +20,19 @@ from common.errors import ShoalError
     "for in lower case, too; a folder of --model char-lstm then reads one off its characters.",
     epilog="Example: shoal neighbours --model vectors.bin guitar album",
 )
-@model_option
+@option(
+    "--model",
+    required=True,
+    type=click.Path(),
+    metavar="FILE_OR_DIR",
+    help="word embeddings in the format of word2vec, text or binary, or of GloVe; or a folder with a vectors.bin or "
+    "vectors.txt, such as the --output of `shoal train`; a path or s3://...",
+)
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @option("--count", type=click.IntRange(min=1), default=10, metavar="N", help="neighbours of each word (default: 10)")
-@json_option
-def run(*, model: str, words: Sequence[str], count: int, as_json: bool) -> int:
+def run(*, model: str, words: Sequence[str], count: int) -> Result:
     require_s3(model)
-    vectors = open_model(model)
+    vectors = open_vectors(model)
     found: dict[str, list[tuple[str, float]]] = {}
     unknown: list[str] = []
     for word in words:
@@ -39,5 +48,14 @@ def run(*, model: str, words: Sequence[str], count: int, as_json: bool) -> int:
         for word, nearest in found.items()
     ]
     content = {word: [{"word": name, "cosine": cosine} for name, cosine in nearest] for word, nearest in found.items()}
-    show({"model": model, "neighbours": content}, "\n\n".join(parts), as_json=as_json)
-    return 0
+    return Result({"model": model, "neighbours": content}, parts)
+
+
+def open_vectors(model: str) -> "WordVectors":
+    """The vectors that --model names, with a warning where some of a file were left out. Raises DataError."""
+    from trainer.embeddings.model_folder import open_words
+
+    vectors = open_words(model)
+    if vectors.note:
+        print_warning(vectors.note)
+    return vectors

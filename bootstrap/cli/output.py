@@ -1,4 +1,7 @@
-"""Functions with which commands print: messages, tables, and one summary at the end, as text or as JSON (--json).
+"""The results of commands, printed as text or as JSON (--json), and the messages before them.
+
+A command returns a `Result`: what it found, for a program, and the parts of the text for a person. Texts are templates
+of `str.format` over the content, whose formats are those of figures.py: `{spent:dollars}`, `{group.bytes:size}`.
 
 Text for a terminal is wrapped to its width, and no word is broken. Do not wrap text that goes into a file or to a
 program. All text is printed in printable form, and a cell of a table is on one line, whatever a name in it contains.
@@ -6,23 +9,137 @@ program. All text is printed in printable form, and a cell of a table is on one 
 
 import json
 import os
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from string import Formatter
 from typing import Any, TextIO
 
 import click
 from tabulate import tabulate
 
-from bootstrap.cli.command import option
+from bootstrap.cli import figures
 from bootstrap.terminal import columns, wrapped
-from common.display import printable, printable_lines
+from common.display import plural, printable, printable_lines
 
+JSON = "shoal.json"
+"""In a context: whether --json asks for JSON."""
 _BETWEEN = 2
 """Spaces between two columns of a table."""
+_NUMBER = re.compile(r"\W{0,2}[\d,.]+(%| [kMGT]?B| bytes)?|-|")
+"""A cell of a column that is aligned at the right."""
+_FORMATS: dict[str, Callable[[Any], str]] = {
+    "dollars": figures.dollars,
+    "duration": figures.duration,
+    "list": ", ".join,
+    "percent": figures.percent,
+    "size": figures.size,
+    "utc": figures.utc_time,
+}
 
 
-json_option = option("--json", "as_json", is_flag=True, help="print the summary as JSON on standard output")
-"""Declares --json."""
+@dataclass(frozen=True)
+class Table:
+    """A table with a row for each entry of a list in the content, or of a mapping, whose keys are `{key}`.
+
+    `columns` maps the heads to templates over an entry. A cell whose field is missing or None is empty.
+    """
+
+    of: str
+    columns: Mapping[str, "Template"]
+
+
+Template = str | Callable[[Mapping[str, Any]], str]
+Rows = Mapping[str, Template]
+Part = str | Rows | Iterable[tuple[str, str]] | Table
+"""A paragraph; labels and templates, of which those with a missing field are left out; labels and texts; or a table."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command found or did: for a program, for a person, and its exit status."""
+
+    content: Mapping[str, Any]
+    parts: Sequence[Part]
+    status: int = 0
+    warnings: Sequence[str] = ()
+    """Sentences for a person on standard error; a program has them in `content`."""
+    failures: Sequence[str] = ()
+    """Sentences on standard error, also beside JSON."""
+
+
+def print_result(result: Result) -> int:
+    """Print a result as text, or as JSON where --json asks for it; returns the exit status."""
+    if wants_json():
+        print(json.dumps(result.content, default=_plain))  # noqa: T201
+    else:
+        text = "\n\n".join(filter(None, (_text(part, result.content) for part in result.parts)))
+        print(wrapped(text, columns(sys.stdout)))  # noqa: T201
+        for sentence in result.warnings:
+            print_warning(sentence)
+    for sentence in result.failures:
+        print_error(sentence)
+    return result.status
+
+
+def wants_json() -> bool:
+    """Whether --json was given to the command that runs."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and bool(ctx.meta.get(JSON))
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="print the summary as JSON on standard output")
+"""Declares --json of commands that print by themselves."""
+
+
+def _plain(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _text(part: Part, content: Mapping[str, Any]) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Mapping):
+        return table([(label, text) for label, it in part.items() if (text := filled(it, content)) is not None])
+    if isinstance(part, Table):
+        return _filled_table(part, content[part.of])
+    return table(part)
+
+
+def _filled_table(part: Table, entries: Any) -> str:
+    if isinstance(entries, Mapping):
+        entries = [{"key": key, **each} for key, each in entries.items()]
+    rows = [[filled(cell, each) or "" for cell in part.columns.values()] for each in entries]
+    right = [at for at, cells in enumerate(zip(*rows, strict=True)) if at and all(map(_NUMBER.fullmatch, cells))]
+    return table(rows, list(part.columns), right=right, ruled=True) if rows else ""
+
+
+class _Figures(Formatter):
+    def get_field(self, field_name: str, _args: Any, kwargs: Any) -> tuple[Any, str]:
+        value: Any = kwargs
+        for name in field_name.split("."):
+            value = None if value is None else value.get(name)
+        return value, field_name
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        name, _, what = format_spec.partition(" ")
+        if value is None and name not in ("dollars", "percent", "utc"):
+            raise LookupError
+        if name == "plural":
+            return plural(value, what)
+        return _FORMATS[name](value) if name in _FORMATS else format(value, format_spec)
+
+
+def filled(template: Template, content: Mapping[str, Any]) -> str | None:
+    """A template with its fields; None where one is missing or None, for which its format has no sign."""
+    if callable(template):
+        return template(content)
+    try:
+        return _Figures().vformat(template, (), content)
+    except LookupError:
+        return None
 
 
 def say(text: str = "") -> None:
@@ -67,8 +184,7 @@ def confirm(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def percent(share: float) -> str:
-    return f"{share:.1%}"
+percent = figures.percent
 
 
 def table(

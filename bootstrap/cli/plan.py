@@ -1,6 +1,8 @@
 """`shoal plan`: what a topology would cost, what would keep it from starting, what the guard will do."""
 
+import argparse
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -11,8 +13,7 @@ import click
 
 from bootstrap.aws import cdk
 from bootstrap.cli.command import Converted, command, complete_topology, option
-from bootstrap.cli.figures import read_size
-from bootstrap.cli.output import json_option, print_error, show, table
+from bootstrap.cli.output import Result, table
 from bootstrap.cli.target import check_name
 from common.errors import ExperimentError, UsageError
 from infra.topology_error import TopologyError
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
 _WORK = "The work"
 _REGION = "us-east-1"
 """Whose machines are compared with topologies."""
+_MOST_BYTES = 1e18
+
+
+def _read_size(text: str) -> float:
+    """The bytes that a text such as 92.45GB names, in powers of 1000. Raises argparse.ArgumentTypeError."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(|k|M|G|T)B?", text.strip(), re.IGNORECASE)
+    size = float(found[1]) * 1000.0 ** " kmgt".index(found[2].lower() or " ") if found else 0.0
+    if not 0 < size <= _MOST_BYTES:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a size up to 1,000,000TB, such as 500MB or 92.45GB")
+    return size
 
 
 @command(
@@ -66,7 +77,7 @@ The exit status is 1 if a deployment would be refused.
 @option(
     "--raw-bytes",
     group=_WORK,
-    type=Converted(read_size),
+    type=Converted(_read_size),
     metavar="SIZE",
     help="of the raw reviews, unpacked, such as 92.45GB; without it the dataset is there already",
 )
@@ -87,7 +98,6 @@ The exit status is 1 if a deployment would be refused.
     "GPUs or on this machine (default: by the catalogue, for an LSTM as the reference's)",
 )
 @option("--all", "every", group=_WORK, is_flag=True, help="compare one machine and all topologies that AWS can start")
-@json_option
 def run(
     *,
     topologies: tuple[str, ...],
@@ -95,13 +105,12 @@ def run(
     offline: bool,
     deployment: str | None,
     owner: str | None,
-    as_json: bool,
     **asked: Any,
-) -> int:
+) -> Result:
     _require_topologies(topologies, hours=hours, deployment=deployment)
     work, measured = _read_work(topologies, **asked)
     if not topologies:
-        return _list_choices(work, measured, as_json=as_json) if work else _list_topologies(as_json=as_json)
+        return _list_choices(work, measured) if work else _list_topologies()
     from bootstrap.lifecycle import plan
     from infra import caller, topology
 
@@ -135,10 +144,8 @@ def run(
             early = () if offline else _credentials_note(each.topology.region, found.seconds.middle)
             texts.append("\n".join([*_prediction_lines(found), *early]))
             contents[-1]["prediction"] = found.content()
-    show({"plans": contents}, "\n\n".join(texts), as_json=as_json)
-    for failure in failures:
-        print_error(failure)
-    return int(bool(failures) or any(each.refused for each in made))
+    status = int(bool(failures) or any(each.refused for each in made))
+    return Result({"plans": contents}, texts, status, failures=failures)
 
 
 def _read_work(
@@ -181,7 +188,7 @@ def _prediction_lines(found: "Prediction") -> Iterator[str]:
         yield f"The dollars are without {', '.join(found.unknown)}, whose prices are not known."
 
 
-def _list_choices(work: "Work", measured: "Rates | None", *, as_json: bool) -> int:
+def _list_choices(work: "Work", measured: "Rates | None") -> Result:
     """Print what the work takes and costs on single machines, and on the topologies that can do it."""
     from bootstrap.lifecycle.plan import retired
     from experiments.choices import machines, of_gpus, predict
@@ -221,8 +228,7 @@ def _list_choices(work: "Work", measured: "Rates | None", *, as_json: bool) -> i
         "by a quarter.",
         "No run on AWS has checked these figures; `shoal plan NAME` with the same options says what each follows from.",
     ]
-    show({"machines": listed(alone), "topologies": listed(clusters)}, "\n".join(text), as_json=as_json)
-    return 0
+    return Result({"machines": listed(alone), "topologies": listed(clusters)}, ["\n".join(text)])
 
 
 def _require_topologies(topologies: Sequence[str], *, hours: float | None, deployment: str | None) -> None:
@@ -328,7 +334,7 @@ def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
     }
 
 
-def _list_topologies(*, as_json: bool) -> int:
+def _list_topologies() -> Result:
     """Print a line for each topology, also where another one cannot be read."""
     from bootstrap.lifecycle import plan
     from infra import topology
@@ -352,5 +358,4 @@ def _list_topologies(*, as_json: bool) -> int:
         )
     heads = ("topology", "$ an hour", "GPUs", "retired", "what it is for")
     listed = table(rows, heads, right=(1, 2), ruled=True)
-    show({"topologies": found}, "\n".join([listed, *faults]), as_json=as_json)
-    return int(bool(faults))
+    return Result({"topologies": found}, [listed, "\n".join(faults)], int(bool(faults)))

@@ -9,7 +9,7 @@ import click
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.dataset_summary import preprocess_summary
 from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3, scale_suggested
-from bootstrap.cli.output import json_option, print_warning, say, show, summary
+from bootstrap.cli.output import Result, print_result, say
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, where_options
 from bootstrap.interrupt import Detached
@@ -118,7 +118,6 @@ class _Request:
 )
 @described_options(LIMITS)
 @described_options((PRESET, *SETTINGS), group="Settings of the dataset")
-@json_option
 @click.pass_obj
 def run(
     typed: list[str],
@@ -130,9 +129,8 @@ def run(
     dry_run: bool,
     detach: bool,
     force: bool,
-    as_json: bool,
     **options: Any,
-) -> int:
+) -> Result | int:
     if (detach or force) and target is None:
         raise UsageError(f"{'--detach' if detach else '--force'} goes with --deployment")
     try:
@@ -154,7 +152,7 @@ def run(
     require_s3(*inputs.addresses, output)
     with scale_suggested(typed):
         if dry_run:
-            _show_preview(request, as_json=as_json)
+            _show_preview(request)
             return 0
         if target is None:
             made = _preprocess_locally(request)
@@ -162,31 +160,25 @@ def run(
             try:
                 made = _preprocess_on_deployment(request, target, detach=detach, force=force)
             except Detached as left:
-                return _show_detached(target.name, str(left), as_json=as_json)
-    return show_made(made, settings, as_json=as_json)
+                return _detached(target.name, str(left))
+    return result_of(made, settings)
 
 
-def _show_detached(deployment: str, run: str, *, as_json: bool) -> int:
+def _detached(deployment: str, run: str) -> Result:
     rows = [
         ("run", f"{run} goes on without this command"),
         ("to follow it", f"shoal attach {deployment} {run}"),
         ("to stop it", f"shoal stop {deployment} {run}"),
     ]
-    summary({"detached": True, "deployment": deployment, "run": run}, rows, as_json=as_json)
-    return 0
+    return Result({"detached": True, "deployment": deployment, "run": run}, [rows])
 
 
-def show_made(made: "MergeResult", settings: "Settings", *, as_json: bool) -> int:
-    """Show a dataset that was made; returns the exit status."""
+def result_of(made: "MergeResult", settings: "Settings") -> Result:
+    """The result on a dataset that was made."""
     warnings = dataset_warnings(made, settings)
     content = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
-    show(
-        {**content, "damaged": made.damaged, "warnings": warnings}, preprocess_summary(made, settings), as_json=as_json
-    )
-    if not as_json:
-        for warning in warnings:
-            print_warning(warning)
-    return 0
+    content |= {"damaged": made.damaged, "warnings": warnings}
+    return Result(content, [preprocess_summary(made, settings)], warnings=warnings)
 
 
 def _runner(target: Target | None, output: str | None, runner: str | None, *, dry_run: bool) -> str:
@@ -234,7 +226,7 @@ def _preprocess_on_deployment(request: _Request, target: Target, *, detach: bool
         )
 
 
-def _show_preview(request: _Request, *, as_json: bool) -> None:
+def _show_preview(request: _Request) -> None:
     """Show what would be done, and end with the run's error if the sample shows one."""
     from bootstrap.cli.preview import content, text
     from bootstrap.preprocessing.preview import check_preview, preview_local, preview_on_deployment
@@ -250,5 +242,5 @@ def _show_preview(request: _Request, *, as_json: bool) -> None:
 
         deployment = find_deployment(request.target.name, request.target.account)
         preview = preview_on_deployment(request.inputs, request.settings, deployment)
-    show(content(preview), text(preview), as_json=as_json)
+    print_result(Result(content(preview), [text(preview)]))
     check_preview(preview, max_malformed=request.max_malformed, allow_damaged=request.allow_damaged)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bootstrap.cli.figures import duration, histogram, size
+from bootstrap.cli.dataset_summary import histogram
+from bootstrap.cli.figures import duration, size
 from bootstrap.cli.output import percent, table
 from bootstrap.preprocessing.preview import PreprocessingPreview
 from common.display import plural

@@ -7,7 +7,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, duration
-from bootstrap.cli.output import json_option, show, table
+from bootstrap.cli.output import Result, table
 from common.errors import UsageError
 
 _SETTINGS_LETTERS = 80
@@ -22,8 +22,7 @@ _SETTINGS_LETTERS = 80
 )
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
 @option("--sort", metavar="COLUMN", help="the column to sort by, the best first (default: in the order of the folders)")
-@json_option
-def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
+def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
     from common.errors import ExperimentError
     from experiments.records import comparing, finding, runs
 
@@ -61,12 +60,7 @@ def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
         ruled=True,
     )
     warnings = [*comparing.warnings(found), *(f"left out: {each}" for each in problems)]
-    show(
-        {"runs": listed, "warnings": warnings},
-        "\n".join([text, "", *warnings] if warnings else [text]),
-        as_json=as_json,
-    )
-    return 0
+    return Result({"runs": listed, "warnings": warnings}, [text, "\n".join(warnings)])
 
 
 def _shortened(text: str) -> str:

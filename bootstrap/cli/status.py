@@ -11,7 +11,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, duration, kept_content, spent, utc_time
-from bootstrap.cli.output import json_option, show, summary, table
+from bootstrap.cli.output import Result, print_result, table
 from bootstrap.cli.target import Target, target_options
 from common.display import plural
 from common.errors import ShoalError
@@ -37,19 +37,18 @@ _NODES = {"train": "nodes", "read": "readers"}
 )
 @target_options
 @option("--watch", is_flag=True, help="show it again every ten seconds, until Ctrl-C")
-@json_option
-def run(target: Target, watch: bool, as_json: bool) -> int:
+def run(target: Target, watch: bool) -> Result:
     while watch:
         if sys.stdout.isatty():
             click.clear()
-        _show(target, as_json=as_json)
+        print_result(_found(target))
         time.sleep(_WATCH_SECONDS)
-    return _show(target, as_json=as_json)
+    return _found(target)
 
 
-def _show(target: Target, *, as_json: bool) -> int:
+def _found(target: Target) -> Result:
     if not target.typed:
-        return _show_all(target, as_json=as_json)
+        return _all(target)
     from bootstrap.aws import stacks
     from bootstrap.lifecycle import kept, status
     from infra import topology
@@ -59,17 +58,15 @@ def _show(target: Target, *, as_json: bool) -> int:
     staying, kept_rows = kept_content(*kept.find_kept(name, account))
     if stack is None and kept_rows:
         rows = [("deployment", f"{name}: no stack in {account.region}"), *kept_rows]
-        summary({"deployment": name, "state": None, "stays": staying}, rows, as_json=as_json)
-        return 0
+        return Result({"deployment": name, "state": None, "stays": staying}, [rows])
     now = status.read_status(name, account)
     read, rows = _reading(now, account)
     runs, run_rows = _runs(now, account)
     content = {**_content(now), "runs": runs, "read": read, "stays": staying}
-    summary(content, [*_rows(now, account.region), *run_rows, *rows, *kept_rows], as_json=as_json)
-    return 0
+    return Result(content, [[*_rows(now, account.region), *run_rows, *rows, *kept_rows]])
 
 
-def _show_all(target: Target, *, as_json: bool) -> int:
+def _all(target: Target) -> Result:
     """A line for each deployment. What cannot be read of one is said in its line."""
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -107,9 +104,8 @@ def _show_all(target: Target, *, as_json: bool) -> int:
     text = table(rows, ("deployment", "region", "state", "owner", "topology", "an hour", "ends by itself"), right=(5,))
     if not listed:
         text = f"there is no deployment in {account.region}{'' if target.region else ', nor in another region'}"
-    text += f"\nnote: these regions cannot be checked: {unchecked}" if unchecked else ""
-    show({"deployments": listed, "unchecked": unchecked}, text, as_json=as_json)
-    return 0
+    note = f"note: these regions cannot be checked: {unchecked}" if unchecked else ""
+    return Result({"deployments": listed, "unchecked": unchecked}, [text, note])
 
 
 def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | None, list[tuple[str, str]]]:

@@ -3,7 +3,7 @@
 import click
 
 from bootstrap.cli.command import command
-from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.output import Result
 from bootstrap.cli.target import Target, target_options
 from bootstrap.progress import Bars
 
@@ -17,8 +17,7 @@ from bootstrap.progress import Bars
 )
 @target_options
 @click.argument("run", required=False, metavar="[RUN]")
-@json_option
-def run(target: Target, run: str | None, as_json: bool) -> int:
+def run(target: Target, run: str | None) -> Result:
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.preprocessing.attaching import stop as stop_jobs
     from bootstrap.training.attaching import is_of_jobs, stop
@@ -26,8 +25,7 @@ def run(target: Target, run: str | None, as_json: bool) -> int:
     deployment = find_deployment(target.name, target.account)
     if is_of_jobs(deployment, run):
         name = stop_jobs(deployment, run)
-        summary({"run": name, "outcome": "stopped"}, [("run", f"{name}: its steps are cancelled")], as_json=as_json)
-        return 0
+        return Result({"run": name, "outcome": "stopped"}, [{"run": "{run}: its steps are cancelled"}])
     with Bars() as bars:
         name, outcome, error = stop(deployment, run, bars)
     rows = [
@@ -35,5 +33,4 @@ def run(target: Target, run: str | None, as_json: bool) -> int:
         ("its results", f"shoal fetch {target.name} --run {name} --output results"),
         *([("to continue", "the command that began it, with --resume")] if outcome == "stopped" else []),
     ]
-    summary({"run": name, "outcome": outcome, "error": error}, rows, as_json=as_json)
-    return 0
+    return Result({"run": name, "outcome": outcome, "error": error}, [rows])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars
-from bootstrap.cli.output import confirm, json_option, say, show, table
+from bootstrap.cli.output import Result, confirm, say, table
 from bootstrap.cli.target import connect_account
 from bootstrap.progress import Bars
 from common.display import plural
@@ -43,8 +43,7 @@ _WHOSE = "Whose"
 @option("--region", metavar="REGION", help="the region (default: that of your AWS configuration, or else us-east-1)")
 @option("--delete", is_flag=True, help="show the list, ask, and delete all of it, with the data in it")
 @option("--yes", is_flag=True, help="with --delete: do not ask")
-@json_option
-def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes: bool, as_json: bool) -> int:
+def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes: bool) -> Result:
     if yes and not delete:
         raise UsageError("--yes goes with --delete")
     if delete and not (yes or sys.stdin.isatty()):
@@ -63,27 +62,22 @@ def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes
         prices = {thing.key: price_of(account, thing) for thing in things}
     content = {"of": claim.text, "region": account.region, "stacks": claim.living}
     if not things:
-        show({**content, "things": []}, f"nothing of {claim.text} is left in {account.region}", as_json=as_json)
-        return 0
+        return Result({**content, "things": []}, [f"nothing of {claim.text} is left in {account.region}"])
     if not delete:
-        listed = _listed(things, prices)
-        show({**content, **listed}, f"{_table(things, prices)}\n{_sums(claim, things, prices)}", as_json=as_json)
-        return _status(things)
+        parts = [_table(things, prices), _sums(claim, things, prices)]
+        return Result({**content, **_listed(things, prices)}, parts, _status(things))
     say(f"{_table(things, prices)}\n{_sums(claim, things, prices)}")
     claim.check_deletable()
     going = sum(thing.is_pending for thing in things)
     if not going:
         nothing = "there is nothing that can be deleted here"
-        show({**content, **_listed(things, prices)}, nothing, as_json=as_json)
-        return _status(things)
+        return Result({**content, **_listed(things, prices)}, [nothing], _status(things))
     if not yes and not confirm(f"Delete {plural(going, 'resource')} in {account.region}, with the data in them?"):
-        show({**content, **_listed(things, prices)}, "nothing was deleted", as_json=as_json)
-        return _REFUSED
+        return Result({**content, **_listed(things, prices)}, ["nothing was deleted"], _REFUSED)
     with Bars(unit="resource") as bars:
         bars.stage("delete", going)
         done = delete_found(account, things, progress=lambda gone, _found: bars.at(gone))
-    show({**content, **_listed(done, prices)}, f"{_table(done, prices)}\n{_result(done, prices)}", as_json=as_json)
-    return _status(done)
+    return Result({**content, **_listed(done, prices)}, [_table(done, prices), _result(done, prices)], _status(done))
 
 
 def _status(things: "Sequence[FoundResource]") -> int:

@@ -46,7 +46,7 @@ class Target:
         return connect_account(self.region)
 
 
-def target_options(function: Callable[..., int]) -> Callable[..., int]:
+def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Declare a deployment's name, bare or by --deployment, and its region; the function gets a `target`."""
 
     @click.argument("name", required=False, metavar="[NAME]", help=_WHICH)
@@ -56,7 +56,7 @@ def target_options(function: Callable[..., int]) -> Callable[..., int]:
     @wraps(function)
     def with_target(
         ctx: click.Context, /, *, name: str | None, deployment: str | None, region: str | None, **options: Any
-    ) -> int:
+    ) -> Any:
         from infra import topology
 
         typed = (
@@ -69,7 +69,7 @@ def target_options(function: Callable[..., int]) -> Callable[..., int]:
     return with_target
 
 
-def where_options(function: Callable[..., int]) -> Callable[..., int]:
+def where_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Declare --local and --deployment; the function gets a `target`, which is None for this machine."""
 
     @option("--local", is_flag=True, group=_WHERE, help="on this machine")
@@ -79,7 +79,7 @@ def where_options(function: Callable[..., int]) -> Callable[..., int]:
     @wraps(function)
     def with_target(
         ctx: click.Context, /, *, local: bool, deployment: str | None, region: str | None, **options: Any
-    ) -> int:
+    ) -> Any:
         hosts = options.pop("hosts", None)
         if sum((local, deployment is not None, hosts is not None)) != 1:
             places = (
@@ -140,7 +140,7 @@ def connect_account(region: str | None) -> "Account":
 _WISHES = ("detach", "queue", "keep", "min_nodes", "replace_slow", "managed", "max_dollars")
 
 
-def launch_options(function: Callable[..., int]) -> Callable[..., int]:
+def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Declare what is wanted of a launch on a deployment; the function gets what was given as `wishes`."""
 
     @option("--detach", is_flag=True, group=_WHERE, help="not with --local: end as soon as the nodes have begun")
@@ -189,7 +189,7 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
         "max_dollars of its topology, or no limit)",
     )
     @wraps(function)
-    def with_wishes(**options: Any) -> int:
+    def with_wishes(**options: Any) -> Any:
         typed = {name: options.pop(name) for name in _WISHES}
         given = {name: value for name, value in typed.items() if value}
         kept = () if options["target"] is None else ("detach", "queue", "min_nodes")

@@ -9,7 +9,6 @@ import click
 
 from bootstrap.cli.command import command, described_options, option, typed_options
 from bootstrap.cli.confusion import confusion_rows
-from bootstrap.cli.figures import model_row
 from bootstrap.cli.input_options import (
     INPUT,
     NOTES,
@@ -21,10 +20,11 @@ from bootstrap.cli.input_options import (
     require_s3,
     scale_suggested,
 )
-from bootstrap.cli.output import json_option, percent, show, summary
+from bootstrap.cli.output import Result, percent, print_result
 from bootstrap.cli.target import Target, hosts_option, launch_options, local_ranks_option, where_options
 from bootstrap.cli.training_rows import (
     cost_rows,
+    model_row,
     node_rows,
     predicted_rows,
     profile_rows,
@@ -97,7 +97,6 @@ Examples:
 @described_options((*JUDGING, *LIMITS), group=READING)
 @option("--dry-run", group=READING, is_flag=True, help="show how the input is read; read no more than its beginnings")
 @described_options(options_for("classes", auto=True), but=("data",))
-@json_option
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -108,22 +107,20 @@ def run(
     nodes: int | None,
     data: str | None,
     dry_run: bool,
-    as_json: bool,
     **options: Any,
-) -> int:
+) -> Result | int:
     source = _source(typed_options(ctx), options, data, local=target is None)
     if dry_run and not any(options[name] for name in _FILES):
         raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
     config = config_of(ctx, default_model(typed_options(ctx)))
     if dry_run:
         with scale_suggested(ctx.obj):
-            _show_preview(source, config, as_json=as_json)
+            _show_preview(source, config)
         return 0
     place = place_of(target, nodes, wishes)
     with scale_suggested(ctx.obj):
         result = run_training(ctx, source, config, place)
-    summary(result, rows(result, config.output), as_json=as_json)
-    return exit_status(result)
+    return Result(result, [rows(result, config.output)], exit_status(result))
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
@@ -165,7 +162,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
     )
 
 
-def _show_preview(source: "Source", config: TrainConfig, *, as_json: bool) -> None:
+def _show_preview(source: "Source", config: TrainConfig) -> None:
     """Show how the texts are read, and end with the error that the sample shows, if it does."""
     from bootstrap.cli.preview import content, text
     from bootstrap.preprocessing.preview import check_preview, preview_texts
@@ -173,7 +170,7 @@ def _show_preview(source: "Source", config: TrainConfig, *, as_json: bool) -> No
 
     assert isinstance(source, TextsSource)
     preview = preview_texts(source.inputs, settings_of_texts(source.settings), str(config.output))
-    show(content(preview), text(preview), as_json=as_json)
+    print_result(Result(content(preview), [text(preview)]))
     check_preview(preview, max_malformed=source.max_malformed, allow_damaged=source.allow_damaged)
 
 

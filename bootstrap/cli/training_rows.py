@@ -3,11 +3,20 @@ and what is missing."""
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from bootstrap.cli.figures import dollars, duration
+from bootstrap.cli.figures import dollars, duration, size
 from bootstrap.cli.output import percent
 from experiments.estimate import Estimate
+from trainer.output.run_files import MODEL
+
+
+def model_row(output: Path) -> tuple[str, str]:
+    """A row of a summary on a run's model: its folder, and how large its files are."""
+    folder = output / MODEL
+    stored = sum(each.stat().st_size for each in folder.iterdir()) if folder.is_dir() else 0
+    return "model", f"{folder}, {size(stored)}" if stored else str(folder)
 
 
 def node_rows(result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -32,8 +32,9 @@ def bars() -> None:
         lambda: output.say(HOSTILE),
         lambda: output.print_error(HOSTILE),
         lambda: output.print_warning(HOSTILE),
-        lambda: output.show({}, HOSTILE, as_json=False),
-        lambda: output.summary({}, [(HOSTILE, HOSTILE)], as_json=False),
+        lambda: output.print_result(output.Result({}, [HOSTILE])),
+        lambda: output.print_result(output.Result({}, [[(HOSTILE, HOSTILE)]])),
+        lambda: output.print_result(output.Result({"a": HOSTILE}, [{"a": "{a}"}])),
         lambda: output.confirm(HOSTILE),
         lambda: progress.note(HOSTILE),
         lambda: print_notice(HOSTILE),
@@ -54,3 +55,22 @@ def test_a_name_with_a_newline_makes_no_row_of_a_table_and_no_second_note(capsys
     assert table([("bucket\nstack", "deleted")]) == "bucket stack  deleted"
     progress.note("left out: a\nshoal: all is gone")
     assert capsys.readouterr().err == "  left out: a shoal: all is gone\n"
+
+
+CONTENT = {"spent": 3.5, "runs": [{"run": "a", "bytes": 1500, "ends": None}, {"run": "b", "bytes": None}], "why": None}
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        ({"spent": "{spent:dollars}", "why": "{why}", "gone": "{gone.so}"}, "spent  $3.50"),
+        ({"runs": lambda content: f"{len(content['runs'])}", "ends": "{why:utc}"}, "runs  2\nends  -"),
+        (output.Table("runs", {"run": "{run}", "size": "{bytes:size}"}), "run    size\n---  ------\na    1.5 kB\nb"),
+        ("a sentence", "a sentence"),
+    ],
+)
+def test_a_part_of_a_result_shows_fields_of_its_content(
+    part: output.Part, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert output.print_result(output.Result(CONTENT, [part], status=1)) == 1
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == shown.split("\n")
