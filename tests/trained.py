@@ -6,8 +6,7 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import NodeLaunch
-from bootstrap.training.places.run_launch import DEFAULT, Wishes
+from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.stream import StreamSource

@@ -54,7 +54,7 @@ def place_of(
         raise UsageError(
             "--nodes goes with --local; a deployment uses all nodes of its topology, and --hosts all hosts"
         )
-    from bootstrap.training.places.run_launch import Wishes
+    from bootstrap.training.places.launch import Wishes
 
     if isinstance(target, Path):
         from bootstrap.hosts.hosts_file import read_hosts

@@ -17,12 +17,11 @@ from bootstrap.progress import Bars
 from bootstrap.training.outlook import Outlook, first_told, outlook
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import NodeLaunch, requested_runs
+from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
+from bootstrap.training.places.launch import NodeLaunch, Wishes, requested_runs
 from bootstrap.training.places.managed import ManagedRun, OnManaged
 from bootstrap.training.places.managed_job import Job, is_managed, jobs
-from bootstrap.training.places.nodes_followed import LONGEST_STOP_SECONDS
 from bootstrap.training.places.place import Place, Run
-from bootstrap.training.places.run_launch import Wishes
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.stream import PreparedStream

@@ -1,27 +1,21 @@
-"""A place whose datasets and runs are in the data bucket of a deployment, and its runs, which need no command."""
+"""A place whose datasets and runs are in the data bucket of a deployment."""
 
 import random
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import filterfalse
 from pathlib import Path
+from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from bootstrap.aws import names, objects
+from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.retry import is_not_accepted
-from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
-from bootstrap.training.places.place import Place, Run
-from bootstrap.training.places.run_launch import Wishes
+from bootstrap.training.places.place import Place
 from common.errors import ShoalError
 from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3, list_objects, read_text
+from experiments.records.summaries import read_summary
 from infra import topology
 from trainer.config import TrainConfig
 from trainer.embeddings.vectors import vectors_size
@@ -103,27 +97,15 @@ class InBucket(Place):
         raise ShoalError(f"no training of '{self.name}' was stopped; leave out --resume to start one")
 
 
-class RunInBucket(Run):
-    """A run whose results come into the data bucket."""
-
-    survives = True
-    _wishes: Wishes
-
-    def leaves(self, interrupt: KeyboardInterrupt) -> bool:
-        """Whether this interrupt ends the command alone."""
-        return self.survives and (self._wishes.leave or name_of(interrupt) == signal.SIGHUP.name)
-
-    @contextmanager
-    def _left_to_itself(self) -> Iterator[None]:
-        """A closed terminal and expired credentials end the command alone: raises Detached."""
-        try:
-            yield
-        except KeyboardInterrupt as interrupt:
-            if not self.leaves(interrupt):
-                raise
-            mark_handled(interrupt)
-            raise Detached from None
-        except (BotoCoreError, ClientError) as error:
-            if not self.survives or not is_not_accepted(error):
-                raise
-            raise Detached(f"AWS does not accept your credentials any more ({error})") from error
+def copy_results(
+    deployment: Deployment, folder: s3.S3Path, output: Path, bars: Bars
+) -> tuple[list[Path], list[str], dict[str, Any] | None]:
+    """Copy a run's files to the output, and note that in the bucket; returns the files, a sentence for each object
+    that was not copied, and the content of the run's summary, if it left one."""
+    client = deployment.session.client("s3")
+    etags = fetched.etags(client, folder)
+    files, refused = objects.download(client, folder, output, check=names.result)
+    if not refused:
+        run = folder.key.removeprefix(topology.RUNS_PREFIX).rstrip("/")
+        fetched.mark(client, folder.bucket, {run: etags}, bars.note)
+    return files, refused, read_summary(output) if output / SUMMARY in files else None

@@ -10,9 +10,8 @@ from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
 from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import NodeLaunch
+from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes
 from bootstrap.training.places.managed_job import is_managed, jobs
-from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.readers import count_readers
 from bootstrap.training.sources.source import Source
 from common.errors import ShoalError

@@ -2,8 +2,6 @@
 or a bucket of the user's in the place of the deployment's. It costs nothing that is known here."""
 
 import random
-import secrets
-import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import REQUEST_NAME, RunRequest, log_name
+from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.folder import Folder
 from bootstrap.agent.store import Bucket, Store
 from bootstrap.aws import names
@@ -25,13 +23,11 @@ from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
 from bootstrap.hosts.payload import Code
-from bootstrap.interrupt import Detached, mark_handled, name_of
+from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
-from bootstrap.training.places.launch import options_of
-from bootstrap.training.places.nodes_followed import FollowedNodes, RemoteRecord, Watch, wait_for_data
+from bootstrap.training.places.followed import AgentRun
+from bootstrap.training.places.launch import DEFAULT, Launch, RequestedRuns, Wishes, options_of
 from bootstrap.training.places.place import Ended, Place, Run
-from bootstrap.training.places.run_launch import DEFAULT, RequestedRuns, RunLaunch, Wishes
-from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared, Source
 from common.errors import DataError, ShoalError, UsageError
 from common.json_values import parse_json_object
@@ -41,8 +37,7 @@ from corpus.reading import s3
 from corpus.reading.s3 import is_s3, place_of
 from experiments.records.summaries import read_summary
 from trainer.config import TrainConfig
-from trainer.output.run_files import RECORD, SUMMARY
-from trainer.rank_processes import failure_in
+from trainer.output.run_files import SUMMARY
 
 _GROUP = "hosts"
 """What the agents of hosts call theirs, of which a folder or a bucket has one."""
@@ -90,13 +85,10 @@ class OnHosts(Place):
         return HostsRun(self, prepared, config)
 
 
-class HostsLaunch(RunLaunch):
+class HostsLaunch(Launch):
     when_silent = "its log is agent.log, in a folder of that name in ~/.shoal of its host"
-
-    def __init__(self, store: Store, run: str) -> None:
-        super().__init__(RequestedRuns(store, _GROUP), run)
-        self.are_working = False
-        """Whether a training runs on a host."""
+    are_working = False
+    """Whether a training runs on a host."""
 
     def require_free(self, going: Sequence[RunRequest]) -> None:
         if self.are_working:
@@ -106,16 +98,18 @@ class HostsLaunch(RunLaunch):
             )
 
 
-class HostsRun(Run):
-    survives = True
+class HostsRun(AgentRun):
+    look_seconds = 3.0
 
     def __init__(self, place: OnHosts, prepared: Prepared, config: TrainConfig) -> None:
         self.config, self.prepared, self._place = config, prepared, place
         self.hosts, self._code = HostGroup(place.file), Code()
         self.store = store_of(self.hosts)
+        self.wishes = place.wishes
         self._launch: HostsLaunch | None = None
-        self._followed: FollowedNodes | None = None
         self._data = ""
+        self._heard: dict[str, tuple[str, float, float]] = {}
+        """Of each host's beat the tag, since when that is unchanged, and the pause before the next try."""
 
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
@@ -131,47 +125,34 @@ class HostsRun(Run):
     def started(self, bars: Bars) -> Iterator[None]:
         """Claim the hosts, and start their agents. A closed terminal leaves the run to itself."""
         bars.stage("start the agents", 0)
-        launch, hosts = HostsLaunch(self.store, self._name()), self.hosts.file.hosts
-        self._launch = launch
+        launch = self._launch = HostsLaunch(RequestedRuns(self.store, _GROUP), self._name())
+        hosts = self.hosts.file.hosts
         launch.are_working = bool(launch.wanted.going()) and any(
             each["works"] for each in self.hosts.each(partial(self._call_agent, "--ask"))
         )
-        request = RunRequest(
-            run=launch.run,
-            token=secrets.token_hex(4),
-            trainers=len(hosts),
-            min_nodes=min(self._place.wishes.min_nodes, len(hosts)),
-            nodes=tuple(each.instance for each in hosts),
-            share=None,
-            options=options_of(self.config),
-            dataset=self._data,
-        )
         try:
-            if launch.put_in(request, self._place.wishes, anew=self.config.force):
-                self.store.write(f"{documents.RUNS}{launch.run}/{REQUEST_NAME}", request.to_json())
-            else:
-                bars.note(f"following run {launch.run}, which the same command has begun")
-            if launch.end() is None:
-                self.hosts.each(self.start_agent)
-            launch.begin([each.instance for each in hosts])
-            yield
+            with self._left_to_itself():
+                launch.claim(
+                    self.wishes,
+                    bars,
+                    anew=self.config.force,
+                    trainers=len(hosts),
+                    nodes=tuple(each.instance for each in hosts),
+                    share=None,
+                    options=options_of(self.config),
+                    dataset=self._data,
+                )
+                if launch.end() is None:
+                    self.hosts.each(self.start_agent)
+                launch.begin([each.instance for each in hosts])
+                yield
         except LostError as error:
             raise Detached(f"{error}; the run goes on, and the same command follows it") from error
-        except KeyboardInterrupt as interrupt:
-            if self.leaves(interrupt):
-                mark_handled(interrupt)
-                raise Detached from None
-            self._forget()
+        except (KeyboardInterrupt, ShoalError):
+            if not launch.found:  # the agents end what they have begun for this command
+                with suppress(ShoalError):
+                    launch.forget()
             raise
-        except ShoalError:
-            self._forget()
-            raise
-
-    def _forget(self) -> None:
-        """Have the agents end what they have begun for this command."""
-        if self.launch.is_claimed and not self.launch.found:
-            with suppress(ShoalError):
-                self.launch.forget()
 
     def start_agent(self, connection: Connection) -> None:
         """Start a host's agent, unless it runs. Raises ShoalError where it cannot run there, and LostError."""
@@ -211,46 +192,33 @@ class HostsRun(Run):
             raise ShoalError(f"{host.called}: its agent does not start: {last[0]}")
         return told
 
-    def leaves(self, interrupt: KeyboardInterrupt) -> bool:
-        """Whether this interrupt ends the command alone."""
-        return name_of(interrupt) == signal.SIGHUP.name
-
     def left(self) -> Mapping[str, Any]:
         return {"run": self.launch.run, "hosts": self._place.name}
 
     def wait_for_data(self, bars: Bars) -> None:
         bars.stage("copy the dataset to the hosts", 0)
-        wait_for_data(self.launch, _HostsWatch(self), bars, detach=self._place.wishes.detach)
+        super().wait_for_data(bars)
 
-    def view(self, bars: Bars) -> RunView:
-        """The record as it grows in what the hosts share."""
-        bars.stage("start the ranks", 0)
-        record = f"{documents.RUNS}{self.launch.run}/{RECORD}"
-
-        def state() -> tuple[str, int] | None:
-            size = self.store.size(record)
-            return None if size is None else (str(size), size)
-
-        view = RunView(bars)
-        remote = RemoteRecord(view, state, lambda *part: self.store.read_from(record, *part), found=self.launch.found)
-        self._followed = FollowedNodes(self.launch, remote, _HostsWatch(self), bars)
-        return view
-
-    def is_over(self, view: RunView) -> bool:  # noqa: ARG002
-        assert self._followed is not None
-        return self._followed.is_over()
-
-    def stop(self, bars: Bars) -> None:  # noqa: ARG002
-        assert self._followed is not None
-        self._followed.stop()
-
-    def spent(self) -> float | None:
-        """None: nobody knows."""
-        return None
+    def look_at_nodes(self, bars: Bars) -> None:
+        """Start the agents again that are not heard: of a host that was started anew, or whose agent was killed. One
+        that is back within GONE_SECONDS costs the run nothing."""
+        now, beats = time.monotonic(), self.store.list(documents.NODES)
+        for host in self.hosts.file.hosts:
+            tag = beats.get(documents.beat_key(host.instance), "")
+            known, since, pause = self._heard.setdefault(host.instance, (tag, now, _SILENT_SECONDS))
+            if tag != known:
+                self._heard[host.instance] = (tag, now, _SILENT_SECONDS)
+            elif now - since > pause:
+                try:
+                    self.start_agent(self.hosts.connect(host))
+                except ShoalError as error:
+                    if pause == _SILENT_SECONDS:
+                        bars.note(f"{error}; it is looked for again and again")
+                self._heard[host.instance] = (tag, time.monotonic(), min(2 * pause, _MOST_SILENT_SECONDS))
 
     def collect(self, bars: Bars, *, stopped: bool) -> Ended:
         """Copy the run's files to the output."""
-        output, folder, run = self.config.output, f"{documents.RUNS}{self.launch.run}/", self.launch.run
+        output, folder = self.config.output, f"{documents.RUNS}{self.launch.run}/"
         refused, files = list[str](), list[Path]()
         with self.hosts:
             for key in self.store.list(folder):
@@ -265,31 +233,17 @@ class HostsRun(Run):
         for sentence in refused:
             bars.note(f"not fetched: {sentence}")
         summary = read_summary(output) if output / SUMMARY in files else None
-        failure = None if stopped or (summary and not summary["stopped"]) else self._failure(files)
         return Ended(
             summary=summary,
-            failure=failure,
-            told={"run": f"{self.store.name}/{documents.RUNS}{run}/", "refused": refused},
+            failure=self._failure(files, summary, stopped=stopped),
+            told={"run": self.launch.left_in, "refused": refused},
         )
 
     @property
-    def launch(self) -> HostsLaunch:
+    def launch(self) -> HostsLaunch:  # type: ignore[override]
         """The launch, once it is claimed."""
         assert self._launch is not None
         return self._launch
-
-    def _failure(self, files: Sequence[Path]) -> Exception | None:
-        """Why it came to no end."""
-        end = self._followed.end if self._followed else None
-        if end is not None and end.error:
-            return ShoalError(end.error)
-        if end is not None and end.outcome == "stopped":
-            return None
-        output, attempt = self.config.output, self.launch.attempt()
-        count, number = (len(attempt.trainers), attempt.number) if attempt else (0, 1)
-        logs = [output / log_name(f"node-{each}", number) for each in range(count)]
-        text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in files)
-        return failure_in(text, f"the logs are in {self.config.output}")
 
     def _name(self) -> str:
         """The name of the newest run that was stopped, if this one goes on, or of a new one."""
@@ -335,31 +289,3 @@ def _send_dataset(store: Store, path: Path, bars: Bars) -> str:
         store.put(path, key, bars.add)
     bars.at(size)
     return key
-
-
-class _HostsWatch(Watch):
-    """Starts the agents again that are not heard: of a host that was started anew, or whose agent was killed. One that
-    is back within GONE_SECONDS costs the run nothing."""
-
-    pause = 3.0
-
-    def __init__(self, run: HostsRun) -> None:
-        super().__init__(run.launch)
-        self._run = run
-        self._heard: dict[str, tuple[str, float, float]] = {}
-        """Of each host's beat the tag, since when that is unchanged, and the pause before the next try."""
-
-    def look_at_nodes(self, bars: Bars) -> None:
-        now, beats = time.monotonic(), self._run.store.list(documents.NODES)
-        for host in self._run.hosts.file.hosts:
-            tag = beats.get(documents.beat_key(host.instance), "")
-            known, since, pause = self._heard.setdefault(host.instance, (tag, now, _SILENT_SECONDS))
-            if tag != known:
-                self._heard[host.instance] = (tag, now, _SILENT_SECONDS)
-            elif now - since > pause:
-                try:
-                    self._run.start_agent(self._run.hosts.connect(host))
-                except ShoalError as error:
-                    if pause == _SILENT_SECONDS:
-                        bars.note(f"{error}; it is looked for again and again")
-                self._heard[host.instance] = (tag, time.monotonic(), min(2 * pause, _MOST_SILENT_SECONDS))

@@ -1,91 +1,186 @@
-"""A launch of a run on a deployment's nodes, in its data bucket."""
+"""A launch of a run, wherever its agents are: what they are asked to do, and what they tell of it.
 
+All of it are documents in a store, which is all that a command and the agents have in common.
+"""
+
+import itertools
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import REQUEST_NAME, RunRequest
-from bootstrap.agent.store import Bucket
+from bootstrap.agent.documents import REQUEST_NAME, RequestQueue, RunRequest
+from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
+from bootstrap.agent.store import Bucket, Document, Store
 from bootstrap.aws import fetched, names
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
 from bootstrap.nodes import fleet
 from bootstrap.nodes.scale_up import READY_SECONDS
 from bootstrap.progress import Bars
-from bootstrap.training.places.run_launch import RequestedRuns, RunLaunch, Wishes
 from common.errors import DataError, ShoalError
-from corpus.reading.s3 import S3Path, head_if_there, read_text
+from corpus.reading.s3 import S3Path, head_if_there
 from infra import topology
 from trainer.command_line import as_words
 from trainer.config import TrainConfig
 
 _SET_BY_NODES = ("data", "output", "cache", "trust_network")
+_CHANGES_AT_ONCE = 20
+"""How often a change of the requests is tried again that others have changed meanwhile."""
 
 
-class NodeLaunch(RunLaunch):
-    """A launch of a run, from its request to what is fetched."""
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What a command wants of its launch."""
 
+    queue: bool = False
+    """Whether it may wait for the runs that were wanted before."""
+    keep: bool = False
+    """Whether the nodes stay when it has ended."""
+    min_nodes: int = 1
+    """The fewest nodes that train, where some are lost."""
+    replace_slow: bool = False
+    """Whether a node is replaced that computes much slower than its kind."""
+    max_dollars: float | None = None
+    """The most that its nodes may cost."""
+    detach: bool = False
+    """Whether the command ends as soon as the nodes have agreed on the first attempt."""
+    leave: bool = False
+    """Whether Ctrl-C ends the command alone, and not the run."""
+
+
+DEFAULT = Wishes()
+
+
+class RequestedRuns:
+    """The runs that are wanted of a group of nodes, in their order."""
+
+    def __init__(self, store: Store, group: str) -> None:
+        """`group`: the name of a deployment, or of other nodes that share a store."""
+        self.store, self._key = store, documents.request_key(group)
+
+    def read(self) -> Sequence[RunRequest]:
+        """The requests. Raises ShoalError where they cannot be read."""
+        return self._read()[0]
+
+    def with_ends(self) -> list[tuple[RunRequest, RunEnd | None]]:
+        return [(each, self.end(each)) for each in self.read()]
+
+    def going(self, runs: Sequence[RunRequest] | None = None) -> list[RunRequest]:
+        return [each for each in (self.read() if runs is None else runs) if self.end(each) is None]
+
+    def change(self, change: Callable[[Sequence[RunRequest]], Sequence[RunRequest]]) -> Sequence[RunRequest]:
+        """Change the requests, whoever does so at the same time, and return them. Raises ShoalError where they cannot
+        be read."""
+        for _ in range(_CHANGES_AT_ONCE):
+            runs, known = self._read()
+            changed = tuple(change(runs))
+            if changed == tuple(runs) or self.store.write_if(self._key, RequestQueue(runs=changed).to_json(), known):
+                return changed
+        raise ShoalError(f"{self._place} is changed by others again and again; type the command again")
+
+    def end(self, request: RunRequest) -> RunEnd | None:
+        """How a launch has ended; None while it has not. Others may write there, too: what is none does not count."""
+        with suppress(DataError):
+            found = self.store.read(request.end_key)
+            if found is not None and (end := RunEnd.from_json(found.text)).token == request.token:
+                return end
+        return None
+
+    def end_by_hand(self, request: RunRequest, error: str = "") -> None:
+        """Write that a launch has ended, where no node is left to do so; `error`: why it has failed."""
+        end = RunEnd(token=request.token, outcome="failed" if error else "stopped", error=error)
+        self.store.write(request.end_key, end.to_json())
+
+    @property
+    def _place(self) -> str:
+        return f"{self.store.name}/{self._key}"
+
+    def _read(self) -> tuple[Sequence[RunRequest], Document | None]:
+        found = self.store.read(self._key)
+        try:
+            return (RequestQueue.from_json(found.text).runs if found else ()), found
+        except DataError as error:
+            raise ShoalError(
+                f"{self._place} has no requests of this Shoal: {error}; delete it, and type the command again"
+            ) from error
+
+
+class Launch:
     when_silent = "if its deployment is of an earlier version of Shoal, deploy it again"
+    """What to do where the agent of a node does not answer: the end of a sentence."""
 
-    def __init__(self, deployment: Deployment, run: str) -> None:
-        super().__init__(requested_runs(deployment), run)
-        self.deployment, self.bucket = deployment, _bucket(deployment)
-        self._began = datetime.now(UTC)
-        self._s3 = deployment.session.client("s3")
+    def __init__(self, wanted: RequestedRuns, run: str) -> None:
+        """`run`: the name of one that goes on, or of a new one. Raises ShoalError for what is no such name."""
+        self.wanted, self.run = wanted, names.run(run)
+        self.found = False
+        """Whether an earlier command has begun it."""
+        self._request: RunRequest | None = None
+        self.started: tuple[str, ...] = ()
+        """The nodes that were told to begin."""
+        self._attempts: list[Attempt] = []
+        self._number = 0
 
     @property
-    def folder(self) -> S3Path:
-        """The folder of the run's results."""
-        return S3Path(self.bucket, f"{topology.RUNS_PREFIX}{self.run}/")
+    def request(self) -> RunRequest:
+        assert self._request is not None
+        return self._request
 
     @property
-    def began(self) -> datetime:
-        """When it was asked for; of one that an earlier command has begun, the time in the run's name."""
-        if not self.found:
-            return self._began
-        return datetime.strptime(self.run.rpartition(".")[2].partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    def left_in(self) -> str:
+        """Where its nodes leave what they write: an address or a path."""
+        return f"{self.wanted.store.name}/{documents.RUNS}{self.run}/"
 
-    def claim(
-        self,
-        config: TrainConfig,
-        learnt: Mapping[str, Any],
-        *,
-        trainers: int,
-        readers: int,
-        wishes: Wishes,
-        bars: Bars,
-    ) -> None:
-        """Claim the nodes for this training, or find it where the same command has begun it, also with another name;
-        `learnt`: the fields of the request that say what it learns from.
+    def require_free(self, going: Sequence[RunRequest]) -> None:
+        """Raise ShoalError where nodes do one of these runs, or are about to."""
 
-        Raises ShoalError where another run is wanted of the nodes, and it may not wait for that.
+    def claim(self, wishes: Wishes, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
+        """Claim the nodes for a training, or follow the launch of it that the same command has begun, also with
+        another name; returns whether it is claimed by this call, which then leaves a copy of the request with the run.
+
+        `wanted` are fields of the request; with `anew` a finished launch is not followed. Raises ShoalError where
+        another run is wanted of the nodes, and it may not wait for that.
         """
-        wanted = RunRequest(
+        request = RunRequest(
             run=self.run,
             token=secrets.token_hex(4),
-            trainers=trainers,
-            readers=readers,
-            min_nodes=min(wishes.min_nodes, trainers),
+            min_nodes=min(wishes.min_nodes, wanted["trainers"]),
             replace_slow=wishes.replace_slow,
             keep=wishes.keep,
             max_dollars=wishes.max_dollars,
-            share=self.deployment.share,
-            options=options_of(config),
-            **learnt,
+            **wanted,
         )
-        if not self.put_in(wanted, wishes, anew=config.force):
+        runs = self.wanted.change(partial(self._with, request, wishes, anew=anew))
+        if request not in runs:
+            self.follow(next(each for each in reversed(runs) if request.same_work(each)))
             bars.note(f"following run {self.run}, which the same command has begun")
-            return
-        copy = S3Path(self.bucket, self.folder.key + REQUEST_NAME)
-        fetched.put(self._s3, copy, self.run, wanted.to_json(), bars.note)
+            return False
+        attempts = self.wanted.store.list(documents.attempts_prefix(self.run))
+        self._request, self._number = request, max(map(documents.attempt_number, attempts), default=0)
+        self.wanted.store.write(self._copy_key, request.to_json())
+        return True
 
-    def require_free(self, going: Sequence[RunRequest]) -> None:
-        _require_no_nodes(self.deployment, going)
+    def follow(self, request: RunRequest) -> None:
+        """Follow a launch that an earlier command has begun."""
+        self.found, self._request, self.run = True, request, names.run(request.run)
+
+    def begin(self, instances: Sequence[str], *, until: float | None = None) -> None:
+        """Have these nodes begin; `until`: when their ranks are to stop, in seconds since 1970."""
+        self.started = tuple(instances)
+        if not self.request.ready:
+            self._replace(ready=True, until=until)
+
+    def ask_to_stop(self) -> None:
+        self._replace(stop=True)
+
+    def end_by_hand(self, error: str = "") -> None:
+        """Write that it has ended, where no node is left to do so; `error`: why it has failed."""
+        self.wanted.end_by_hand(self.request, error)
 
     def keeps_nodes(self) -> bool:
         """Whether the nodes stay after it: they are to, or are wanted for another run."""
@@ -96,17 +191,125 @@ class NodeLaunch(RunLaunch):
 
     def request_before(self) -> RunRequest:
         """The request of a run that goes on. Raises ShoalError where it left none that can be read."""
-        place = S3Path(self.bucket, self.folder.key + REQUEST_NAME)
         try:
-            return RunRequest.from_json(read_text(self._s3, place) or "")
+            return RunRequest.from_json(self._read(self._copy_key) or "")
         except DataError as error:
+            place = f"{self.wanted.store.name}/{self._copy_key}"
             raise ShoalError(f"{place} is no request of a run: {error}; leave out --resume") from error
+
+    def before(self) -> Sequence[RunRequest]:
+        first = itertools.takewhile(lambda each: each.token != self.request.token, self.wanted.read())
+        return self.wanted.going(list(first))
+
+    def give_up(self, request: RunRequest) -> None:
+        """End another run, whose command was ended before its nodes had booted."""
+        self.wanted.end_by_hand(request, "its command was ended before its nodes had booted")
+
+    def forget(self) -> None:
+        """Remove the request: nodes that stay have nothing more to do."""
+        self.wanted.change(lambda runs: [each for each in runs if each.token != self.request.token])
+
+    def attempt(self) -> Attempt | None:
+        """The latest attempt at this launch; None before the nodes have agreed on the first."""
+        return next(reversed(self.attempts()), None)
+
+    def attempts(self) -> list[Attempt]:
+        """All attempts at this launch so far. Others may write there, too: what is none does not count."""
+        while (text := self._read(documents.attempt_key(self.run, self._number + 1))) is not None:
+            self._number += 1
+            with suppress(DataError):
+                if (found := Attempt.from_json(text)).token == self.request.token:
+                    self._attempts.append(found)
+        return self._attempts
+
+    def end(self) -> RunEnd | None:
+        """How the launch has ended; None while it has not."""
+        return self.wanted.end(self.request)
+
+    def statuses(self) -> Mapping[str, NodeStatus]:
+        """What the nodes of the latest attempt have told of it, by instance; before the first, what those told that
+        were started. Others may write there, too: what is no status does not count."""
+        found: dict[str, NodeStatus] = {}
+        attempt = self.attempt()
+        for instance in attempt.instances if attempt else self.started:
+            with suppress(DataError):
+                status = NodeStatus.from_json(self._read(documents.status_key(instance)) or "")
+                if status.token == self.request.token and (attempt is None or status.attempt == attempt.number):
+                    found[instance] = status
+        return found
+
+    def _replace(self, **changes: object) -> None:
+        new = self._request = replace(self.request, **changes)  # type: ignore[arg-type]
+        self.wanted.change(lambda runs: [new if each.token == new.token else each for each in runs])
+
+    def _read(self, key: str) -> str | None:
+        found = self.wanted.store.read(key)
+        return found.text if found else None
+
+    @property
+    def _copy_key(self) -> str:
+        return f"{documents.RUNS}{self.run}/{REQUEST_NAME}"
+
+    def _with(
+        self, wanted: RunRequest, wishes: Wishes, runs: Sequence[RunRequest], *, anew: bool
+    ) -> Sequence[RunRequest]:
+        """The requests with this one; the same where it is among them. Raises ShoalError where another is not over."""
+        ends = {each.token: self.wanted.end(each) for each in runs}
+        same = [each for each in runs if wanted.same_work(each)]
+        if any(_may_be_followed(ends[each.token], anew=anew) for each in same):
+            return runs
+        going = [each for each in runs if ends[each.token] is None]
+        if going and not wishes.queue:
+            self.require_free(going)
+            for each in going:
+                self.wanted.end_by_hand(each, "no node ran for it, and another training has begun")
+            going = []
+        return [*going, wanted]
+
+
+class NodeLaunch(Launch):
+    """A launch of a run on a deployment's nodes, in its data bucket."""
+
+    def __init__(self, deployment: Deployment, run: str) -> None:
+        super().__init__(requested_runs(deployment), run)
+        self.deployment, self._began, self._bucket = deployment, datetime.now(UTC), _bucket(deployment)
+
+    @property
+    def folder(self) -> S3Path:
+        """The folder of the run's results."""
+        return S3Path(self._bucket, f"{topology.RUNS_PREFIX}{self.run}/")
+
+    @property
+    def began(self) -> datetime:
+        """When it was asked for; of one that an earlier command has begun, the time in the run's name."""
+        if not self.found:
+            return self._began
+        return datetime.strptime(self.run.rpartition(".")[2].partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+
+    def claim(self, wishes: Wishes, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
+        new = super().claim(wishes, bars, anew=anew, **wanted)
+        if new:  # nobody needs to fetch what the command was told
+            tag = self.wanted.store.list(self._copy_key)[self._copy_key]
+            s3 = self.deployment.session.client("s3")
+            fetched.mark(s3, self._bucket, {self.run: {REQUEST_NAME: tag}}, bars.note)
+        return new
+
+    def require_free(self, going: Sequence[RunRequest]) -> None:
+        """Raise ShoalError where nodes run for these runs, or may be about to be started."""
+        deployment = self.deployment
+        if _was_just_changed(deployment) or any(group.desired for group in fleet.groups(deployment)):
+            run = going[0].run
+            raise ShoalError(
+                f"a training uses the nodes of '{deployment.name}': {run}; to wait for it, add --queue; to stop it, "
+                f"type: shoal stop {deployment.name} {run}"
+            )
 
     def first_attempt_at(self) -> datetime | None:
         """When the nodes agreed on the first attempt, by S3's own clock; None before that."""
         for first in self.attempts()[:1]:
-            place = S3Path(self.bucket, documents.attempt_key(self.run, first.number))
-            if (head := retrying(partial(head_if_there, self._s3, place))) is not None:
+            place = S3Path(self._bucket, documents.attempt_key(self.run, first.number))
+            head = retrying(partial(head_if_there, self.deployment.session.client("s3"), place))
+            if head is not None:
                 return head["LastModified"]
         return None
 
@@ -120,28 +323,20 @@ def requested_runs(deployment: Deployment) -> RequestedRuns:
     return RequestedRuns(store, deployment.name)
 
 
-def queue_path(deployment: Deployment) -> S3Path:
-    return S3Path(_bucket(deployment), documents.request_key(deployment.name))
-
-
 def _bucket(deployment: Deployment) -> str:
     return names.bucket(deployment.output(topology.OUTPUT_DATA_BUCKET))
 
 
-def _require_no_nodes(deployment: Deployment, going: Sequence[RunRequest]) -> None:
-    """Raise ShoalError where nodes run for these runs, or may be about to be started."""
-    if going and (_was_just_changed(deployment) or any(group.desired for group in fleet.groups(deployment))):
-        run = going[0].run
-        raise ShoalError(
-            f"a training uses the nodes of '{deployment.name}': {run}; to wait for it, add --queue; to stop it, type: "
-            f"shoal stop {deployment.name} {run}"
-        )
-
-
 def _was_just_changed(deployment: Deployment) -> bool:
     """Whether the requests were changed so recently that who did so may be starting nodes, by S3's own clock."""
-    head = head_if_there(deployment.session.client("s3"), queue_path(deployment))
+    place = S3Path(_bucket(deployment), documents.request_key(deployment.name))
+    head = head_if_there(deployment.session.client("s3"), place)
     if head is None:
         return False
     now = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
     return (now - head["LastModified"]).total_seconds() < READY_SECONDS
+
+
+def _may_be_followed(end: RunEnd | None, *, anew: bool) -> bool:
+    """Whether the same command follows a launch that it finds: one that goes on, or has left what nobody fetched."""
+    return end is None or (end.outcome == "finished" and not anew)

@@ -22,25 +22,21 @@ from bootstrap.aws.retry import Abandoned
 from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
 from bootstrap.training.places import brought
-from bootstrap.training.places.bucket_place import InBucket, RunInBucket
+from bootstrap.training.places.bucket_place import InBucket, copy_results
 from bootstrap.training.places.deployment import OnDeployment
-from bootstrap.training.places.launch import options_of, requested_runs
+from bootstrap.training.places.followed import GO_ON, RemoteRecord, RemoteRun
+from bootstrap.training.places.launch import DEFAULT, Wishes, options_of, requested_runs
 from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_name, job_request, jobs, settings, work_of
-from bootstrap.training.places.nodes_followed import GO_ON, RemoteRecord
-from bootstrap.training.places.nodes_watch import record_in_bucket
 from bootstrap.training.places.place import Ended
-from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared, Source
 from common.errors import ShoalError
 from common.options import flag
 from corpus.reading import s3
 from experiments.forecast import Node
-from experiments.records.summaries import read_summary
 from infra import catalog, topology
 from trainer.config import TrainConfig
 from trainer.managed import DATA
-from trainer.output.run_files import SUMMARY
 
 _LOOK_SECONDS = 2.0
 _NOT_GIVEN = (*FILES, "resume", "force")
@@ -117,13 +113,13 @@ class OnManaged(InBucket):
         return min(longest, paid)
 
 
-class ManagedRun(RunInBucket):
+class ManagedRun(RemoteRun):
     def __init__(
         self, place: OnManaged, prepared: Prepared, config: TrainConfig, run: str, job: Job | None = None
     ) -> None:
         """`job`: one that goes on."""
         self.config, self.prepared = config, prepared
-        self._place, self._wishes, self._deployment = place, place.wishes, place.deployment
+        self._place, self.wishes, self._deployment = place, place.wishes, place.deployment
         self._run, self._job, self._found = run, job, job is not None
         self._s3 = self._deployment.session.client("s3")
         self._record: RemoteRecord | None = None
@@ -146,7 +142,7 @@ class ManagedRun(RunInBucket):
         except (Abandoned, Detached):
             raise
         except BaseException:
-            if not self._wishes.leave and self._job is not None:
+            if not self.wishes.leave and self._job is not None:
                 with suppress(BotoCoreError, ClientError, ShoalError):
                     self.job.stop()
             raise
@@ -237,7 +233,7 @@ class ManagedRun(RunInBucket):
     def started(self, bars: Bars) -> Iterator[None]:
         """A closed terminal and expired credentials leave the job to itself."""
         bars.stage("SageMaker starts the job", 0)
-        if self._wishes.detach:
+        if self.wishes.detach:
             raise Detached
         with self._left_to_itself():
             yield
@@ -260,7 +256,8 @@ class ManagedRun(RunInBucket):
         """The record as it grows in the bucket."""
         bars.stage("start the ranks", 0)
         view = RunView(bars, spent=self.spent)
-        self._record = record_in_bucket(self._s3, self._folder, view, found=self._found or not self.config.resume)
+        store = requested_runs(self._deployment).store
+        self._record = RemoteRecord(view, store, self._run, found=self._found or not self.config.resume)
         return view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
@@ -280,13 +277,9 @@ class ManagedRun(RunInBucket):
 
     def collect(self, bars: Bars, *, stopped: bool) -> Ended:
         """Copy the run's files to the output, and note that in the bucket."""
-        output, folder = self.config.output, self._folder
+        folder = self._folder
         fetched.forget_checkpoints(self._s3, folder, bars.note)
-        etags = fetched.etags(self._s3, folder)
-        files, refused = objects.download(self._s3, folder, output, check=names.result)
-        if not refused:
-            fetched.mark(self._s3, folder.bucket, {self._run: etags}, bars.note)
-        summary = read_summary(output) if output / SUMMARY in files else None
+        _, refused, summary = copy_results(self._deployment, folder, self.config.output, bars)
         if summary is not None and summary["stopped"] and not stopped:
             limits = {
                 "MaxRuntimeExceeded": f"its limit of {self.job.limit_hours:.3g} h was reached",

@@ -71,9 +71,9 @@ class Run(ABC):
         """What its command tells of a run that it leaves to itself."""
         return {}
 
-    @abstractmethod
     def spent(self) -> float | None:
-        """The dollars so far; None where they are not known."""
+        """The dollars so far; None where they are not known, or there are none."""
+        return None
 
     @abstractmethod
     def collect(self, bars: Bars, *, stopped: bool) -> Ended:

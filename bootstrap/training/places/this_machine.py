@@ -107,10 +107,6 @@ class _LocalRun(Run):
             self._stopping = True
             self._process.send_signal(signal.SIGTERM)
 
-    def spent(self) -> float | None:
-        """None: it costs nothing."""
-        return None
-
     def collect(self, bars: Bars, *, stopped: bool) -> Ended:  # noqa: ARG002
         log = self.config.output / LOG
         summary = read_summary(self.config.output)

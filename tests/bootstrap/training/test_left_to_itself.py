@@ -14,9 +14,8 @@ from bootstrap.training import attaching
 from bootstrap.training.attaching import attach, chosen
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import NodeLaunch, requested_runs
-from bootstrap.training.places.nodes_followed import LONGEST_STOP_SECONDS
-from bootstrap.training.places.run_launch import Wishes
+from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
+from bootstrap.training.places.launch import NodeLaunch, Wishes, requested_runs
 from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
 from bootstrap.training.spending import Spending
 from bootstrap.training.train import train

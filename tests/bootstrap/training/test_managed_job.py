@@ -8,9 +8,9 @@ import pytest
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.training.places import managed, managed_job
+from bootstrap.training.places.launch import Wishes
 from bootstrap.training.places.managed import OnManaged
 from bootstrap.training.places.managed_job import Job, job_name, jobs
-from bootstrap.training.places.run_launch import Wishes
 from common.errors import ShoalError
 from infra import topology
 

@@ -21,11 +21,9 @@ from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuGroup, GpuNode
 from bootstrap.progress import Bars
 from bootstrap.training.attaching import chosen, overview, stop
-from bootstrap.training.places import nodes_followed
-from bootstrap.training.places.launch import NodeLaunch, requested_runs
-from bootstrap.training.places.nodes_followed import wait_for_data
-from bootstrap.training.places.nodes_watch import NodesWatch
-from bootstrap.training.places.run_launch import DEFAULT, Wishes
+from bootstrap.training.places import followed
+from bootstrap.training.places.deployment_run import DeploymentRun
+from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, options_of, requested_runs
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.texts import PreparedTexts
@@ -65,7 +63,7 @@ class Watching(Bars):
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes_followed, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(followed, "_PAUSE_SECONDS", 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +102,12 @@ def begun(nodes: list[GpuNode], data: Prepared, *, agreed: bool = True) -> NodeL
 
 def claim(launch: NodeLaunch, data: Prepared = DATASET, wishes: Wishes = DEFAULT, config: TrainConfig = CONFIG) -> None:
     with Bars() as bars:
-        launch.claim(config, data.request(), trainers=2, readers=0, wishes=wishes, bars=bars)
+        more = {"share": "nfs", "options": options_of(config), **data.request()}
+        launch.claim(wishes, bars, anew=config.force, trainers=2, readers=0, **more)
+
+
+def wait_for_data(launch: NodeLaunch, bars: Bars, *, detach: bool = False) -> None:
+    DeploymentRun(launch, DATASET, CONFIG, wishes=Wishes(detach=detach)).wait_for_data(bars)
 
 
 def agree(launch: NodeLaunch, nodes: Sequence[GpuNode], number: int = 1, why: str = "") -> None:
@@ -167,7 +170,7 @@ def test_the_bar_shows_the_texts_that_all_nodes_have_read(nodes: list[GpuNode]) 
         (launch, [of(launch, "run", read=1_000), of(launch, "staged", read=1_000)]),
     )
     with Watching(*told) as bars:
-        wait_for_data(launch, NodesWatch(launch), bars)
+        wait_for_data(launch, bars)
     assert bars.shown == [400, 900]
 
 
@@ -204,22 +207,22 @@ def test_the_status_of_a_deployment_shows_what_its_nodes_tell(launch: NodeLaunch
 def test_a_node_that_cannot_bring_its_data_is_not_waited_for(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
     tell(launch, [of(launch, "failed", error="the disk is full")])
     with Watching() as bars:
-        wait_for_data(launch, NodesWatch(launch), bars)
+        wait_for_data(launch, bars)
 
 
 def test_agents_that_do_not_answer_are_an_error(nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch) -> None:
     launch = begun(nodes, DATASET, agreed=False)
-    monkeypatch.setattr(nodes_followed, "_ANSWER_SECONDS", -1)
+    monkeypatch.setattr(followed, "_ANSWER_SECONDS", -1)
     with Watching() as bars, pytest.raises(ShoalError, match=f"^the agent of the node {nodes[0].instance_id} does not"):
-        wait_for_data(launch, NodesWatch(launch), bars)
+        wait_for_data(launch, bars)
 
 
 def test_nodes_that_somebody_has_ended_are_not_waited_for(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes_followed, "_LOOK_SECONDS", 0)
+    monkeypatch.setattr(DeploymentRun, "look_seconds", 0)
     monkeypatch.setattr(fleet, "nodes", lambda _: [])
     monkeypatch.setattr(fleet, "groups", lambda _: [])
     with Watching() as bars, pytest.raises(ShoalError, match=r"^somebody has ended the nodes of .* --resume, which"):
-        wait_for_data(launch, NodesWatch(launch), bars)
+        wait_for_data(launch, bars)
 
 
 def test_what_ends_an_attempt_is_noted_and_the_next_is_waited_for(
@@ -231,7 +234,7 @@ def test_what_ends_an_attempt_is_noted_and_the_next_is_waited_for(
             tell(launch, [of(launch, "staged", attempt=2)])
 
     with Lost() as bars:
-        wait_for_data(launch, NodesWatch(launch), bars)
+        wait_for_data(launch, bars)
     assert list(launch.statuses()) == [nodes[0].instance_id]
     said = f"the node {nodes[1].instance_id} is gone; attempt 2 continues on 1 node"
     assert said in " ".join(capsys.readouterr().err.split())
@@ -314,14 +317,14 @@ def test_a_run_whose_command_was_ended_before_it_had_nodes_is_given_up_by_who_wa
 ) -> None:
     launch._replace(ready=False)
     other = queued(launch)
-    monkeypatch.setattr(nodes_followed, "LONGEST_READY_SECONDS", -1)
+    monkeypatch.setattr(followed, "LONGEST_READY_SECONDS", -1)
     agree(other, nodes)
     other._attempts.clear()
     agreed = other.attempts
     monkeypatch.setattr(other, "attempts", lambda: agreed() if launch.end() else [])
     tell(other, [])
     with Watching() as bars, pytest.raises(Detached):
-        wait_for_data(other, NodesWatch(other), bars, detach=True)
+        wait_for_data(other, bars, detach=True)
     ended = launch.end()
     assert ended is not None
     assert ended.error == "its command was ended before its nodes had booted"

@@ -3,16 +3,16 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import pytest
 
+from bootstrap.agent.store import Bucket
 from bootstrap.progress import Bars
 from bootstrap.training.places import bucket_place
 from bootstrap.training.places.bucket_place import InBucket
-from bootstrap.training.places.launch import NodeLaunch
-from bootstrap.training.places.nodes_watch import record_in_bucket
+from bootstrap.training.places.followed import RemoteRecord
 from bootstrap.training.sources.dataset import PreparedDataset
 from common.errors import DataError, ShoalError, TrainingError
 from corpus.reading.s3 import S3Path
@@ -60,8 +60,7 @@ def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
         return view.fed
 
     s3.put_object(Bucket=place.bucket, Key=place.key, Body=b"the sitting before\n")
-    launch = NodeLaunch(Fleet().deployment, name)
-    record = record_in_bucket(launch.deployment.session.client("s3"), launch.folder, view, found=False)
+    record = RemoteRecord(cast(Any, view), Bucket(BUCKET, s3), name, found=False)
     record.look()
     assert view.fed == b""
     assert written(b"the sitting before\nthis one\n") == b"the sitting before\nthis one\n"

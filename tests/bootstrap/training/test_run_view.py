@@ -1,14 +1,15 @@
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from bootstrap.training import run_view
-from bootstrap.training.places import nodes_followed
-from bootstrap.training.places.nodes_followed import RemoteRecord
+from bootstrap.training.places import followed
+from bootstrap.training.places.followed import RemoteRecord
 from bootstrap.training.run_view import RunView
 from corpus.stream.progress import Status
 
@@ -110,13 +111,14 @@ def test_a_record_is_followed_in_pieces_and_a_line_that_does_not_end_is_not_kept
     content, asked, whole, pieces = record(START, STEP, EPOCH, STEP), [], Screen(), Screen()
     RunView(whole).feed(content)
 
-    def read(offset: int, most: int) -> bytes:
+    def read(_: str, offset: int, most: int) -> bytes:
         asked.append((offset, most))
         return content[offset : offset + most]
 
-    monkeypatch.setattr(nodes_followed, "PIECE_BYTES", 100)
+    monkeypatch.setattr(followed, "PIECE_BYTES", 100)
     view = RunView(pieces)
-    remote = RemoteRecord(view, lambda: ("tag", len(content)), read, found=True)
+    store: Any = SimpleNamespace(size=lambda _: len(content), read_from=read)
+    remote = RemoteRecord(view, store, "a-run", found=True)
     remote.look()
     assert (pieces.shown, pieces.figures) == (whole.shown, whole.figures)
     assert asked == [(place, 100) for place in range(0, len(content), 100)]

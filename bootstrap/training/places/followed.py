@@ -1,0 +1,241 @@
+"""A run whose ranks are started by agents: it is waited for, followed and stopped by the documents of its launch."""
+
+import re
+import signal
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.agent.documents import RUNS, log_name
+from bootstrap.agent.node_documents import RunEnd
+from bootstrap.agent.store import Store
+from bootstrap.aws.retry import is_not_accepted
+from bootstrap.interrupt import Detached, mark_handled, name_of
+from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS
+from bootstrap.progress import Bars
+from bootstrap.training.places.launch import Launch, Wishes
+from bootstrap.training.places.place import Run
+from bootstrap.training.run_view import PIECE_BYTES, RunView
+from common.display import plural
+from common.errors import ShoalError
+from trainer.output.run_files import RECORD
+from trainer.rank_processes import STOP_SECONDS, failure_in
+
+_PAUSE_SECONDS = 1.0
+LONGEST_STOP_SECONDS = 3 * STOP_SECONDS
+"""How long nodes may take to stop: their agents hear of it, their ranks end, or are ended, and results are copied."""
+_ANSWER_SECONDS = 120.0
+"""How long the agent of a node that is ready may take to tell that it has seen a request."""
+GO_ON = "; type the same command with --resume, which continues from the last checkpoint"
+_FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
+"""The names of datasets on nodes (bootstrap/agent/machine.py)."""
+
+
+class RemoteRun(Run):
+    """A run that can go on without its command, and whose record is in a store."""
+
+    survives = True
+    wishes: Wishes
+
+    def leaves(self, interrupt: KeyboardInterrupt) -> bool:
+        """Whether this interrupt ends the command alone."""
+        return self.wishes.leave or name_of(interrupt) == signal.SIGHUP.name
+
+    @contextmanager
+    def _left_to_itself(self) -> Iterator[None]:
+        """A closed terminal and expired credentials end the command alone: raises Detached."""
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            if not self.leaves(interrupt):
+                raise
+            mark_handled(interrupt)
+            raise Detached from None
+        except (BotoCoreError, ClientError) as error:
+            if not is_not_accepted(error):
+                raise
+            raise Detached(f"AWS does not accept your credentials any more ({error})") from error
+
+
+class AgentRun(RemoteRun):
+    """A run on nodes with agents, or on hosts."""
+
+    launch: Launch
+    stage = "start the ranks"
+    """What the progress bar shows before the first step."""
+    look_seconds = 10.0
+    """Seconds between two looks at the nodes."""
+    _watch: "_Watch | None" = None
+    _record: "RemoteRecord | None" = None
+    _end: RunEnd | None = None
+    _deadline: float | None = None
+
+    @abstractmethod
+    def look_at_nodes(self, bars: Bars) -> None:
+        """Look whether nodes are there. Raises ShoalError where none is left, and none comes."""
+
+    def wait_for_data(self, bars: Bars) -> None:
+        """Wait until all nodes have their data, or one cannot get it; the bar shows the texts that all of them have
+        read.
+
+        Raises ShoalError for a node that does not answer, and Detached once the nodes have agreed on who does it,
+        where the command is to end then.
+        """
+        launch, turn = self.launch, _Turn(self.launch)
+        while True:
+            self._look(bars)
+            statuses, attempt = launch.statuses(), launch.attempt()
+            if launch.end() is not None or any(each.over for each in statuses.values()):
+                return
+            if self.wishes.detach and (attempt or turn.is_certain()):
+                raise Detached
+            if attempt and all(name in statuses and statuses[name].has_come_to("staged") for name in attempt.instances):
+                return
+            if attempt is None:
+                turn.wait(statuses, bars)
+            if read := min((each.read for each in statuses.values()), default=0):
+                bars.at(read)
+            bars.tick()
+            time.sleep(_PAUSE_SECONDS)
+
+    def view(self, bars: Bars) -> RunView:
+        """The record as it grows in the store."""
+        bars.stage(self.stage, 0)
+        view = RunView(bars, spent=self.spent, read=self._reading())
+        self._bars, launch = bars, self.launch
+        self._record = RemoteRecord(view, launch.wanted.store, launch.run, found=launch.found)
+        return view
+
+    def _reading(self) -> Callable[[], Any] | None:
+        """What readers have done; None without readers."""
+        return None
+
+    def is_over(self, view: RunView) -> bool:  # noqa: ARG002
+        """Whether all nodes have ended what they did. Raises ShoalError when no node is left, or they will not stop."""
+        assert self._record is not None
+        self._end = self.launch.end()
+        if self._end is None:
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                raise ShoalError(
+                    f"the nodes did not stop in time, so they are ended; what they wrote is in {self.launch.left_in}"
+                )
+            self._look(self._bars)
+        self._record.look()
+        return self._end is not None
+
+    def stop(self, bars: Bars) -> None:  # noqa: ARG002
+        """Have the ranks stop with a checkpoint; then their time begins."""
+        if not self.launch.request.stop:
+            self.launch.ask_to_stop()
+            self._deadline = time.monotonic() + LONGEST_STOP_SECONDS
+
+    def _look(self, bars: Bars) -> None:
+        self._watch = self._watch or _Watch(self)
+        self._watch.look(bars)
+
+    def _failure(self, files: Sequence[Path], summary: dict[str, Any] | None, *, stopped: bool) -> Exception | None:
+        """Why a run came to no end, by its nodes, or else by its logs, in which what it learns from is a path of a
+        node."""
+        end = self._end
+        if end is not None and end.error:
+            log = f"; its log is in {self.launch.left_in}{GO_ON}" if end.error.startswith("reader ") else ""
+            return ShoalError(f"{end.error}{log}")
+        was_stopped = end is not None and end.outcome == "stopped"
+        if was_stopped and summary is None and not stopped:
+            return ShoalError(f"run {self.launch.run} was stopped before its first checkpoint; start it again")
+        if stopped or was_stopped or (summary is not None and not summary["stopped"]):
+            return None
+        output, attempt = self.config.output, self.launch.attempt()
+        count, number = (len(attempt.trainers), attempt.number) if attempt else (0, 1)
+        logs = [output / log_name(f"node-{each}", number) for each in range(count)]
+        text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in files)
+        failed = failure_in(text, f"the logs are in {output}")
+        on_nodes = rf"\S*/(datasets/({_FILES})|streams/{re.escape(self.launch.run)}(/[\w-]+)*)"
+        return type(failed)(re.sub(on_nodes, self.prepared.called, str(failed)))
+
+
+class _Turn:
+    """Waits for the runs before a launch, and then for the agents of its nodes."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._first = ""
+        """The token of the run that is waited for."""
+        self._since = time.monotonic()
+
+    def is_certain(self) -> bool:
+        """Whether it comes by itself: a run is before it that has its nodes."""
+        return any(each.ready for each in self._launch.before()[:1])
+
+    def wait(self, told: Collection[str], bars: Bars) -> None:
+        """Look once, `told` being the nodes whose agents have answered. Raises ShoalError for one that does not."""
+        first = next(iter(self._launch.before()), None)
+        waited = time.monotonic() - self._since
+        if first is None:
+            silent = [each for each in self._launch.started if each not in told]
+            if silent and not self._first and waited > _ANSWER_SECONDS:
+                raise ShoalError(f"the agent of the node {silent[0]} does not answer; {self._launch.when_silent}")
+            if self._first:
+                self._first, self._since = "", time.monotonic()
+        elif first.token != self._first:
+            bars.note(f"waiting for run {first.run}")
+            self._first, self._since = first.token, time.monotonic()
+        elif not first.ready and waited > LONGEST_READY_SECONDS:
+            self._launch.give_up(first)
+
+
+class _Watch:
+    """Shows each new attempt at a launch, and what is wrong with its nodes."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self._run, self._launch, self._shown = run, run.launch, run.launch.attempt()
+        self._looked_at = time.monotonic()
+        self._troubles: dict[str, str] = {}
+
+    def look(self, bars: Bars) -> None:
+        """Look; at the nodes only now and then. Raises ShoalError where no node is left, and none comes."""
+        attempt = self._launch.attempt()
+        if attempt is not None and attempt is not self._shown:
+            if attempt.why:
+                bars.note(
+                    f"{attempt.why}; attempt {attempt.number} continues on {plural(len(attempt.members), 'node')}"
+                )
+            self._shown = attempt
+        if time.monotonic() - self._looked_at < self._run.look_seconds:
+            return
+        self._looked_at = time.monotonic()
+        for instance, status in self._launch.statuses().items():
+            if status.trouble and self._troubles.get(instance) != status.trouble:
+                bars.note(f"the node {instance}: {status.trouble}")
+            self._troubles[instance] = status.trouble
+        self._run.look_at_nodes(bars)
+
+
+class RemoteRecord:
+    """Follows the record of a run where its nodes leave it."""
+
+    def __init__(self, view: RunView, store: Store, run: str, *, found: bool) -> None:
+        """Call this before the run begins: what the record has by then was written before the run was resumed. Of one
+        that is `found`, as an earlier command has begun it, all is shown."""
+        self._view, self._store, self._key = view, store, f"{RUNS}{run}/{RECORD}"
+        self._known = None if found else store.size(self._key)
+
+    def look(self) -> None:
+        """Show what was added since the last look."""
+        fed = False
+        if (size := self._store.size(self._key)) is not None and size != self._known:
+            if size < self._view.offset:
+                self._view.begin_again()
+            while self._view.offset < size and (
+                more := self._store.read_from(self._key, self._view.offset, PIECE_BYTES)
+            ):
+                self._view.feed(more)
+                fed = True
+            self._known = size
+        if not fed:
+            self._view.feed(b"")
