@@ -9,7 +9,7 @@ from bootstrap.cli.command import command, option
 from bootstrap.cli.output import Result
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, target_options
-from bootstrap.cli.training_run import exit_status
+from bootstrap.cli.training_result import training_result
 from bootstrap.progress import Bars
 
 if TYPE_CHECKING:
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 )
 def run(target: Target, run: str | None, output: Path | None) -> Result:
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.cli import embed, train
     from bootstrap.training.attaching import attach, chosen, is_of_jobs
-    from trainer.registry import MODELS
 
     deployment = find_deployment(target.name, target.account)
     if is_of_jobs(deployment, run):
@@ -41,8 +39,7 @@ def run(target: Target, run: str | None, output: Path | None) -> Result:
     output = output or Path("results") / wanted.run
     with sole_writer(output), Bars(unit="row") as bars:
         result, config = attach(deployment, wanted, output, bars)
-    rows = {"classes": train.rows, "words": embed.word_rows}[MODELS[config.model].learns]
-    return Result(result, [rows(result, config.output)], exit_status(result))
+    return training_result(result, config.output)
 
 
 def _attach_to_jobs(deployment: "Deployment", run: str | None) -> Result:

@@ -9,18 +9,8 @@ from bootstrap.cli.command import command, described_options, option, typed_opti
 from bootstrap.cli.input_options import INPUT, require_s3
 from bootstrap.cli.output import Result
 from bootstrap.cli.target import Target, launch_options, local_ranks_option, where_options
-from bootstrap.cli.training_rows import (
-    cost_rows,
-    model_row,
-    node_rows,
-    predicted_rows,
-    profile_rows,
-    refused_rows,
-    rows_of_ranks,
-    speed_rows,
-    time_rows,
-)
-from bootstrap.cli.training_run import config_of, detached_rows, exit_status, place_of, run_training
+from bootstrap.cli.training_result import training_result
+from bootstrap.cli.training_run import config_of, place_of, run_training
 from common.errors import DataError, TrainingError, UsageError
 from common.options import flag
 from corpus.stream.records import text_fields
@@ -36,7 +26,6 @@ if TYPE_CHECKING:
 
 _READING = "How it is read"
 _READING_OPTIONS = ("text_field", "tokeniser", "keep_case", "lemmatize", "follow", "readers", "max_malformed")
-_STOPPED = "with a checkpoint; to continue, type the same command with --resume"
 _NOTE = (
     "Files, folders, s3://... or tcp://HOST:PORT, of which each line is a text, or a JSON object with one; with "
     "--deployment s3://... within the topology's inputs."
@@ -136,8 +125,7 @@ def run(
 
         found = stream_preview.content(source.settings_for(place), place)
         return Result(found, [stream_preview.text(found)])
-    result = run_training(ctx, source, config, place)
-    return Result(result, [word_rows(result, config.output)], exit_status(result))
+    return training_result(run_training(ctx, source, config, place), config.output)
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "StreamSource":
@@ -190,49 +178,3 @@ def _check_before_reading(config: TrainConfig, *, endless: bool) -> None:
         read_pairs(address)
     for address in config.analogy:
         read_questions(address)
-
-
-def word_rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
-    """The summary for a person."""
-    if result.get("detached"):
-        return detached_rows(result)
-    model = model_row(output)
-    if result.get("finished_before"):
-        return [model, ("finished", "before this command; to train anew, type --force instead of --resume")]
-    a_row = result["words_a_row"]
-    learnt = result["rows_seen"] * a_row if result["stopped"] else result.get("words_seen", result["rows_seen"] * a_row)
-    words = learnt, learnt / result["rows_seen"] * result["samples_per_second"] if result["rows_seen"] else 0.0
-    judged = [
-        (name.replace("_", " "), "too few known words" if value is None else f"{value:.3f}")
-        for name, value in result.items()
-        if name.startswith(("similarity", "analogy", "pip"))
-    ]
-    stale = result.get("staleness")
-    return [
-        model,
-        ("words", f"{words[0]:,.0f} in {result['seconds']:.1f} s, {words[1]:,.0f} a second"),
-        ("vocabulary", f"{result['vocabulary']:,} words"),
-        ("rows of each rank", rows_of_ranks(result)),
-        *node_rows(result),
-        *_read_rows(result),
-        *time_rows(result),
-        *predicted_rows(result),
-        *cost_rows(result),
-        *speed_rows(result),
-        *profile_rows(result),
-        *([("staleness", f"{stale['mean']:.1f} steps on average, {stale['most']} at most")] if stale else []),
-        *([] if result["stopped"] else [("loss of a pair", f"{result['loss']:.3f}")]),
-        *judged,
-        *([("stopped", _STOPPED)] if result["stopped"] else []),
-        *refused_rows(result),
-    ]
-
-
-def _read_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the readers of a deployment have done."""
-    if "read" not in result:
-        return []
-    from bootstrap.cli.stream_preview import describe_reading
-    from corpus.stream.progress import Status
-
-    return [("text", describe_reading(Status(**result["read"])))]

@@ -51,7 +51,7 @@ class Table:
     columns: Mapping[str, "Template"]
 
 
-Template = str | Callable[[Mapping[str, Any]], str]
+Template = str | Callable[[Mapping[str, Any]], str | None]
 Rows = Mapping[str, Template]
 Part = str | Rows | Iterable[tuple[str, str]] | Table
 """A paragraph; labels and templates, of which those with a missing field are left out; labels and texts; or a table."""
@@ -120,7 +120,9 @@ class _Figures(Formatter):
     def get_field(self, field_name: str, _args: Any, kwargs: Any) -> tuple[Any, str]:
         value: Any = kwargs
         for name in field_name.split("."):
-            value = None if value is None else value.get(name)
+            if value is None:
+                raise LookupError
+            value = value[name]
         return value, field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:

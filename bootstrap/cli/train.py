@@ -1,6 +1,5 @@
 """`shoal train`: a dataset to a trained model."""
 
-import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, described_options, option, typed_options
-from bootstrap.cli.confusion import confusion_rows
 from bootstrap.cli.input_options import (
     INPUT,
     NOTES,
@@ -20,20 +18,10 @@ from bootstrap.cli.input_options import (
     require_s3,
     scale_suggested,
 )
-from bootstrap.cli.output import Result, percent, print_result
+from bootstrap.cli.output import Result, print_result
 from bootstrap.cli.target import Target, hosts_option, launch_options, local_ranks_option, where_options
-from bootstrap.cli.training_rows import (
-    cost_rows,
-    model_row,
-    node_rows,
-    predicted_rows,
-    profile_rows,
-    refused_rows,
-    rows_of_ranks,
-    speed_rows,
-    time_rows,
-)
-from bootstrap.cli.training_run import config_of, detached_rows, exit_status, place_of, run_training
+from bootstrap.cli.training_result import training_result
+from bootstrap.cli.training_run import config_of, place_of, run_training
 from common.errors import DataError, UsageError
 from common.options import flag
 from corpus.dataset_settings import DEFAULT
@@ -119,8 +107,7 @@ def run(
         return 0
     place = place_of(target, nodes, wishes)
     with scale_suggested(ctx.obj):
-        result = run_training(ctx, source, config, place)
-    return Result(result, [rows(result, config.output)], exit_status(result))
+        return training_result(run_training(ctx, source, config, place), config.output)
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
@@ -172,57 +159,3 @@ def _show_preview(source: "Source", config: TrainConfig) -> None:
     preview = preview_texts(source.inputs, settings_of_texts(source.settings), str(config.output))
     print_result(Result(content(preview), [text(preview)]))
     check_preview(preview, max_malformed=source.max_malformed, allow_damaged=source.allow_damaged)
-
-
-def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
-    """The summary for a person."""
-    if result.get("detached"):
-        return detached_rows(result)
-    model = ("model", "none, because the ranks slept") if result.get("slept") else model_row(output)
-    if result.get("finished_before"):
-        return [
-            model,
-            ("finished", "before this command; to train anew, type --force instead of --resume"),
-        ]
-    searched = [("search", result["search"]["verdict"])] if "search" in result else []
-    speed = [
-        ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
-        ("rows of each rank", rows_of_ranks(result)),
-        *node_rows(result),
-        *time_rows(result),
-        *predicted_rows(result),
-        *cost_rows(result),
-    ]
-    if result["stopped"]:
-        stopped = ("stopped", "with a checkpoint; to continue, type the same command with --resume")
-        return [*searched, *speed, *speed_rows(result), *profile_rows(result), stopped, *refused_rows(result)]
-    if result.get("slept"):
-        return [model, *speed, *speed_rows(result), *profile_rows(result), *refused_rows(result)]
-    return [
-        model,
-        *searched,
-        *speed,
-        *speed_rows(result),
-        ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),
-        ("balanced accuracy", percent(result["balanced_accuracy"])),
-        ("macro-F1", f"{result['macro_f1']:.3f}"),
-        *_of_two(result),
-        (
-            "log loss",
-            f"{result['log_loss']:.3f}, uncalibrated {result['uncalibrated_log_loss']:.3f} (temperature "
-            f"{result['temperature']:.2f})",
-        ),
-        *confusion_rows(result["confusion"]),
-        *profile_rows(result),
-        ("curves", f"shoal report {shlex.quote(str(output))}"),
-        *refused_rows(result),
-    ]
-
-
-def _of_two(result: dict[str, Any]) -> list[tuple[str, str]]:
-    if "f1_positive" not in result:
-        return []
-    return [
-        ("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}"),
-        ("positive above", f"{result['threshold']:.3f}"),
-    ]

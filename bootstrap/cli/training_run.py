@@ -12,7 +12,6 @@ from bootstrap.cli.command import typed_options
 from bootstrap.cli.config_options import given_words
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target
-from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
 from common.errors import TrainingError, UsageError
 from trainer.command_line import from_args
@@ -85,26 +84,3 @@ def run_training(ctx: click.Context, source: "Source", config: TrainConfig, plac
 
     with sole_writer(config.output), Bars(unit="row") as bars:
         return train(source, config, place, bars, given=given_words(ctx))
-
-
-def detached_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """The summary of a run that is left to itself, for a person."""
-    run = result["run"]
-    if "hosts" in result:
-        return [("run", f"{run} goes on without this command; to follow it, or stop it by Ctrl-C: the same command")]
-    name = result["deployment"]
-    return [
-        ("run", f"{run} goes on without this command; its nodes end by themselves"),
-        ("to follow it", f"shoal attach {name} {run}"),
-        ("to stop it", f"shoal stop {name} {run}"),
-        ("its results", f"shoal fetch {name} --run {run} --output results"),
-    ]
-
-
-def exit_status(result: dict[str, Any]) -> int:
-    """The command's, by the summary of its training."""
-    if result.get("detached"):
-        return 0
-    if result["stopped"]:
-        return status_of(result.get("stopped_by", "SIGINT"))
-    return 1 if result.get("refused") else 0

@@ -5,7 +5,6 @@ import pytest
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.cli.main import main
-from bootstrap.cli.training_rows import speed_rows
 from bootstrap.training.places.deployment import OnDeployment
 from trainer.config import TrainConfig
 
@@ -86,8 +85,3 @@ def test_a_model_is_searched_for_unless_it_or_a_preset_is_named(
     )
     assert main(["train", "--local", "--data", "d.h5", "--output", "out", "--json", *options]) == 0
     assert [(each.model, each.fixed) for each in configs] == [(model, fixed)]
-
-
-def test_one_rank_has_nothing_to_balance() -> None:
-    one = {"rows_of_ranks": [5], "share_of_ideal": 0.7, "balanced": 1.0, "lost": {"imbalance": 0.0}}
-    assert speed_rows(one) == [("share of ideal", "70.0% of the rank's speed in bursts before and after")]

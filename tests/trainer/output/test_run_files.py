@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.cli.train import rows
 from common.errors import TrainingError
 from common.files import indented_json
 from trainer.output.run_files import (
@@ -208,6 +207,5 @@ def test_a_run_whose_ranks_slept_ends_without_a_model(tmp_path: Path) -> None:
     summary = {"stopped": False, "slept": True}
     write_whole(tmp_path / "summary.json", indented_json(summary))
     assert finished_summary(tmp_path) == summary
-    assert rows({**summary, "finished_before": True}, tmp_path)[0] == ("model", "none, because the ranks slept")
     write_whole(tmp_path / "summary.json", indented_json({**summary, "slept": False}))
     assert finished_summary(tmp_path) is None

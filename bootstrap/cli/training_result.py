@@ -1,0 +1,151 @@
+"""The result of a training: what it learnt, its nodes, speed, time and cost, and what is missing."""
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bootstrap.cli.confusion import confusion_rows
+from bootstrap.cli.figures import dollars, duration, percent, size
+from bootstrap.cli.output import Result, Rows, filled
+from bootstrap.interrupt import status_of
+from experiments.estimate import Estimate
+from trainer.output.run_files import MODEL
+
+_ON_HOSTS: Rows = {"run": "{run} goes on without this command; to follow it, or stop it by Ctrl-C: the same command"}
+_ON_DEPLOYMENT: Rows = {
+    "run": "{run} goes on without this command; its nodes end by themselves",
+    "to follow it": "shoal attach {deployment} {run}",
+    "to stop it": "shoal stop {deployment} {run}",
+    "its results": "shoal fetch {deployment} --run {run} --output results",
+}
+
+
+def training_result(summary: dict[str, Any], output: Path) -> Result:
+    """The result of a training by its summary; `output` is its folder here."""
+    if summary.get("detached"):
+        return Result(summary, [_ON_HOSTS if "hosts" in summary else _ON_DEPLOYMENT])
+    rows = _FINISHED if summary.get("finished_before") else _ROWS
+    shown = [(label, text) for label, it in rows.items() if (text := filled(it, summary)) is not None]
+    if not summary.get("finished_before"):
+        shown += confusion_rows(summary["confusion"]) if "confusion" in summary else ()
+        shown += [("not fetched", sentence) for sentence in summary.get("refused", ())]
+    status = status_of(summary.get("stopped_by", "SIGINT")) if summary["stopped"] else int(bool(summary.get("refused")))
+    if "accuracy" in summary and not status:
+        shown.append(("curves", f"shoal report {shlex.quote(str(output))}"))
+    return Result(summary, [[("model", _model(summary, output)), *shown]], status)
+
+
+def _model(summary: Mapping[str, Any], output: Path) -> str:
+    """The folder of the model, and how large its files are."""
+    folder = output / MODEL
+    stored = sum(each.stat().st_size for each in folder.iterdir()) if folder.is_dir() else 0
+    if not stored and (summary["stopped"] or summary.get("slept")):
+        return "none"
+    return f"{folder}, {size(stored)}" if stored else str(folder)
+
+
+def _words(summary: Mapping[str, Any]) -> str | None:
+    """Words of text, and how many a second; None for a classifier, of which rows are counted."""
+    if "words_a_row" not in summary:
+        return None
+    rows = summary["rows_seen"]
+    read = rows * summary["words_a_row"]
+    words = read if summary["stopped"] else summary.get("words_seen", read)
+    rate = words / rows * summary["samples_per_second"] if rows else 0.0
+    return f"{words:,.0f} in {summary['seconds']:.1f} s, {rate:,.0f} a second"
+
+
+def _rows(summary: Mapping[str, Any]) -> str | None:
+    if "words_a_row" in summary:
+        return None
+    return filled("{rows_seen:,} in {seconds:.1f} s, {samples_per_second:,.0f} a second", summary)
+
+
+def _nodes(summary: Mapping[str, Any]) -> str | None:
+    """The machines of a deployment: zone and market may differ from what the topology prefers."""
+    nodes = [*summary.get("nodes", ()), *summary.get("readers", ())]
+    kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
+    return "; ".join(f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()) or None
+
+
+def _text(summary: Mapping[str, Any]) -> str | None:
+    """What the readers of a deployment read."""
+    if "read" not in summary:
+        return None
+    from bootstrap.cli.stream_preview import describe_reading
+    from corpus.stream.progress import Status
+
+    return describe_reading(Status(**summary["read"]))
+
+
+def _predicted(summary: Mapping[str, Any]) -> str | None:
+    """What the command was predicted to take and cost, and what it took, unless AWS was emulated."""
+    if "launch" not in summary:
+        return None
+    launch, predicted = summary["launch"], summary["launch"]["predicted"]
+    seconds = Estimate(**predicted["seconds"])
+    cost = f", {Estimate(**predicted['dollars']).dollars()}" if predicted["dollars"] else ""
+    if launch.get("emulated"):
+        return f"on AWS {seconds.time()}{cost}"
+    off = launch["seconds"] / seconds.middle - 1
+    return f"{seconds.time()}{cost}; it took {duration(launch['seconds'])} ({off:+.0%})"
+
+
+def _cost(summary: Mapping[str, Any]) -> str | None:
+    if summary.get("cost") is None:
+        return None
+    spot = any(node["market"] == "spot" for node in (*summary["nodes"], *summary.get("readers", ())))
+    return f"{dollars(summary['cost'])}{', at most: spot nodes at their price on demand' if spot else ', on demand'}"
+
+
+def _balanced(summary: Mapping[str, Any]) -> str | None:
+    """How near the ranks together came to the sum of their speeds, and why not nearer; None for a single rank."""
+    if summary["balanced"] is None or summary["lost"] is None or len(summary["rows_of_ranks"]) == 1:
+        return None
+    lost = ", ".join(f"{percent(share)} {reason}" for reason, share in summary["lost"].items())
+    return f"{percent(summary['balanced'])} of the sum of the ranks' speeds in the run; lost: {lost}"
+
+
+def _judged(summary: Mapping[str, Any]) -> str | None:
+    """Word embeddings by sets of words with human scores, by analogies, and by the PIP loss."""
+    found = [
+        f"{name.replace('_', ' ')} {'with too few known words' if value is None else f'{value:.3f}'}"
+        for name, value in summary.items()
+        if name.startswith(("similarity", "analogy", "pip"))
+    ]
+    return ", ".join(found) or None
+
+
+def _stopped(summary: Mapping[str, Any]) -> str | None:
+    return "with a checkpoint; to continue, type the same command with --resume" if summary["stopped"] else None
+
+
+_FINISHED: Rows = {"finished": lambda _: "before this command; to train anew, type --force instead of --resume"}
+_ROWS: Rows = {
+    "search": "{search.verdict}",
+    "rows": _rows,
+    "words": _words,
+    "vocabulary": "{vocabulary:,} words",
+    "rows of each rank": lambda summary: " + ".join(f"{rows:,}" for rows in summary["rows_of_ranks"]),
+    "nodes": _nodes,
+    "text": _text,
+    "time": lambda summary: (
+        f"{summary['wall']:.1f} s: " + ", ".join(f"{seconds:.1f} {what}" for what, seconds in summary["times"].items())
+    ),
+    "predicted": _predicted,
+    "cost of the nodes": _cost,
+    "balanced": _balanced,
+    "share of ideal": "{share_of_ideal:.1%} of the sum of the ranks' speeds in bursts before and after",
+    "staleness": "{staleness.mean:.1f} steps on average, {staleness.most} at most",
+    "accuracy": "{accuracy:.1%} (always the majority: {majority:.1%})",
+    "balanced accuracy": "{balanced_accuracy:.1%}",
+    "macro-F1": "{macro_f1:.3f}",
+    "F1 positive, negative": "{f1_positive:.3f}, {f1_negative:.3f}",
+    "positive above": "{threshold:.3f}",
+    "log loss": "{log_loss:.3f}, uncalibrated {uncalibrated_log_loss:.3f} (temperature {temperature:.2f})",
+    "loss of a pair": lambda summary: filled("{loss:.3f}", summary) if "words_a_row" in summary else None,
+    "judged": _judged,
+    "stopped": _stopped,
+}
