@@ -20,7 +20,6 @@ from trainer.clock import ALL_REDUCE, ORDER
 from trainer.distributed import collectives, failures, parameter_server
 from trainer.distributed.dealer import Dealer, Finished
 from trainer.distributed.exchange import StepReport
-from trainer.distributed.parameter_server import ParameterServer
 from trainer.distributed.traffic import bytes_a_step
 from trainer.loop import Trainer
 
@@ -32,17 +31,14 @@ _STEPS_A_REPORT = 4
 class AsynchronousTrainer(Trainer):
     """A training run on this rank, which takes steps by itself."""
 
-    def __init__(self, *arguments: Any, secret: bytes, **options: Any) -> None:
-        """`secret`: what all ranks know (`common_secret`); else as of `Trainer`."""
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._secret = secret
         self._bound = self.config.staleness or _STALENESS_A_RANK * self.ranks.world_size
         self._unreported: list[Finished] = []
 
     def train(self, notes: Sequence[str] = ()) -> dict[str, Any]:
-        with parameter_server.joined(self.ranks, self._secret) as connections:
-            tables = [table.detach() for table in self.task.sparse_tables]
-            self._server = ParameterServer(tables, connections)
+        tables = [table.detach() for table in self.task.sparse_tables]
+        with parameter_server.joined(self.ranks, tables) as self._server:
             return super().train(notes)
 
     def train_steps(self) -> None:

@@ -43,7 +43,7 @@ from torch.distributed.launcher import api
 from common.display import printable_lines
 from common.private_folders import temporary_folder
 from common.starter import end_with_starter
-from trainer.distributed import channel, collectives, failures
+from trainer.distributed import collectives, failures
 from trainer.distributed.failures import Failure, FailureKind
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -103,11 +103,10 @@ class _Here(StaticTCPRendezvous):
 
 
 def _meet_here(asked: Namespace) -> None:
-    """Let the ranks of this machine alone meet where nobody else reaches them, and give them a secret."""
+    """Let the ranks of this machine alone meet where nobody else reaches them."""
     asked.standalone, asked.rdzv_backend, asked.rdzv_endpoint = False, _HERE, f"{_LOOPBACK}:0"
     for library in ("GLOO", "NCCL"):
         os.environ.setdefault(f"{library}_SOCKET_IFNAME", "lo")
-    os.environ[channel.SECRET] = channel.new_secret()
 
 
 def _made_here(asked: RendezvousParameters) -> _Here:

@@ -225,9 +225,8 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
         raise DataError(f"the job has no channel {DATA} with a dataset; add it to its input")
     cache = Path(tempfile.gettempdir()) / "shoal-rows"
     cache.mkdir(mode=0o700, exist_ok=True)
-    # Nobody else is in the network of a job's containers.
     config = from_words(words, endless=False, data=data, output=output, cache=cache)
-    return replace(config, trust_network=True, resume=True, force=False)
+    return replace(config, resume=True, force=False)
 
 
 def _words(name: str, value: Any) -> tuple[str, ...]:

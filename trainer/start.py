@@ -6,7 +6,6 @@ and the result would be worthless.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from common.display import plural
@@ -16,7 +15,7 @@ from trainer import resume
 from trainer.asynchronous import AsynchronousTrainer
 from trainer.clock import Activity, Clock
 from trainer.config import TrainConfig
-from trainer.distributed import failures, memory, parameter_server
+from trainer.distributed import failures, memory
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.loop import Trainer
 from trainer.order import BatchOrder
@@ -35,10 +34,7 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, if it cannot."""
     clock = Clock()
     with StopRequest() as stop, memory.convert_errors(ranks.device):
-        trainer_class: Callable[..., Trainer] = Trainer
-        if config.is_asynchronous:
-            secret = parameter_server.common_secret(ranks, trusts_network=config.trust_network)
-            trainer_class = partial(AsynchronousTrainer, secret=secret)
+        trainer_class = AsynchronousTrainer if config.is_asynchronous else Trainer
         task = task_class(config.model)
         data = load_data(task, config, ranks, lambda: stop.made)
         saved, config, notes = load_checkpoint(config, ranks, data)

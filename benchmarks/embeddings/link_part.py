@@ -29,7 +29,7 @@ from trainer.config import RANK_ENVIRONMENT
 from trainer.output.run_files import SUMMARY
 
 _MODES = ("average:20", "average:50", "async:20", "async:50")
-WAYS: Mapping[str, tuple[str, ...]] = {"sync": (), **{mode: (f"--mode={mode}", "--trust-network") for mode in _MODES}}
+WAYS: Mapping[str, tuple[str, ...]] = {"sync": (), **{mode: (f"--mode={mode}",) for mode in _MODES}}
 _ALONE = "one rank"
 _SIZES, _ROWS = (50, 200), (3, 23, 64)
 """Rows: two of experiments/embeddings-50.yaml, and more."""

@@ -277,14 +277,13 @@ class NodeRun:
         ]
 
     def _config(self) -> TrainConfig:
-        # Nobody else is in the network of nodes, as their security group lets nobody in; that of hosts is the user's.
         places = {"data": self._machine.data(self._request), "output": self._folder, "cache": self._machine.cache}
         config = from_words(self._request.options, endless=self._is_endless, **places)
         again = self.attempt.number > 1
         if again:  # a rank that was to be slow may be lost
             ranks = sum(each.gpus for each in self.attempt.trainers)
             config = replace(config, slow={rank: slow for rank, slow in config.slow.items() if rank < ranks})
-        return replace(config, trust_network=True, resume=config.resume or again, force=config.force and not again)
+        return replace(config, resume=config.resume or again, force=config.force and not again)
 
     @property
     def _is_endless(self) -> bool:

@@ -217,7 +217,7 @@ def test_channels_have_the_files_of_options(tmp_path: Path) -> None:
     found = read_options({"model": "lstm", "sagemaker_program": '"x"'}, tmp_path, tmp_path / "out")
     assert found.embeddings == str(tmp_path / "embeddings" / "vectors.bin")
     assert found.data == tmp_path / "data" / "dataset.h5"
-    assert (found.resume, found.force, found.trust_network) == (True, False, True)
+    assert (found.resume, found.force) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
 A rank pulls the rows that it needs, and pushes what is to be added to them. The owner adds up what comes, a push at a
 time, and counts the pushes: so each knows how many came between its pull and its push (`Staleness`).
 
-Owners answer in threads, one for each rank that asks. What is asked is a pull, a push, or the next step of the dealer
-(dealer.py), in messages whose size follows from their beginning (channel.py): whatever does not fit the tables ends the
-connection. Do not use gloo's or NCCL's messages for this: both sides would have to know when the other sends.
+Owners answer in threads, one for each rank that asks for a pull, a push, or the next step of the dealer (dealer.py).
+Messages are gloo's, whose sizes both ends know: a request begins with its kind and the numbers of its rows. Requests
+have a group of their own: an owner may wait for one as long as the run lasts, an asker soon has its answer.
 """
 
-import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import IntEnum
 from threading import Lock, Thread
 from typing import Any
@@ -20,15 +20,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from common.errors import TrainingError
-from trainer.distributed import channel, collectives
-from trainer.distributed.channel import Connection, Connections
+from trainer.distributed import collectives
 from trainer.distributed.dealer import Finished
-from trainer.distributed.ranks import Ranks
+from trainer.distributed.ranks import Ranks, batch_scheduling
 from trainer.distributed.traffic import Traffic
 
-_NUMBER = struct.Struct("<q")
-_TAKE = struct.Struct("<??qdqd")
+_REQUEST_TIMEOUT = timedelta(days=365)
+"""An unbounded stream may have no text for days. A rank that dies meanwhile is noticed by its connections."""
 _NONE = -1
 
 Take = Callable[[Finished | None, bool], int | None]
@@ -39,6 +37,7 @@ class _Kind(IntEnum):
     PULL = 1
     PUSH = 2
     TAKE = 3
+    END = 4
 
 
 @dataclass(kw_only=True)
@@ -62,12 +61,6 @@ class _Shard:
         self._version = 0
         self._lock = Lock()
 
-    def require(self, rows: Sequence[Tensor]) -> None:
-        """Raise ValueError unless it has these rows of each table."""
-        for own, table in zip(rows, self.tables, strict=True):
-            if len(own) and not 0 <= int(own.min()) <= int(own.max()) < len(table):
-                raise ValueError("a row is asked for that there is not")
-
     def pull(self, rows: Sequence[Tensor]) -> tuple[int, list[Tensor]]:
         """The number of pushes until now, and rows of each table."""
         with self._lock:
@@ -82,84 +75,72 @@ class _Shard:
             self._version += 1
 
 
-def common_secret(ranks: Ranks, *, trusts_network: bool) -> bytes:
-    """What all ranks know and nobody else does: what their launcher handed to them, or, on a network that is trusted, a
-    secret of the first rank. Raises TrainingError on all ranks if there is neither."""
-    own = channel.launcher_secret()
-    known, trusting = zip(*ranks.gather((own and channel.fingerprint(own), trusts_network)), strict=True)
-    if own and len(set(known)) == 1:
-        return own
-    if not all(trusting) and ranks.world_size > 1:
-        raise TrainingError(
-            "--mode async on ranks that have no launcher in common: whoever finds their ports could change what is "
-            "learnt; give --trust-network where nobody else uses the network between them, or take --mode average:K"
-        )
-    return str(ranks.broadcast(channel.new_secret())).encode()
-
-
 @contextmanager
-def joined(ranks: Ranks, secret: bytes) -> Iterator[Connections]:
-    """Inside this block all ranks are connected with each other."""
-    host = channel.own_address(here=secret == channel.launcher_secret())
-    with collectives.convert_errors("at the start"):
-        found = channel.connect(ranks.rank, ranks.world_size, secret, host=host, gather=ranks.gather)
-    try:
-        yield found
-    finally:
-        found.close()
+def joined(ranks: Ranks, tables: Sequence[Tensor]) -> Iterator["ParameterServer"]:
+    """A server of `tables`, which are equal on all ranks. All ranks enter the block at once, and leave it at once.
+
+    After an error the threads stay as they are: the process must then end without cleaning up.
+    """
+    scheduling = batch_scheduling() if ranks.device.type == "cpu" else nullcontext()
+    with collectives.convert_errors("at the start"), scheduling:
+        requests = dist.new_group(backend="gloo", timeout=_REQUEST_TIMEOUT)
+        answers = dist.new_group(backend="gloo", timeout=collectives.TIMEOUT)
+    server = ParameterServer(tables, requests, answers)
+    yield server
+    with collectives.convert_errors("at the end"):
+        server.close()
 
 
 class ParameterServer:
     """The rows of all ranks, as one of them uses them. All ranks create it at once, with equal tables."""
 
-    def __init__(self, tables: Sequence[Tensor], connections: Connections) -> None:
+    def __init__(self, tables: Sequence[Tensor], requests: Any, answers: Any) -> None:
         """`tables` (rows, columns) of float32: this rank's copies of the whole tables, in which pulled rows are
-        written."""
-        self._rank, self._ranks = dist.get_rank(), dist.get_world_size()
+        written. `requests`, `answers`: two process groups of all ranks, by gloo."""
+        self._rank, self._ranks = requests.rank(), requests.size()
+        self._others = [rank for rank in range(self._ranks) if rank != self._rank]
+        self._requests, self._answers = requests, answers
         self._copies = list(tables)
         self.traffic = Traffic()
         """Also what is sent to this rank: each byte is counted by the rank that pulls or pushes it."""
         self._shard = _Shard([each[self._rank :: self._ranks].cpu().clone() for each in tables])
-        self._asked = connections.asked
-        self._request = struct.Struct(f"<Bq{len(tables)}I")
         self.deal: Take | None = None
         """What deals the steps, on the first rank."""
-        for each in connections.asking.values():
-            Thread(target=self._answer, args=(each,), daemon=True).start()
+        self._threads = [Thread(target=self._serve, args=(other,), daemon=True) for other in self._others]
+        for each in self._threads:
+            each.start()
 
     def pull(self, rows: Sequence[Tensor]) -> list[int]:
         """Write the newest rows (n,) of each table to this rank's copies; returns each owner's number of pushes."""
         parts = [self._of_owner(rows, owner) for owner in range(self._ranks)]
-        for owner, connection in self._asked.items():
-            self._send(connection, _Kind.PULL, parts[owner][1])
-        answers = [self._shard.pull(local) if owner == self._rank else None for owner, (_, local) in enumerate(parts)]
-        for owner, connection in self._asked.items():
-            version, values = bytearray(_NUMBER.size), self._room(list(map(len, parts[owner][1])))
-            connection.receive_into(version, *map(_bytes, values))
-            answers[owner] = *_NUMBER.unpack(version), values
-        found = [each for each in answers if each is not None]
-        for (_, values), (places, _) in zip(found, parts, strict=True):
+        for owner in self._others:
+            self._ask(owner, _Kind.PULL, parts[owner][1])
+        versions = []
+        for owner, (places, local) in enumerate(parts):
+            if owner == self._rank:
+                version, values = self._shard.pull(local)
+            else:
+                version = self._answered(owner)
+                values = self._received_values(self._answers, owner, list(map(len, local)))
             for copy, place, own in zip(self._copies, places, values, strict=True):
                 copy[place] = own.to(copy.device)
-        self._count([[*local, *values] for (_, local), (_, values) in zip(parts, found, strict=True)])
-        return [version for version, _ in found]
+            self._count(owner, [*local, *values])
+            versions.append(version)
+        return versions
 
     def push(self, rows: Sequence[Tensor], values: Sequence[Tensor], versions: Sequence[int]) -> None:
         """Add `values` (n, columns) to the rows (n,) of each table, pulled at these `versions`."""
-        asked = []
         for owner in range(self._ranks):
-            local, mine = [], []
-            for ids, each in zip(rows, values, strict=True):
-                chosen = ids % self._ranks == owner
-                local.append((ids[chosen] // self._ranks).cpu())
-                mine.append(each[chosen].cpu())
-            asked.append((local, mine))
-        for owner, connection in self._asked.items():
-            self._send(connection, _Kind.PUSH, *asked[owner], version=versions[owner])
-        self._shard.push(*asked[self._rank], versions[self._rank])
-        for connection in self._asked.values():
-            connection.receive(_NUMBER)
-        self._count([[*local, *mine] for local, mine in asked])
+            chosen = [ids % self._ranks == owner for ids in rows]
+            local = [(ids[own] // self._ranks).cpu() for ids, own in zip(rows, chosen, strict=True)]
+            mine = [each[own].cpu() for each, own in zip(values, chosen, strict=True)]
+            if owner == self._rank:
+                self._shard.push(local, mine, versions[owner])
+            else:
+                self._ask(owner, _Kind.PUSH, local, _joined(mine), version=versions[owner])
+            self._count(owner, [*local, *mine])
+        for owner in self._others:
+            self._answered(owner)
         self.traffic.steps += 1
 
     def take(self, finished: Finished | None, *, stop: bool) -> int | None:
@@ -168,9 +149,9 @@ class ParameterServer:
             assert self.deal is not None
             return self.deal(finished, stop)
         last = (finished.step, finished.loss, finished.rows, finished.seconds) if finished else (0, 0.0, 0, 0.0)
-        self._send(self._asked[0], _Kind.TAKE, [], more=_TAKE.pack(stop, finished is not None, *last))
-        (step,) = self._asked[0].receive(_NUMBER)
-        return None if step == _NONE else int(step)
+        self._ask(0, _Kind.TAKE, [], torch.tensor([stop, finished is not None, *last], dtype=torch.float64))
+        step = self._answered(0)
+        return None if step == _NONE else step
 
     def gather(self) -> None:
         """Make this rank's copies equal to the tables. All ranks call it at once, when no push is under way."""
@@ -182,6 +163,13 @@ class ParameterServer:
                 dist.broadcast(part, src=owner)
                 copy[owner :: self._ranks] = part.to(copy.device)
 
+    def close(self) -> None:
+        """End the threads of all ranks. All ranks call it at once."""
+        for owner in self._others:
+            self._ask(owner, _Kind.END, [])
+        for each in self._threads:
+            each.join()
+
     @property
     def staleness(self) -> Staleness:
         """That of the pushes to this rank."""
@@ -192,68 +180,72 @@ class ParameterServer:
         own = [ids[ids % self._ranks == owner] for ids in rows]
         return own, [(ids // self._ranks).cpu() for ids in own]
 
-    def _count(self, of_owners: Sequence[Sequence[Tensor]]) -> None:
-        """Count the tensors that go to each owner, or come from it."""
-        self.traffic.bytes += sum(
-            each.nbytes for owner, tensors in enumerate(of_owners) if owner != self._rank for each in tensors
-        )
+    def _count(self, owner: int, tensors: Sequence[Tensor]) -> None:
+        """Count the tensors that go to another owner, or come from it."""
+        if owner != self._rank:
+            self.traffic.bytes += sum(each.nbytes for each in tensors)
 
-    def _send(
-        self,
-        connection: Connection,
-        kind: _Kind,
-        rows: Sequence[Tensor],
-        values: Sequence[Tensor] = (),
-        *,
-        version: int = 0,
-        more: bytes = b"",
+    def _ask(
+        self, owner: int, kind: _Kind, rows: Sequence[Tensor], values: Tensor | None = None, *, version: int = 0
     ) -> None:
         counts = list(map(len, rows)) or [0] * len(self._copies)
-        connection.send(self._request.pack(kind, version, *counts), *map(_bytes, (*rows, *values)), more)
+        messages = [torch.tensor([kind, version, *counts]), _joined(rows), values]
+        _send(self._requests, owner, *(each for each in messages if each is not None))
 
-    def _room(self, counts: Sequence[int]) -> list[Tensor]:
-        """Of each table so many rows, to be filled."""
-        return [torch.empty((count, copy.shape[1])) for count, copy in zip(counts, self._copies, strict=True)]
+    def _answered(self, owner: int) -> int:
+        """The number with which an answer begins."""
+        return int(_receive(self._answers, owner, torch.empty(1, dtype=torch.int64)))
 
-    def _answer(self, connection: Connection) -> None:
-        """Answer what another rank asks, until it is gone, or asks what no rank does."""
-        try:
-            while True:
-                self._answer_one(connection, *connection.receive(self._request))
-        except (RuntimeError, ValueError):
-            pass  # whoever waits at the other end notices that the connection has ended
-        finally:
-            connection.close()
+    def _received_values(self, group: Any, rank: int, counts: Sequence[int]) -> list[Tensor]:
+        """The rows of each table, so many, that a rank sends."""
+        columns = [copy.shape[1] for copy in self._copies]
+        sizes = [count * width for count, width in zip(counts, columns, strict=True)]
+        parts = _receive(group, rank, torch.empty(sum(sizes))).split(sizes)
+        return [part.view(-1, width) for part, width in zip(parts, columns, strict=True)]
 
-    def _answer_one(self, connection: Connection, kind: int, version: int, *counts: int) -> None:
-        if kind == _Kind.TAKE:
-            connection.send(_NUMBER.pack(self._taken(connection.rank, *connection.receive(_TAKE))))
-            return
-        if any(count > len(table) for count, table in zip(counts, self._shard.tables, strict=True)):
-            raise ValueError("more rows are asked for than there are")
-        rows = [torch.empty(count, dtype=torch.int64) for count in counts]
-        if kind == _Kind.PULL:
-            connection.receive_into(*map(_bytes, rows))
-            self._shard.require(rows)
-            now, values = self._shard.pull(rows)
-            connection.send(_NUMBER.pack(now), *map(_bytes, values))
-        elif kind == _Kind.PUSH:
-            values = self._room(counts)
-            connection.receive_into(*map(_bytes, (*rows, *values)))
-            self._shard.require(rows)
-            self._shard.push(rows, values, version)
-            connection.send(_NUMBER.pack(0))
-        else:
-            raise ValueError(f"there is no request {kind}")
+    def _serve(self, asker: int) -> None:
+        """Answer what another rank asks, until it has no more to ask, or is lost."""
+        head = torch.empty(2 + len(self._copies), dtype=torch.int64)
+        with suppress(RuntimeError):  # whoever asks a lost rank next reports it
+            while _receive(self._requests, asker, head)[0] != _Kind.END:
+                kind, version, *counts = head.tolist()
+                if kind == _Kind.TAKE:
+                    told = _receive(self._requests, asker, torch.empty(6, dtype=torch.float64))
+                    answers = [torch.tensor([self._taken(asker, *told.tolist())])]
+                else:
+                    ids = _receive(self._requests, asker, torch.empty(sum(counts), dtype=torch.int64))
+                    rows = ids.split(counts)
+                    if kind == _Kind.PUSH:
+                        self._shard.push(rows, self._received_values(self._requests, asker, counts), version)
+                        answers = [torch.zeros(1, dtype=torch.int64)]
+                    else:
+                        now, values = self._shard.pull(rows)
+                        answers = [torch.tensor([now]), _joined(values)]
+                _send(self._answers, asker, *answers)
 
-    def _taken(self, rank: int, stop: bool, has_finished: bool, step: int, loss: float, rows: int, took: float) -> int:
-        if self.deal is None:
-            raise ValueError("this rank does not deal")
-        last = Finished(rank=rank, step=step, loss=loss, rows=rows, seconds=took) if has_finished else None
-        found = self.deal(last, stop)
+    def _taken(
+        self, rank: int, stop: float, finished: float, step: float, loss: float, rows: float, took: float
+    ) -> int:
+        assert self.deal is not None
+        last = Finished(rank=rank, step=int(step), loss=loss, rows=int(rows), seconds=took) if finished else None
+        found = self.deal(last, bool(stop))
         return _NONE if found is None else found
 
 
-def _bytes(tensor: Tensor) -> Any:
-    """The bytes of a tensor in a CPU's memory, as a connection takes them."""
-    return tensor.contiguous().view(-1).numpy().view("u1").data
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    """The numbers of tensors, one after the other."""
+    return torch.cat([each.flatten() for each in parts]) if parts else torch.empty(0)
+
+
+def _send(group: Any, rank: int, *messages: Tensor) -> None:
+    """Send what is not empty. Raises RuntimeError if the rank is gone."""
+    for each in messages:
+        if len(each):
+            group.send([each], rank, 0).wait()
+
+
+def _receive(group: Any, rank: int, message: Tensor) -> Tensor:
+    """Fill a tensor, unless it is empty. Raises RuntimeError if the rank is gone."""
+    if len(message):
+        group.recv([message], rank, 0).wait()
+    return message

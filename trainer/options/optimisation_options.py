@@ -117,11 +117,6 @@ class OptimisationOptions(Section):
         default=None,
         must=AT_LEAST_1,
     )
-    trust_network: bool = option(
-        "async on ranks that several launchers started: they have no secret in common, so that whoever reaches their "
-        "ports can change what is learnt; only where nobody else uses the network between them",
-        default=False,
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

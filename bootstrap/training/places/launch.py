@@ -29,7 +29,7 @@ from infra import topology
 from trainer.command_line import as_words
 from trainer.config import TrainConfig
 
-_SET_BY_NODES = ("data", "output", "cache", "trust_network")
+_SET_BY_NODES = ("data", "output", "cache")
 _CHANGES_AT_ONCE = 20
 """How often a change of the requests is tried again that others have changed meanwhile."""
 

@@ -151,7 +151,7 @@ def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
     assert (launch.request.trainers, launch.request.readers) == (2, 0)
     assert launch.request.options["epochs"] == ("3",)
     assert launch.request.options["slow"] == ("1:2.0",)
-    assert not {"data", "output", "cache", "trust_network"} & {*launch.request.options}
+    assert not {"data", "output", "cache"} & {*launch.request.options}
     copy = S3Path(BUCKET, launch.folder.key + documents.REQUEST_NAME)
     kept = RunRequest.from_json(str(read_text(boto3.client("s3"), copy)))
     assert (launch.request.ready, replace(kept, ready=True)) == (True, launch.request)

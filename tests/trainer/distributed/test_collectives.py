@@ -1,7 +1,10 @@
 """A rank that lost the others reports it in one sentence, and ends."""
 
+import os
+import pickle
 import socket
 from datetime import timedelta
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -118,3 +121,17 @@ def test_an_error_is_said_before_the_group_is_left(
     monkeypatch.setattr("sys.argv", ["trainer", "--data", str(tmp_path / "none.h5"), "--output", str(tmp_path)])
     assert main() == 1
     assert "none.h5: no such file" in said_before[0]
+
+
+def test_values_of_ranks_are_read_without_executing_anything(tmp_path: Path) -> None:
+    class Order:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    content = BytesIO()
+    torch.save(Order(), content)
+    with pytest.raises(pickle.UnpicklingError):
+        collectives._unpacked(torch.frombuffer(content.getbuffer(), dtype=torch.uint8))
+    assert not (tmp_path / "made").exists()
+    value = {"a": (1, 2.5, None, "x"), "b": [{3}, torch.ones(2)], 4: True}
+    assert str(collectives._unpacked(collectives._packed(value))) == str(value)

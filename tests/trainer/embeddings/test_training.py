@@ -71,9 +71,7 @@ def test_two_ranks_learn_together_what_one_learns(launch: Launch, text: Path, tm
 def test_ranks_that_take_steps_by_themselves_learn_about_as_much(
     launch: Launch, text: Path, alone: Path, pairs: Path, tmp_path: Path, mode: str
 ) -> None:
-    found = trained(
-        launch, 2, text, tmp_path, "--mode", mode, "--trust-network", "--similarity", pairs, "--slow", "1:2"
-    )
+    found = trained(launch, 2, text, tmp_path, "--mode", mode, "--similarity", pairs, "--slow", "1:2")
     assert found["similarity"] > 0.7
     assert found["loss"] < summary(alone)["loss"] + 0.1
     assert 0 < found["bytes_a_step"] < 2 * 24 * ROW
@@ -88,7 +86,7 @@ def test_ranks_that_take_steps_by_themselves_learn_about_as_much(
 def test_a_run_that_is_stopped_goes_on_with_the_rows_that_are_left(
     launch: Launch, text: Path, alone: Path, tmp_path: Path, mode: str
 ) -> None:
-    arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--mode", mode, "--trust-network"]
+    arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--mode", mode]
     first = launch(2, *arguments, "--slow", "0:8", "1:8")
     wait_for_lines(first, tmp_path, "step", 5)
     errors = stop(first)
