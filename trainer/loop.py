@@ -92,7 +92,6 @@ class Trainer:
             task.tables,
             timer=self.timer,
             clip_norm=config.clip_norm,
-            bits=config.gradient_bits,
             sparse_tables=task.sparse_tables,
         )
         self.sends_touched_rows = ranks.world_size > 1 and self.exchange.is_sparse_cheaper(

@@ -31,7 +31,6 @@ _MAY_CHANGE = frozenset(
         "rows_in",
         "cache",
         "threads",
-        "gradient_bits",
         "precision",
         "preset",
         "minutes",

@@ -42,7 +42,6 @@ class Sizes:
 CASES: Mapping[str, tuple[int, dict[str, Any]]] = {
     "one rank": (1, _WORDS),
     "exchange": (2, _WORDS),
-    "exchange in 16 bits": (2, {**_WORDS, "gradient_bits": 16}),
     "averages": (2, {**_WORDS, "mode": "average:5"}),
     "parameter server": (2, {**_WORDS, "mode": "async:5"}),
     "balance": (2, {"model": "lstm", "slow": {"1": 3.0}}),

@@ -274,13 +274,3 @@ def test_an_evaluation_without_a_number_stops_the_run(dataset: Path, tmp_path: P
     assert status == 1
     assert "the loss on the validation rows is" in errors
     assert "at step 1; lower --learning-rate" in errors
-
-
-def test_the_first_gradients_that_half_precision_cuts_are_noted(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    report = exchange.StepReport
-    monkeypatch.setattr(exchange, "StepReport", lambda **known: report(**{**known, "cut": known["step"] * 3}))
-    assert run_here("--model", "lstm", "--epochs", "1", "--data", dataset, "--output", tmp_path / "out")[0] == 0
-    (note,) = [each for each in notes(tmp_path / "out") if "half precision" in each]
-    assert note.startswith("at step 2, 3 numbers of gradients too large for half precision became the largest")

@@ -1,4 +1,4 @@
-"""Collectives of values, gradients in half precision, and what becomes of a collective that fails.
+"""Collectives of values, and what becomes of a collective that fails.
 
 Values are numbers, texts, None, tensors, and tuples, lists, sets and dictionaries of these. Do not use torch's
 `all_gather_object` and `broadcast_object_list`: they unpickle what comes, which executes whatever a peer wants, and
@@ -33,9 +33,6 @@ process that dies meanwhile is noticed all the same, by its connections."""
 MEETING_TIMEOUT = timedelta(minutes=5)
 """How long ranks and machines wait at the start for the others."""
 
-HALF_SCALE = 4096.0
-"""Gradients are multiplied by this and sent in half precision: gradients of a mean are small, and below 6e-5 half
-precision has fewer digits."""
 _PAUSE_SECONDS = 0.0002
 
 
@@ -74,24 +71,6 @@ def broadcast(value: Any, rank: int) -> Any:
     content = own if rank == 0 else own.new_empty(int(length))
     dist.broadcast(content, src=0)
     return _unpacked(content)
-
-
-def in_half_precision(gradients: Tensor, ranks: int) -> Tensor:
-    """The gradients times HALF_SCALE, in half precision, such that the sum over `ranks` fits: a value that is too large
-    (a gradient above 16 divided by the ranks) becomes the largest number that does."""
-    most = _most_in_half_precision(ranks)
-    scaled = (gradients * HALF_SCALE).clamp_(-most, most)
-    return torch.where(gradients.isfinite(), scaled, torch.nan).to(torch.float16)
-
-
-def too_large_for_half_precision(gradients: Tensor, ranks: int) -> Tensor:
-    """How many of the gradients are cut by `in_half_precision`: a scalar on their device."""
-    return ((gradients.abs() * HALF_SCALE > _most_in_half_precision(ranks)) & gradients.isfinite()).sum()
-
-
-def _most_in_half_precision(ranks: int) -> float:
-    """The largest number of which so many add up to one that half precision has, rounded as they and their sum are."""
-    return torch.finfo(torch.float16).max * (1 - 2**-8) / ranks
 
 
 @contextmanager

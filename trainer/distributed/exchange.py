@@ -27,7 +27,6 @@ from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
 from trainer.computing.row_gradients import Means, compacted, row_gradient, rows_of_means
 from trainer.devices import moved_to
 from trainer.distributed import collectives
-from trainer.distributed.collectives import HALF_SCALE, in_half_precision, too_large_for_half_precision
 from trainer.distributed.row_exchange import bytes_of, counts_of, means_of_ranks
 from trainer.distributed.traffic import Traffic
 from trainer.order import IntArray
@@ -37,7 +36,7 @@ _SHORT_ROW = 8
 _MOST_TOUCHED = 0.8
 """If batches touch a larger share of a table, finding the rows takes longer than sending all."""
 
-_LOSS, _STOP, _SAVE, _NORM, _CUT, _TIMES = 0, 1, 2, 3, 4, 5
+_LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
 _A_RANK = len(ComputeStats._fields) + 2  # numbers per rank: its statistics, rows of a piece, rows of this step
 
 
@@ -65,8 +64,6 @@ class StepReport:
     """(ranks,): the rows of the pieces in which a rank computes its share if it does not fit into memory; else 0."""
     computed: IntArray
     """(ranks,): the rows of this step that each rank computed."""
-    cut: int = 0
-    """How many numbers of gradients were too large for half precision, and were cut."""
 
     @property
     def is_complete(self) -> bool:
@@ -89,17 +86,14 @@ class GradientExchange:
         *,
         timer: StepTimer,
         clip_norm: float = 0.0,
-        bits: int = 32,
         sparse_tables: Sequence[Tensor] = (),
     ) -> None:
         """Also give every rank the parameters, and the masks of dropout, of rank 0.
 
         `tables`: the parameters (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients
-        to this; 0: never. `timer`: this rank's times, which all ranks are sent. `bits`: 16 to send gradients in half
-        precision, 32 to send them as they are. `sparse_tables`: those whose gradients have touched rows alone
-        (row_gradients.py); each rank knows only its own.
+        to this; 0: never. `timer`: this rank's times, which all ranks are sent. `sparse_tables`: those
+        whose gradients have touched rows alone (row_gradients.py); each rank knows only its own.
         """
-        self._bits = bits
         self._timer = timer
         self._clip_norm = clip_norm
         self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
@@ -160,12 +154,10 @@ class GradientExchange:
         parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
         flat = torch.cat(parts)
         self._timer.end_phase(PACK)
-        if self._ranks > 1 and self._bits == 16:
-            sent_in_halves = (flat[: -len(tail)], *(each.gradients for each in means))
-            flat[-len(tail) + _CUT] = sum(too_large_for_half_precision(each, self._ranks) for each in sent_in_halves)
         if self._ranks > 1:
             with collectives.convert_errors(f"at step {step + 1}"):
-                self._add_up(flat, len(tail))
+                self.traffic.add_sum(flat.nbytes, self._ranks)
+                dist.all_reduce(flat, op=dist.ReduceOp.SUM)
                 if means:
                     means = self._of_ranks(means, flat[-len(own_counts) * self._ranks :])
         self._timer.end_phase(ALL_REDUCE)
@@ -184,11 +176,10 @@ class GradientExchange:
     def _of_ranks(self, means: Sequence[Means], counts: Tensor) -> list[Means]:
         """What the gradients of the sparse tables are made of over all ranks. The host waits for `counts`, of what each
         rank sends, because no rank can receive messages whose size it does not know."""
-        self.traffic.bytes += (self._ranks - 1) * sum(bytes_of(own, bits=self._bits) for own in means)
+        self.traffic.bytes += (self._ranks - 1) * sum(bytes_of(own) for own in means)
         arrived = self._arrived(*_on_its_way(counts)).view(len(means), -1, self._ranks).mT.long()
         return [
-            means_of_ranks(own, of_ranks, self._rank, bits=self._bits)
-            for own, of_ranks in zip(means, arrived.tolist(), strict=True)
+            means_of_ranks(own, of_ranks, self._rank) for own, of_ranks in zip(means, arrived.tolist(), strict=True)
         ]
 
     def _arrived(self, numbers: Tensor, arrival: collectives.DeviceEvent | None) -> Tensor:
@@ -217,20 +208,6 @@ class GradientExchange:
         self._timer.end_phase(PACK)
         return previous
 
-    def _add_up(self, flat: Tensor, others: int) -> None:
-        """Replace `flat` (gradients, then `others` other numbers) by its sum over ranks."""
-        if self._bits == 32:
-            self.traffic.add_sum(flat.nbytes, self._ranks)
-            dist.all_reduce(flat, op=dist.ReduceOp.SUM)
-            return
-        gradients, rest = flat[:-others], flat[-others:]
-        self.traffic.add_sum(gradients.nbytes // 2 + rest.nbytes, self._ranks)
-        exact = dist.all_reduce(rest, op=dist.ReduceOp.SUM, async_op=True)
-        halves = in_half_precision(gradients, self._ranks)
-        dist.all_reduce(halves, op=dist.ReduceOp.SUM)
-        gradients.copy_(halves).div_(HALF_SCALE)
-        exact.wait()
-
     def drain(self) -> StepReport | None:
         """The report of the last step that was reduced, unless it was returned already.
 
@@ -249,7 +226,6 @@ class GradientExchange:
             size=size,
             loss=float(numbers[_LOSS]),
             norm=float(numbers[_NORM]),
-            cut=int(numbers[_CUT]),
             stop=bool(numbers[_STOP] > 0),
             save=bool(numbers[_SAVE] > 0),
             rows=rows,

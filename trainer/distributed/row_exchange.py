@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import torch.distributed as dist
 
 from trainer.computing.row_gradients import Means, joined
-from trainer.distributed.collectives import HALF_SCALE, in_half_precision
 
 _MOST = 1 << 16
 """Ranks send each other numbers in float32, which has none between larger even ones from 2**24 on."""
@@ -28,20 +27,19 @@ def of_counts(counts: Sequence[int]) -> tuple[int, int]:
     return high * _MOST + low, means
 
 
-def bytes_of(own: Means, *, bits: int) -> int:
+def bytes_of(own: Means) -> int:
     """The bytes that this rank sends each of the others."""
-    return own.ids.nbytes + own.lengths.nbytes + own.gradients.nbytes * bits // 32
+    return own.ids.nbytes + own.lengths.nbytes + own.gradients.nbytes
 
 
-def means_of_ranks(own: Means, counts: Sequence[Sequence[int]], rank: int, *, bits: int) -> Means:
+def means_of_ranks(own: Means, counts: Sequence[Sequence[int]], rank: int) -> Means:
     """What the gradient of one table is made of over the ranks of the default group, whose `counts_of` are `counts`
-    (ranks, 3); this is `rank`. `bits`: 16 to send gradients in half precision, else 32.
+    (ranks, 3); this is `rank`.
 
     Raises RuntimeError if other ranks are gone.
     """
-    halved, columns = bits == 16, own.gradients.shape[1]
-    gradients = in_half_precision(own.gradients, len(counts)) if halved else own.gradients.contiguous()
-    sent = own._replace(gradients=gradients)
+    columns = own.gradients.shape[1]
+    sent = own._replace(gradients=own.gradients.contiguous())
     of_ranks = {
         other: Means(sent.ids.new_empty(ids), sent.lengths.new_empty(n), sent.gradients.new_empty((n, columns)))
         for other, (ids, n) in enumerate(map(of_counts, counts))
@@ -63,5 +61,4 @@ def means_of_ranks(own: Means, counts: Sequence[Sequence[int]], rank: int, *, bi
     for each in dist.batch_isend_irecv(operations) if operations else ():
         each.wait()
     of_ranks[rank] = sent
-    whole = joined([of_ranks[other] for other in sorted(of_ranks)])
-    return whole._replace(gradients=whole.gradients.to(own.gradients.dtype) / HALF_SCALE) if halved else whole
+    return joined([of_ranks[other] for other in sorted(of_ranks)])

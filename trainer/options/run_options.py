@@ -135,12 +135,6 @@ class ComputeOptions(Section):
         default="auto",
         choices=("auto", "float32", "bfloat16", "float16"),
     )
-    gradient_bits: int = option(
-        "bits per number of the gradients that ranks send each other; 16 halves what a slow network carries, and "
-        "cuts those above 16 divided by the number of ranks; a note reports the first",
-        default=32,
-        choices=(32, 16),
-    )
     threads: int | None = option(
         "CPU threads of a rank (default: the machine's cores, shared among its ranks)",
         default=None,

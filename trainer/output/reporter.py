@@ -40,7 +40,7 @@ class Reporter:
         with ranks.agreement():
             self._record = open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
         self._thinning = StepSampling(config.record_every)
-        self._apart = self._cut = False
+        self._apart = False
         self._pieces = np.zeros(ranks.world_size, dtype=np.int64)
         self._bar = tqdm(
             total=rows,
@@ -146,13 +146,6 @@ class Reporter:
             pieces = f"pieces of {plural(int(report.pieces[rank]), 'row')}"
             self.note(f"{self.names[rank]}: its share does not fit into its memory; continuing in {pieces}")
         self._pieces = report.pieces
-        if report.cut and not self._cut:
-            self.note(
-                f"at step {report.step + 1}, {plural(report.cut, 'number')} of gradients too large for half precision "
-                "became the largest that it has, and so may others later; if the loss does not fall, take "
-                "--gradient-bits 32"
-            )
-            self._cut = True
         if self._thinning.takes(report.step, last=last, now=time.monotonic()):
             self._record.write(
                 Step(
