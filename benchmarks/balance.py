@@ -34,7 +34,6 @@ from benchmarks.rows import write_rows
 from benchmarks.trained import train_here
 from bootstrap.progress import Bars
 from trainer.config import TrainConfig
-from trainer.options.run_options import Slowdown
 
 HOWS = ("off", "epoch:1", "steps")
 SLOW = 0.56
@@ -121,9 +120,9 @@ def _cases(
         for percent in options.percents:
             split = "1,1"
             for how in HOWS if halves else (*HOWS, _KNOWN):
-                if COMPUTING in parts:
-                    figures, rates, split = _trained(folder, percent, how, split, halves, options.epochs, seed)
-                    yield ("1 + 1, computing", change, f"{percent}", how), figures, None if halves else rates
+                if COMPUTING in parts and not halves:
+                    figures, rates, split = _trained(folder, percent, how, split, options.epochs, seed)
+                    yield ("1 + 1, computing", change, f"{percent}", how), figures, rates
                 if SLEEPING in parts:
                     figures = _slept(_TEAMS["3 + 1"], percent, how, seed, options.epochs, halves=halves)
                     yield ("3 + 1, sleeping", change, f"{percent}", how), figures, None
@@ -155,7 +154,7 @@ def ideal_seconds(rows: float, rates: Sequence[float], halves: bool) -> float:
 
 
 def _trained(
-    folder: Path, percent: int, how: str, split: str, halves: bool, epochs: int, seed: int
+    folder: Path, percent: int, how: str, split: str, epochs: int, seed: int
 ) -> tuple[Figures, list[float], str]:
     """Train with two ranks; returns the figures, the ranks' own rates, and the rows of each rank, as fixed shares.
 
@@ -172,7 +171,7 @@ def _trained(
         global_batch=_BATCHES[percent],
         balance=split if how == _KNOWN else how,
         rate_scaling="none",
-        slow={1: Slowdown(slowness, 2 * slowness, epochs * _STEPS[percent] // 2) if halves else Slowdown(slowness)},
+        slow={1: slowness},
         seed=seed,
     )
     with Bars() as bars:

@@ -114,7 +114,7 @@ class AsynchronousTrainer(Trainer):
         versions = self._server.pull(touched)
         timer.end_phase(ALL_REDUCE)
         self.task.step_rate(self.config, done, self.steps, order.size(0))
-        loss = self.compute(rows, ranks * size, done, self.slowdown.at(done)) * ranks
+        loss = self.compute(rows, ranks * size, done, self.slowness) * ranks
         seconds = timer.latest_stats().seconds
         means = self.compute.take_means()
         self._server.push([table.ids.long() for table in means], [-table.gradients for table in means], versions)

@@ -108,11 +108,6 @@ class TrainConfig(
                 f"--optimiser is {self.optimiser}, but --model {self.model} learns by adagrad alone, with a rate for "
                 "each n-gram; leave it out"
             )
-        if self.sleep and not kind.can_sleep:
-            raise TrainingError(
-                f"--sleep goes with {_any_of(lambda model: model.can_sleep)}: such ranks would send nothing of the "
-                "tables of other models; leave it out, or take that"
-            )
 
     @property
     def search_seconds(self) -> float:

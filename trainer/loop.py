@@ -20,15 +20,12 @@ from common.display import plural
 from common.errors import TrainingError
 from common.files import indented_json
 from trainer.balancing.balancers import make_balancer
-from trainer.balancing.slow_ranks import SlowRanks
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
-from trainer.computing.sleeping import SleepingComputer
 from trainer.config import TrainConfig
 from trainer.distributed import drift, failures
 from trainer.distributed.exchange import GradientExchange, StepReport
 from trainer.distributed.ranks import Ranks, Stop
 from trainer.distributed.traffic import bytes_a_step
-from trainer.options.run_options import Slowdown
 from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
@@ -82,11 +79,9 @@ class Trainer:
             self.load_state_dict(saved)
 
         # The gradients of this rank, their sum over the ranks, and the split of each step.
-        self.slowdown = config.slow.get(ranks.rank, Slowdown(1.0))
-        self.timer = step_timer(ranks.device, slowed=ranks.rank in config.slow or bool(config.sleep))
+        self.slowness = config.slow.get(ranks.rank, 1.0)
+        self.timer = step_timer(ranks.device, slowed=ranks.rank in config.slow)
         self.compute = task.gradient_computer(self.timer)
-        if config.sleep:
-            self.compute = SleepingComputer(self.compute, rate=config.sleep[ranks.rank], timer=self.timer)
         self.exchange = GradientExchange(
             task.model,
             task.tables,
@@ -108,9 +103,6 @@ class Trainer:
                 total=order.size(0),
             )
 
-        slept = config.sleep[ranks.rank] if config.sleep else ""
-        self.slow_ranks = SlowRanks(ranks.gather(f"{ranks.device_name} {self.slowdown} {slept}"))
-
         # What the user learns of it, and the checkpoints.
         clock.turn_to(Activity.OTHER)
         self.throughput = Throughput(self.progress, clock, rates)
@@ -128,9 +120,8 @@ class Trainer:
 
     def initial_rates(self) -> list[float]:
         """Rows per second of every rank."""
-        slowness = self.slowdown.at(self.steps_done)
         return measure_initial_rates(
-            self.compute, self.optimiser, self.config, total=self.order.size(0), slowness=slowness
+            self.compute, self.optimiser, self.config, total=self.order.size(0), slowness=self.slowness
         )
 
     @property
@@ -223,7 +214,7 @@ class Trainer:
         self.optimiser.clear()
         timer.end_phase(ORDER)
         rate = task.step_rate(self.config, step, self.steps, order.size(0))
-        loss = self.compute(own, size, step, self.slowdown.at(step))
+        loss = self.compute(own, size, step, self.slowness)
         report = self.exchange.reduce(
             step=step,
             size=size,
@@ -254,12 +245,6 @@ class Trainer:
         self.progress.loss_sum += report.loss * report.size
         self.balancer.observe(report.rows, report.seconds)
         self.throughput.add(report)
-        for slow in self.slow_ranks.observe(report.rows, report.seconds):
-            self.reporter.note(
-                f"{self.reporter.names[slow.rank]} computes at {slow.share:.0%} of the speed of the others of its kind"
-            )
-            if slow.rank == self.ranks.rank:
-                failures.mark_slow()
         self.stopped = self.stopped or report.stop
         self.save_due = self.save_due or report.save
         last = self.stopped or report.step + 1 == self.steps
@@ -332,12 +317,12 @@ class Trainer:
                         self.optimiser,
                         self.config,
                         split=self.balancer.split(self.order.size(0)),
-                        slowness=self.slowdown.at(self.steps_done),
+                        slowness=self.slowness,
                     )
                 )
         summary = self.summary(tested)
         if self.ranks.is_first:
-            if (tested or self.task.saves_when_stopped) and not self.config.sleep:
+            if tested or self.task.saves_when_stopped:
                 self.task.save(self.config.output, epoch=self.progress.epoch, tested=tested or {})
             write_whole(self.config.output / SUMMARY, indented_json(summary))
         self.reporter.write(End(summary=summary))
@@ -359,7 +344,6 @@ class Trainer:
             "split": self.balancer.split(self.order.size(0)).tolist(),
             **self.task.summary_settings(),
             "digest": self.data.digest,
-            "slept": bool(self.config.sleep),
             **self.communication(),
             **({"model": self.config.model, "search": self.search["told"]} if self.search else {}),
         }

@@ -51,7 +51,6 @@ class Model:
     256 rows of skip-gram learn much less, 64 a little (docs/training.md)."""
     has_modes: bool = False
     """Ranks can learn apart, too (`--mode`)."""
-    can_sleep: bool = False
     has_known_rates: bool = False
     """The catalogue of instance types has the rates of GPUs in it."""
 
@@ -76,7 +75,6 @@ MODELS: Mapping[str, Model] = {
         module="trainer.classification.models.lstm",
         settings=_OF_THE_LSTM,
         rows_by_epoch=RowsByEpoch(256, 16_384, on_gpus_alone=True),
-        can_sleep=True,
         has_known_rates=True,
     ),
     "fasttext": Model(

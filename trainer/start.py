@@ -65,7 +65,8 @@ def load_data(task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: 
             require_free_output(config.output, force=config.force)
     free = min(ranks.gather(memory.free()))  # before any rank has filled some
     with ranks.agreement(loading=True):
-        _require_ranks(config, ranks.world_size)
+        if config.slow and max(config.slow) >= ranks.world_size:
+            raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.world_size - 1}")
         data = task.load(config, ranks, memory=free // ranks.local_size, stop=stop)
         if ranks.is_first:
             prepare_output(config.output)
@@ -130,16 +131,6 @@ def make_order(config: TrainConfig, ranks: Ranks, data: RunData, *, saved: dict[
                 f"{more}start fewer ranks"
             )
     return order
-
-
-def _require_ranks(config: TrainConfig, ranks: int) -> None:
-    """Raise TrainingError for options that name other ranks than there are."""
-    if config.slow and max(config.slow) >= ranks:
-        raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks - 1}")
-    if config.sleep and len(config.sleep) != ranks:
-        raise TrainingError(
-            f"--sleep has {plural(len(config.sleep), 'rate')} for {plural(ranks, 'rank')}; give one for each rank"
-        )
 
 
 def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:

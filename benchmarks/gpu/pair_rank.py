@@ -33,7 +33,6 @@ def _trained(
     from trainer.distributed import drift
     from trainer.distributed.ranks import join_process_group
     from trainer.embeddings.task import Embedding
-    from trainer.options.run_options import Slowdown
 
     given = {**options, **more, "epochs": epochs, "global_batch": global_batch}
     apart: list[float | None] = []
@@ -44,7 +43,7 @@ def _trained(
         return apart[-1]
 
     if "slow" in given:
-        given["slow"] = {int(rank): Slowdown(factor) for rank, factor in given["slow"].items()}
+        given["slow"] = {int(rank): factor for rank, factor in given["slow"].items()}
     with join_process_group(1) as ranks, TemporaryDirectory() as own:
         folder = ranks.broadcast(own)
         if given["model"] == "skipgram":

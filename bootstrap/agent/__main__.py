@@ -20,7 +20,6 @@ def main() -> None:
         store=f"s3://{os.environ['DATA_BUCKET']}",
         processes=OwnProcesses(this_machine().programs),
         notice=spot_notice,
-        power_off=this_machine().power_off,
         beat_seconds=float(os.environ.get("HEARTBEAT_SECONDS", BEAT_SECONDS)),
     )
 

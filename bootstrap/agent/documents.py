@@ -48,7 +48,7 @@ _MOST_BYTES, MOST_NODES, MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
 MOST_COUNTED = 1 << 60
 _OF_A_COMMAND = ("resume", "force")
 """Options that say only what an output may hold."""
-_OF_A_LAUNCH = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes", "replace_slow")
+_OF_A_LAUNCH = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
 """Fields that say nothing of the work."""
 
 _Kind = TypeVar("_Kind")
@@ -67,8 +67,6 @@ class RunRequest:
     """How many nodes are to read for them."""
     min_nodes: int = 1
     """The fewest nodes that train, where some are lost."""
-    replace_slow: bool = False
-    """Whether a node leaves that computes much slower than its kind, so that its group replaces it."""
     nodes: tuple[str, ...] | None = None
     """The ids of those that may take part; None: all that have this channel."""
     share: str | None

@@ -165,7 +165,6 @@ def _serve(asked: argparse.Namespace, gpus: int, tell_busy: Callable[[bool], Non
         store=asked.store,
         processes=OwnProcesses(this_machine().programs, scoped=False),
         notice=lambda: "",
-        power_off=lambda: None,  # nobody would replace a host
         idle_seconds=_IDLE_SECONDS,
         tell_busy=tell_busy,
     )

@@ -55,8 +55,6 @@ class Launch:
         self._leaves = ""
         self._unbrought = Restarts()
         """Of what brings the dataset before this node takes part."""
-        self._slow = False
-        """Whether it has shut this node down, which is slow."""
         self._stuck = ("", -_NEVER)
         """How this node was stuck, and when it told that last."""
 
@@ -78,13 +76,9 @@ class Launch:
             if self._run is not None:
                 self._run.step(self.request, self._others(), leaves=self._leaves)
                 self._tell(self._run.status)
-                if self._run.status.leaves == "slow" and self._run.status.over:
-                    self._slow = True
-                    self._node.power_off()
         elif ended:
-            leaves = "slow" if self._slow else self._leaves
             brought = self._latest is None or self._has_brought()
-            waits = NodeStatus(token=self.request.token, phase="wait" if brought else "stage", leaves=leaves)
+            waits = NodeStatus(token=self.request.token, phase="wait" if brought else "stage", leaves=self._leaves)
             if self._unbrought.exhausted:
                 waits = replace(waits, trouble=f"it cannot bring the dataset: {self._ahead}/stage.log on it says why")
             self._tell(replace(waits, address=self._node.address, gpus=self._node.gpus))

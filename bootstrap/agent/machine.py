@@ -93,10 +93,6 @@ class Machine:
         self._unmount()
         _call(["mount", "-t", "nfs4", "-o", "hard,nconnect=8", f"{first.address}:{_SERVED}", str(self.share)])
 
-    def power_off(self) -> None:
-        """Shut the machine down; its group replaces it. Raises DataError."""
-        _call(["systemctl", "poweroff"])
-
     def uses_gpus(self) -> bool:
         """Whether a process uses a GPU. Without one, nvidia-smi prints a sentence, and no number of a process."""
         if not shutil.which(_GPU_PROCESSES[0]):

@@ -22,7 +22,7 @@ SETTLED_SECONDS = 60.0
 """How long an attempt goes on before it is ended for nodes that have come."""
 FRUITLESS = 3
 """How many attempts may be ended at the same step by lost nodes."""
-_WHY = {"now": "being reclaimed by AWS", "off": "being shut down", "slow": "slow, and replaced"}
+_WHY = {"now": "being reclaimed by AWS", "off": "being shut down"}
 """What is said of nodes that leave."""
 _NAMED = 8
 """How many nodes a sentence names."""

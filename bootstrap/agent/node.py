@@ -27,8 +27,6 @@ class Node:
     """Seconds since 1970."""
     notice: Callable[[], str]
     """Whether AWS is about to end the node: one of LEAVES."""
-    power_off: Callable[[], None]
-    """Shuts the node down, which its group then replaces."""
     pool: Executor
     """Copies results beside all else."""
     say: Callable[[str], None]

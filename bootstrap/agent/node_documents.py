@@ -29,9 +29,8 @@ from common.errors import DataError
 from common.json_values import require_fields
 
 MOST_ATTEMPTS = 999_999
-LEAVES_NOW = ("now", "off", "slow")
-"""AWS ends a spot node in two minutes; a node is being shut down; it ends itself, to be replaced by one that is not so
-slow."""
+LEAVES_NOW = ("now", "off")
+"""AWS ends a spot node in two minutes; a node is being shut down."""
 LEAVES = ("", "soon", *LEAVES_NOW)
 """`soon`: AWS advises to replace a spot node."""
 _LATEST = 2.5e11

@@ -59,7 +59,7 @@ class NodeRun:
         )
         self._folder = node.machine.run(request)
         own = node.machine.programs / attempt.name
-        self._meeting, self._slow = own / "meeting", own / "slow"
+        self._meeting = own / "meeting"
         newer = documents.attempt_key(request.run, attempt.number + 1)
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/", newer)
         self._uploading: Future[None] | None = None
@@ -78,7 +78,7 @@ class NodeRun:
     def step(self, request: RunRequest, statuses: Statuses, *, leaves: str = "") -> None:
         """Do what can be done now. `request` may since have changed in `stop` alone; `leaves`: as in the status."""
         self._request = request
-        self.status = replace(self.status, leaves=leaves or ("slow" if self._is_to_be_replaced() else ""))
+        self.status = replace(self.status, leaves=leaves)
         try:
             if self.status.phase == "stage":
                 self._bring(statuses)
@@ -225,11 +225,6 @@ class NodeRun:
         every = (self.status, *statuses.values())
         return self._request.stop or any(each.fails or each.leaves_now for each in every)
 
-    def _is_to_be_replaced(self) -> bool:
-        """Whether the node is much slower than its kind, and the others are enough without it."""
-        enough = len(self.attempt.trainers) > self._request.min_nodes
-        return self._request.replace_slow and enough and self._slow.exists()
-
     # Programs
 
     def _name(self, program: str) -> str:
@@ -292,7 +287,7 @@ class NodeRun:
     def _environment(self) -> dict[str, str]:
         # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has none.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
-        own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting), failures.SLOW: str(self._slow)}
+        own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting)}
         if len(self.attempt.trainers) > 1 and (device := device_of(self._me.address)):
             # Gloo takes an address of the machine's own name, which may be the loopback interface's or Docker's, at
             # which other nodes do not find it (nss-myhostname(8); NCCL leaves both out).
@@ -344,8 +339,7 @@ class NodeRun:
             if self._me == self.attempt.members[0]:  # the share of another node may hang
                 self._progress.look()
             told, used = self._progress, self._machine.gpu_use()
-            slow = "a rank is much slower than others of its kind" if self._slow.exists() else ""
-            trouble = (self._health.look(told.step) or slow)[: documents.MOST_ERROR]
+            trouble = self._health.look(told.step)[: documents.MOST_ERROR]
             self.status = replace(self.status, starts=told.attempt, gpu_use=used, trouble=trouble)
             self.status = replace(self.status, step=told.step, steps=told.steps, ends=told.ends)
             self.status = replace(self.status, trial=told.trial, searched=told.searched)

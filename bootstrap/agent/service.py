@@ -27,7 +27,6 @@ def serve(
     store: str,
     processes: Processes,
     notice: Callable[[], str],
-    power_off: Callable[[], None],
     beat_seconds: float = BEAT_SECONDS,
     idle_seconds: float = float("inf"),
     tell_busy: Callable[[bool], None] = lambda _: None,
@@ -57,7 +56,6 @@ def serve(
         clock=time.monotonic,
         time=time.time,
         notice=lambda: "off" if leaves.is_set() else notice(),
-        power_off=power_off,
         pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
         say=lambda text: print(printable_lines(text), file=sys.stderr, flush=True),  # noqa: T201
     )

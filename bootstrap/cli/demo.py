@@ -56,12 +56,12 @@ def run(inputs: tuple[Path, ...], output: Path) -> Result:
 
     with sole_writer(output):
         result = life.run(list(inputs), output, say=lambda text: say(f"demo: {text}"))
-    summary, factors = result.summary, {rank: slowed.factor for rank, slowed in life.SLOWED.items()}
+    summary = result.summary
     passed = (
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
         f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
     )
-    return Result(asdict(result), [rows(result, slowed=factors, output=output), passed])
+    return Result(asdict(result), [rows(result, slowed=life.SLOWED, output=output), passed])
 
 
 def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> list[tuple[str, str]]:

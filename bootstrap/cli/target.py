@@ -137,7 +137,7 @@ def connect_account(region: str | None) -> "Account":
     return Account(connect(region or Topology.model_fields["region"].default))
 
 
-_WISHES = ("detach", "queue", "keep", "min_nodes", "replace_slow", "managed", "max_dollars")
+_WISHES = ("detach", "queue", "keep", "min_nodes", "managed", "max_dollars")
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -165,13 +165,6 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
         advanced=True,
         metavar="N",
         help="not with --local: where nodes are lost, go on with no fewer than N that train (default: 1)",
-    )
-    @option(
-        "--replace-slow",
-        is_flag=True,
-        group=_WHERE,
-        advanced=True,
-        help="with --deployment: replace a node that computes much slower than its kind; the others go on without it",
     )
     @option(
         "--managed",

@@ -41,7 +41,7 @@ def _model(summary: Mapping[str, Any], output: Path) -> str:
     """The folder of the model, and how large its files are."""
     folder = output / MODEL
     stored = sum(each.stat().st_size for each in folder.iterdir()) if folder.is_dir() else 0
-    if not stored and (summary["stopped"] or summary.get("slept")):
+    if not stored and summary["stopped"]:
         return "none"
     return f"{folder}, {size(stored)}" if stored else str(folder)
 

@@ -47,7 +47,6 @@ from infra import cost, topology
 from infra.policies import BOUNDARY, POLICIES, USER
 from jobs.merge import MergeResult
 from trainer.config import TrainConfig
-from trainer.options.run_options import Slowdown
 from trainer.output.run_files import write_whole
 
 TOPOLOGY = "demo"
@@ -60,7 +59,7 @@ _MODEL, _MARK, _DATA = "model", ".demo", "data"
 """In the output: the folder of the training, which each demo makes anew, the file that marks it as a demo's, and the
 folder of the dataset's counts."""
 # The second node emulates an older GPU; the balancer has to find that out.
-SLOWED = {1: Slowdown(2.0)}
+SLOWED = {1: 2.0}
 """The ranks that are slowed down, and by how much."""
 # Always predicting the same label has a balanced accuracy of one half.
 _MARGIN = 0.05

@@ -11,7 +11,7 @@ from common.cores import cores
 from experiments.estimate import NOTHING, Estimate
 from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun
-from experiments.plans.prices import DatasetSize, RunPrice, cannot_tell, price_asleep, training_price
+from experiments.plans.prices import DatasetSize, RunPrice, cannot_tell, training_price
 from experiments.records.runs import numbers
 from infra.topology import Topology, name_of
 from trainer.config import TrainConfig
@@ -69,15 +69,12 @@ class Here:
     def can_resume(self, run: PlannedRun) -> bool:
         return any((run.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN))
 
-    def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
-        """By the arm's finished runs, or by the rates of ranks that sleep."""
-        assert run.arm.local is not None
+    def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:  # noqa: ARG002
+        """By the arm's finished runs."""
         took = [seconds for folder in run.folder.parent.glob("*") if (seconds := _launch_seconds(folder))]
         if took:
             expected = Estimate.about(median(took), _OFF)
             return RunPrice(seconds=expected, dollars=NOTHING, basis="the finished runs of this arm")
-        if run.arm.local.sleep and size is not None:
-            return price_asleep(run.arm.local, config, size)
         return cannot_tell("no run of this arm has finished", dollars=NOTHING)
 
 

@@ -14,7 +14,6 @@ from common.options import Option, flag
 from experiments.plans.parts import Experiment
 from experiments.plans.planned import PlannedRun
 from trainer.config import TrainConfig, configured
-from trainer.options.run_options import Slowdown
 from trainer.options.section import options
 from trainer.registry import WORD_MODELS
 
@@ -22,7 +21,6 @@ _DECIDED: Mapping[str, str] = {
     **dict.fromkeys(("data", "output", "resume", "force"), "the command gives it; leave it out."),
     "seed": "it is the number of the repeat; leave it out.",
     "slow": "write it below `local` of the arm, such as `{slow: [1, 2]}`.",
-    "sleep": "write it below `local` of the arm, such as `{sleep: [2000, 1000]}`.",
 }
 _OPTIONS: Mapping[str, Option] = {each.name: each for each in options(TrainConfig)}
 
@@ -53,8 +51,7 @@ def config_of(
             made,
             seed=run.repeat,
             resume=resume,
-            slow={rank: Slowdown(factor) for rank, factor in enumerate(here.slow) if factor > 1} if here else {},
-            sleep=here.sleep if here else (),
+            slow={rank: factor for rank, factor in enumerate(here.slow) if factor > 1} if here else {},
         )
     except TrainingError as error:
         raise SettingError(None, f"{error}.") from None

@@ -21,7 +21,6 @@ _BETTER_WHEN_LOW = (PIP_LOSS, PIP_MEAN_SQUARE)
 Kind = Literal["training", "words", "preprocessing"]
 """Of trainings those of models that classify texts, from a dataset, and those of word embeddings, from text."""
 Tokeniser = Literal["treebank", "punctuation", "spaces", "letters"]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
@@ -86,8 +85,7 @@ class Text(Part):
 
 
 class Local(Part):
-    """What an arm is on this machine: of a training one of the first three, of words one of the first two, of
-    preprocessing `workers`."""
+    """What an arm is on this machine: of a training `ranks` or `slow`, of preprocessing `workers`."""
 
     ranks: int | None = Field(
         default=None, ge=1, le=_MOST_RANKS, description=f"a number of ranks from 1 to {_MOST_RANKS}", examples=[2]
@@ -99,32 +97,25 @@ class Local(Part):
         description="a list with a factor of at least 1 for each rank, by which it is slowed down",
         examples=["[1, 2]"],
     )
-    sleep: tuple[Rate, ...] = Field(
-        default=(),
-        strict=False,
-        max_length=_MOST_RANKS,
-        description="a list with the rows a second of each rank, which sleeps instead of computing",
-        examples=["[2000, 1000]"],
-    )
     workers: int | None = Field(
         default=None, ge=1, le=1024, description="a number of cores to preprocess with, from 1 to 1024", examples=[2]
     )
 
     @model_validator(mode="after")
-    def _one_of_four(self) -> Self:
-        if sum(map(bool, (self.ranks, self.slow, self.sleep, self.workers))) != 1:
-            raise ValueError("write one of `ranks`, `slow`, `sleep` and `workers`.")
+    def _one_of_three(self) -> Self:
+        if sum(map(bool, (self.ranks, self.slow, self.workers))) != 1:
+            raise ValueError("write one of `ranks`, `slow` and `workers`.")
         return self
 
     @property
     def world_size(self) -> int:
         """Ranks of a training."""
-        return self.ranks or len(self.slow) or len(self.sleep)
+        return self.ranks or len(self.slow)
 
     @property
     def is_mixed(self) -> bool:
         """Whether the ranks differ in speed on purpose."""
-        return len({*self.slow}) > 1 or len({*self.sleep}) > 1
+        return len({*self.slow}) > 1
 
 
 class Arm(Part):
@@ -250,12 +241,8 @@ class Experiment(Part):
                     "goes with preprocessing; write `settings: {train_share: 0.25}`.", "arms", index, "share"
                 )
             if arm.local and preprocesses != (arm.local.workers is not None):
-                fields = "`workers`" if preprocesses else "`ranks`, `slow` or `sleep`"
+                fields = "`workers`" if preprocesses else "`ranks` or `slow`"
                 raise FieldError(f"{self.kind} needs {fields} here.", "arms", index, "local")
-            if arm.local and arm.local.sleep and self.kind == "words":
-                raise FieldError(
-                    "goes with models that classify texts; write `ranks` or `slow`.", "arms", index, "local", "sleep"
-                )
         return self
 
     @model_validator(mode="after")

@@ -13,14 +13,11 @@ from experiments import forecast
 from experiments.choices import cost_of_share, idle_cluster, running_hourly, setup_hourly
 from experiments.estimate import NOTHING, Estimate, total
 from experiments.forecast import Training
-from experiments.plans.parts import Local
 from infra import catalog, cost
 from infra.topology import Topology, instance_types
 from trainer.config import TrainConfig
 from trainer.order import steps_per_epoch
 from trainer.registry import MODELS
-
-_OFF_ASLEEP = 0.25
 
 
 class DatasetSize(NamedTuple):
@@ -99,15 +96,6 @@ def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:
 
 def _without_price(items: Sequence[str]) -> str:
     return f"cannot tell: these have no price in the topology's region: {', '.join(items)}"
-
-
-def price_asleep(local: Local, config: TrainConfig, size: DatasetSize) -> RunPrice:
-    """A training on this machine whose ranks sleep."""
-    rows = size.learnt(config)
-    epochs = config.epochs_for(steps_per_epoch(rows, config.batch_for(local.world_size)))
-    rate = len(local.sleep) * min(local.sleep) if config.balance == "off" else sum(local.sleep)
-    seconds = forecast.LOCAL_START + Estimate.about(epochs * rows / rate, _OFF_ASLEEP)
-    return RunPrice(seconds=seconds, dollars=NOTHING, basis="the rates at which its ranks sleep")
 
 
 def price_of_cores(workers: int, raw_bytes: float) -> RunPrice:

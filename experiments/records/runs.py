@@ -89,7 +89,7 @@ class RunRecord:
 
     @property
     def sleeps(self) -> bool:
-        """Whether its ranks sleep instead of computing (--sleep)."""
+        """Whether its ranks slept instead of computing, as those of earlier versions could."""
         return bool(self.latest.config.get("sleep"))
 
     @property

@@ -181,7 +181,7 @@ def _read_arm(folder: Path, kept: Kept, arm: Arm) -> _Found:
         arm=arm,
         runs=tuple(runs),
         measured=tuple(measured),
-        sleeps=any(run.sleeps for run in runs) or bool(local and local.sleep),
+        sleeps=any(run.sleeps for run in runs),
         mixed=local.is_mixed if local else any(len({*run.latest.devices}) > 1 for run in runs),
         ranks=sizes.pop() if len(sizes) == 1 else local.world_size if local else None,
         problems=(*problems, *more),

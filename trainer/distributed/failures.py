@@ -26,8 +26,6 @@ FOLDER = "SHOAL_FAULTS"
 """The environment variable with the folder in which ranks leave their failures for the launcher."""
 MEETING = "SHOAL_MEETING"
 """The environment variable of a launcher with the file that it keeps while it waits for those of other machines."""
-SLOW = "SHOAL_SLOW"
-"""The environment variable with the file that a rank leaves which is much slower than others of its kind."""
 
 _PREFIX = "failed: "
 _BEGUN, _SUFFIX = "begun", ".failed"
@@ -145,13 +143,6 @@ def mark_begun() -> None:
     if folder:
         with suppress(OSError):
             (Path(folder) / _BEGUN).touch()
-
-
-def mark_slow() -> None:
-    """Note for this node's agent that this rank computes much slower than others of its kind."""
-    if path := os.environ.get(SLOW):
-        with suppress(OSError):
-            Path(path).touch()
 
 
 def has_begun(folder: Path) -> bool:

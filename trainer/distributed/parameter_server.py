@@ -200,7 +200,7 @@ class ParameterServer:
         """The rows of each table, so many, that a rank sends."""
         columns = [copy.shape[1] for copy in self._copies]
         sizes = [count * width for count, width in zip(counts, columns, strict=True)]
-        parts = _receive(group, rank, torch.empty(sum(sizes))).split(sizes)
+        parts = torch.split(_receive(group, rank, torch.empty(sum(sizes))), sizes)
         return [part.view(-1, width) for part, width in zip(parts, columns, strict=True)]
 
     def _serve(self, asker: int) -> None:
@@ -214,7 +214,7 @@ class ParameterServer:
                     answers = [torch.tensor([self._taken(asker, *told.tolist())])]
                 else:
                     ids = _receive(self._requests, asker, torch.empty(sum(counts), dtype=torch.int64))
-                    rows = ids.split(counts)
+                    rows = torch.split(ids, counts)
                     if kind == _Kind.PUSH:
                         self._shard.push(rows, self._received_values(self._requests, asker, counts), version)
                         answers = [torch.zeros(1, dtype=torch.int64)]

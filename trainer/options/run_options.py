@@ -1,11 +1,10 @@
 """The options that a run of every model has: its data and output, its model, and how that is computed and balanced."""
 
-import math
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from common.errors import TrainingError
 from trainer.balancing.balancers import parse_balance
@@ -21,38 +20,6 @@ from trainer.options.section import (
 )
 from trainer.registry import MODELS
 
-
-class Slowdown(NamedTuple):
-    """How much a rank is slowed down, to try the balancer."""
-
-    factor: float
-    later: float | None = None
-    """The factor after `step` steps, if it changes."""
-    step: int = 0
-    """The step of the run at which the factor changes."""
-
-    @classmethod
-    def parse(cls, text: str) -> "tuple[int, Slowdown]":
-        """Parse RANK:FACTOR or RANK:FACTOR@STEP:LATER to a rank and its slowdown. Raises ArgumentTypeError for
-        any other text."""
-        rank, _, factors = text.partition(":")
-        factor, _, change = factors.partition("@")
-        step, _, later = change.partition(":")
-        try:
-            return int(rank), cls(float(factor), float(later), int(step)) if change else cls(float(factor))
-        except ValueError:
-            raise ArgumentTypeError(
-                f"{text!r} is not RANK:FACTOR, such as 1:2.0, or RANK:FACTOR@STEP:LATER, such as 1:1.0@300:2.0"
-            ) from None
-
-    def at(self, step: int) -> float:
-        """The factor at a step of the run, counted from 0."""
-        return self.factor if self.later is None or step < self.step else self.later
-
-    def __str__(self) -> str:
-        return f"{self.factor}" if self.later is None else f"{self.factor}@{self.step}:{self.later}"
-
-
 _CHECKPOINT_SECONDS = (15.0, 300.0)
 _WRITING_SHARE = 0.01
 
@@ -67,11 +34,13 @@ def seconds_between_checkpoints(minutes: float, writing: float) -> float:
 _MOST_SLOWED = 1_000_000
 
 
-def _can_be_slowed(slow: Mapping[int, Slowdown]) -> bool:
-    return all(
-        rank >= 0 and step >= 0 and all(1 <= each <= _MOST_SLOWED for each in (factor, later or 1.0))
-        for rank, (factor, later, step) in slow.items()
-    )
+def slowed(text: str) -> tuple[int, float]:
+    """Parse RANK:FACTOR. Raises ArgumentTypeError for any other text."""
+    rank, _, factor = text.partition(":")
+    try:
+        return int(rank), float(factor)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not RANK:FACTOR, such as 1:2.0") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,23 +170,16 @@ class DebuggingOptions(Section):
 
     title: ClassVar[str] = "debugging"
 
-    slow: Mapping[int, Slowdown] = field(
+    slow: Mapping[int, float] = field(
         default_factory=dict,
         metadata=option_metadata(
-            "make a rank FACTOR times slower by letting it sleep, to try the balancer on equal hardware; "
-            "RANK:FACTOR@STEP:LATER changes to another factor after so many steps",
-            must=Bound(f"a rank from 0 and a factor from 1 to {_MOST_SLOWED:,}", _can_be_slowed),
+            "make a rank FACTOR times slower by letting it sleep, to try the balancer on equal hardware",
+            must=Bound(
+                f"a rank from 0 and a factor from 1 to {_MOST_SLOWED:,}",
+                lambda slow: all(rank >= 0 and 1 <= factor <= _MOST_SLOWED for rank, factor in slow.items()),
+            ),
             metavar="RANK:FACTOR",
-            parse=Slowdown.parse,
+            parse=slowed,
             several=True,
         ),
-    )
-    sleep: tuple[float, ...] = option(
-        "emulate GPU speed: each rank sleeps instead of computing, as long as a GPU of so many rows a second "
-        "would take, to see how more ranks than there are cores would share the work. They learn nothing, and "
-        "save no model",
-        default=(),
-        must=Bound("a rate above 0 for each rank", lambda rates: all(0 < each < math.inf for each in rates)),
-        metavar="RATE",
-        several=True,
     )

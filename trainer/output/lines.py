@@ -129,7 +129,7 @@ class Step(Line):
     step: Count
     """Of the run; both from 1."""
     loss: Number
-    """The mean over the global batch; 0 with --sleep."""
+    """The mean over the global batch."""
     rows_per_second: Annotated[float | None, lambda value: value is None or _is_seconds(value)] = None
     balanced: Annotated[float | None, lambda value: value is None or _is_seconds(value)] = None
     """Both since the start, evaluation left out."""
@@ -205,8 +205,7 @@ class End(Line):
     rows, at the end; null where a run was stopped; more than two classes have a threshold of 0.5), `validation` (after
     the latest epoch), `stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included),
     `samples_per_second`; and its settings: `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`,
-    `positive_weight` (1 for more than two classes), `digest`, `slept` (whether the ranks slept instead of computing,
-    so that there is no model, and the measures are of an untrained one). Since its latest start:
+    `positive_weight` (1 for more than two classes), `digest`. Since its latest start:
 
     - `own_rates`, rows/s: the higher of two measurements of each rank; `share_of_ideal`, rows a second over their sum;
       `balanced`, the same over the sum of the rates that the ranks had in the run; `lost`, where the rest of it went

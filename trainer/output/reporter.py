@@ -11,7 +11,6 @@ from tqdm import tqdm
 
 from common.display import plural
 from common.errors import TrainingError
-from trainer.computing.sleeping import NOTE as SLEEP_NOTE
 from trainer.config import TrainConfig
 from trainer.distributed import failures
 from trainer.distributed.exchange import StepReport
@@ -89,8 +88,6 @@ class Reporter:
                 precision=precision,
             )
         )
-        if config.sleep:
-            self.note(SLEEP_NOTE)
         lost = failures.previous_failure()
         losses = list(filter(None, map(failures.parse, ranks.gather(lost.line() if lost else ""))))
         if losses:

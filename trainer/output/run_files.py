@@ -66,11 +66,11 @@ def has_model(output: Path) -> bool:
 
 
 def finished_summary(output: Path) -> dict[str, Any] | None:
-    """The summary of a run that came to its end and left its model, if it had one to leave; None for any other."""
+    """The summary of a run that came to its end and left its model; None for any other."""
     summary = read_json(output / SUMMARY)
     if summary is None or summary.get("stopped") is not False:
         return None
-    return summary if summary.get("slept") is True or has_model(output) else None
+    return summary if has_model(output) else None
 
 
 def was_stopped(output: Path) -> bool:

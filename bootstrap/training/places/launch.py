@@ -44,8 +44,6 @@ class Wishes:
     """Whether the nodes stay when it has ended."""
     min_nodes: int = 1
     """The fewest nodes that train, where some are lost."""
-    replace_slow: bool = False
-    """Whether a node is replaced that computes much slower than its kind."""
     max_dollars: float | None = None
     """The most that its nodes may cost."""
     detach: bool = False
@@ -150,7 +148,6 @@ class Launch:
             run=self.run,
             token=secrets.token_hex(4),
             min_nodes=min(wishes.min_nodes, wanted["trainers"]),
-            replace_slow=wishes.replace_slow,
             keep=wishes.keep,
             max_dollars=wishes.max_dollars,
             **wanted,

@@ -63,7 +63,7 @@ class OnManaged(InBucket):
         """Raises ShoalError for wishes that jobs cannot fulfil."""
         super().__init__(deployment)
         self.wishes, self.settings = wishes, settings(deployment)
-        refused = [name for name in ("queue", "keep", "replace_slow") if getattr(wishes, name)]
+        refused = [name for name in ("queue", "keep") if getattr(wishes, name)]
         if refused or wishes.min_nodes > 1:
             name = flag((refused or ["min_nodes"])[0])
             raise ShoalError(f"{name} is about nodes, and SageMaker trains for '{deployment.name}'; leave it out")

@@ -50,8 +50,6 @@ def play_on_node(world: World, verb: str, instance: str, *words: str) -> None:
     match verb:
         case "exit" if (name := f"{world.wanted.token}-{words[0]}") in programs.running():
             programs.states[name] = int(words[1])
-        case "slow" if world.latest:
-            (machine.programs / world.latest.name / "slow").touch()
         case "data":
             machine.data(world.wanted).parent.mkdir(parents=True)
             machine.data(world.wanted).touch()

@@ -19,7 +19,7 @@ from bootstrap.agent.service import serve
 
 
 serve("demo", Member(instance="i-00000000", address="10.0.0.1", gpus=1), store=sys.argv[1],
-      processes=OwnProcesses(this_machine().programs), notice=lambda: "", power_off=lambda: None)
+      processes=OwnProcesses(this_machine().programs), notice=lambda: "")
 """
 
 

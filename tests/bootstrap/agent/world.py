@@ -130,7 +130,6 @@ class World:
             clock=lambda: self.now,
             time=lambda: self.now,
             notice=lambda: self.notices.get(instance, ""),
-            power_off=lambda: self.lose(instance),
             pool=AtOnce(),
             say=lambda text: self.said.append(text),
         )

@@ -14,15 +14,15 @@ from tests.trainer.conftest import VOCABULARY, make_rows
 from tests.trainer.embeddings import made_text
 
 TRAINING = """\
-about: Two that sleep against one.
+about: Two against one.
 kind: training
 repeats: {repeats}
 settings: {{hidden: 8, epochs: {epochs}, global_batch: 64, threads: 1, record_every: 1, checkpoint_minutes: 0.004}}
 target: {{loss: 0.6}}
-baseline: one asleep
+baseline: one
 arms:
-  - {{name: one asleep, local: {{sleep: [{rate}]}}, topology: reference-1g3}}
-  - {{name: two asleep, local: {{sleep: [{rate}, {rate}]}}, topology: reference-2g3}}
+  - {{name: one, local: {{slow: [{factor}]}}, topology: reference-1g3}}
+  - {{name: two, local: {{slow: [{factor}, {factor}]}}, topology: reference-2g3}}
   - {{name: elsewhere, topology: reference-4g3}}
 """
 WORDS = """\
@@ -85,15 +85,15 @@ class Stopping(Bars):
 def test_a_stopped_experiment_goes_on_where_it_was(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, rate=500))
-    here = ("--local", "--data", data, "--output", tmp_path / "out", "--arms", "two asleep")
+    file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, factor=10))
+    here = ("--local", "--data", data, "--output", tmp_path / "out", "--arms", "two")
     monkeypatch.setattr("bootstrap.cli.experiment.Bars", Stopping)
     monkeypatch.setattr(ThisMachine, "pause", 0.05)
     status, out, err = shoal(capsys, file, *here)
     assert status == 130
     assert "to go on, type the same command again" in " ".join(err.split())
     assert "No run has finished." in out
-    record = tmp_path / "out/two-asleep/1/record.jsonl"
+    record = tmp_path / "out/two/1/record.jsonl"
     status, out, err = shoal(capsys, file, *here)
     assert status == 0, err
     lines = [json.loads(line) for line in record.read_text().splitlines()]
@@ -101,7 +101,7 @@ def test_a_stopped_experiment_goes_on_where_it_was(
     assert (first["from_step"], second["from_step"] > 0) == (0, True)
     assert second["config"]["seed"] == 1
     before = record.read_bytes()
-    (tmp_path / "out/two-asleep/2/summary.json").unlink()  # as if it had been killed just before its end
+    (tmp_path / "out/two/2/summary.json").unlink()  # as if it had been killed just before its end
     status, out, err = shoal(capsys, file, *here)
     assert (status, "1 run of 2 finished before" in err) == (0, True)
     assert record.read_bytes() == before

@@ -21,7 +21,6 @@ from experiments.records.summaries import read_summary
 from tests.bootstrap.training.on_nodes import rows
 from trainer.config import TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
-from trainer.options.run_options import Slowdown
 from trainer.rank_processes import failure_in
 
 WHERE = "the logs are in out"
@@ -199,7 +198,7 @@ def config(tmp_path: Path) -> TrainConfig:
         output=tmp_path / "out",
         epochs=4,
         global_batch=64,
-        slow={0: Slowdown(12.0), 1: Slowdown(12.0)},
+        slow={0: 12.0, 1: 12.0},
         checkpoint_minutes=0.004,
         record_every=1,
         threads=1,
@@ -214,7 +213,7 @@ def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_curre
     for name in ("trainer", "torch", "numpy"):
         (folder / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write('{name} ')\nraise SystemExit(1)\n")
     monkeypatch.chdir(folder)
-    refused = replace(config, slow={3: Slowdown(2.0)}, resume=True)
+    refused = replace(config, slow={3: 2.0}, resume=True)
     config.output.mkdir()
     write_config(config.output / "config.yaml", "train", {"cache": ("there",), "force": (), "seed": ("7",)})
     with pytest.raises(TrainingError, match="--slow names rank 3"), Bars() as bars:

@@ -34,10 +34,9 @@ from infra import topology
 from tests.bootstrap.agent.test_documents import TEXTS
 from tests.fleet import BUCKET, Fleet
 from trainer.config import TrainConfig
-from trainer.options.run_options import Slowdown
 
 DATASET = PreparedDataset(f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5")
-CONFIG = TrainConfig(data=Path("dataset"), output=Path("output"), epochs=3, slow={1: Slowdown(2.0)})
+CONFIG = TrainConfig(data=Path("dataset"), output=Path("output"), epochs=3, slow={1: 2.0})
 
 
 OTHER = replace(CONFIG, epochs=4)

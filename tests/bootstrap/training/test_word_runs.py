@@ -112,7 +112,7 @@ class WordRun:
 
 LINES = [line.encode() for line in made_text.lines(15_000)]
 WORDS = 12 * len(LINES)
-TWO = ("--nodes", "2", "--slow", "0:1@1:10", "1:1@1:10")
+TWO = ("--nodes", "2", "--slow", "0:10", "1:10")
 """Slow only after the first step, in which functions may be compiled."""
 
 
@@ -175,7 +175,7 @@ def test_a_source_that_is_too_fast_waits_and_neither_reader_nor_rank_grows(tmp_p
                 waiting.append(len(part_numbers(stream / "reader-0")))
             return (stream / "reader-0" / "end.json").exists()
 
-        with WordRun(stream, tmp_path / "run", "--slow", "0:1@1:10") as run:
+        with WordRun(stream, tmp_path / "run", "--slow", "0:10") as run:
             run.until_checkpoints(2)
             run.until(lambda: look(run))
             run.ends()

@@ -6,15 +6,13 @@ import pytest
 
 from common.errors import ExperimentError
 from experiments.choices import running_hourly
-from experiments.estimate import NOTHING, Estimate
+from experiments.estimate import Estimate
 from experiments.forecast import lstm_operations
-from experiments.plans.parts import Local
 from experiments.plans.prices import (
     DatasetSize,
     RunPrice,
     cannot_tell,
     preprocessing_price,
-    price_asleep,
     require_price,
     total_dollars,
     training_price,
@@ -103,17 +101,6 @@ def test_of_preprocessing_the_work_alone_is_counted() -> None:
     assert large is not None
     assert 0 < 2 * small.middle < large.middle
     assert preprocessing_price(topology.load("reference-4g3", TOPOLOGIES), 1e9).dollars is None
-
-
-def test_ranks_that_sleep_take_as_long_as_their_rates_say_and_cost_nothing() -> None:
-    size = DatasetSize(train=20_000, test=0)
-    shared, equal = (
-        price_asleep(Local(sleep=(1000.0, 500.0)), config(balance=how), size).seconds for how in ("steps", "off")
-    )
-    assert shared is not None
-    assert equal is not None
-    assert equal.middle - shared.middle == pytest.approx(2 * 19_000 * (1 / 1000 - 1 / 1500))
-    assert price_asleep(Local(sleep=(1000.0,)), config(), size).dollars == NOTHING
 
 
 def test_runs_that_may_cost_more_than_the_limit_are_refused_as_a_whole() -> None:

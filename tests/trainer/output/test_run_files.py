@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from common.errors import TrainingError
-from common.files import indented_json
 from trainer.output.run_files import (
     finished_summary,
     prepare_output,
@@ -201,11 +200,3 @@ def test_a_model_beside_a_stopped_run_is_one_that_its_run_may_replace(tmp_path: 
     (tmp_path / "summary.json").write_text("[1]")
     assert not was_stopped(tmp_path)
     assert not was_stopped(tmp_path / "none")
-
-
-def test_a_run_whose_ranks_slept_ends_without_a_model(tmp_path: Path) -> None:
-    summary = {"stopped": False, "slept": True}
-    write_whole(tmp_path / "summary.json", indented_json(summary))
-    assert finished_summary(tmp_path) == summary
-    write_whole(tmp_path / "summary.json", indented_json({**summary, "slept": False}))
-    assert finished_summary(tmp_path) is None
