@@ -41,10 +41,6 @@ def statements(stack: Stack, spec: topology.Topology) -> list[iam.PolicyStatemen
             _objects(stack, *_OF_AMAZON_LINUX, *(_OF_SYSTEMS_MANAGER if spec.network.shell else ())),
         ),
     ]
-    if spec.data.bucket:
-        # The bucket may belong to another account that has given this one access.
-        bucket = stack.format_arn(service="s3", region="", account="", resource=spec.data.bucket)
-        found.append(_allow(["s3:*"], [bucket, f"{bucket}/*"], {"aws:PrincipalAccount": account}))
     if spec.preprocessing:
         log = "aws157-logs-prod" if stack.region == "us-east-1" else "aws157-logs-prod-{region}"
         found += [

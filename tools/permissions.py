@@ -70,7 +70,7 @@ instances without a role, and with a role `Shoal-*` those with the tag `shoal:de
 | --- | --- |
 | deploy, change and delete the stacks `Shoal-*` | change a stack of another name, also by the CDK's role |
 | have CloudFormation create roles `Shoal-*` within `{BOUNDARY}` | get another role, but for two of the CDK's |
-| by such a role read all buckets, and decrypt with the account's keys | write other buckets, but in Shoal's folders |
+| by such a role read all buckets, and decrypt with the account's keys | write buckets of other accounts, or outside Shoal's folders |
 | give other code to all deployments of the account | give code to other apps of the CDK |""",
     _NAMED: """\
 What the handlers of CloudFormation's resource types need, by AWS's registry of types, for the types in Shoal's
@@ -78,7 +78,10 @@ templates: on Shoal's names, where IAM has names.""",
     _COMPUTE: """\
 The same for what IAM knows by ids alone. It is a policy of its own because IAM limits the length of each.""",
     BOUNDARY: """\
-It grants nothing by itself. A role of a deployment may do what its own policies allow and this allows, too.""",
+It grants nothing by itself. A role of a deployment may do what its own policies allow and this allows, too.
+It writes into buckets of its own account alone. `ReadBuckets` names all buckets, because `inputs` may be in any. An
+administrator can name fewer there: those with reviews, `shoal-*`, `cdk-shoal-assets-*`, the data buckets, and those
+that `infra/gateway.py` names for EMR, Amazon Linux and Systems Manager.""",
     TOOLKIT: """\
 It grants nothing by itself. A role of the CDK may change Shoal's stacks alone: a stack of another app has a role of its
 own, by which CloudFormation acts for whoever updates that stack.""",

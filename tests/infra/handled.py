@@ -65,8 +65,18 @@ class Handled:
                     physical="" if operation == "create" else self._physical(logical),
                 )
                 assert handlers_of(made.kind)["create"] != ["*"], f"what {made.kind} needs is not known"
+                tags = {} if operation == "create" else self._tags(resource.get("Properties", {}))
                 for action, arn, context in needed(made, operation, self._boundary_of):
-                    yield check(action, arn, **context)
+                    service = action.partition(":")[0]
+                    keys = {f"{by}:ResourceTag/{tag}": value for tag, value in tags.items() for by in ("aws", service)}
+                    yield check(action, arn, **context, **keys)
+
+    def _tags(self, properties: dict[str, Any]) -> dict[str, str]:
+        """The tags of an existing resource; for a mount target those of its file system, on which IAM decides."""
+        if "FileSystemId" in properties:
+            properties = self.resources[properties["FileSystemId"]["Ref"]]["Properties"]
+        tags = properties.get("Tags") or properties.get("FileSystemTags") or []
+        return {each["Key"]: each["Value"] for each in tags} if isinstance(tags, list) else {}
 
     def resolved(self, value: Any) -> Any:
         """A value of the template, with all references resolved."""

@@ -35,3 +35,10 @@ POLICIES = {"boundary": [statements(policies.document(policies.BOUNDARY))], "exe
 def test_what_shoal_does_not_need_is_refused(policy: str, what: str) -> None:
     row = REFUSED[policy][what]
     assert not is_allowed(check(row["action"], row["on"], **row.get("with", {})), POLICIES[policy])
+
+
+def test_no_role_of_a_deployment_writes_into_a_bucket_of_another_account() -> None:
+    own = {"StringEquals": {"aws:ResourceAccount": "${aws:PrincipalAccount}"}}
+    boundary = policies.document(policies.BOUNDARY)["Statement"]
+    writing = [each for each in boundary if {"s3:PutObject", "s3:DeleteObject"} & {*each["Action"]}]
+    assert [each["Condition"] for each in writing] == [own, own]

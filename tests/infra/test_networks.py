@@ -30,15 +30,6 @@ def test_in_every_region_the_gateway_lets_through_what_nodes_need_and_carries_no
     assert reach.wrong(templates.resources(demo(region="eu-west-1")), "eu-west-1") == []
 
 
-def test_a_bucket_that_was_given_is_written_to_though_it_may_be_another_accounts(templates: Templates) -> None:
-    resources = templates.resources(demo(data={"bucket": "their-data"}))
-    assert reach.wrong(resources, "us-east-1") == []
-    for action in ("PutObject", "DeleteObject", "ListBucketMultipartUploads", "AbortMultipartUpload"):
-        assert reach.passes(resources, reach.Request(action=action, bucket="their-data", of=reach.THEIRS))
-        brought = reach.Request(action=action, bucket="their-data", of=reach.THEIRS, by=reach.THEIRS)
-        assert not reach.passes(resources, brought)
-
-
 def test_a_way_out_lets_nobody_in(templates: Templates) -> None:
     assert invariants.open_doors(templates.resources(demo(network={"egress": "nat"}))) == []
 

@@ -3,7 +3,7 @@
 Without the right to list a bucket's every name HeadBucket is refused, but a right to the input's names is enough.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -18,11 +18,15 @@ _MOVED = ("301", "PermanentRedirect")
 
 
 def bucket_unusable(context: PreflightContext) -> Iterator[str]:
-    """Each named bucket that does not exist, is in another region, or does not let this account in."""
+    """Each named bucket that does not exist, is in another region, or does not let this account in.
+
+    The data bucket has to be this account's: ShoalBoundary lets roles write into no other.
+    """
     s3, region = context.account.client("s3"), context.topology.region
     for field, bucket, key in _named(context.topology):
         try:
-            there = _region_of(s3, bucket) or region
+            owner = {"ExpectedBucketOwner": context.account.number()} if key is None else {}
+            there = _region_of(s3, bucket, owner) or region
         except ClientError as error:
             if _code(error) in _MISSING:
                 command = f"aws s3 mb s3://{bucket} --region {region}"
@@ -52,9 +56,9 @@ def _named(topology: Topology) -> Iterator[tuple[str, str, str | None]]:
         yield f"inputs {number}", *addresses.split(address)
 
 
-def _region_of(s3: Any, bucket: str) -> str | None:
+def _region_of(s3: Any, bucket: str, owner: Mapping[str, str]) -> str | None:
     try:
-        found: str | None = s3.head_bucket(Bucket=bucket).get("BucketRegion")
+        found: str | None = s3.head_bucket(Bucket=bucket, **owner).get("BucketRegion")
     except ClientError as error:
         if _code(error) not in _MOVED:
             raise
