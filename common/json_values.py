@@ -5,7 +5,7 @@ Do not compare such values by `==` or `isinstance`: Python takes 4.0 and True fo
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin
@@ -46,17 +46,29 @@ def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
 def made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
     """An object of the dataclass. Raises DataError where a value is unknown, missing, or of another type.
 
-    A list becomes a tuple, unless its field is a list.
+    A list becomes a tuple where its field is one, and an object a dataclass.
     """
-    require_fields(kind, written)
-    values = dict(written)
-    for entry in fields(kind):  # type: ignore[arg-type]
-        if entry.name not in values:
-            if entry.default is MISSING and entry.default_factory is MISSING:
-                raise DataError(f"{entry.name} is missing")
-        elif isinstance(values[entry.name], list) and get_origin(entry.type) is not list:
-            values[entry.name] = tuple(values[entry.name])
+    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    values = {name: _built(value, known[name].type) if name in known else value for name, value in written.items()}
+    require_fields(kind, values)
+    for name, entry in known.items():
+        if name not in values and entry.default is MISSING and entry.default_factory is MISSING:
+            raise DataError(f"{name} is missing")
     return kind(**values)
+
+
+def _built(value: Any, kind: Any) -> Any:
+    """A value as a field of this type has it; one of another type stays as it is."""
+    if isinstance(kind, UnionType):
+        kind = next((each for each in get_args(kind) if is_dataclass(each) or get_origin(each)), None)
+    origin, parts = get_origin(kind), get_args(kind)
+    if isinstance(value, dict) and is_dataclass(kind):
+        return made(kind, value)  # type: ignore[arg-type]
+    if isinstance(value, dict) and origin is Mapping:
+        return {name: _built(each, parts[1]) for name, each in value.items()}
+    if isinstance(value, list) and origin is tuple:
+        return tuple(_built(each, parts[0]) if parts[1:] == (...,) else each for each in value)
+    return value
 
 
 def _has_type(value: Any, kind: Any) -> bool:
@@ -66,6 +78,8 @@ def _has_type(value: Any, kind: Any) -> bool:
     if origin is tuple:
         kinds = [parts[0]] * len(value) if parts[1:] == (...,) and isinstance(value, (list, tuple)) else list(parts)
         return isinstance(value, (list, tuple)) and len(value) == len(kinds) and all(map(_has_type, value, kinds))
+    if origin is Mapping:
+        return type(value) is dict and all(_has_type(each, parts[1]) for each in value.values())
     if kind is NoneType or kind is None:
         return value is None
     if kind is float:

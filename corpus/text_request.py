@@ -3,18 +3,14 @@
 Others may write such documents, so their values are checked when they are read.
 """
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from common.display import plural
-from common.errors import DataError
 from common.json_values import made, parse_json_object
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import Format
-from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source
 
 
@@ -45,20 +41,6 @@ class TextRequest:
             place=place,
         )
 
-    def to_json(self) -> str:
-        return json.dumps({**asdict(self), "settings": self.settings.to_json()})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`. Raises DataError for anything else, and for files that are not in S3."""
-        written = parse_json_object(text)
-        sources = written.get("sources")
-        if not isinstance(sources, list):
-            raise DataError("sources is not a list")
-        settings = _object(written.get("settings"), "settings")
-        found = {"sources": tuple(map(_source, sources)), "settings": Settings.from_json(settings)}
-        return made(cls, {**written, **found})
-
 
 @dataclass(frozen=True, kw_only=True)
 class TextProgress:
@@ -81,17 +63,3 @@ def describe_left_out(*, lines: int, malformed: int, empty: int) -> list[str]:
     """Sentences about lines that are not in the dataset."""
     found = ((malformed, "are malformed"), (empty, "have no words"))
     return [f"{number:,} of {plural(lines, 'line')} {what}, and are left out" for number, what in found if number]
-
-
-def _source(written: Any) -> Source:
-    values = _object(written, "a source")
-    source = made(Source, {**values, "format": made(Format, _object(values.get("format"), "a format"))})
-    if not is_s3(source.address):
-        raise DataError("a source is not in S3")
-    return source
-
-
-def _object(written: Any, what: str) -> dict[str, Any]:
-    if not isinstance(written, dict):
-        raise DataError(f"{what} is not a JSON object")
-    return written

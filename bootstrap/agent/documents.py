@@ -7,11 +7,11 @@ over a node. All are checked when they are read: they hold settings and addresse
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, replace
-from typing import Any, Self, TypeVar
+from dataclasses import asdict, dataclass, replace
+from typing import Self
 
 from common.errors import DataError
-from common.json_values import parse_json_object, require_fields
+from common.json_values import made, parse_json_object
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from corpus.reading.s3 import is_s3, place_of
 from corpus.stream.stream_settings import StreamSettings
@@ -51,11 +51,26 @@ _OF_A_COMMAND = ("resume", "force")
 _OF_A_LAUNCH = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
 """Fields that say nothing of the work."""
 
-_Kind = TypeVar("_Kind")
+
+@dataclass(frozen=True, kw_only=True)
+class JsonDocument:
+    def to_json(self) -> str:
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`. Raises DataError for anything else."""
+        if len(text) > _MOST_BYTES:
+            raise DataError(f"it has more than {_MOST_BYTES:,} characters")
+        written = parse_json_object(text)
+        version = written.pop("version", None)
+        if version != VERSION:
+            raise DataError(f"it is of version {version!r}, and this is Shoal's {VERSION}; deploy again")
+        return made(cls, written)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRequest:
+class RunRequest(JsonDocument):
     """What is wanted of a deployment's nodes. Raises DataError for values that cannot be."""
 
     run: str
@@ -126,70 +141,20 @@ class RunRequest:
         state = {name: getattr(other, name) for name in _OF_A_LAUNCH}
         return replace(self, options=options, **state) == other
 
-    def plain(self) -> dict[str, Any]:
-        own = {name: value for name, value in vars(self).items() if name not in ("texts", "stream")}
-        held = {name: json.loads(value.to_json()) for name in ("texts", "stream") if (value := getattr(self, name))}
-        return {**own, **held}
-
-    def to_json(self) -> str:
-        return json.dumps({"version": VERSION, **self.plain()}, indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`. Raises DataError for anything else."""
-        return cls.from_plain(read_document(text))
-
-    @classmethod
-    def from_plain(cls, written: Mapping[str, Any]) -> Self:
-        """The inverse of `plain`. Raises DataError for anything else."""
-        options = written.get("options")
-        if not isinstance(options, dict) or not all(map(_are_words, options.values())):
-            raise DataError("options have no lists of words")
-        values: dict[str, Any] = {**written, "options": {name: tuple(words) for name, words in options.items()}}
-        for name, kind in (("texts", TextRequest), ("stream", StreamSettings)):
-            if (held := values.get(name)) is not None:
-                values[name] = kind.from_json(json.dumps(held))
-        if (nodes := values.get("nodes")) is not None:
-            if not _are_words(nodes):
-                raise DataError("nodes is no list of ids")
-            values["nodes"] = tuple(nodes)
-        require_all(cls, values)
-        require_fields(cls, {name: value for name, value in values.items() if name not in ("options", "nodes")})
-        return cls(**values)
-
 
 @dataclass(frozen=True, kw_only=True)
-class RequestQueue:
+class RequestQueue(JsonDocument):
     """The runs that are wanted of a deployment's nodes, in their order: they do the first that has not ended."""
 
     runs: tuple[RunRequest, ...]
 
-    def to_json(self) -> str:
-        return json.dumps({"version": VERSION, "runs": [each.plain() for each in self.runs]}, indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`. Raises DataError for anything else."""
-        written = read_document(text)
-        runs = written.pop("runs", None)
-        if not isinstance(runs, list) or written or not all(isinstance(each, dict) for each in runs):
-            raise DataError("it is not a list of runs")
-        return cls(runs=tuple(map(RunRequest.from_plain, runs)))
+    def __post_init__(self) -> None:
+        sources = [each for run in self.runs if run.texts for each in run.texts.sources]
+        require(all(is_s3(each.address) for each in sources), "a source is not in S3")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlatDocument:
-    def to_json(self) -> str:
-        return json.dumps({"version": VERSION, **asdict(self)})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`. Raises DataError for anything else."""
-        return made(cls, read_document(text))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cancellation(FlatDocument):
+class Cancellation(JsonDocument):
     """That a launch of the jobs is to end. Raises DataError for values that cannot be."""
 
     run: str
@@ -256,35 +221,6 @@ def beat_key(instance: str) -> str:
 
 def status_key(instance: str) -> str:
     return f"{NODES}{instance}.run"
-
-
-def read_document(text: str) -> dict[str, Any]:
-    """A document's fields, without its version."""
-    if len(text) > _MOST_BYTES:
-        raise DataError(f"it has more than {_MOST_BYTES:,} characters")
-    written = parse_json_object(text)
-    version = written.pop("version", None)
-    if version != VERSION:
-        raise DataError(f"it is of version {version!r}, and this is Shoal's {VERSION}; deploy again")
-    return written
-
-
-def made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
-    """What these fields describe. Raises DataError for others."""
-    require_fields(kind, written)
-    require_all(kind, written)
-    return kind(**written)
-
-
-def require_all(kind: type[Any], values: Mapping[str, Any]) -> None:
-    """Raise DataError where a field without a default is missing."""
-    for field in fields(kind):
-        if field.default is MISSING and field.name not in values:
-            raise DataError(f"{field.name} is missing")
-
-
-def _are_words(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
 def require(holds: object, sentence: str) -> None:

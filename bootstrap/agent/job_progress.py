@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from bootstrap.agent import spark_driver, task_log
-from bootstrap.agent.documents import MOST_COUNTED, MOST_ERROR, TOKEN, WORK, FlatDocument, require
+from bootstrap.agent.documents import MOST_COUNTED, MOST_ERROR, TOKEN, WORK, JsonDocument, require
 from common.errors import DataError
 
 _MOST_READ = 1 << 20
@@ -31,7 +31,7 @@ def progress_key(run: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobProgress(FlatDocument):
+class JobProgress(JsonDocument):
     """How far a job is. Raises DataError for values that cannot be."""
 
     token: str

@@ -3,10 +3,8 @@
 Whoever took over a node can write them, so all are checked when they are read.
 """
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
-from typing import Self
 
 from bootstrap.agent.documents import (
     INSTANCE,
@@ -17,16 +15,11 @@ from bootstrap.agent.documents import (
     OUTCOMES,
     PHASES,
     TOKEN,
-    VERSION,
-    FlatDocument,
+    JsonDocument,
     RunRequest,
-    made,
-    read_document,
     require,
-    require_all,
 )
 from common.errors import DataError
-from common.json_values import require_fields
 
 MOST_ATTEMPTS = 999_999
 LEAVES_NOW = ("now", "off")
@@ -58,7 +51,7 @@ class Member:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt:
+class Attempt(JsonDocument):
     """Which nodes run a launch together, until one of them is lost or another one comes.
 
     The nodes agree on it by a conditional write. Ranks of an older attempt are stopped. Raises DataError for values
@@ -110,24 +103,9 @@ class Attempt:
         count = request.stream.readers if request.stream else 0
         return [reader for reader in range(count) if where[reader % len(where)] == instance]
 
-    def to_json(self) -> str:
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`. Raises DataError for anything else."""
-        written = read_document(text)
-        members = written.get("members")
-        if not isinstance(members, list) or not all(isinstance(each, dict) for each in members):
-            raise DataError("members is not a list of nodes")
-        values = {**written, "members": tuple(made(Member, each) for each in members)}
-        require_fields(cls, {name: value for name, value in values.items() if name != "members"})
-        require_all(cls, values)
-        return cls(**values)
-
 
 @dataclass(frozen=True, kw_only=True)
-class NodeStatus(FlatDocument):
+class NodeStatus(JsonDocument):
     """What a node has done of a request. Raises DataError for values that cannot be."""
 
     token: str
@@ -214,7 +192,7 @@ class NodeStatus(FlatDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunEnd(FlatDocument):
+class RunEnd(JsonDocument):
     """That a launch of a run has ended. Raises DataError for values that cannot be."""
 
     token: str
@@ -231,7 +209,7 @@ class RunEnd(FlatDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CancellationAnswer(FlatDocument):
+class CancellationAnswer(JsonDocument):
     """What a step has done of a cancellation. Raises DataError for values that cannot be."""
 
     token: str

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import reduce
 from operator import getitem, itemgetter
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from common.errors import DataError
+from common.json_values import made
 from corpus.dataset import open_dataset
 from corpus.raw_texts import SETTINGS
 from corpus.reading import s3
@@ -40,17 +41,17 @@ ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_requ
 
 
 def test_a_request_is_read_as_it_was_written() -> None:
-    assert TextRequest.from_json(ASKED.to_json()) == ASKED
+    assert made(TextRequest, json.loads(json.dumps(asdict(ASKED)))) == ASKED
 
 
 @pytest.mark.parametrize("row", ROWS, ids=itemgetter("refused"))
 def test_a_request_with_a_wrong_value_is_refused(row: dict[str, Any]) -> None:
-    written = json.loads(ASKED.to_json())
+    written = json.loads(json.dumps(asdict(ASKED)))
     *steps, last = row["path"]
     place = reduce(getitem, steps, written)
     place.pop(last) if "value" not in row else place.__setitem__(last, row["value"])
     with pytest.raises(DataError) as refused:
-        TextRequest.from_json(json.dumps(written))
+        made(TextRequest, written)
     assert str(refused.value) == row["refused"]
 
 
@@ -69,7 +70,7 @@ def asked_for(name: str, content: bytes) -> TextRequest:
 
 @pytest.mark.usefixtures("pile")
 def test_what_a_request_asks_for_is_encoded_and_reported(tmp_path: Path) -> None:
-    asked = TextRequest.from_json(asked_for("a.txt.gz", gzip.compress(LINES)).to_json())
+    asked = asked_for("a.txt.gz", gzip.compress(LINES))
     read: list[int] = []
     counts = asked.encode(tmp_path / "there.h5", read.append, place="instance type")
     with open_dataset(tmp_path / "there.h5") as there:

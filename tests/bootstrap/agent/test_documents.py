@@ -62,6 +62,12 @@ def test_a_document_is_read_as_it_was_written(written: Any) -> None:
     assert type(written).from_json(written.to_json()) == written
 
 
+def test_nodes_read_texts_of_s3_alone() -> None:
+    here = replace(TEXTS, sources=(replace(TEXTS.sources[0], address="/etc/passwd"),))
+    with pytest.raises(DataError, match="a source is not in S3"):
+        RequestQueue(runs=(replace(REQUESTS[2], texts=here),))
+
+
 def test_the_launches_that_are_asked_for_are_known_also_of_another_version() -> None:
     written = RequestQueue(runs=REQUESTS).to_json().replace('"version": 1', '"version": 9')
     assert tokens_in(written) == [each.token for each in REQUESTS]
@@ -121,7 +127,7 @@ def test_no_field_of_what_is_wanted_is_a_path_or_a_word_of_a_shell(wanted: Any, 
     ("given", "changes", "part"),
     [
         (ATTEMPT, {"members": []}, "an attempt has 1 to 2,048 nodes"),
-        (ATTEMPT, {"members": [3]}, "members is not a list of nodes"),
+        (ATTEMPT, {"members": [3]}, "members is not of type tuple"),
         (ATTEMPT, {"port": 80}, "the port 80 cannot be used"),
         (ATTEMPT, {"number": 0}, "the number 0 of an attempt cannot be"),
         (ATTEMPT, {"step": -1}, "a step cannot be"),
@@ -131,6 +137,7 @@ def test_no_field_of_what_is_wanted_is_a_path_or_a_word_of_a_shell(wanted: Any, 
         (REQUESTS[0], {"version": 2}, "it is of version 2, and this is Shoal's 1; deploy again"),
         (REQUESTS[0], {"dataset": "s3://data/datasets/../x/dataset.h5"}, "is not the address of a dataset"),
         (REQUESTS[0], {"options": {"--output": ["x"]}}, "an option has no valid name"),
+        (REQUESTS[0], {"options": {"epochs": "12"}}, "options is not of type Mapping"),
         (REQUESTS[0], {"more": 1}, "'more' is not a known field"),
     ],
 )
