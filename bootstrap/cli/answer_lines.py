@@ -9,6 +9,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from bootstrap.cli.output import wants_json
 from common.errors import ShoalError
 from corpus.reading.storage import check_writable, writable
 
@@ -23,15 +24,14 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 class AnswerForm:
     """How answers are written: columns divided by tabs, or JSON objects."""
 
-    def __init__(self, classes: Sequence[str], *, probabilities: bool, keep: Sequence[str], as_json: bool) -> None:
+    def __init__(self, classes: Sequence[str], *, probabilities: bool, keep: Sequence[str]) -> None:
         """`classes`: the names of a model's classes, by label; `keep`: the names of the fields that are kept.
 
         With `probabilities` an answer has those of all classes.
         """
-        self.as_json = as_json
         self._names = classes
         self._probabilities, self._keep = probabilities, keep
-        self._line: Callable[[str, Prediction, Sequence[object]], str] = self._json if as_json else self._columns
+        self._line: Callable[[str, Prediction, Sequence[object]], str] = self._json if wants_json() else self._columns
 
     def write(
         self,

@@ -32,6 +32,7 @@ MOST_RANKS = 1024
 _OPTIONS = "Options"
 _EVERY = "shoal.every"
 """In a context: that help shows every option."""
+_JSON_HELP = "print the summary as JSON on standard output"
 _HYPHEN, _WHOLE = "-", "\N{NON-BREAKING HYPHEN}"
 
 
@@ -125,17 +126,19 @@ def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
 class Command(click.Command):
     """A command whose help shows its options in groups; `notes` are the sentences below the groups' headings.
 
-    Its function returns a `Result`, which is printed as text or by --json as JSON, or an exit status. With `json=False`
-    it has no --json.
+    Its function returns a `Result`, which is printed as text or by --json as JSON, or an exit status. `json` is the
+    help of --json; a command without it has none.
     """
 
     context_class = _Context
 
-    def __init__(self, *positional: Any, notes: Mapping[str, str] | None = None, json: bool = True, **how: Any) -> None:
+    def __init__(
+        self, *positional: Any, notes: Mapping[str, str] | None = None, json: str = _JSON_HELP, **how: Any
+    ) -> None:
         super().__init__(*positional, **how)
         self.notes = notes or {}
         if json and not any(each.name == "as_json" for each in self.params):
-            self.params.append(Option(["--json"], is_flag=True, help="print the summary as JSON on standard output"))
+            self.params.append(Option(["--json"], is_flag=True, help=json))
         self._advanced = sum(getattr(each, "advanced", False) for each in self.params)
         if self._advanced:
             self.params += [config_option(), _help_all()]

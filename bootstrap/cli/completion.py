@@ -10,7 +10,7 @@ COMPLETION = "_SHOAL_COMPLETE"
 
 
 @command(
-    json=False,
+    json="",
     short_help="let a shell complete commands and options",
     help="Print the lines that let a shell complete Shoal's commands, options and values by the tab key.",
     epilog="""\

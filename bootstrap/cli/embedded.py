@@ -29,7 +29,7 @@ _END_SECONDS = 10.0
 
 
 @command(
-    json=False,
+    json="",
     short_help="run an AWS emulator on this machine",
     help="""\
 Start an AWS emulator on this machine's loopback interface and prepare it for the CDK. With a command, run that against

@@ -10,14 +10,53 @@ import click
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.input_options import NOTES, reading_options, require_s3, scale_suggested
 from bootstrap.cli.neighbours import open_vectors
-from bootstrap.cli.output import Result, percent, table
-from bootstrap.cli.predict import RATING_OPTIONS, require_files_for
+from bootstrap.cli.output import Part, Result, Table, percent, print_warning
+from bootstrap.cli.predict import (
+    RATING_OPTIONS,
+    find_files,
+    require_answers,
+    require_files_for,
+    require_no_option_of_two_classes,
+)
+from bootstrap.cli.scores import score_rows
+from bootstrap.prediction.model import open_model
 from bootstrap.progress import Bars
-from common.errors import UsageError
+from common.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from trainer.embeddings.analogy import AnalogyResult
-    from trainer.embeddings.similarity import SimilarityResult
+
+_LEAST_SHARE = 0.01
+"""Short texts are in many files; a smaller share changes no figure."""
+_CLASSES = Table(
+    "classes",
+    {
+        "class": "{key}",
+        "precision": "{precision:percent}",
+        "recall": "{recall:percent}",
+        "F1": "{f1:.3f}",
+        "texts": "{texts:,}",
+    },
+)
+_CALIBRATION = Table(
+    "calibration",
+    {
+        "probability": "from {from:.1f}",
+        "mean": "{probability:percent}",
+        "right": "{right:percent}",
+        "texts": "{texts:,}",
+    },
+)
+_SIMILARITY = Table(
+    "similarity",
+    {
+        "similarity": lambda each: PurePosixPath(each["key"]).name,
+        "Spearman": "{spearman:.3f}",
+        "known": "{known:,}",
+        "pairs": "{pairs:,}",
+    },
+)
+_ANALOGY = {"3CosAdd": "{add:percent}", "3CosMul": "{mul:percent}", "known": "{known:,}", "questions": "{questions:,}"}
 
 
 @command(
@@ -75,17 +114,62 @@ def run(
             "files are for a classifier, --similarity and --analogy for word embeddings; give one of these"
         )
     if files:
-        from bootstrap.cli.classifier_scores import evaluate_classifier
-
         require_s3(model, *files)
         with scale_suggested(typed):
-            return evaluate_classifier(model, files, options)
+            return _evaluate_classifier(model, files, options)
     if not (similarity or analogy):
         raise UsageError(
             "there is nothing to evaluate on; give files for a classifier, or --similarity FILE..., --analogy FILE..., "
             "or both for word embeddings"
         )
     require_files_for(options)
+    return _evaluate_vectors(model, similarity, analogy)
+
+
+def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, Any]) -> Result:
+    """How good a classifier is on files. Raises DataError for files without ratings or labels."""
+    import numpy as np
+
+    from bootstrap.prediction.scores import ScoredAnswers
+    from bootstrap.prediction.texts import label_text_files
+    from corpus.reading.tally import Tally
+    from corpus.text import FIRST_WORD
+    from trainer.classification.labelling import Labeller
+    from trainer.classification.learnt_rows import learnt_share, text_hashes
+
+    loaded = open_model(model)
+    if loaded.classes:
+        require_no_option_of_two_classes(options)
+    found = find_files(loaded, files, options)
+    if found.not_compared is not None:
+        raise DataError(f"there is nothing to compare the predictions with: {found.not_compared}")
+    tally, answers, done = Tally(), ScoredAnswers(classes=loaded.classes), 0
+    with Bars() as bars:
+        bars.stage("evaluate", found.understanding.plain_bytes)
+        encode, hashes = Labeller(loaded).encoded, []
+        for batch, _ in label_text_files(loaded, found, tally, answers, threshold=loaded.loss.threshold):
+            hashes.append(text_hashes(*encode(batch.texts), words=len(loaded.ids) + FIRST_WORD))
+            done += batch.raw_bytes
+            bars.at(done)
+    require_answers(tally, answers, found)
+    if not answers.said:
+        raise DataError(f"no text of the input has a word that {model} knows; give texts of its language")
+    scores = answers.scores(found.settings, loaded.class_names)
+    left_out = {"unknown": answers.unknown, "other_labels": answers.others, "malformed": tally.counts["malformed"]}
+    learnt = learnt_share(loaded.about, np.concatenate(hashes))
+    if learnt is not None and learnt >= _LEAST_SHARE:
+        print_warning(
+            f"the model learnt from about {percent(learnt)} of these texts, so that it looks better here than on new "
+            "ones; evaluate it on others"
+        )
+    texts = answers.said.total()
+    rows = score_rows(texts, scores, scores["confusion"], **left_out)
+    content = {"model": model, "texts": texts, **left_out, "learnt_share": learnt, **scores}
+    return Result(content, [rows, _CLASSES, _CALIBRATION])
+
+
+def _evaluate_vectors(model: str, similarity: Sequence[str], analogy: Sequence[str]) -> Result:
+    """How good word embeddings are, by sets of pairs and of analogies."""
     from trainer.embeddings.analogy import analogies, read_questions, total
     from trainer.embeddings.similarity import read_pairs, words_of
     from trainer.embeddings.similarity import similarity as correlation
@@ -100,7 +184,7 @@ def run(
         for name, each in questions.items():
             bars.stage(PurePosixPath(name).name, len(each))
             by_questions[name] = dict(analogies(vectors, each, bars.at))
-    content = {
+    content: dict[str, Any] = {
         "model": model,
         "words": len(vectors.words),
         "size": vectors.matrix.shape[1],
@@ -110,37 +194,12 @@ def run(
             for name, each in by_questions.items()
         },
     }
-    parts = [_pairs_table(by_pairs)] if by_pairs else []
-    parts += [_questions_table(name, each, total(each)) for name, each in by_questions.items()]
+    parts: list[Part] = [_SIMILARITY] if by_pairs else []
+    for name, found in content["analogy"].items():
+        sections = found["sections"] if len(found["sections"]) > 1 else {}
+        parts.append(Table({**sections, "all": found["all"]}, {PurePosixPath(name).name: "{key}", **_ANALOGY}))
     return Result(content, parts)
-
-
-def _pairs_table(found: "dict[str, SimilarityResult]") -> str:
-    rows = [
-        (
-            PurePosixPath(name).name,
-            "-" if each.spearman is None else f"{each.spearman:.3f}",
-            f"{each.known:,}",
-            f"{each.pairs:,}",
-        )
-        for name, each in found.items()
-    ]
-    return table(rows, ("similarity", "Spearman", "known", "pairs"), right=(1, 2, 3), ruled=True)
-
-
-def _questions_table(name: str, found: "dict[str, AnalogyResult]", whole: "AnalogyResult") -> str:
-    sections = found if len(found) > 1 else {}
-    rows = [
-        (section, _share(each.add), _share(each.mul), f"{each.known:,}", f"{each.questions:,}")
-        for section, each in {**sections, "all": whole}.items()
-    ]
-    heads = (PurePosixPath(name).name, "3CosAdd", "3CosMul", "known", "questions")
-    return table(rows, heads, right=(1, 2, 3, 4), ruled=True)
 
 
 def _plain(found: "AnalogyResult") -> dict[str, Any]:
     return {"add": found.add, "mul": found.mul, "known": found.known, "questions": found.questions}
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else percent(value)

@@ -42,12 +42,13 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a row for each entry of a list in the content, or of a mapping, whose keys are `{key}`.
+    """A table with a row for each entry of a list, or of a mapping, whose keys are `{key}`: `of` is the name of that
+    field of the content, or the mapping itself.
 
     `columns` maps the heads to templates over an entry. A cell whose field is missing or None is empty.
     """
 
-    of: str
+    of: str | Mapping[str, Any]
     columns: Mapping[str, "Template"]
 
 
@@ -70,13 +71,14 @@ class Result:
     """Sentences on standard error, also beside JSON."""
 
 
-def print_result(result: Result) -> int:
+def print_result(result: Result, stream: TextIO | None = None) -> int:
     """Print a result as text, or as JSON where --json asks for it; returns the exit status."""
+    stream = stream or sys.stdout
     if wants_json():
-        print(json.dumps(result.content, default=_plain))  # noqa: T201
+        print(json.dumps(result.content, default=_plain), file=stream)
     else:
-        text = "\n\n".join(filter(None, (_text(part, result.content) for part in result.parts)))
-        print(wrapped(text, columns(sys.stdout)))  # noqa: T201
+        text = "\n\n".join(filter(None, (_text(part, result.content, stream) for part in result.parts)))
+        print(wrapped(text, columns(stream)), file=stream, flush=True)
         for sentence in result.warnings:
             print_warning(sentence)
     for sentence in result.failures:
@@ -98,22 +100,25 @@ def _plain(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _text(part: Part, content: Mapping[str, Any]) -> str:
+def _text(part: Part, content: Mapping[str, Any], stream: TextIO) -> str:
     if isinstance(part, str):
         return part
-    if isinstance(part, Mapping):
-        return table([(label, text) for label, it in part.items() if (text := filled(it, content)) is not None])
     if isinstance(part, Table):
-        return _filled_table(part, content[part.of])
-    return table(part)
+        return _filled_table(part, content[part.of] if isinstance(part.of, str) else part.of, stream)
+    return table(filled_rows(part, content) if isinstance(part, Mapping) else part, stream=stream)
 
 
-def _filled_table(part: Table, entries: Any) -> str:
+def filled_rows(rows: Rows, content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Labels and texts, of which those with a missing field are left out."""
+    return [(label, text) for label, template in rows.items() if (text := filled(template, content)) is not None]
+
+
+def _filled_table(part: Table, entries: Any, stream: TextIO) -> str:
     if isinstance(entries, Mapping):
         entries = [{"key": key, **each} for key, each in entries.items()]
     rows = [[filled(cell, each) or "" for cell in part.columns.values()] for each in entries]
     right = [at for at, cells in enumerate(zip(*rows, strict=True)) if at and all(map(_NUMBER.fullmatch, cells))]
-    return table(rows, list(part.columns), right=right, ruled=True) if rows else ""
+    return table(rows, list(part.columns), right=right, ruled=True, stream=stream) if rows else ""
 
 
 class _Figures(Formatter):

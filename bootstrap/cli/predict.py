@@ -16,7 +16,7 @@ from bootstrap.cli.answer_lines import AnswerForm, answer_file
 from bootstrap.cli.command import Converted, command, described_options, option
 from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3, scale_suggested
 from bootstrap.cli.output import print_warning
-from bootstrap.cli.prediction_report import malformed, report
+from bootstrap.cli.scores import malformed, report
 from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
 from common.errors import DataError, UsageError
@@ -76,6 +76,7 @@ records get no line; they are counted on standard error.
 """,
     epilog=_EXAMPLES,
     notes={"How it is read": NOTES["How it is read"]},
+    json="print a JSON object a line; the last one, on standard error, has the scores",
 )
 @option(
     "--model",
@@ -113,12 +114,6 @@ records get no line; they are counted on standard error.
 )
 @reading_options
 @described_options(RATING_OPTIONS, group="Ratings of the files")
-@option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="print a JSON object a line; the last one, on standard error, has the scores",
-)
 @click.pass_obj
 def run(
     typed: list[str],
@@ -129,7 +124,6 @@ def run(
     threshold: float | None,
     probabilities: bool,
     output: str | None,
-    as_json: bool,
     **options: Any,
 ) -> int:
     if not files:
@@ -139,7 +133,7 @@ def run(
     if loaded.classes:
         require_no_option_of_two_classes({"threshold": threshold, **options})
     labelled_by = loaded.loss.threshold if threshold is None else threshold
-    form = AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"], as_json=as_json)
+    form = AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"])
     with answer_file(output) as out:
         if files:
             with scale_suggested(typed):
@@ -176,7 +170,7 @@ def _label_standard_input(model: "TrainedModel", *, threshold: float, form: Answ
         form.write(out, texts, predictions)
         answers.unknown += sum(each.label is None for each in predictions)
     if tally.counts["malformed"] or answers.unknown:
-        report(tally, answers, threshold=threshold, as_json=form.as_json)
+        report(tally, answers, threshold=threshold)
 
 
 def _label_files(
@@ -203,7 +197,7 @@ def _label_files(
             done += batch.raw_bytes
             bars.at(done)
     require_answers(tally, answers, found)
-    report(tally, answers, found, threshold=threshold, as_json=form.as_json)
+    report(tally, answers, found, threshold=threshold)
 
 
 def require_answers(tally: "Tally", answers: "AnswerCounts", found: "TextFiles") -> None:

@@ -16,7 +16,7 @@ _PLUGIN = "session-manager-plugin"
 
 
 @command(
-    json=False,
+    json="",
     short_help="open a shell on a node",
     help="Open a shell on a node of a deployment, by Systems Manager, where its topology says `network: {shell: "
     "true}`, or by SSH on one of the hosts in a FILE, as `shoal train --hosts` takes it. NODE is its number, from 1 in "

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bootstrap.cli.confusion import confusion_rows
 from bootstrap.cli.figures import dollars, duration, percent, size
-from bootstrap.cli.output import Result, Rows, filled
+from bootstrap.cli.output import Result, Rows, filled, filled_rows
+from bootstrap.cli.scores import SCORES, confusion_rows
 from bootstrap.interrupt import status_of
 from experiments.estimate import Estimate
 from trainer.output.run_files import MODEL
@@ -27,7 +27,7 @@ def training_result(summary: dict[str, Any], output: Path) -> Result:
     if summary.get("detached"):
         return Result(summary, [_ON_HOSTS if "hosts" in summary else _ON_DEPLOYMENT])
     rows = _FINISHED if summary.get("finished_before") else _ROWS
-    shown = [(label, text) for label, it in rows.items() if (text := filled(it, summary)) is not None]
+    shown = filled_rows(rows, summary)
     if not summary.get("finished_before"):
         shown += confusion_rows(summary["confusion"]) if "confusion" in summary else ()
         shown += [("not fetched", sentence) for sentence in summary.get("refused", ())]
@@ -139,12 +139,9 @@ _ROWS: Rows = {
     "balanced": _balanced,
     "share of ideal": "{share_of_ideal:.1%} of the sum of the ranks' speeds in bursts before and after",
     "staleness": "{staleness.mean:.1f} steps on average, {staleness.most} at most",
-    "accuracy": "{accuracy:.1%} (always the majority: {majority:.1%})",
-    "balanced accuracy": "{balanced_accuracy:.1%}",
-    "macro-F1": "{macro_f1:.3f}",
-    "F1 positive, negative": "{f1_positive:.3f}, {f1_negative:.3f}",
+    **SCORES,
     "positive above": "{threshold:.3f}",
-    "log loss": "{log_loss:.3f}, uncalibrated {uncalibrated_log_loss:.3f} (temperature {temperature:.2f})",
+    "uncalibrated": "a log loss of {uncalibrated_log_loss:.3f} (temperature {temperature:.2f})",
     "loss of a pair": lambda summary: filled("{loss:.3f}", summary) if "words_a_row" in summary else None,
     "judged": _judged,
     "stopped": _stopped,
