@@ -9,7 +9,6 @@ A command with `advanced` options leaves those out of its help, and reads files 
 
 import argparse
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -89,17 +88,6 @@ class Option(click.Option):
         return extra if ends == "x" else {**extra, "range": ends}
 
 
-class _Whole(click.IntRange):
-    """A whole number within bounds, which the error names for any number of digits."""
-
-    name = "integer"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if re.fullmatch(r"\s*[-+]?\d{40,}\s*", str(value)):
-            self.fail(f"{str(value).strip()[:20]}... is not in the range {self._describe_range()}.", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 class _Finite(click.FloatRange):
     """A number within bounds, which NaN is not."""
 
@@ -115,11 +103,11 @@ class _Finite(click.FloatRange):
 def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
     """A type of option with the bounds of numbers that it lacks."""
     if isinstance(kind, click.IntRange):
-        return _Whole(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
+        return click.IntRange(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
     if isinstance(kind, click.FloatRange):
         return _Finite(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
     if kind is click.INT:
-        return _Whole(-MOST, MOST)
+        return click.IntRange(-MOST, MOST)
     return _Finite(-MOST, MOST) if kind is click.FLOAT else kind
 
 

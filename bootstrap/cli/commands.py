@@ -5,7 +5,6 @@ command waits for imports here.
 """
 
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -53,9 +52,6 @@ COMMANDS = (
     "completion",
 )
 """The names of the commands, in the order of the help."""
-_COMPUTING = {"preprocess", "train", "embed", "predict", "export", "evaluate", "neighbours", "experiment", "demo"}
-_LEAST_BYTES = 2_000_000_000
-"""Of virtual memory for commands that compute. With less, libraries fail to load, or ask for memory without end."""
 _KNOWN = (DataError, EmulatorError, ExperimentError, JobError, ShoalError, TopologyError, TrainingError)
 _HELP = """\
 A pile of reviews to a trained sentiment model, on a cluster that switches
@@ -128,7 +124,6 @@ def _parse_and_run(typed: list[str]) -> int:
     if COMPLETION in os.environ:  # a shell asks for completions
         shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
     _require_utf8(typed)
-    _require_memory(typed)
     try:
         with shoal.make_context("shoal", list(typed), obj=typed, color=colour()) as ctx:
             return int(shoal.invoke(ctx))
@@ -149,16 +144,6 @@ def _require_utf8(typed: list[str]) -> None:
             word.decode()
         except UnicodeDecodeError:
             raise UsageError(f"{word!r} is not UTF-8; rename that file or folder, or choose another one") from None
-
-
-def _require_memory(typed: list[str]) -> None:
-    """Raise ShoalError where a command that computes may not use the virtual memory that its libraries need."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if _COMPUTING.intersection(typed[:1]) and resource.RLIM_INFINITY != limit < _LEAST_BYTES:
-        raise ShoalError(
-            f"`shoal {typed[0]}` needs {_LEAST_BYTES / 1e6:,.0f} MB of virtual memory or more, and may use "
-            f"{limit / 1e6:,.0f} MB; raise that limit: ulimit -v unlimited"
-        )
 
 
 def _with_help(error: click.ClickException) -> str:

@@ -10,7 +10,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, spent, stays
-from bootstrap.cli.output import Result, confirm, say, table
+from bootstrap.cli.output import Part, Result, Table, confirm, say
 from bootstrap.cli.target import Target, target_options
 from bootstrap.progress import Bars
 from common.display import plural
@@ -24,6 +24,16 @@ if TYPE_CHECKING:
     from bootstrap.removal.teardown import DestroyResult
 
 _LEFT, _REFUSED = 1, 1
+_THINGS = Table(
+    "things",
+    {
+        "kind": "{kind}",
+        "id": "{id}",
+        "costs": lambda thing: "yes" if thing["billed"] else "",
+        "outcome": "{outcome}",
+        "why": "{why}",
+    },
+)
 
 
 @command(
@@ -70,15 +80,15 @@ def run(
         say(line)
     content = {**_content(name, before), "things": _listed(before.things)}
     empty = before.bucket if delete_runs and not before.loses else None
-    if before.nothing and not (before.unfetched and (delete_runs or folder or not yes)):
+    if before.nothing and not (before.unfetched and (delete_runs or folder)):
         nothing = f"there is nothing of '{name}' to destroy{_but_kept(len(before.kept))}"
         return Result({**content, "destroyed": True}, [nothing])
     if dry_run:
-        return Result(content, [_table(before.things)])
+        return Result(content, [_THINGS])
     if yes and before.trains != [] and not stop_runs:
         trains = f"nobody stopped {', '.join(before.trains)}" if before.trains else "a training may run"
         raise ShoalError(f"nothing was destroyed, because {trains}; add --stop-runs, or type first: shoal stop {name}")
-    _save_runs(folder, account, before, ask=not yes and not delete_runs)
+    _save_runs(folder, account, before)
     if not yes and not confirm("Destroy it?"):
         return Result({**content, "destroyed": False}, ["nothing was destroyed"], _REFUSED)
     try:
@@ -93,7 +103,8 @@ def run(
         )
         raise
     became = {"destroyed": done.proven, "stack": done.stack, "things": _listed(done.things)}
-    return Result({**content, **became}, [_result(name, done)], 0 if done.proven else _LEFT)
+    parts: list[Part] = ["left by the stack, or beside it:", _THINGS] if done.things else []
+    return Result({**content, **became}, [*parts, _result(name, done)], 0 if done.proven else _LEFT)
 
 
 def _look(name: str, account: "Account") -> "DestroyPreview":
@@ -148,13 +159,8 @@ def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool)
     return True
 
 
-def _save_runs(folder: Path | None, account: "Account", before: "DestroyPreview", *, ask: bool) -> None:
-    """Fetch the runs that were not fetched to a folder; with `ask`, the user may name the folder now."""
-    if folder is None and before.unfetched and ask:
-        answer = _ask("Fetch the runs first? Type a folder, or nothing for no: ")
-        if answer.lower() in ("y", "yes"):
-            answer = _ask("To which folder? ")
-        folder = Path(answer) if answer and answer.lower() not in ("n", "no") else None
+def _save_runs(folder: Path | None, account: "Account", before: "DestroyPreview") -> None:
+    """Fetch the runs that were not fetched to a folder, if there is one for them."""
     if folder is None:
         return
     if before.bucket is None:
@@ -173,12 +179,6 @@ def _save_runs(folder: Path | None, account: "Account", before: "DestroyPreview"
             f"nothing was destroyed, because not all of s3://{before.bucket}/runs/ can be fetched to {folder} "
             f"({'; '.join(done.refused)}); to destroy it nevertheless, leave out --fetch and add --yes"
         )
-
-
-def _ask(question: str) -> str:
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    return sys.stdin.readline().strip()
 
 
 def _content(name: str, before: "DestroyPreview") -> dict[str, Any]:
@@ -202,16 +202,10 @@ def _listed(things: "Sequence[FoundResource]") -> list[Mapping[str, Any]]:
     ]
 
 
-def _table(things: "Sequence[FoundResource]") -> str:
-    rows = [(each.kind, each.identifier, "yes" if each.billed else "", each.outcome, each.why) for each in things]
-    return table(rows, ("kind", "id", "costs", "outcome", "why"))
-
-
 def _result(name: str, done: "DestroyResult") -> str:
     from bootstrap.removal.kinds import KINDS
     from bootstrap.removal.sweep import KEPT
 
-    found = f"left by the stack, or beside it:\n{_table(done.things)}\n" if done.things else ""
     left = sum(thing.costs for thing in done.things)
     stack = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "
     again = f"run `shoal destroy {name}` again"
@@ -219,12 +213,12 @@ def _result(name: str, done: "DestroyResult") -> str:
     if done.costs:
         things = f"{plural(left, 'thing')} that {'costs' if left == 1 else 'cost'} money {'is' if left == 1 else 'are'}"
         more = f"; {unseen}" if done.unverified else ""
-        return f"{found}{stack}{things} still there{more}; correct what the table reports, and {again}"
+        return f"{stack}{things} still there{more}; correct what the table reports, and {again}"
     if done.unverified:
-        return f"{found}{stack}{unseen}; use credentials that may see it, and {again}"
+        return f"{stack}{unseen}; use credentials that may see it, and {again}"
     kept = sum(thing.outcome == KEPT for thing in done.things)
     looked = f"AWS was asked for {len(KINDS)} kinds of things, and nothing that costs money is left"
-    return f"{found}{stack}{looked}{_but_kept(kept)}"
+    return f"{stack}{looked}{_but_kept(kept)}"
 
 
 def _but_kept(buckets: int) -> str:

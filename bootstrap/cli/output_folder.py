@@ -5,28 +5,21 @@ folders: there only a warning is possible.
 """
 
 import os
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
-import psutil
-
-from bootstrap.cli.figures import utc_time
 from bootstrap.cli.output import print_warning
 from common.errors import ShoalError
 from common.files import lock
 from corpus.reading.s3 import is_s3
-
-_LONGEST_COMMAND = 100
 
 
 @contextmanager
 def sole_writer(output: str | Path) -> Iterator[None]:
     """Hold the lock of a folder of results, which is made for that, and removed if it is left empty.
 
-    An address on S3 has no lock. Raises ShoalError, which names the process that writes there, if there is one.
+    An address on S3 has no lock. Raises ShoalError where another command writes there.
     """
     if is_s3(str(output)):
         yield
@@ -52,7 +45,7 @@ def _locked(folder: Path) -> int | None:
             handle = lock(folder, is_folder=True)
         except BlockingIOError:
             raise ShoalError(
-                f"{folder} is being written by {_holder(folder)}; wait until it ends, or choose another --output"
+                f"{folder} is being written by another command; wait until it ends, or choose another --output"
             ) from None
         except OSError as error:
             if os.access(folder, os.R_OK) and folder.is_dir():
@@ -60,21 +53,3 @@ def _locked(folder: Path) -> int | None:
             return None
         if handle is not None:
             return handle
-
-
-def _holder(folder: Path) -> str:
-    """The process that has the folder locked, its command, and since when it runs."""
-    for process in psutil.process_iter():
-        with suppress(OSError, psutil.Error):  # it has ended, or is another user's
-            for handle in Path(f"/proc/{process.pid}/fd").iterdir():
-                if handle.exists() and handle.samefile(folder) and "FLOCK" in _details(handle):
-                    words = process.cmdline()
-                    named = next((place for place, word in enumerate(words) if Path(word).name == "shoal"), 0)
-                    typed = shlex.join(["shoal", *words[named + 1 :]])[:_LONGEST_COMMAND]
-                    since = utc_time(datetime.fromtimestamp(process.create_time(), UTC))
-                    return f"process {process.pid} since {since} (`{typed}`)"
-    return "a process of another user"
-
-
-def _details(handle: Path) -> str:
-    return (handle.parent.parent / "fdinfo" / handle.name).read_text()

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.commands import shoal
 from bootstrap.cli.config_options import given_words
-from bootstrap.cli.main import main
 from bootstrap.cli.train import run as train
 from bootstrap.config_file import write_config
 from common.errors import ShoalError
@@ -269,13 +268,3 @@ def test_each_shell_reads_its_completion_lines(shell: str) -> None:
     assert f"_SHOAL_COMPLETE={shell}_complete" in script
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
-
-
-@pytest.mark.parametrize(("verb", "status"), [("preprocess", 1), ("train", 1), ("catalog", 0)])
-def test_a_command_that_computes_is_refused_too_little_virtual_memory(
-    verb: str, status: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bootstrap.cli.commands.resource.getrlimit", lambda _: (400_000_000, -1))
-    assert main([verb]) == status
-    said = capsys.readouterr().err
-    assert ("needs 2,000 MB of virtual memory or more, and may use 400 MB" in said) == (status == 1)

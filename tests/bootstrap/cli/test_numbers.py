@@ -44,7 +44,6 @@ def test_a_number_has_bounds_which_the_error_names(name: str) -> None:
     for value in (*HUGE, *NO_NUMBERS):
         with pytest.raises(click.BadParameter) as caught:
             NUMBERS[name].type.convert(value, NUMBERS[name], None)
-        assert len(caught.value.message) < 120 or value not in HUGE
         assert any(word in caught.value.message for word in ("not in the range", "not a valid", "not a number"))
 
 

@@ -1,9 +1,5 @@
 """`shoal ssh` becomes the program that opens the shell, and says what is in the way of that."""
 
-import os
-from pathlib import Path
-from typing import NoReturn
-
 import pytest
 
 from bootstrap.aws import deployment as deployments
@@ -12,27 +8,8 @@ from bootstrap.cli.target import Target
 from bootstrap.nodes import fleet
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
-from tests.bootstrap.cli.command import shoal_here
 from tests.fleet import Fleet
 from tests.waiting import until
-
-
-def test_a_host_is_named_by_its_number_or_as_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, started = tmp_path / "hosts.txt", list[str]()
-    file.write_text("folder=/srv/shoal\nann@10.0.0.1\n10.0.0.2:2222 gpus=2\n")
-
-    def become(_: str, words: list[str]) -> NoReturn:
-        started.append(" ".join(words))
-        raise SystemExit(0)
-
-    monkeypatch.setattr(os, "execvp", become)
-    for host in ("1", "10.0.0.2:2222"):
-        assert shoal_here("ssh", file, host).returncode == 0
-    assert started == ["ssh ann@10.0.0.1", "ssh -p 2222 10.0.0.2"]
-    refused = shoal_here("ssh", file, "3")
-    assert refused.returncode == 1
-    said = f"3 is none of the 2 hosts in {file}: ann@10.0.0.1, 10.0.0.2:2222"
-    assert said in " ".join(refused.stderr.split())
 
 
 def test_a_node_is_reached_by_systems_manager(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +20,8 @@ def test_a_node_is_reached_by_systems_manager(aws: EmbeddedAws, monkeypatch: pyt
     one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
     until(lambda: fleet.nodes(one.deployment))  # it is pending for a moment
     (node,) = fleet.nodes(one.deployment)
+    with pytest.raises(ShoalError, match=r"^2 is none of the nodes of "):
+        ssh._to_node(target, "2")
     monkeypatch.setattr(ssh.shutil, "which", lambda _: None)
     with pytest.raises(ShoalError, match=r"^a shell on AWS needs session-manager-plugin, .* must say `network: {shell"):
         ssh._to_node(target, node.instance_id)
