@@ -1,7 +1,6 @@
 """`shoal attach`: what another command has begun on a deployment, followed to its results."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,9 +10,6 @@ from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, target_options
 from bootstrap.cli.training_result import training_result
 from bootstrap.progress import Bars
-
-if TYPE_CHECKING:
-    from bootstrap.aws.deployment import Deployment
 
 
 @command(
@@ -30,25 +26,16 @@ if TYPE_CHECKING:
 )
 def run(target: Target, run: str | None, output: Path | None) -> Result:
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.training.attaching import attach, chosen, is_of_jobs
-
-    deployment = find_deployment(target.name, target.account)
-    if is_of_jobs(deployment, run):
-        return _attach_to_jobs(deployment, run)
-    wanted = chosen(deployment, run)
-    output = output or Path("results") / wanted.run
-    with sole_writer(output), Bars(unit="row") as bars:
-        result, config = attach(deployment, wanted, output, bars)
-    return training_result(result, config.output)
-
-
-def _attach_to_jobs(deployment: "Deployment", run: str | None) -> Result:
     from bootstrap.cli.preprocess import result_of
-    from bootstrap.preprocessing.attaching import attach
+    from bootstrap.lifecycle.runs import find_run
     from bootstrap.training.sources.dataset import opened_dataset
 
+    found = find_run(find_deployment(target.name, target.account), run)
+    if found.results:
+        output = output or Path("results") / found.name
+        with sole_writer(output), Bars(unit="row") as bars:
+            return training_result(found.follow(output, bars), output)
     with Bars() as bars:
-        made = attach(deployment, run, bars)
+        made = found.follow(Path(), bars)
     with opened_dataset(made.dataset) as dataset:
-        settings = dataset.settings
-    return result_of(made, settings)
+        return result_of(made, dataset.settings)

@@ -147,12 +147,12 @@ def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool)
     from botocore.exceptions import BotoCoreError, ClientError
 
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.training.attaching import stop
+    from bootstrap.lifecycle.runs import find_run
 
     for each in reversed(runs):
         try:
             with Bars() as bars:
-                _run, outcome, error = stop(find_deployment(name, account), each, bars)
+                outcome, error = find_run(find_deployment(name, account), each).stop(bars)
             say(f"{each}: {outcome}{f', {error}' if error else ''}")
         except (BotoCoreError, ClientError, ShoalError) as failure:
             say(f"{each} did not stop: {failure}")

@@ -19,18 +19,14 @@ from bootstrap.progress import Bars
 @click.argument("run", required=False, metavar="[RUN]")
 def run(target: Target, run: str | None) -> Result:
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.preprocessing.attaching import stop as stop_jobs
-    from bootstrap.training.attaching import is_of_jobs, stop
+    from bootstrap.lifecycle.runs import find_run
 
-    deployment = find_deployment(target.name, target.account)
-    if is_of_jobs(deployment, run):
-        name = stop_jobs(deployment, run)
-        return Result({"run": name, "outcome": "stopped"}, [{"run": "{run}: its steps are cancelled"}])
+    found = find_run(find_deployment(target.name, target.account), run)
     with Bars() as bars:
-        name, outcome, error = stop(deployment, run, bars)
+        outcome, error = found.stop(bars)
     rows = [
-        ("run", f"{name}: {outcome}{f', {error}' if error else ''}"),
-        ("its results", f"shoal fetch {target.name} --run {name} --output results"),
-        *([("to continue", "the command that began it, with --resume")] if outcome == "stopped" else []),
+        ("run", f"{found.name}: {outcome}{f', {error}' if error else ''}"),
+        *([("its results", found.results)] if found.results else []),
+        *([("to continue", found.continued)] if outcome == "stopped" else []),
     ]
-    return Result({"run": name, "outcome": outcome, "error": error}, [rows])
+    return Result({"run": found.name, "outcome": outcome, "error": error}, [rows])

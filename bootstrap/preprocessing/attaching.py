@@ -4,6 +4,7 @@ All of it is in the names and the arguments of the cluster's steps, and in the f
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bootstrap.agent.documents import FINGERPRINT, Cancellation, step_name
@@ -69,21 +70,34 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
     return made
 
 
-def stop(deployment: Deployment, run: str | None) -> str:
-    """Cancel the steps of a preprocessing that wait or run; returns the run's name. Raises ShoalError where there are
-    none, or where jobs of theirs may go on."""
-    cluster = EmrCluster(deployment)
-    steps = steps_of(cluster, run)
-    if steps is None:
-        raise _nothing(deployment.name, run)
-    tokens = cluster.tokens(steps.ids.values(), steps.run)
-    if not tokens:
-        raise ShoalError(
-            f"the steps of run {steps.run} are of an earlier version of Shoal; cancel them in EMR's console"
-        )
-    for token in tokens:
-        cluster.cancel(steps.ids.values(), Cancellation(run=steps.run, token=token))
-    return steps.run
+class BegunPreprocessing:
+    """A preprocessing on a deployment's cluster that some command has begun, by default the one that waits or runs."""
+
+    results, continued = "", "the command that began it"
+
+    def __init__(self, deployment: Deployment, run: str | None) -> None:
+        self.deployment, self.name = deployment, run or ""
+
+    def follow(self, output: Path, bars: Bars) -> MergeResult:  # noqa: ARG002
+        """As `attach`, which leaves nothing in an output folder."""
+        return attach(self.deployment, self.name or None, bars)
+
+    def stop(self, bars: Bars) -> tuple[str, str]:  # noqa: ARG002
+        """Cancel its steps that wait or run; returns how it ended, and no reason. Raises ShoalError where there are
+        none, or where jobs of theirs may go on."""
+        cluster = EmrCluster(self.deployment)
+        steps = steps_of(cluster, self.name or None)
+        if steps is None:
+            raise _nothing(self.deployment.name, self.name or None)
+        self.name = steps.run
+        tokens = cluster.tokens(steps.ids.values(), steps.run)
+        if not tokens:
+            raise ShoalError(
+                f"the steps of run {steps.run} are of an earlier version of Shoal; cancel them in EMR's console"
+            )
+        for token in tokens:
+            cluster.cancel(steps.ids.values(), Cancellation(run=steps.run, token=token))
+        return "stopped", ""
 
 
 def _newest_summary(s3: "S3Client", work: S3Path, deployment: str, run: str | None) -> S3Path:

@@ -2,6 +2,7 @@
 stopped."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -9,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bootstrap.agent.documents import FINGERPRINT, RunRequest
-from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
+from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.node_documents import Attempt, NodeStatus
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
@@ -29,7 +30,6 @@ from bootstrap.training.sources.texts import PreparedTexts
 from bootstrap.training.spending import Spending
 from bootstrap.training.train import carry_out
 from common.errors import ShoalError
-from infra import topology
 from trainer.command_line import from_words
 from trainer.config import TrainConfig
 
@@ -48,15 +48,6 @@ class WantedRun:
     """The attempts at its latest launch."""
     outlook: Outlook | None
     """None of a run that has ended, or waits."""
-
-
-def is_of_jobs(deployment: Deployment, run: str | None) -> bool:
-    """Whether a run is one of the jobs, by its name; without one, where there is a cluster and no training."""
-    if run is not None:
-        return FINGERPRINT.fullmatch(run) is not None
-    if topology.OUTPUT_CLUSTER_ID not in deployment.outputs or requested_runs(deployment).read():
-        return False
-    return not (is_managed(deployment) and any(jobs(deployment, at_work=True)))
 
 
 def overview(deployment: Deployment, told: Mapping[str, NodeStatus | str]) -> list[WantedRun]:
@@ -87,86 +78,116 @@ def _outlook(launch: NodeLaunch, told: Mapping[str, NodeStatus | str]) -> Outloo
     return outlook(launch.request, attempts, first_told(attempts, told), nodes if since else (), cost)
 
 
-def attach(
-    deployment: Deployment, wanted: RunRequest | Job, output: Path, bars: Bars
-) -> tuple[dict[str, Any], TrainConfig]:
-    """Follow a run that is `chosen` to its results in `output`; returns what `train` does, and the configuration.
+class BegunTraining(ABC):
+    """A training on a deployment that some command has begun."""
 
-    An interrupt ends this command alone. Raises TrainingError where it would replace a finished model.
-    """
-    endless = isinstance(wanted, RunRequest) and wanted.stream is not None and wanted.stream.endless
-    config = from_words(wanted.options, endless=endless, data=Path("dataset"), output=output, cache=output)
-    wishes = Wishes(leave=True)
-    place: Place
-    run: Run
-    if isinstance(wanted, Job):
-        place = OnManaged(deployment, wishes)
-        run = ManagedRun(place, PreparedDataset(wanted.dataset), config, wanted.run, wanted)
-    else:
-        place, launch = OnDeployment(deployment, wishes), NodeLaunch(deployment, wanted.run)
-        launch.follow(wanted)
-        run = DeploymentRun(launch, _prepared(wanted), config, wishes=wishes)
-    place.finished_before(replace(config, resume=False, force=False))
-    return carry_out(place, run, bars), config
+    continued = "the command that began it, with --resume"
+    """What continues it after a stop."""
 
+    def __init__(self, deployment: Deployment, name: str, options: Mapping[str, tuple[str, ...]]) -> None:
+        self.deployment, self.name, self._options = deployment, name, options
+        self.results = f"shoal fetch {deployment.name} --run {name} --output results"
+        """The command that copies its results."""
 
-def stop(deployment: Deployment, run: str | None, bars: Bars) -> tuple[str, str, str]:
-    """Stop a run, by default the first that has not ended, with a checkpoint, and scale its nodes to zero unless they
-    are to stay or are wanted for another run; returns the run's name, how it ended, and why it failed.
+    @abstractmethod
+    def stop(self, bars: Bars) -> tuple[str, str]:
+        """Stop it with a checkpoint; returns how it ended, and why it failed. Raises ShoalError where it does not
+        stop."""
 
-    Raises ShoalError where no such run is wanted of the nodes, or where they do not stop.
-    """
-    wanted = chosen(deployment, run)
-    if isinstance(wanted, Job):
-        return _stop_job(wanted, bars)
-    end = _stop_on_nodes(deployment, wanted, bars)
-    return wanted.run, end.outcome, end.error
+    def follow(self, output: Path, bars: Bars) -> dict[str, Any]:
+        """Follow it to its results in `output`; returns what `train` does.
+
+        An interrupt ends this command alone. Raises TrainingError where it would replace a finished model.
+        """
+        config = from_words(self._options, endless=self._is_endless, data=Path("dataset"), output=output, cache=output)
+        place, run = self._run(config, Wishes(leave=True))
+        place.finished_before(replace(config, resume=False, force=False))
+        return carry_out(place, run, bars)
+
+    _is_endless = False
+
+    @abstractmethod
+    def _run(self, config: TrainConfig, wishes: Wishes) -> tuple[Place, Run]: ...
 
 
-def _stop_job(job: Job, bars: Bars) -> tuple[str, str, str]:
-    bars.stage("stop", 0)
-    job.stop()
-    while not (job := job.again()).has_ended:
-        bars.tick()
-        time.sleep(_PAUSE_SECONDS)
-    return job.run, job.outcome, job.why
+class _JobTraining(BegunTraining):
+    def __init__(self, job: Job) -> None:
+        super().__init__(job.deployment, job.run, job.options)
+        self._job = job
+
+    def stop(self, bars: Bars) -> tuple[str, str]:
+        bars.stage("stop", 0)
+        job = self._job
+        job.stop()
+        while not (job := job.again()).has_ended:
+            bars.tick()
+            time.sleep(_PAUSE_SECONDS)
+        return job.outcome, job.why
+
+    def _run(self, config: TrainConfig, wishes: Wishes) -> tuple[Place, Run]:
+        place = OnManaged(self.deployment, wishes)
+        return place, ManagedRun(place, PreparedDataset(self._job.dataset), config, self.name, self._job)
 
 
-def _stop_on_nodes(deployment: Deployment, request: RunRequest, bars: Bars) -> RunEnd:
-    launch, groups = NodeLaunch(deployment, request.run), fleet.groups(deployment, readers=True)
-    launch.follow(request)
-    if (end := launch.end()) is not None:
-        return end
-    bars.stage("stop", 0)
-    if launch.before() or not request.ready or not any(group.desired for group in groups):
-        launch.end_by_hand()
-        launch.forget()
-    else:
-        launch.ask_to_stop()
-    deadline = time.monotonic() + LONGEST_STOP_SECONDS
-    while (end := launch.end()) is None and time.monotonic() < deadline:
-        bars.tick()
-        time.sleep(_PAUSE_SECONDS)
-    if end is None:
-        with suppress(ShoalError):
+class _NodesTraining(BegunTraining):
+    def __init__(self, deployment: Deployment, request: RunRequest) -> None:
+        super().__init__(deployment, request.run, request.options)
+        self._is_endless = request.stream is not None and request.stream.endless
+        self._launch = NodeLaunch(deployment, request.run)
+        self._launch.follow(request)
+
+    def stop(self, bars: Bars) -> tuple[str, str]:
+        """Also scale its nodes to zero unless they are to stay or are wanted for another run."""
+        launch, groups = self._launch, fleet.groups(self.deployment, readers=True)
+        if (end := launch.end()) is not None:
+            return end.outcome, end.error
+        bars.stage("stop", 0)
+        if launch.before() or not launch.request.ready or not any(group.desired for group in groups):
+            launch.end_by_hand()
             launch.forget()
-    fleet.scale_to_zero(deployment, groups, unless=launch.keeps_nodes)
-    if end is None:
-        raise ShoalError(f"the nodes did not stop in time, so they are ended; what they wrote is in {launch.folder}")
-    return end
+        else:
+            launch.ask_to_stop()
+        deadline = time.monotonic() + LONGEST_STOP_SECONDS
+        while (end := launch.end()) is None and time.monotonic() < deadline:
+            bars.tick()
+            time.sleep(_PAUSE_SECONDS)
+        if end is None:
+            with suppress(ShoalError):
+                launch.forget()
+        fleet.scale_to_zero(self.deployment, groups, unless=launch.keeps_nodes)
+        if end is None:
+            raise ShoalError(
+                f"the nodes did not stop in time, so they are ended; what they wrote is in {launch.folder}"
+            )
+        return end.outcome, end.error
+
+    def _run(self, config: TrainConfig, wishes: Wishes) -> tuple[Place, Run]:
+        request = self._launch.request
+        learnt: Prepared = PreparedDataset(str(request.dataset))
+        if request.texts is not None:
+            learnt = PreparedTexts(request.texts, tuple(each.address for each in request.texts.sources))
+        elif request.stream is not None:
+            learnt = PreparedStream(request.stream)
+        return OnDeployment(self.deployment, wishes), DeploymentRun(self._launch, learnt, config, wishes=wishes)
 
 
-def chosen(deployment: Deployment, run: str | None) -> RunRequest | Job:
-    """The run of this name, or else the first that has not ended, or else the last. Raises ShoalError where no such run
-    is wanted of the nodes, and none is a training job."""
+def has_training(deployment: Deployment) -> bool:
+    """Whether a training is wanted of a deployment's nodes, or one of its jobs of SageMaker runs."""
+    jobs_of = jobs(deployment, at_work=True) if is_managed(deployment) else ()
+    return bool(requested_runs(deployment).read()) or any(jobs_of)
+
+
+def find_training(deployment: Deployment, run: str | None) -> BegunTraining:
+    """The training of this name, or else the first that has not ended, or else the last. Raises ShoalError where no
+    such run is wanted of the nodes, and none is a training job."""
     managed = is_managed(deployment)
     if managed and (job := next(jobs(deployment, run, at_work=True), None)):
-        return job
+        return _JobTraining(job)
     wanted = requested_runs(deployment).with_ends()
     named = [each for each in wanted if run in (None, each[0].run)]
     ended = next(jobs(deployment, run), None) if managed and all(end is not None for _, end in named) else None
     if ended and not any(_began(ended.run) < _began(request.run) for request, _ in named):
-        return ended
+        return _JobTraining(ended)
     if not named:
         which = f"the run {run}" if run else "a run"
         known = f"; there are: {', '.join(each.run for each, _ in wanted)}" if wanted else ""
@@ -174,15 +195,7 @@ def chosen(deployment: Deployment, run: str | None) -> RunRequest | Job:
             f"{which} is not wanted of the nodes of '{deployment.name}'{known}; `shoal fetch {deployment.name}` copies "
             "the results of those that have ended"
         )
-    return next((request for request, end in named if end is None), named[-1][0])
-
-
-def _prepared(request: RunRequest) -> Prepared:
-    if request.texts is not None:
-        return PreparedTexts(request.texts, tuple(each.address for each in request.texts.sources))
-    if request.stream is not None:
-        return PreparedStream(request.stream)
-    return PreparedDataset(str(request.dataset))
+    return _NodesTraining(deployment, next((request for request, end in named if end is None), named[-1][0]))
 
 
 def _began(run: str) -> str:

@@ -78,6 +78,19 @@ class MadeDeployment:
     topology: str
 
 
+@dataclass(frozen=True)
+class BegunRun:
+    """A run that ends as it is told to."""
+
+    name: str
+    results: str
+    continued: str
+    ends: tuple[str, str]
+
+    def stop(self, _: object) -> tuple[str, str]:
+        return self.ends
+
+
 ANSWERS: dict[str, Any] = {
     "bootstrap.aws.account.Account.number": str,
     "bootstrap.aws.deployment.find_deployment": MadeDeployment,
@@ -98,16 +111,14 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.lifecycle.logs.nodes": list[LogExcerpt],
     "bootstrap.lifecycle.logs.steps": list[LogExcerpt],
     "bootstrap.lifecycle.preflight.online": tuple[str, list[Finding]],
+    "bootstrap.lifecycle.runs.find_run": BegunRun,
     "bootstrap.lifecycle.status.read_status": Status,
-    "bootstrap.preprocessing.attaching.stop": str,
     "bootstrap.preprocessing.preview.cores": int,
     "bootstrap.removal.claim.Claim.living": list[str],
     "bootstrap.removal.monthly.price_of": dict[str, Monthly],
     "bootstrap.removal.sweep.delete_found": list[FoundResource],
     "bootstrap.removal.sweep.find_owned": list[FoundResource],
     "bootstrap.removal.teardown.destroy": DestroyResult,
-    "bootstrap.training.attaching.is_of_jobs": bool,
-    "bootstrap.training.attaching.stop": tuple[str, str, str],
     "bootstrap.training.attaching.overview": list[WantedRun],
     "bootstrap.training.readers.reading_now": progress.Status | None,
     "bootstrap.training.train.train": dict[str, Any],

@@ -12,7 +12,7 @@ import pytest
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.interrupt import Detached
-from bootstrap.preprocessing.attaching import attach, stop
+from bootstrap.preprocessing.attaching import BegunPreprocessing, attach
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 from bootstrap.progress import Bars
@@ -231,4 +231,4 @@ def test_steps_that_are_left_to_themselves_are_followed_from_elsewhere_and_found
         with pytest.raises(ShoalError, match=r"^the preprocessing 0123456789ab does not run on the cluster of 'mine'"):
             attach(there.deployment, "0123456789ab", bars)
     with pytest.raises(ShoalError, match=r"^nothing runs on 'mine': "):
-        stop(there.deployment, None)
+        BegunPreprocessing(there.deployment, None).stop(bars)

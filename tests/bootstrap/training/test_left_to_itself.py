@@ -11,7 +11,7 @@ import pytest
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training import attaching
-from bootstrap.training.attaching import attach, chosen
+from bootstrap.training.attaching import find_training
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
@@ -45,10 +45,9 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_se
     assert one.desired() == {"one": 1}
     assert places_of(secret, aws.folder, tmp_path) == []
     with Bars() as bars:
-        found, config = attach(one.deployment, chosen(one.deployment, None), tmp_path / "there", bars)
+        found = find_training(one.deployment, None).follow(tmp_path / "there", bars)
     assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
     assert (tmp_path / "there" / "model" / "config.json").exists()
-    assert config.seed == 3
     assert places_of(secret, aws.folder, tmp_path) == []
     assert requested_runs(one.deployment).with_ends() == []
     assert one.desired() == {"one": 0}

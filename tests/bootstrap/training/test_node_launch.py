@@ -20,7 +20,7 @@ from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuGroup, GpuNode
 from bootstrap.progress import Bars
-from bootstrap.training.attaching import chosen, overview, stop
+from bootstrap.training.attaching import find_training, overview
 from bootstrap.training.places import followed
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, options_of, requested_runs
@@ -366,6 +366,6 @@ def test_a_run_that_has_ended_is_not_stopped(launch: NodeLaunch, monkeypatch: py
     monkeypatch.setattr(fleet, "groups", lambda *_, **__: [])
     end(launch, "failed", "no disk")
     with Bars() as bars:
-        assert stop(launch.deployment, launch.run, bars) == (launch.run, "failed", "no disk")
+        assert find_training(launch.deployment, launch.run).stop(bars) == ("failed", "no disk")
     with pytest.raises(ShoalError, match=rf"^the run x is not wanted .*; there are: {launch.run};"):
-        chosen(launch.deployment, "x")
+        find_training(launch.deployment, "x")
