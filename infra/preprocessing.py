@@ -1,18 +1,48 @@
-"""Creates the EMR cluster that turns raw reviews into a dataset."""
+"""Creates the EMR cluster that turns raw reviews into a dataset, in a private subnet.
 
-from aws_cdk import Stack
+EMR adds rules to its nodes' security groups that CloudFormation does not know, and adds them again while the cluster
+lives; so the cluster depends on the `Cleanup` that removes them. EMR's service policy works only on resources with the
+tag below.
+"""
+
+from aws_cdk import Stack, Tags
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_emr as emr
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra import parts, topology
-from infra.emr_cluster import Cluster, Place
+from infra import parts, sizing, topology
+from infra.cleanup import Cleanup
 from infra.network import Network
 from infra.payload import Payload
+from infra.roles import accept, accept_policy, allow, node_role, same_account_principal
+
+_MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
+# Do not tag the VPC: EMR could then create security groups in it that CloudFormation does not know, and the VPC could
+# not be deleted.
+_MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
+
+_TO_ENCRYPT_DISKS = (
+    *("Decrypt", "DescribeKey", "Encrypt"),
+    *("GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo"),
+)
+"""What EMR needs of the key to start instances with volumes that it encrypts, beside a grant for EC2."""
 
 
-class Preprocessing(Cluster):
-    """The cluster of a deployment, on whose nodes Shoal is installed."""
+class Preprocessing(Construct):
+    """The cluster of a deployment: it waits for steps, and terminates itself after it has been idle for some time.
 
+    Without core nodes the primary node does all of the work. The shuffle is not encrypted, nor without a key of the
+    user's are the local disks; `_accept_findings` gives the reasons.
+    """
+
+    cluster: emr.CfnCluster
+    role: iam.Role
+    primary: ec2.SecurityGroup
+    workers: ec2.SecurityGroup
+    groups: list[ec2.SecurityGroup]
     payload: Payload
 
     def __init__(
@@ -28,22 +58,183 @@ class Preprocessing(Cluster):
         log: s3.Bucket,
         payload: Payload,
     ) -> None:
-        """Build the cluster, of this generation as in `Cluster`."""
-        super().__init__(
-            scope,
-            construct_id,
-            name=topology.stack_name(deployment),
-            spec=spec,
-            idle_minutes=idle_minutes,
-            place=Place(vpc=network.vpc, subnet=network.subnet, shell=network.shell, after=network.node_dependencies),
-            log=log,
-            log_prefix=topology.EMR_LOGS_PREFIX,
-            generation=generation,
-        )
-        self.payload = payload
-        region = Stack.of(self).region
-        self.add_bootstrap_action("Install Shoal", payload.script, payload.code, payload.wheels, region)
+        """Build the cluster; `role` is the role of its nodes, and cannot read or write data yet.
 
-    @property
-    def _rules(self) -> str:
-        return "Groups"
+        The generation, from 2 on, is part of the cluster's logical id. CloudFormation does not notice that a cluster
+        has terminated itself, and creates a new one only under a new id.
+        """
+        super().__init__(scope, construct_id)
+        self._key: kms.IKey | None = log.encryption_key
+        self.payload = payload
+        self.role = node_role(self, shell=network.shell)
+        profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
+        markets = {spec.primary.market, *(group.market for _, group in spec.workers)}
+        service = self._service_role(spot="spot" in markets)
+        security = self._security()
+        self.primary, self.workers, self._access = self.groups = self._groups(network.vpc)
+        self.cluster = emr.CfnCluster(
+            self,
+            "Cluster" if generation == 1 else f"Cluster{generation}",
+            name=topology.stack_name(deployment),
+            release_label=spec.release,
+            custom_ami_id=spec.image,
+            applications=[emr.CfnCluster.ApplicationProperty(name=name) for name in ("Hadoop", "Spark")],
+            job_flow_role=profile.instance_profile_name,
+            service_role=service.role_arn,
+            security_configuration=security.ref,
+            log_uri=log.s3_url_for_object(topology.EMR_LOGS_PREFIX),
+            visible_to_all_users=True,
+            step_concurrency_level=1,
+            ebs_root_volume_size=sizing.EMR_ROOT_GIB,
+            # It needs a public endpoint. AWS does not say whether port 9443 suffices instead
+            # ("Using an auto-termination policy", read on 2026-11-29).
+            auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(idle_timeout=idle_minutes * 60),
+            instances=self._instances(spec, network.subnet),
+            bootstrap_actions=[self._install()],
+        )
+        # Roles with their policies, the rules of EMR's service group, and the network's endpoints must exist as long as
+        # the nodes; the rules that EMR adds are removed after them.
+        rules = Cleanup.of(self).revoke_group_rules(self.groups, "Groups")
+        self.cluster.node.add_dependency(self.role, profile, service, self._access, rules, *network.node_dependencies)
+        for part in (self, network.subnet):
+            Tags.of(part).add(_MANAGED_TAG, "true", include_resource_types=list(_MANAGED_TYPES))
+        self._accept_findings()
+
+    def _install(self) -> emr.CfnCluster.BootstrapActionConfigProperty:
+        """Have each node install Shoal before EMR installs Hadoop."""
+        return emr.CfnCluster.BootstrapActionConfigProperty(
+            name="Install Shoal",
+            script_bootstrap_action=emr.CfnCluster.ScriptBootstrapActionConfigProperty(
+                path=self.payload.script, args=[self.payload.code, self.payload.wheels, Stack.of(self).region]
+            ),
+        )
+
+    def _instances(
+        self, spec: parts.PreprocessingSpec, subnet: ec2.ISubnet
+    ) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
+        return emr.CfnCluster.JobFlowInstancesConfigProperty(
+            ec2_subnet_id=subnet.subnet_id,
+            emr_managed_master_security_group=self.primary.security_group_id,
+            emr_managed_slave_security_group=self.workers.security_group_id,
+            service_access_security_group=self._access.security_group_id,
+            keep_job_flow_alive_when_no_steps=True,
+            termination_protected=False,
+            master_instance_group=_nodes(spec.primary, 1),
+            core_instance_group=_nodes(spec.core, spec.core.count) if spec.core else None,
+            task_instance_groups=[_nodes(spec.task, spec.task.count)] if spec.task else None,
+        )
+
+    def _accept_findings(self) -> None:
+        accept(
+            self.cluster,
+            "EMR4",
+            "The rule does not look below `EncryptionConfiguration`, where AWS wants it; the user's key encrypts them."
+            if self._key
+            else "To encrypt local disks EMR requires a KMS key of the account, and a new one would outlive the stack "
+            "by a week; in accounts that encrypt EBS by default they are encrypted anyway.",
+        )
+        accept(
+            self.cluster,
+            "EMR5",
+            "To encrypt the shuffle EMR requires certificates, whose private key would be in a bucket; the shuffle "
+            "stays in one private subnet, and S3 is reached by TLS.",
+        )
+        accept(
+            self.cluster,
+            "EMR6",
+            "Nobody logs in over SSH; on request Systems Manager gives access by the user's identity.",
+        )
+
+    def _service_role(self, *, spot: bool) -> iam.Role:
+        """The permissions of EMR itself: its managed policy for tagged resources, and passing the nodes their role."""
+        policy = "service-role/AmazonEMRServicePolicy_v2"
+        role = iam.Role(
+            self,
+            "ServiceRole",
+            assumed_by=same_account_principal(
+                Stack.of(self), "elasticmapreduce.amazonaws.com", service="elasticmapreduce", name="*"
+            ),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
+        )
+        accept_policy(role, policy, "AWS decides what EMR needs; this version works on tagged resources only.")
+        to_nodes = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+        allow(role, ["iam:PassRole"], [self.role.role_arn], to_nodes)
+        if self._key:
+            allow(role, [f"kms:{action}" for action in _TO_ENCRYPT_DISKS], [self._key.key_arn])
+            allow(role, ["kms:CreateGrant"], [self._key.key_arn], {"Bool": {"kms:GrantIsForAWSResource": "true"}})
+        if spot:
+            # The first spot request of an account creates this role, and the managed policy does not allow that.
+            name = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+            allow(
+                role,
+                ["iam:CreateServiceLinkedRole"],
+                [Stack.of(self).format_arn(service="iam", region="", resource="role", resource_name=name)],
+                {"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}},
+            )
+        return role
+
+    def _security(self) -> emr.CfnSecurityConfiguration:
+        at_rest: dict[str, object] = {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}}
+        if self._key:
+            key = {"AwsKmsKey": self._key.key_arn}
+            at_rest = {
+                "S3EncryptionConfiguration": {"EncryptionMode": "SSE-KMS", **key},
+                "LocalDiskEncryptionConfiguration": {
+                    "EncryptionKeyProviderType": "AwsKms",
+                    "EnableEbsEncryption": True,
+                    **key,
+                },
+            }
+        return emr.CfnSecurityConfiguration(
+            self,
+            "Security",
+            security_configuration={
+                "EncryptionConfiguration": {
+                    "EnableAtRestEncryption": True,
+                    "EnableInTransitEncryption": False,
+                    "AtRestEncryptionConfiguration": at_rest,
+                },
+                "InstanceMetadataServiceConfiguration": {
+                    "MinimumInstanceMetadataServiceVersion": 2,
+                    "HttpPutResponseHopLimit": 1,
+                },
+            },
+        )
+
+    def _groups(self, vpc: ec2.IVpc) -> list[ec2.SecurityGroup]:
+        """The groups of the primary node, the other nodes, and EMR's service. EMR adds rules to the nodes' groups."""
+        primary, workers = (
+            ec2.SecurityGroup(self, name, vpc=vpc, description=f"EMR {name.lower()} nodes")
+            for name in ("Primary", "Core")
+        )
+        access = ec2.SecurityGroup(
+            self, "ServiceAccess", vpc=vpc, allow_all_outbound=False, description="EMR service access"
+        )
+        # In a private subnet EMR adds no rules to this group, and refuses a cluster without these rules.
+        access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
+        for nodes in (primary, workers):
+            access.add_egress_rule(nodes, ec2.Port.tcp(8443), "EMR manages the nodes")
+        # Rules with a group are resources of their own. EC2 lets a group without rules in itself send everything (AWS
+        # CloudFormation Template Reference, "AWS::EC2::SecurityGroup", read 2026-11-29).
+        access.add_egress_rule(
+            ec2.Peer.ipv4("255.255.255.255/32"), ec2.Port.icmp_type_and_code(252, 86), "Nothing else"
+        )
+        return [primary, workers, access]
+
+
+def _nodes(spec: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
+    """An instance group; without a bid EMR uses the on-demand price as the limit for spot nodes."""
+    return emr.CfnCluster.InstanceGroupConfigProperty(
+        instance_type=spec.instance_type,
+        instance_count=count,
+        market="SPOT" if spec.market == "spot" else "ON_DEMAND",
+        ebs_configuration=emr.CfnCluster.EbsConfigurationProperty(
+            ebs_block_device_configs=[
+                emr.CfnCluster.EbsBlockDeviceConfigProperty(
+                    volume_specification=emr.CfnCluster.VolumeSpecificationProperty(
+                        size_in_gb=sizing.EMR_DATA_GIB, volume_type="gp3"
+                    )
+                )
+            ]
+        ),
+    )

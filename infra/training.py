@@ -6,18 +6,18 @@ They start at their minimum, zero, and `shoal train` scales them up. Only a grou
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Stack, Tags
+import jsii
+from aws_cdk import Annotations, CfnDynamicReference, CfnDynamicReferenceService, Stack, Tags
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from infra import catalog, parts, topology
-from infra.gpu_nodes import Machine, NodeGroup
+from infra import catalog, parts, sizing, topology
 from infra.network import Network
 from infra.payload import Payload
-from infra.roles import node_role
+from infra.roles import accept, node_role
 from infra.share import Share
 
 
@@ -81,22 +81,31 @@ class Training(Construct):
             group.node.add_dependency(self.role, *network.node_dependencies, *([share] if share else []))
 
     def _group(self, spec: parts.NodeGroup, network: Network, user_data: ec2.UserData) -> autoscaling.AutoScalingGroup:
-        made = NodeGroup(
-            self,
-            spec.name,
-            spec=spec,
-            user_data=user_data,
-            machine=Machine(
-                vpc=network.vpc,
-                # `bootstrap/nodes/scale_up.py` uses the other zones when this one has no capacity.
-                subnets=ec2.SubnetSelection(subnets=[network.subnet]),
-                profile=self._profile,
-                security_group=self.nodes,
-                placement_group=self._placement_group if spec.role == "train" and not spec.reservation else None,
-                key=self._key,
-            ),
+        """An auto scaling group from zero to the group's count, of nodes with AWS's image for deep learning."""
+        scope = Construct(self, spec.name)
+        template = self._template(scope, spec, user_data)
+        spot = spec.market == "spot"
+        group = autoscaling.AutoScalingGroup(
+            scope,
+            "Default",
+            vpc=network.vpc,
+            # `bootstrap/nodes/scale_up.py` uses the other zones when this one has no capacity.
+            vpc_subnets=ec2.SubnetSelection(subnets=[network.subnet]),
+            launch_template=None if spot else template,
+            mixed_instances_policy=_spot(template, spec.instance_types) if spot else None,
+            min_capacity=0,
+            desired_capacity=spec.count if spec.start == "deploy" else None,
+            max_capacity=spec.count,
+            # No Capacity Rebalancing: Auto Scaling would end a node that trains before its replacement has booted.
         )
-        for part in (made.template, made.group):
+        Annotations.of(group).acknowledge_warning(
+            "@aws-cdk/aws-autoscaling:desiredCapacitySet", "CloudFormation resets it only when the group changes."
+        )
+        if spot:
+            reason = "The rule cannot read a template in a mixed-instances policy; the disk is encrypted."
+            accept(group, "EC26", reason)
+        accept(group, "AS3", "What trains scales the group itself, and watches its nodes.")
+        for part in (template, group):
             Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{spec.name}")
             Tags.of(part).add(topology.TAG_GROUP, spec.name)
             Tags.of(part).add(topology.TAG_GPUS, str(spec.gpus))
@@ -105,7 +114,99 @@ class Training(Construct):
             Tags.of(part).add(topology.TAG_ROLE, spec.role)
             if spec.efa:
                 Tags.of(part).add(topology.TAG_EFA, "true")
-        return made.group
+        return group
+
+    def _template(self, scope: Construct, spec: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:
+        together = spec.role == "train" and not spec.reservation
+        template = ec2.LaunchTemplate(
+            scope,
+            "Template",
+            instance_type=ec2.InstanceType(spec.instance_type),
+            machine_image=_Image(spec),
+            instance_profile=self._profile,
+            security_group=self.nodes,
+            placement_group=self._placement_group if together else None,
+            require_imdsv2=True,
+            http_put_response_hop_limit=1,
+            user_data=user_data,
+            block_devices=[
+                ec2.BlockDevice(
+                    device_name="/dev/xvda",
+                    volume=ec2.BlockDeviceVolume.ebs(
+                        sizing.GPU_ROOT_GIB,
+                        encrypted=True,
+                        kms_key=self._key,
+                        volume_type=ec2.EbsDeviceVolumeType.GP3,
+                        delete_on_termination=True,
+                    ),
+                )
+            ],
+        )
+        resource = template.node.default_child
+        assert isinstance(resource, ec2.CfnLaunchTemplate)
+        if spec.reservation:
+            target = {"CapacityReservationTarget": {"CapacityReservationId": spec.reservation}}
+            resource.add_property_override("LaunchTemplateData.CapacityReservationSpecification", target)
+        if spec.market == "capacity-block":
+            resource.add_property_override("LaunchTemplateData.InstanceMarketOptions", {"MarketType": spec.market})
+        if spec.efa and (efa := catalog.find(spec.instance_type).efa):
+            # EC2 takes a security group either for the instance or for its interfaces.
+            resource.add_property_deletion_override("LaunchTemplateData.SecurityGroupIds")
+            interfaces = [_interface(card, self.nodes.security_group_id) for card in range(efa.cards)]
+            resource.add_property_override("LaunchTemplateData.NetworkInterfaces", interfaces)
+        return template
+
+
+def _interface(card: int, security_group: str) -> dict[str, object]:
+    """The EFA interface of a network card; only the first card's has an IP address, by which the node is reached.
+
+    As in AWS's "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
+    """
+    return {
+        "NetworkCardIndex": card,
+        "DeviceIndex": 1 if card else 0,
+        "InterfaceType": "efa-only" if card else "efa",
+        "Groups": [security_group],
+        "DeleteOnTermination": True,
+    }
+
+
+@jsii.implements(ec2.IMachineImage)
+class _Image:
+    """The group's own image, or that which AWS's parameter names when the stack is deployed.
+
+    Do not resolve it when a node starts: a group of spot instances refuses such a template, and every update of a group
+    would need the permission to read the parameter.
+    """
+
+    def __init__(self, spec: parts.NodeGroup) -> None:
+        self._spec = spec
+
+    def get_image(self, _scope: Construct) -> ec2.MachineImageConfig:
+        parameter = catalog.image_of(self._spec.instance_type).parameter
+        reference = CfnDynamicReference(CfnDynamicReferenceService.SSM, parameter).to_string()
+        return ec2.MachineImageConfig(
+            image_id=self._spec.image or reference,
+            os_type=ec2.OperatingSystemType.LINUX,
+            user_data=ec2.UserData.for_linux(),
+        )
+
+
+def _spot(template: ec2.LaunchTemplate, several: Sequence[str]) -> autoscaling.MixedInstancesPolicy:
+    """Spot nodes only, of the template's type or of `several`.
+
+    `bootstrap/nodes/scale_up.py` changes it when there is no spot capacity; on demand AWS takes the first type of the
+    list that it has.
+    """
+    types = [autoscaling.LaunchTemplateOverrides(instance_type=ec2.InstanceType(name)) for name in several]
+    return autoscaling.MixedInstancesPolicy(
+        launch_template=template,
+        launch_template_overrides=types or None,
+        instances_distribution=autoscaling.InstancesDistribution(
+            on_demand_percentage_above_base_capacity=0,
+            spot_allocation_strategy=autoscaling.SpotAllocationStrategy.PRICE_CAPACITY_OPTIMIZED,
+        ),
+    )
 
 
 def _of_group(common: Mapping[str, str], spec: parts.NodeGroup) -> dict[str, str]:

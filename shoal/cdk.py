@@ -1,5 +1,5 @@
-"""Constructs for any CDK app in Python, of which Shoal's own stack is made: machines with GPUs, an EMR cluster, a
-shared folder, a bucket that goes with its stack, and a guard, by which a stack ends itself at an age or a budget.
+"""Constructs for any CDK app in Python, of which Shoal's own stack is made: a guard, by which a stack ends itself at an
+age or a budget, and a bucket that is deleted with its stack.
 
     from shoal.cdk import Guard
 
@@ -9,39 +9,24 @@ They need `aws-cdk-lib`, which comes with Shoal, and no topology.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import jsii
 from aws_cdk import Annotations, Aspects, IAspect, IStableAnyProducer, Lazy, Stack, Tags
-from aws_cdk import aws_autoscaling as autoscaling
-from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
-from constructs import Construct, IConstruct
+from constructs import IConstruct
 from pydantic import ValidationError
 
 from common.errors import UsageError
 from infra.clean_bucket import CleanBucket
-from infra.cleanup import Cleanup
-from infra.emr_cluster import Cluster, Place
-from infra.gpu_nodes import Machine, NodeGroup
-from infra.parts import GuardSpec, PreprocessingSpec
-from infra.parts import NodeGroup as NodeGroupSpec
-from infra.roles import LIST, WRITE, allow_objects
-from infra.share import Share
+from infra.parts import GuardSpec
 from infra.stack_guard import StackGuard
 from infra.stack_prices import StackPrices, prices_of
 
-__all__ = ["CleanBucket", "EmrCluster", "EmrNodes", "GpuNodes", "Guard", "Share"]
+__all__ = ["CleanBucket", "Guard"]
 
 _TAG = "shoal:guarded"
-_LOGS = "emr-logs/"
-_TAG_EMR = "shoal:emr-of"
-"""With the stack's name, of the security groups whose rules the stack's cleanup may remove."""
 _LONGEST_NAME = 70
 """Of the stack's, in the name of a budget, of which an account has one in all regions."""
 
@@ -89,7 +74,7 @@ class Guard(StackGuard):
         Raises:
             ShoalError: A value is not within its bounds.
         """
-        spec = _valid("Guard", GuardSpec, max_hours=max_hours, budget=budget, mail=mail, idle_minutes=idle_minutes)
+        spec = _valid(max_hours=max_hours, budget=budget, mail=mail, idle_minutes=idle_minutes)
         if dollars_an_hour is not None and not 0 <= dollars_an_hour < math.inf:
             raise UsageError(f"Guard: dollars_an_hour: {dollars_an_hour} is no number of dollars from 0 on")
         found = _Found(scope, dollars_an_hour)
@@ -174,205 +159,11 @@ class _AfterGuard:
             )
 
 
-@jsii.implements(ec2.IConnectable, iam.IGrantable)
-class GpuNodes(Construct):
-    """Machines of one kind with GPUs: an auto scaling group from zero to `count`, with AWS's PyTorch image.
-
-    They have encrypted volumes of 150 GiB, take the metadata service's second version alone, and reach each other.
-    Somebody sets the group's desired capacity (the nodes, with `allow_scaling`), or `started` does. For unequal GPUs
-    take one of these for each kind, let them in with `a.connections.allow_from(b, ec2.Port.all_traffic())`, and
-    balance the training by `shoal.balance`. Permissions are granted to the nodes as to any role:
-    `bucket.grant_read(nodes)`. All else is set at `template`, a launch template, and `group`, an auto scaling group.
-    """
-
-    group: autoscaling.AutoScalingGroup
-    template: ec2.LaunchTemplate
-    role: iam.Role
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        vpc: ec2.IVpc,
-        instance_type: str,
-        count: int = 1,
-        market: Literal["on-demand", "spot"] = "on-demand",
-        started: bool = False,
-        vpc_subnets: ec2.SubnetSelection | None = None,
-        user_data: ec2.UserData | None = None,
-    ) -> None:
-        """Create the group.
-
-        Args:
-            scope: In a stack.
-            construct_id: The construct's id: letters, digits and single dashes, at most 40.
-            vpc: The network.
-            instance_type: A type with GPUs that Shoal knows, such as g5.xlarge.
-            count: The most machines that there may be, 1 to 1000.
-            market: on-demand, or spot for AWS's spare capacity.
-            started: Whether all of them start with the stack.
-            vpc_subnets: Where they may be (default: the private subnets).
-            user_data: What they run when they boot (default: nothing).
-
-        Raises:
-            ShoalError: A value is not within its bounds, or the type is not known or has no GPU.
-        """
-        spec = _valid(
-            "GpuNodes",
-            NodeGroupSpec,
-            name=construct_id,
-            instance_type=instance_type,
-            count=count,
-            market=market,
-            start="deploy" if started else "train",
-        )
-        super().__init__(scope, construct_id)
-        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
-        self._access = ec2.SecurityGroup(self, "Access", vpc=vpc, description=f"Nodes of {construct_id}")
-        made = NodeGroup(
-            self,
-            "Default",
-            spec=spec,
-            user_data=user_data,
-            machine=Machine(
-                vpc=vpc,
-                subnets=vpc_subnets,
-                profile=iam.InstanceProfile(self, "Profile", role=self.role),
-                security_group=self._access,
-                placement_group=None,
-                key=None,
-            ),
-        )
-        self.group, self.template = made.group, made.template
-        self.connections.allow_internally(ec2.Port.all_traffic(), "Nodes of the group talk to each other")
-        self.group.node.add_dependency(self.role, *_ways_out(vpc))
-
-    def allow_scaling(self) -> None:
-        """Let the nodes set the desired capacity of their own group, such as to zero at the end of their work."""
-        # The group depends on the role's own policy, which therefore cannot name it.
-        actions, group = ["autoscaling:SetDesiredCapacity"], self.group.auto_scaling_group_arn
-        iam.Policy(
-            self,
-            "Scaling",
-            roles=[self.role],
-            statements=[iam.PolicyStatement(actions=actions, resources=[group])],
-        )
-
-    @property
-    def connections(self) -> ec2.Connections:
-        """Who may reach the machines, and whom they reach: everybody."""
-        return self._access.connections
-
-    @property
-    def grant_principal(self) -> iam.IPrincipal:
-        """The machines' role."""
-        return self.role.grant_principal
-
-
-@dataclass(frozen=True, kw_only=True)
-class EmrNodes:
-    """The core or task nodes of an `EmrCluster`: how many, of which type, and whether on demand or spot."""
-
-    instance_type: str
-    count: int = 1
-    market: Literal["on-demand", "spot"] = "on-demand"
-
-
-@jsii.implements(iam.IGrantable)
-class EmrCluster(Cluster):
-    """An EMR cluster with Hadoop and Spark in a private subnet, which its stack can always delete.
-
-    It waits for steps, and terminates itself when it has been idle. EMR adds rules to the security groups of its nodes
-    that CloudFormation does not know, so that stacks with such clusters fail to be deleted; here a function removes
-    them first. It has EMR's managed policy of today (v2) and the tags that this wants, S3's objects encrypted, the
-    metadata service's second version alone, and no key for SSH. Grant its nodes what steps read and write:
-    `bucket.grant_read_write(cluster)`, and name them as writers: `bucket.written_by(cluster.cluster)`. All else is set
-    at `cluster`, a `CfnCluster`, such as its applications.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        vpc: ec2.IVpc,
-        log: s3.IBucket,
-        primary: str = "m5.xlarge",
-        core: EmrNodes | None = None,
-        task: EmrNodes | None = None,
-        release: str = "emr-7.13.0",
-        idle_minutes: int = 30,
-    ) -> None:
-        """Create the cluster.
-
-        Args:
-            scope: In a stack.
-            construct_id: The construct's id.
-            vpc: The network. The cluster is in its first private subnet, from which it must reach S3; an existing one
-                needs EMR's tag, as a warning says.
-            log: Where EMR writes its logs, below `emr-logs/`. A `CleanBucket` is emptied after the cluster is gone.
-            primary: The primary node's type; without core nodes it does all of the work.
-            core: The nodes that also hold HDFS.
-            task: More nodes, which need core nodes beside them.
-            release: A release of EMR 7.
-            idle_minutes: How long it may be idle, 5 to 10,080 minutes.
-
-        Raises:
-            ShoalError: A value is not within its bounds, EMR does not run on a type, types differ in their processors'
-                architecture, or the network has no private subnet.
-        """
-        nodes = {name: asdict(each) for name, each in (("core", core), ("task", task)) if each}
-        idle = _valid("EmrCluster", GuardSpec, idle_minutes=idle_minutes).idle_minutes
-        found = [*vpc.private_subnets, *vpc.isolated_subnets]
-        if not found:
-            raise UsageError(f"EmrCluster: {construct_id}: the network has no private subnet; EMR wants one.")
-        stack = Stack.of(scope)
-        super().__init__(
-            scope,
-            construct_id,
-            name=f"{stack.stack_name}-{construct_id}",
-            spec=_valid("EmrCluster", PreprocessingSpec, primary={"instance_type": primary}, release=release, **nodes),
-            idle_minutes=idle,
-            place=Place(vpc=vpc, subnet=found[0], after=_ways_out(vpc)),
-            log=log,
-            log_prefix=_LOGS,
-        )
-        allow_objects(self.role, log, WRITE, under=(_LOGS,), listing=(*LIST, "s3:GetBucketLocation"))
-        if log.encryption_key:
-            log.encryption_key.grant_encrypt_decrypt(self.role)
-        if found[0].node.default_child is None:
-            Annotations.of(self).add_warning_v2(
-                "shoal:emr-subnet",
-                "EMR starts nodes only in a subnet with the tag for-use-with-amazon-emr-managed-policies: true, which "
-                "this stack cannot give to an existing one; type: aws ec2 create-tags --resources SUBNET --tags "
-                "Key=for-use-with-amazon-emr-managed-policies,Value=true",
-            )
-        if isinstance(log, CleanBucket):
-            log.written_by(self.cluster)
-        Tags.of(self).add(_TAG_EMR, stack.stack_name, include_resource_types=["AWS::EC2::SecurityGroup"])
-        Cleanup.of(self).allow_revoke_group_rules(_TAG_EMR, stack.stack_name)
-
-    @property
-    def grant_principal(self) -> iam.IPrincipal:
-        """The role of the cluster's nodes."""
-        return self.role.grant_principal
-
-
-def _ways_out(vpc: ec2.IVpc) -> list[IConstruct]:
-    """What nodes need of a network of the same app, routes and endpoints: to be there first, and to go last."""
-    return [vpc] if isinstance(vpc, ec2.Vpc) else []
-
-
-_Spec = TypeVar("_Spec")
-
-
-def _valid(what: str, spec: Callable[..., _Spec], **values: Any) -> _Spec:
-    """The values of a construct. Raises UsageError with the first that is not within its bounds."""
+def _valid(**values: Any) -> GuardSpec:
+    """The values of a guard. Raises UsageError with the first that is not within its bounds."""
     try:
-        return spec(**values)
+        return GuardSpec(**values)
     except ValidationError as error:
         (first, *_) = error.errors()
         why = first.get("ctx", {}).get("error", first["msg"])
-        where = (*first["loc"], *getattr(why, "field", ()))
-        raise UsageError(f"{what}: {'.'.join(map(str, where))}: {why}") from None
+        raise UsageError(f"Guard: {'.'.join(map(str, first['loc']))}: {why}") from None
