@@ -6,8 +6,8 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from experiments.report.drawing import svg
-from experiments.report.page import sections
+from experiments.report.plots import drawn
+from experiments.report.sections import sections
 from experiments.report.subjects import find_subjects
 
 
@@ -45,8 +45,8 @@ def plots(*folders: Path | str) -> list[Plot]:
         ShoalError: A folder has neither a run nor a dataset, or one that cannot be read.
     """
     return [
-        Plot(title=plot.title, section=section.title, rows=figure.records(), svg=svg(plot, figure))
+        Plot(title=title, section=section.title, rows=[dict(row) for row in table.rows], svg=svg)
         for section in sections(find_subjects([Path(each) for each in folders]))
-        for figure in section.figures
-        for plot in figure.plots
+        for table in section.tables
+        for title, svg in drawn(table)
     ]

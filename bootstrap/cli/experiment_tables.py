@@ -5,21 +5,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.cli.figures import dollars
-from bootstrap.cli.output import percent, table
+from bootstrap.cli.output import table
 from common.display import plural
 from experiments.plans.prices import total_dollars
 from experiments.records.comparing import warnings
-from trainer.options.embedding_options import PIP_COSINE, SIMILARITY
 
 if TYPE_CHECKING:
     from bootstrap.experiments.running import RunningPlan
     from experiments.plans.planned import PlannedRun
     from experiments.plans.prices import RunPrice
-    from experiments.results.arm_results import ArmResult, ExperimentResult, Spread
-
-_SHOWN = "accuracy"
-"""The measure that the table has of classifiers; programs get all."""
+    from experiments.results.arm_results import ArmResult, ExperimentResult
 
 
 def dry_lines(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPrice"]]) -> Iterator[str]:
@@ -76,53 +71,22 @@ def dry_content(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPr
 
 
 def lines(found: "ExperimentResult") -> Iterator[str]:
-    """What an experiment found, an arm a line; columns in which nothing is known are left out."""
-    arms = [arm for arm in found.arms if arm.finished]
-    trains = found.kind != "preprocessing"
-    columns: list[tuple[str, Sequence[str]]] = [
-        ("ranks" if trains else "cores", [str(arm.ranks or "") for arm in arms]),
-        ("seconds (least to most)", [_seconds(arm.seconds) for arm in arms]),
-        *(
-            _word_columns(arms)
-            if found.kind == "words"
-            else [("rows/s" if trains else "MB/s", [_rate(arm.rate, 1 if trains else 1e6) for arm in arms])]
-        ),
-        ("speed-up", [_number(arm.speed_up) for arm in arms]),
-        ("efficiency", [_percent(arm.efficiency) for arm in arms]),
-        ("of own rates", [_percent(arm.of_bound) for arm in arms]),
-        (f"seconds to {found.target}", [_seconds(arm.to_target) for arm in arms]),
-        ("speed-up to it", [_number(arm.target_speed_up) for arm in arms]),
-        ("efficiency to it", [_percent(arm.target_efficiency) for arm in arms]),
-        (_SHOWN, [_percent(arm.measures.get(_SHOWN)) for arm in arms]),
-        ("cost a run", ["" if arm.dollars is None else dollars(arm.dollars) for arm in arms]),
-    ]
-    shown = [(head, cells) for head, cells in columns if any(cells)]
-    yield f"{found.name}: {found.about}"
+    """What an experiment found, an arm a line, as its report has it."""
+    from experiments.report.rows import about
+    from experiments.report.sections import EXPERIMENT
+
+    yield f"{found.name}: {about(found)}"
     yield ""
-    if not arms:
+    if not any(arm.finished for arm in found.arms):
         yield "No run has finished."
         return
-    names, remarks = [arm.name for arm in arms], [arm.remark for arm in arms]
-    cells = zip(names, *(cells for _, cells in shown), remarks, strict=True)
-    yield table(list(cells), ["arm", *(head for head, _ in shown), ""], right=range(1, len(shown) + 1), ruled=True)
-    yield ""
+    for spec in EXPERIMENT:
+        if made := spec.made(found):
+            right = [place for place, is_number in enumerate(made.numbers()) if is_number]
+            yield table(made.cells(), [column.head for column in made.columns], right=right, ruled=True)
+            yield ""
     yield from _warnings(found)
     yield f"A report of all runs: shoal report {shlex.quote(str(found.folder))}"
-
-
-def _word_columns(arms: Sequence["ArmResult"]) -> list[tuple[str, Sequence[str]]]:
-    """What arms have that learn word embeddings."""
-    words = [arm.words for arm in arms]
-    return [
-        ("an epoch", ["" if each is None else f"{each.seconds_an_epoch:,.1f}" for each in words]),
-        ("words/s", ["" if each is None else f"{each.words_a_second:,.0f}" for each in words]),
-        ("best PIP loss", ["" if each is None else _number(each.pip_loss) for each in words]),
-        ("its mean square", ["" if each is None else _digits(each.pip_mean_square) for each in words]),
-        ("PIP cosine", [_digits(arm.measures.get(PIP_COSINE)) for arm in arms]),
-        (SIMILARITY, [_digits(arm.measures.get(SIMILARITY)) for arm in arms]),
-        ("loss of a pair", ["" if each is None else _digits(each.loss) for each in words]),
-        ("kB sent a step", ["" if arm.bytes_a_step is None else f"{arm.bytes_a_step / 1e3:,.1f}" for arm in arms]),
-    ]
 
 
 def content(found: "ExperimentResult") -> dict[str, Any]:
@@ -149,38 +113,9 @@ def _warnings(found: "ExperimentResult") -> list[str]:
 
 def _arm_content(arm: "ArmResult") -> dict[str, Any]:
     spreads = {"seconds": arm.seconds, "rate": arm.rate, "to_target": arm.to_target}
-    plain = (
-        *("name", "place", "ranks", "sleeps", "finished", "speed_up", "efficiency", "target_speed_up"),
-        *("target_efficiency", "of_bound", "bytes_a_step", "dollars", "remark"),
-    )
+    left_out = {"runs", "problems", "is_mixed"}
     return {
-        **{name: getattr(arm, name) for name in plain},
-        **{name: spread._asdict() if spread else None for name, spread in spreads.items()},
+        **{name: value for name, value in vars(arm).items() if name not in left_out},
+        **{name: spread and spread._asdict() for name, spread in spreads.items()},
         "folder": str(arm.folder),
-        "settings": dict(arm.settings),
-        "measures": dict(arm.measures),
-        **({"words": vars(arm.words)} if arm.words else {}),
     }
-
-
-def _rate(spread: "Spread | None", unit: float) -> str:
-    return "" if spread is None else f"{spread.median / unit:,.{1 if unit > 1 else 0}f}"
-
-
-def _seconds(spread: "Spread | None") -> str:
-    if spread is None:
-        return ""
-    middle = f"{spread.median:,.1f}"
-    return middle if spread.least == spread.most else f"{middle} ({spread.least:,.1f} to {spread.most:,.1f})"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
-
-
-def _digits(value: float | None) -> str:
-    return "" if value is None else f"{value:#.4g}"
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else percent(value)

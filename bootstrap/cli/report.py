@@ -59,7 +59,12 @@ def _write(folders: Sequence[Path], output: Path, *, as_json: bool) -> int:
         write_whole(output, content)
     except OSError as error:
         raise ShoalError(f"cannot write {output}: {error.strerror}; choose another --output") from error
-    told = {"report": str(output), "bytes": len(content), "runs": found.runs, "warnings": list(found.warnings)}
+    told = {
+        "report": str(output),
+        "bytes": len(content),
+        "runs": [vars(each) for each in found.runs],
+        "warnings": list(found.warnings),
+    }
     rows = [("report", str(output)), ("size", size(len(content))), *found.summary.items()]
     rows += [("warning", each) for each in found.warnings]
     summary(told, rows, as_json=as_json)

@@ -29,11 +29,7 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
     found, problems = runs.read_all(runs.read_run, finding.find_runs(folders))
     if not found:
         raise ExperimentError(problems[0])
-    settings = comparing.differing_settings(found)
-    listed = [
-        {"folder": str(each.folder), "settings": own, **comparing.figures(each)}
-        for each, own in zip(found, settings, strict=True)
-    ]
+    listed = comparing.table_of(found)
     measures = comparing.common_measures(found)
     if sort is not None:
         own = {name for each in found for name in each.measures} - {"majority"}
@@ -41,17 +37,17 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
         measures += [sort] if sort in own - {*measures, "loss"} else []
         if sort not in known:
             raise UsageError(f"--sort is {sort}, but must be one of: {', '.join(sorted(known))}")
-        listed.sort(key=lambda each: _rank(each, sort))
+        listed.sort(key=lambda each: _rank(vars(each), sort))
     text = table(
         [
             (
-                each["folder"],
-                each["state"],
-                _shortened(comparing.described(each["settings"])),
-                *(_number(each["measures"].get(measure)) for measure in measures),
-                duration(each["seconds"]),
-                _number(each["rows_per_second"], ",.0f"),
-                dollars(each["dollars"]),
+                each.folder,
+                each.state,
+                _shortened(comparing.described(each.settings)),
+                *(_number(each.measures.get(measure)) for measure in measures),
+                duration(each.seconds),
+                _number(each.rows_per_second, ",.0f"),
+                dollars(each.dollars),
             )
             for each in listed
         ],
@@ -60,7 +56,7 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
         ruled=True,
     )
     warnings = [*comparing.warnings(found), *(f"left out: {each}" for each in problems)]
-    return Result({"runs": listed, "warnings": warnings}, [text, "\n".join(warnings)])
+    return Result({"runs": [vars(each) for each in listed], "warnings": warnings}, [text, "\n".join(warnings)])
 
 
 def _shortened(text: str) -> str:

@@ -2,13 +2,13 @@
 
 A run may have been started several times. What is told apart in full is the time of starts that came to an end, or were
 stopped; of those that were cut off, and of a run that goes on, the record tells how much was computing, and the rest is
-one cause. Do not count the time from the latest launch to its first line twice: it is in what the launch took.
+one cause. Do not count the time from a launch to the first line of its run twice: it is in what the launch took.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from experiments.records.runs import RunRecord, Session
 
@@ -27,7 +27,6 @@ STARTING = "starting and ending"
 MIXED = "not told apart"
 REPEATED = "steps lost to faults"
 DOWN = "down after faults"
-_EARLIER = "earlier: "
 _TRAIN = "train"
 """The stage of a launch (launch.json) in which the ranks run."""
 _LOST = {"imbalance": WAITING, "communication": ALL_REDUCE, "data": DATA, "checkpoints": CHECKPOINTS, "rest": STEPS}
@@ -39,6 +38,16 @@ _TIMES = {
     "other": STARTING,
     "search": SEARCH,
 }
+KINDS = ("computing", "waiting", "all-reduce", "starting", "rest", "faults")
+"""Of causes, in which several runs are compared."""
+_KINDS = {
+    COMPUTING: "computing",
+    **dict.fromkeys((WAITING, TEXT), "waiting"),
+    ALL_REDUCE: "all-reduce",
+    **dict.fromkeys((DATA, CHECKPOINTS, STEPS, EVALUATION, MIXED), "rest"),
+    **dict.fromkeys((REPEATED, DOWN), "faults"),
+}
+"""Other causes, also the stages of a launch besides the training, are the start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,107 +59,117 @@ class Cause:
     dollars: float | None
     """None where it is not known, or nothing is paid."""
 
-
-class _Part(NamedTuple):
-    """A launch, or a session of one that is not known."""
-
-    began: float
-    launch: Mapping[str, Any]
-    sessions: list[Session]
+    @property
+    def kind(self) -> str:
+        return _KINDS.get(self.name, "starting")
 
 
 def causes(run: RunRecord) -> list[Cause]:
-    """The causes of a run, in the order in which they first come; their seconds sum to all that the run took."""
-    *earlier, latest = _parts(run)
-    before: dict[str, Cause] = {}
-    for each in (cause for part in earlier for cause in _of_part(part)):
-        same = before.get(each.name)
-        dollars = [one.dollars for one in (same, each) if one is not None and one.dollars is not None]
-        seconds = each.seconds + (same.seconds if same else 0.0)
-        before[each.name] = Cause(name=each.name, seconds=seconds, dollars=sum(dollars) if dollars else None)
-    return [*(replace(each, name=_EARLIER + each.name) for each in before.values()), *_of_part(latest)]
+    """The causes of a run, of all its launches together; their seconds sum to all that the run took."""
+    return _added(cause for launch, sessions in _parts(run) for cause in _of_launch(launch, sessions))
 
 
 def goodput(run: RunRecord) -> float | None:
     """The share of a run's time in which rows were computed that count; None for a run without time."""
     found = causes(run)
     total = sum(each.seconds for each in found)
-    useful = sum(each.seconds for each in found if each.name in (COMPUTING, _EARLIER + COMPUTING))
-    return useful / total if total else None
+    return sum(each.seconds for each in found if each.name == COMPUTING) / total if total else None
 
 
-def _divided(stage: Cause, inside: Mapping[str, float]) -> list[Cause]:
-    """The stage of the training by its causes, and what these do not name."""
-    known = sum(inside.values())
-    parts = dict(inside)
-    if stage.seconds > known:
-        parts[STARTING] = parts.get(STARTING, 0.0) + stage.seconds - known
-    total = sum(parts.values())
-    return [
-        Cause(
-            name=name,
-            seconds=seconds,
-            dollars=None if stage.dollars is None else stage.dollars * (seconds / total if total else 0.0),
-        )
-        for name, seconds in parts.items()
-    ]
+def _added(causes: Iterable[Cause]) -> list[Cause]:
+    """The sums by name, in the order in which the names first come."""
+    found: dict[str, Cause] = {}
+    for each in causes:
+        before = found.get(each.name, Cause(name=each.name, seconds=0.0, dollars=None))
+        dollars = [one.dollars for one in (before, each) if one.dollars is not None]
+        total = sum(dollars) if dollars else None
+        found[each.name] = Cause(name=each.name, seconds=before.seconds + each.seconds, dollars=total)
+    return list(found.values())
 
 
-def _parts(run: RunRecord) -> list[_Part]:
-    """The launches of a run with their sessions, and the sessions of other launches, in order."""
+def _parts(run: RunRecord) -> list[tuple[Mapping[str, Any], list[Session]]]:
+    """The launches of a run with their sessions, and the sessions of launches that are not known."""
     latest = run.sessions[-1].start.time
-    parts = [
-        _Part(began if _is(began := launch.get("began")) else latest, launch, sessions=[]) for launch in run.launches
-    ]
+    began = [each if _is(each := launch.get("began")) else latest for launch in run.launches]
+    own: list[list[Session]] = [[] for _ in run.launches]
+    others: list[tuple[Mapping[str, Any], list[Session]]] = []
+
+    def launched(moment: float) -> int | None:
+        """The launch that went on at a moment since 1970."""
+        for place, launch in enumerate(run.launches):
+            seconds = launch.get("seconds")
+            if began[place] <= moment <= began[place] + (seconds if _is(seconds) else math.inf):
+                return place
+        return None
+
     for at, session in enumerate(run.sessions):
-        following = run.sessions[at + 1].start.time if at + 1 < len(run.sessions) else None
-        own = next((part for part in parts if _holds(part, session.start.time)), None)
-        if own is None:
-            parts.append(own := _Part(session.start.time, launch={}, sessions=[]))
-        then = next((part for part in parts if following and part is not own and _holds(part, following)), None)
-        if then is not None:  # after the session nothing ran until that launch began
-            session = replace(session, down=min(session.down, max(0.0, then.began - session.until)))
-        own.sessions.append(session)
-    return sorted(parts, key=lambda part: part.began)
+        place = launched(session.start.time)
+        following = launched(run.sessions[at + 1].start.time) if at + 1 < len(run.sessions) else None
+        if following is not None and following != place:  # after the session nothing ran until that launch began
+            session = replace(session, down=min(session.down, max(0.0, began[following] - session.until)))
+        if place is None:
+            others.append(({}, [session]))
+        else:
+            own[place].append(session)
+    return [*others, *zip(run.launches, own, strict=True)]
 
 
-def _holds(part: _Part, moment: float) -> bool:
-    """Whether a launch went on at a moment since 1970."""
-    seconds = part.launch.get("seconds")
-    return bool(part.launch) and part.began <= moment <= part.began + (seconds if _is(seconds) else math.inf)
-
-
-def _of_part(part: _Part) -> list[Cause]:
+def _of_launch(launch: Mapping[str, Any], sessions: Sequence[Session]) -> Iterator[Cause]:
     """The stages of a launch, the training among them by its causes."""
-    inside = _added(_of_sessions(part.sessions))
-    stages = _stages(part.launch)
-    if not any(stage.name == _TRAIN for stage in stages) and (inside or not stages):
-        whole, cost = part.launch.get("seconds"), part.launch.get("cost")
-        is_all = not stages
-        stages.append(
+    inside = {each.name: each.seconds for each in _added(_of_sessions(sessions)) if each.seconds > 0}
+    listed = launch.get("stages")
+    stages = [
+        Cause(name=each["name"], seconds=each["seconds"], dollars=each["dollars"] if _is(each.get("dollars")) else None)
+        for each in (listed if isinstance(listed, list) else ())
+        if isinstance(each, dict) and isinstance(each.get("name"), str) and _is(each.get("seconds"))
+    ]
+    if not stages:
+        whole, cost = launch.get("seconds"), launch.get("cost")
+        stages = [
             Cause(
                 name=_TRAIN,
-                seconds=whole if is_all and _is(whole) else sum(inside.values()),
-                dollars=cost if is_all and _is(cost) else None,
+                seconds=whole if _is(whole) else sum(inside.values()),
+                dollars=cost if _is(cost) else None,
             )
-        )
-    return [cause for stage in stages for cause in (_divided(stage, inside) if stage.name == _TRAIN else [stage])]
+        ]
+    elif inside and all(stage.name != _TRAIN for stage in stages):
+        stages.append(Cause(name=_TRAIN, seconds=sum(inside.values()), dollars=None))
+    for stage in stages:
+        if stage.name == _TRAIN:
+            yield from _divided(stage, inside)
+        else:
+            yield stage
 
 
-def _of_sessions(sessions: Sequence[Session]) -> Iterator[tuple[str, float]]:
+def _divided(stage: Cause, inside: Mapping[str, float]) -> Iterator[Cause]:
+    """The stage of the training by its causes, and what these do not name."""
+    parts = dict(inside)
+    parts[STARTING] = parts.get(STARTING, 0.0) + max(0.0, stage.seconds - sum(inside.values()))
+    total = sum(parts.values())
+    for name, seconds in parts.items():
+        if seconds:
+            yield Cause(
+                name=name, seconds=seconds, dollars=None if stage.dollars is None else stage.dollars * seconds / total
+            )
+
+
+def _of_sessions(sessions: Sequence[Session]) -> Iterator[Cause]:
     for session in sessions:
-        if session.end is not None and (parts := _in_full(session.end)):
-            yield from parts
-            continue
-        took = max(0.0, session.until - session.start.time)
-        repeated = min(session.repeated, took)
-        computing = min(session.computing, took - repeated)
-        waiting = min(session.waiting, took - repeated - computing)
-        yield COMPUTING, computing
-        yield TEXT, waiting
-        yield MIXED, took - computing - waiting - repeated
-        yield REPEATED, repeated
-        yield DOWN, session.down
+        parts = _in_full(session.end) if session.end is not None else []
+        if not parts:
+            took = max(0.0, session.until - session.start.time)
+            repeated = min(session.repeated, took)
+            computing = min(session.computing, took - repeated)
+            waiting = min(session.waiting, took - repeated - computing)
+            parts = [
+                (COMPUTING, computing),
+                (TEXT, waiting),
+                (MIXED, took - computing - waiting - repeated),
+                (REPEATED, repeated),
+                (DOWN, session.down),
+            ]
+        for name, seconds in parts:
+            yield Cause(name=name, seconds=seconds, dollars=None)
 
 
 def _in_full(summary: Mapping[str, Any]) -> list[tuple[str, float]]:
@@ -167,24 +186,6 @@ def _in_full(summary: Mapping[str, Any]) -> list[tuple[str, float]]:
     found = [(cause, times[name]) for name, cause in _TIMES.items() if _is(times.get(name))]
     found[2:2] = [(cause, steps * share / total) for cause, share in positive.items()]
     return [(cause, max(0.0, seconds)) for cause, seconds in found]
-
-
-def _stages(launch: Mapping[str, Any]) -> list[Cause]:
-    listed = launch.get("stages")
-    return [
-        Cause(name=each["name"], seconds=each["seconds"], dollars=each["dollars"] if _is(each.get("dollars")) else None)
-        for each in (listed if isinstance(listed, list) else ())
-        if isinstance(each, dict) and isinstance(each.get("name"), str) and _is(each.get("seconds"))
-    ]
-
-
-def _added(parts: Iterator[tuple[str, float]]) -> dict[str, float]:
-    """The sums by cause, without those of nothing."""
-    found: dict[str, float] = {}
-    for name, seconds in parts:
-        if seconds > 0:
-            found[name] = found.get(name, 0.0) + seconds
-    return found
 
 
 def _is(value: object) -> TypeGuard[float]:

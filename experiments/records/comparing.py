@@ -1,9 +1,12 @@
 """Several runs beside each other: in which settings they differ, and whether they can be compared at all."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from common.display import plural
+from experiments.records.causes import goodput
 from experiments.records.runs import RunRecord
 
 _NO_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes", "record_every")
@@ -50,27 +53,115 @@ def devices(names: Sequence[str]) -> str:
     return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
 
 
-def figures(run: RunRecord) -> dict[str, Any]:
-    """What a run took and brought; None for what is not known."""
-    seconds, rate = run.told("seconds"), run.told("samples_per_second")
+@dataclass(frozen=True, kw_only=True)
+class RunRow:
+    """A run in the table of runs; None for what is not known."""
+
+    run: str
+    """Its name among these runs."""
+    folder: str
+    state: str
+    sleeps: bool
+    """Whether its ranks slept instead of computing (--sleep)."""
+    model: str
+    ranks: int
+    devices: str
+    where: str | None
+    """This machine or a deployment, with its nodes."""
+    rows: int | None
+    """To train on."""
+    epochs: int
+    global_batch: int
+    measures: Mapping[str, float]
+    """On the test rows; of a run that has not ended, on the validation rows after its latest epoch."""
+    loss: float | None
+    seconds: float
+    """Of training, without evaluation, where the run told it; else from its start to its last line."""
+    rows_per_second: float | None
+    share_of_ideal: float | None
+    """The rate over the sum of the rates that the ranks reach by themselves."""
+    balanced: float | None
+    """The same, of the rates that the ranks had during the run."""
+    equal_shares: float | None
+    """The largest share of ideal that equal shares reach, where all ranks wait for the slowest."""
+    goodput: float | None
+    """The share of the whole time in which rows were computed that count."""
+    launched: float
+    """Seconds of all its launches."""
+    dollars: float | None
+    starts: int
+    repeated: int
+    """Steps that were done twice."""
+    began: str
+    """In UTC."""
+    data: str
+    """The beginning of the dataset's digest."""
+    settings: Mapping[str, Any]
+    """Those in which not all runs of the table agree."""
+    left_out: int
+    """Lines of the record that could not be used."""
+
+
+def table_of(runs: Sequence[RunRecord], names: Sequence[str] = ()) -> list[RunRow]:
+    """What runs were, took and brought, a row each; `names`: those of the runs, by default their folders'."""
+    return [
+        _row(run, settings, name)
+        for run, settings, name in zip(runs, differing_settings(runs), names or [run.name for run in runs], strict=True)
+    ]
+
+
+def _row(run: RunRecord, settings: Mapping[str, Any], name: str) -> RunRow:
+    seconds, rate, share = run.told("seconds"), run.told("samples_per_second"), run.told("share_of_ideal")
     latest = run.steps[-1] if run.steps else None
-    return {
-        "state": run.state,
-        "measures": dict(run.measures),
-        "loss": run.test.loss if run.test else latest.loss if latest else None,
-        "seconds": run.seconds if seconds is None else seconds,
-        "rows_per_second": latest.rows_per_second if rate is None and latest else rate,
-        "dollars": run.dollars,
-        "left_out": run.left_out,
-    }
+    rate = latest.rows_per_second if rate is None and latest else rate
+    own = run.own_rates if len(run.own_rates) > 1 and min(run.own_rates) > 0 else ()
+    return RunRow(
+        run=name,
+        folder=str(run.folder),
+        state=run.state,
+        sleeps=run.sleeps,
+        model=str(run.latest.config.get("model", "-")),
+        ranks=run.latest.world_size,
+        devices=devices(run.latest.devices),
+        where=_where(run),
+        rows=run.latest.rows.get("training"),
+        epochs=run.latest.epochs,
+        global_batch=run.latest.global_batch,
+        measures=dict(run.measures),
+        loss=run.test.loss if run.test else latest.loss if latest else None,
+        seconds=run.seconds if seconds is None else seconds,
+        rows_per_second=rate,
+        share_of_ideal=rate / sum(own) if share is None and rate is not None and own else share,
+        balanced=run.told("balanced"),
+        equal_shares=min(own) * len(own) / sum(own) if own else None,
+        goodput=goodput(run),
+        launched=run.launched,
+        dollars=run.dollars,
+        starts=len(run.starts),
+        repeated=sum(each.lost for each in run.sessions),
+        began=f"{datetime.fromtimestamp(run.begin.time, UTC):%Y-%m-%d %H:%M}",
+        data=run.latest.digest[:12],
+        settings=settings,
+        left_out=run.left_out,
+    )
+
+
+def _where(run: RunRecord) -> str | None:
+    where, nodes = run.launch.get("where"), run.launch.get("nodes")
+    types = (
+        [str(each.get("instance_type")) for each in nodes if isinstance(each, dict)] if isinstance(nodes, list) else []
+    )
+    return ", ".join(each for each in (where, devices(types)) if isinstance(each, str) and each) or None
 
 
 def common_measures(runs: Sequence[RunRecord]) -> list[str]:
-    """The measures that every run has that has any, in the order of the first; without those of its data alone."""
+    """The measures that every run has that has any, in the order of the first; without those of its data alone, and
+    without what calibration chose."""
     named = [run.measures for run in runs if run.measures]
-    if not named:
-        return []
-    return [name for name in named[0] if name not in ("majority", "loss") and all(name in each for each in named)]
+    left_out = ("majority", "loss", "temperature", "threshold", "uncalibrated_log_loss")
+    return [
+        name for name in (named[0] if named else ()) if name not in left_out and all(name in each for each in named)
+    ]
 
 
 def warnings(runs: Sequence[RunRecord]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import vl_convert
 
 from common.display import printable
-from experiments.report.figures import Figure, Plot, Value
+from experiments.report.tables import Row, Value
 
 WIDTH, HEIGHT = 340, 250
 _FONT = "Liberation Mono"
@@ -68,33 +68,28 @@ class DrawingError(Exception):
     """A plot that vl-convert does not draw."""
 
 
-def svg(plot: Plot, figure: Figure) -> str:
-    """The plot of this figure as an SVG element that fills the width of its place. Raises DrawingError."""
-    return drawn(plot.spec, figure.records(), title=plot.title, description=plot.description, key=figure.key)
+def svg(rows: Sequence[Row], spec: Mapping[str, Any], *, title: str, description: str, name: str) -> str:
+    """The SVG element of a specification and its rows; it fills the width of its place. Raises DrawingError.
 
-
-def drawn(
-    spec: Mapping[str, Any], rows: Sequence[Mapping[str, Value]], *, title: str, description: str, key: str
-) -> str:
-    """The SVG element of a specification and its rows. Raises DrawingError.
+    `name`: its own in a page, of lower-case letters, digits and `-`.
 
     Names come from files, and may have any character. One that XML does not have would end the whole process, by a
     panic in vl-convert; so none that is not printed gets there.
     """
+    plain = [{key: _rounded(value) for key, value in row.items() if _is_plain(value)} for row in rows]
     whole = {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "width": WIDTH,
         "height": HEIGHT,
         "autosize": {"type": "fit", "contains": "padding"},
         "config": _CONFIG,
-        "data": {"values": [{key: _rounded(value) for key, value in row.items()} for row in rows]},
+        "data": {"values": plain},
         **spec,
     }
     try:
         raw: str = vl_convert.vegalite_to_svg(_printable(whole))
     except ValueError as error:
         raise DrawingError(str(error)) from error
-    name = re.sub(r"[^a-z0-9]+", "-", f"{key} {title}".lower())
     label = f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
     return _slim(raw, f'role="img" aria-labelledby="{name}-t {name}-d"', label)
 
@@ -107,6 +102,10 @@ def _printable(part: Any) -> Any:
     return [_printable(each) for each in part] if isinstance(part, Sequence) else part
 
 
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
 def _rounded(value: Value) -> Value:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
@@ -115,8 +114,7 @@ _OPENING = re.compile(r"<svg\b[^>]*?viewBox=\"(?P<box>[^\"]*)\"[^>]*>")
 _LONG = re.compile(r"(\d+\.\d\d)\d+")
 _PLACES = re.compile(r' (?:d|transform)="[^"]*"')
 _LONG_PLACE = re.compile(r"(\d+\.\d)\d+")
-_POINT = r'<path data-told="(\d+)" transform="translate\(([^,]+),([^)]+)\)"[^>]* opacity="0"/>'
-"""One that is not seen, of a line: its row, and where it is."""
+_MARK = re.compile(r'<path aria-label="([^"]*)"([^>]*)/>')
 _NO_NAMES = re.compile(
     r' (?:xmlns(?::\w+)?|role|aria-[a-z]+|class|version|font-family|pointer-events)="[^"]*"'
     r'| (?:stroke-|fill-)?opacity="1"| stroke-width="1"| transform="translate\(0,0\)"'
@@ -127,25 +125,17 @@ _UNSEEN = re.compile(r'<path[^>]* display="none"/>|<path d="M0,0h[\d.]+v[\d.]+h-
 def _slim(raw: str, attributes: str, label: str) -> str:
     """The SVG without what a page does not need: sizes, names, defaults, and digits that no screen shows.
 
-    It is one image to a screen reader. What Vega says of each mark is for the page's script, as `data-told`, and the
-    points of lines, which are not seen, as `data-points`: a row of the table, and its place, each.
+    It is one image to a screen reader. What Vega says of each mark becomes its title, which browsers show beside the
+    pointer.
     """
     found = _OPENING.search(raw)
     if found is None:
         raise ValueError("vl-convert drew no SVG")
-    body = raw[found.end() :]
-    slim = re.sub(r"<[^>]*>", lambda tag: _slim_tag(tag[0]), body)
-    slim = re.sub(f"(?:{_POINT})+", _points, _UNSEEN.sub("", slim))
-    return f'<svg viewBox="{found["box"]}" {attributes}>{label}{slim}'
-
-
-def _points(found: re.Match[str]) -> str:
-    points = " ".join(",".join(each.groups()) for each in re.finditer(_POINT, found[0]))
-    return f'<g data-points="{points}"/>'
+    titled = _MARK.sub(r"<path\2><title>\1</title></path>", raw[found.end() :])
+    slim = re.sub(r"<[^>]*>", lambda tag: _slim_tag(tag[0]), titled)
+    return f'<svg viewBox="{found["box"]}" {attributes}>{label}{_UNSEEN.sub("", slim)}'
 
 
 def _slim_tag(tag: str) -> str:
-    if tag.startswith("<path"):
-        tag = tag.replace(' aria-label="', ' data-told="')
     tag = _PLACES.sub(lambda places: _LONG_PLACE.sub(r"\1", places[0]), _NO_NAMES.sub("", tag))
     return _LONG.sub(r"\1", tag)

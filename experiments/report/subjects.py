@@ -14,7 +14,7 @@ from experiments.plans.kept import NAME as EXPERIMENT
 from experiments.records.comparing import described, differing_settings
 from experiments.records.finding import find_below, find_runs
 from experiments.records.runs import RunRecord, read_all, read_run
-from experiments.report.figures import shortened
+from experiments.report.tables import shortened
 from experiments.results.arm_results import ExperimentResult, read_experiment
 from trainer.output.run_files import RECORD
 
@@ -44,6 +44,10 @@ class DataCounts:
     classes: Sequence[str]
     """Their names by label; empty where they are not known."""
     counts: "Counts"
+
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
 
 
 class _Change(BaseModel):

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from common.display import plural
-from experiments.records.causes import goodput
-from experiments.records.comparing import common_measures, figures, warnings
-from experiments.report.figures import time_unit
-from experiments.report.page import page, sections
+from experiments.records.comparing import RunRow, common_measures, table_of, warnings
+from experiments.report.page import page
+from experiments.report.sections import sections
 from experiments.report.subjects import Found, find_subjects
+from experiments.report.tables import time_unit
 
 
 class Report(NamedTuple):
@@ -19,8 +19,7 @@ class Report(NamedTuple):
     page: str
     summary: Mapping[str, str]
     """Its headline figures, in words."""
-    runs: Sequence[Mapping[str, Any]]
-    """The figures of each run, for programs."""
+    runs: Sequence[RunRow]
     warnings: Sequence[str]
 
 
@@ -31,12 +30,12 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
     """
     content = find_subjects(folders)
     runs = [each.run for each in content.subjects]
-    found = _headlines(content)
+    table = table_of(runs, [each.name for each in content.subjects])
+    found = _headlines(content, table)
     warned = [*warnings(runs), *(f"left out: {each}" for each in content.problems)]
     written = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC"
     text = page(f"Shoal: {_title(content)}", list(found.items()), sections(content), warnings=warned, written=written)
-    rows = [{"folder": str(run.folder), **figures(run), "goodput": goodput(run)} for run in runs]
-    return Report(text, found, rows, warned)
+    return Report(text, found, table, warned)
 
 
 def _title(content: Found) -> str:
@@ -47,22 +46,22 @@ def _title(content: Found) -> str:
     return f"{len(content.subjects)} runs" if content.subjects else "data"
 
 
-def _headlines(content: Found) -> dict[str, str]:
+def _headlines(content: Found, table: Sequence[RunRow]) -> dict[str, str]:
     runs = [each.run for each in content.subjects]
     if not runs and content.experiments:
         arms = [arm for each in content.experiments for arm in each.arms]
         return {"arms": f"{len(arms)}", "finished runs": f"{sum(arm.finished for arm in arms)}"}
     if not runs:
         return {"datasets": str(len(content.data)), "texts": f"{sum(each.counts.texts for each in content.data):,}"}
-    dollars = [run.dollars for run in runs if run.dollars is not None]
-    seconds = sum(figures(run)["seconds"] for run in runs)
+    dollars = [row.dollars for row in table if row.dollars is not None]
+    seconds = sum(row.seconds for row in table)
     unit_seconds, unit = time_unit(seconds)
     found = {"runs": f"{len(runs)}"} if len(runs) > 1 else {"state": runs[0].state}
     found["training" if len(runs) == 1 else "training, all runs"] = f"{seconds / unit_seconds:,.1f} {unit}"
     for measure in common_measures(runs)[:3]:
         each = [run.measures[measure] for run in runs if measure in run.measures]
         found[measure.replace("_", " ")] = _between(min(each), max(each), ".4f")
-    shares = [share for run in runs if run.latest.world_size > 1 and (share := goodput(run)) is not None]
+    shares = [row.goodput for row in table if row.ranks > 1 and row.goodput is not None]
     if shares:
         found["goodput"] = _between(min(shares), max(shares), ".0%")
     if dollars:

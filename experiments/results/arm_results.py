@@ -7,8 +7,8 @@ sum of their own rates is there for all.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple
@@ -19,9 +19,9 @@ from experiments.plans.kept import NAME, PREPROCESSING, Kept, read_kept
 from experiments.plans.parts import Arm, Kind, Target
 from experiments.plans.planned import run_folder
 from experiments.records.comparing import common_measures
-from experiments.records.runs import RunRecord, read_all, read_run
+from experiments.records.runs import RunRecord, numbers, read_all, read_run
 from experiments.results.progress import seconds_to
-from experiments.results.word_results import WordResult, word_result
+from trainer.options.embedding_options import PIP_LOSS, PIP_MEAN_SQUARE
 from trainer.output.run_files import RECORD, read_json
 
 _AGAIN = "remove its folder, and run the experiment again"
@@ -53,6 +53,8 @@ class ArmResult:
     """Of a training; the cores of a preprocessing."""
     sleeps: bool
     """Whether the ranks slept instead of computing."""
+    is_mixed: bool
+    """Whether the ranks differ in speed on purpose."""
     settings: Mapping[str, Any]
     """Of the file, the arm's own in the place of the shared ones, and the `share` of the input to preprocess."""
     runs: tuple[RunRecord, ...]
@@ -65,25 +67,29 @@ class ArmResult:
     """Rows a second; of preprocessing bytes."""
     to_target: Spread | None
     """Seconds of training to the target; None where a run did not reach it."""
-    speed_up: float | None
-    """The median rate over that of the baseline."""
-    efficiency: float | None
-    """That over the ranks, to those of the baseline; for rows that are as much work as the baseline's."""
-    target_speed_up: float | None
-    """The same for the time to the target."""
-    target_efficiency: float | None
     of_bound: float | None
     """The median share of ideal: the rate over the sum of the ranks' own rates."""
     measures: Mapping[str, float]
     """The mean of each measure on the test rows; empty where ranks slept."""
     bytes_a_step: float | None
     """The median of what a rank sends to the others for a step of its own."""
-    words: WordResult | None
-    """Of word embeddings."""
+    words: Mapping[str, float]
+    """Of word embeddings: `seconds_an_epoch` and `words_a_second` (medians; without evaluation; of all running words),
+    and the means of the best `pip_loss` and `pip_mean_square` after any epoch, as in the tables that these are compared
+    with, and of the `loss` of a pair at the end."""
     dollars: float | None
     """The mean cost of a run."""
-    remark: str
-    """What a reader must know of it; may be empty."""
+    speed_up: float | None = None
+    """The median rate over that of the baseline."""
+    efficiency: float | None = None
+    """That over the ranks, to those of the baseline; for rows that are as much work as the baseline's."""
+    target_speed_up: float | None = None
+    """The same for the time to the target."""
+    target_efficiency: float | None = None
+    remark: str = ""
+    """What a reader must know of it."""
+    problems: Sequence[str] = ()
+    """Sentences on runs that cannot be read, and are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,28 +122,6 @@ class _Measured(NamedTuple):
     dollars: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Found:
-    """What the folders of an arm hold."""
-
-    arm: Arm
-    runs: tuple[RunRecord, ...]
-    measured: tuple[_Measured, ...]
-    sleeps: bool
-    mixed: bool
-    ranks: int | None
-    problems: tuple[str, ...] = ()
-
-    @property
-    def rate(self) -> Spread | None:
-        return _spread([each.work / each.seconds for each in self.measured if each.seconds > 0])
-
-    @property
-    def to_target(self) -> Spread | None:
-        found = [each.to_target for each in self.measured if each.to_target is not None]
-        return _spread(found) if len(found) == len(self.measured) else None
-
-
 def read_experiment(folder: Path) -> ExperimentResult:
     """The experiment in the `--output` of `shoal experiment run`, also one that goes on.
 
@@ -147,8 +131,8 @@ def read_experiment(folder: Path) -> ExperimentResult:
     if kept is None:
         raise ExperimentError(f"{folder} has no {NAME}; give the --output of `shoal experiment run`")
     experiment = kept.experiment
-    found = [_read_arm(folder, kept, arm) for arm in experiment.arms]
-    baselines = [each for name in experiment.baseline for each in found if each.arm.name == name]
+    arms = [_read_arm(folder, kept, arm) for arm in experiment.arms]
+    baselines = [each for name in experiment.baseline for each in arms if each.name == name]
     return ExperimentResult(
         folder=folder,
         name=kept.name,
@@ -158,33 +142,52 @@ def read_experiment(folder: Path) -> ExperimentResult:
         target=experiment.target,
         baseline=experiment.baseline,
         cores=kept.cores,
-        arms=tuple(_result(folder, kept, each, baselines) for each in found),
-        problems=tuple(problem for each in found for problem in each.problems),
+        arms=tuple(_compared(each, kept, baselines) for each in arms),
+        problems=tuple(problem for each in arms for problem in each.problems),
     )
 
 
-def _read_arm(folder: Path, kept: Kept, arm: Arm) -> _Found:
-    folders = [run_folder(folder, arm, repeat) for repeat in range(1, kept.experiment.repeats + 1)]
-    if kept.experiment.kind == "preprocessing":
-        done, problems = read_all(_read_preprocessing, [each for each in folders if (each / PREPROCESSING).exists()])
-        workers = {each.ranks for each in done}
-        ranks = workers.pop() if len(workers) == 1 else None
-        return _Found(
-            arm=arm, runs=(), measured=tuple(done), sleeps=False, mixed=False, ranks=ranks, problems=tuple(problems)
-        )
-    runs, problems = read_all(read_run, [each for each in folders if (each / RECORD).exists()])
-    of_run = {run.folder: run for run in runs if run.state == "finished"}
-    measured, more = read_all(lambda each: _measured(of_run[each], kept.experiment.target), list(of_run))
-    local = arm.local if kept.is_local else None
-    sizes = {run.latest.world_size for run in runs}
-    return _Found(
-        arm=arm,
+def _read_arm(folder: Path, kept: Kept, arm: Arm) -> ArmResult:
+    """What an arm's runs took, beside no other arm."""
+    experiment, local = kept.experiment, arm.local if kept.is_local else None
+    folders = [run_folder(folder, arm, repeat) for repeat in range(1, experiment.repeats + 1)]
+    runs: list[RunRecord] = []
+    if experiment.kind == "preprocessing":
+        measured, problems = read_all(_preprocessed, [each for each in folders if (each / PREPROCESSING).exists()])
+        sizes = {each.ranks for each in measured}
+    else:
+        runs, problems = read_all(read_run, [each for each in folders if (each / RECORD).exists()])
+        of_run = {run.folder: run for run in runs if run.state == "finished"}
+        measured, more = read_all(lambda each: _measured(of_run[each], experiment.target), list(of_run))
+        problems += more
+        sizes = {run.latest.world_size for run in runs}
+    finished = [run for run in runs if run.state == "finished"]
+    sleeps = any(run.sleeps for run in runs)
+    rates = [each.work / each.seconds for each in measured if each.seconds > 0]
+    to_target = [each.to_target for each in measured if each.to_target is not None]
+    bounds = [each.bound for each in measured if each.bound is not None]
+    dollars = [each.dollars for each in measured if each.dollars is not None]
+    sent = [told for run in finished if (told := run.told("bytes_a_step")) is not None]
+    named = [] if sleeps else common_measures(finished)
+    return ArmResult(
+        name=arm.name,
+        folder=folder / arm.folder,
+        place=kept.deployments.get(arm.name),
+        ranks=sizes.pop() if len(sizes) == 1 else (local.world_size or None) if local else None,
+        sleeps=sleeps,
+        is_mixed=local.is_mixed if local else any(len({*run.latest.devices}) > 1 for run in runs),
+        settings={**experiment.settings_of(arm), **({"share": arm.share} if arm.share else {})},
         runs=tuple(runs),
-        measured=tuple(measured),
-        sleeps=any(run.sleeps for run in runs),
-        mixed=local.is_mixed if local else any(len({*run.latest.devices}) > 1 for run in runs),
-        ranks=sizes.pop() if len(sizes) == 1 else local.world_size if local else None,
-        problems=(*problems, *more),
+        finished=len(measured),
+        seconds=_spread([each.seconds for each in measured]),
+        rate=_spread(rates),
+        to_target=_spread(to_target) if len(to_target) == len(measured) else None,
+        of_bound=median(bounds) if bounds else None,
+        measures={name: mean(run.measures[name] for run in finished) for name in named},
+        bytes_a_step=median(sent) if sent else None,
+        words=_words(finished) if experiment.kind == "words" else {},
+        dollars=mean(dollars) if dollars else None,
+        problems=problems,
     )
 
 
@@ -205,7 +208,7 @@ def _measured(run: RunRecord, target: Target | None) -> _Measured:
     )
 
 
-def _read_preprocessing(folder: Path) -> _Measured:
+def _preprocessed(folder: Path) -> _Measured:
     path = folder / PREPROCESSING
     content = read_json(path)
     if content is None:
@@ -216,67 +219,57 @@ def _read_preprocessing(folder: Path) -> _Measured:
         raise ExperimentError(f"{path} lacks the seconds, bytes or workers of its run; {_AGAIN}") from None
 
 
-def _result(folder: Path, kept: Kept, found: _Found, baselines: Sequence[_Found]) -> ArmResult:
-    base = next((each for each in baselines if each.sleeps == found.sleeps and each.measured), None)
-    shares_cores = bool(kept.cores and found.ranks and found.ranks > kept.cores and not found.sleeps)
-    speed_up = _ratio(found.rate, base.rate if base else None)
-    faster = _ratio(base.to_target if base else None, found.to_target)
+def _words(runs: Sequence[RunRecord]) -> dict[str, float]:
+    """What finished runs that learnt word embeddings found."""
+    told = [
+        (seconds / epochs, rate * words)
+        for run in runs
+        if (seconds := run.told("seconds")) is not None
+        and (rate := run.told("samples_per_second")) is not None
+        and (words := run.told("words_a_row")) is not None
+        and (epochs := run.told("epochs"))
+    ]
+    if not told:
+        return {}
+    found = {"seconds_an_epoch": median(each for each, _ in told), "words_a_second": median(each for _, each in told)}
+    for measure in (PIP_LOSS, PIP_MEAN_SQUARE):
+        values = [[of[measure] for epoch in run.epochs if measure in (of := numbers(epoch.validation))] for run in runs]
+        if best := [min(each) for each in values if each]:
+            found[measure] = mean(best)
+    losses = [run.test.loss for run in runs if run.test is not None]
+    return {**found, **({"loss": mean(losses)} if losses else {})}
+
+
+def _compared(arm: ArmResult, kept: Kept, baselines: Sequence[ArmResult]) -> ArmResult:
+    """The arm beside the first baseline of its kind that has runs."""
+    base = next((each for each in baselines if each.sleeps == arm.sleeps and each.finished), None)
+    shares_cores = bool(kept.cores and arm.ranks and arm.ranks > kept.cores and not arm.sleeps)
+    speed_up = _ratio(arm.rate, base.rate if base else None)
+    faster = _ratio(base.to_target if base else None, arm.to_target)
     ranks = None
-    comparable = base and _work(kept, base) == _work(kept, found) and not (found.mixed or base.mixed or shares_cores)
-    if base and base.ranks and found.ranks and comparable:
-        ranks = found.ranks / base.ranks
-    bounds = [each.bound for each in found.measured if each.bound is not None]
-    dollars = [each.dollars for each in found.measured if each.dollars is not None]
-    finished = [run for run in found.runs if run.state == "finished"]
-    sent = [told for run in finished if (told := run.told("bytes_a_step")) is not None]
-    return ArmResult(
-        name=found.arm.name,
-        folder=folder / found.arm.folder,
-        place=kept.deployments.get(found.arm.name),
-        ranks=found.ranks,
-        sleeps=found.sleeps,
-        settings={**kept.experiment.settings_of(found.arm), **({"share": found.arm.share} if found.arm.share else {})},
-        runs=found.runs,
-        finished=len(found.measured),
-        seconds=_spread([each.seconds for each in found.measured]),
-        rate=found.rate,
-        to_target=found.to_target,
+    if base and base.ranks and arm.ranks and not (arm.is_mixed or base.is_mixed or shares_cores):
+        same_work = all(base.settings.get(name) == arm.settings.get(name) for name in _OF_A_ROW)
+        ranks = arm.ranks / base.ranks if same_work else None
+    return replace(
+        arm,
         speed_up=speed_up,
         efficiency=speed_up / ranks if speed_up and ranks else None,
         target_speed_up=faster,
         target_efficiency=faster / ranks if faster and ranks else None,
-        of_bound=median(bounds) if bounds else None,
-        measures={} if found.sleeps else _means(finished),
-        bytes_a_step=median(sent) if sent else None,
-        words=word_result(finished) if kept.experiment.kind == "words" else None,
-        dollars=mean(dollars) if dollars else None,
-        remark=_remark(kept, found, shares_cores=shares_cores),
+        remark="; ".join(_remarks(arm, kept, shares_cores=shares_cores)),
     )
 
 
-def _work(kept: Kept, found: _Found) -> list[Any]:
-    """What makes a row of an arm as much work as it is."""
-    settings = kept.experiment.settings_of(found.arm)
-    return [settings.get(name) for name in _OF_A_ROW]
-
-
-def _remark(kept: Kept, found: _Found, *, shares_cores: bool) -> str:
-    """What a reader must know of an arm."""
-    remarks = []
-    if found.sleeps:
-        remarks.append("emulated GPU speed")
-    if shares_cores and found.ranks and kept.cores:
-        remarks.append(f"{plural(found.ranks, 'rank')} on {plural(kept.cores, 'core')}: no efficiency")
-    reached = sum(each.to_target is not None for each in found.measured)
-    if kept.experiment.target and not found.sleeps and reached < len(found.measured):
-        remarks.append(f"{reached} of {plural(len(found.measured), 'run')} reached the target")
-    if len(found.measured) < kept.experiment.repeats:
-        remarks.append(f"{len(found.measured)} of {plural(kept.experiment.repeats, 'run')} finished")
-    return "; ".join(remarks)
-
-
-def _means(runs: Sequence[RunRecord]) -> dict[str, float]:
-    return {name: mean(run.measures[name] for run in runs) for name in common_measures(runs)}
+def _remarks(arm: ArmResult, kept: Kept, *, shares_cores: bool) -> Iterator[str]:
+    repeats = kept.experiment.repeats
+    if arm.sleeps:
+        yield "emulated GPU speed"
+    if shares_cores:
+        yield f"{plural(arm.ranks or 0, 'rank')} on {plural(kept.cores or 0, 'core')}: no efficiency"
+    if kept.experiment.target and not arm.sleeps and arm.finished and arm.to_target is None:
+        yield "not all runs reached the target"
+    if arm.finished < repeats:
+        yield f"{arm.finished} of {plural(repeats, 'run')} finished"
 
 
 def _spread(values: Sequence[float]) -> Spread | None:

@@ -5,7 +5,10 @@ rows a second since a start, from which they follow; so a resumed run counts wha
 a line for that: it has evaluation in it, and the time between two starts.
 """
 
+from collections.abc import Sequence
 from statistics import mean
+
+import numpy as np
 
 from experiments.plans.parts import Target
 from experiments.records.runs import RunRecord
@@ -19,12 +22,11 @@ def training_seconds(run: RunRecord) -> list[float]:
     """The seconds of training at each of the run's recorded steps, as many as `run.steps`."""
     found: list[float] = []
     starts, before = list(run.starts), 0.0
-    start = starts.pop(0)
-    for index, step in enumerate(run.steps):
-        while starts and starts[0].time <= step.time:
-            start = starts.pop(0)
-            before = _seconds_at(run, found, index, start.from_step)
-        rows = _rows(start, step.step) - _rows(start, start.from_step)
+    for step in run.steps:
+        while len(starts) > 1 and starts[1].time <= step.time:
+            starts.pop(0)
+            before = _seconds_at(run, found, starts[0].from_step)
+        rows = _rows(starts[0], step.step) - _rows(starts[0], starts[0].from_step)
         found.append(before + rows / step.rows_per_second if step.rows_per_second else before)
     return found
 
@@ -35,31 +37,20 @@ def seconds_to(run: RunRecord, target: Target) -> float | None:
     seconds = training_seconds(run)
     if target.loss is not None:
         losses = [step.loss for step in run.steps]
-        for end in range(min(_STEPS, len(losses)), len(losses) + 1):
-            if losses and mean(losses[max(0, end - _STEPS) : end]) <= target.loss:
-                return seconds[end - 1]
-        return None
+        ends = range(min(_STEPS, len(losses)), len(losses) + 1) if losses else ()
+        means = ((end, mean(losses[max(0, end - _STEPS) : end])) for end in ends)
+        return next((seconds[end - 1] for end, loss in means if loss <= target.loss), None)
     assert target.measure is not None
     for epoch in run.epochs:
         if target.is_reached(epoch.validation.get(target.measure)):
-            steps = epoch.epoch * run.latest.steps // max(1, run.latest.epochs)
-            return _seconds_at(run, seconds, len(run.steps), steps)
+            return _seconds_at(run, seconds, epoch.epoch * run.latest.steps // max(1, run.latest.epochs))
     return None
 
 
-def _seconds_at(run: RunRecord, seconds: list[float], known: int, step: int) -> float:
-    """The seconds after so many steps, between the recorded steps beside it, of the first `known`, whose `seconds` are
-    given; after the last of these at its rate, which is that since a start."""
-    after = next((index for index in range(known) if run.steps[index].step > step), known)
-    if not after:
-        return 0.0
-    last = after - 1
-    rows = _rows(run.latest, step) - _rows(run.latest, run.steps[last].step)
-    if after < known:
-        between = _rows(run.latest, run.steps[after].step) - _rows(run.latest, run.steps[last].step)
-        return seconds[last] + (seconds[after] - seconds[last]) * (rows / between if between else 0.0)
-    rate = run.steps[last].rows_per_second
-    return seconds[last] + (rows / rate if rate else 0.0)
+def _seconds_at(run: RunRecord, seconds: Sequence[float], step: int) -> float:
+    """The seconds after so many steps, between the recorded steps beside it, the first of which have these seconds."""
+    steps = [each.step for each in run.steps[: len(seconds)]]
+    return float(np.interp(step, [0, *steps], [0.0, *seconds]))
 
 
 def _rows(start: Start, steps: int) -> int:

@@ -11,14 +11,13 @@ import yaml
 from bootstrap.cli import experiment_tables
 from experiments.plans.parts import Target
 from experiments.results.arm_results import ArmResult, ExperimentResult, Spread
-from experiments.results.word_results import WordResult
 
 EXPECTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("rows.yaml").read_text())
 
 
 def arm(name: str, **changes: Any) -> ArmResult:
     unknown = dict.fromkeys(ArmResult.__dataclass_fields__)
-    plain = {"name": name, "folder": Path("out", name), "settings": {"dim": 8}, "runs": (), "measures": {}}
+    plain = {"name": name, "folder": Path("out", name), "settings": {"dim": 8}, "runs": (), "measures": {}, "words": {}}
     return ArmResult(**{**unknown, **plain, "sleeps": False, "finished": 2, "remark": "", **changes})
 
 
@@ -28,7 +27,7 @@ def experiment(kind: Any, *arms: ArmResult) -> ExperimentResult:
     return ExperimentResult(**about, target=target, baseline=("one",), arms=arms, problems=("run 3 is damaged",))
 
 
-LEARNT = WordResult(seconds_an_epoch=4.0, words_a_second=12_345.6, pip_loss=0.125, pip_mean_square=0.5, loss=2.25)
+LEARNT = {"seconds_an_epoch": 4.0, "words_a_second": 12_345.6, "pip_loss": 0.125, "pip_mean_square": 0.5, "loss": 2.25}
 EXPERIMENTS = {
     "words": experiment(
         "words",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from experiments.report.writing import report
 
-_WHOLE, _BEGIN = 24, 4
+_WHOLE, _BEGIN = 12, 3
 
 
 class Outline(HTMLParser):

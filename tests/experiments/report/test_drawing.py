@@ -29,7 +29,7 @@ def test_names_with_characters_that_no_plot_can_have_are_shown_in_printable_form
 def test_the_loss_of_validation_rows_is_drawn_beside_that_of_training_rows_and_nowhere_else(tmp_path: Path) -> None:
     page = report([records.whole(tmp_path / "one")], now=0.0).page
     plots = re.findall(r"<title id=[^>]*>(Loss [^<]*)<(.*?)</svg>", page, re.DOTALL)
-    assert [title for title, _ in plots] == ["Loss by step", "Loss by epoch", "Loss by time"]
+    assert [title for title, _ in plots] == ["Loss by epoch", "Loss by time"]
     for _, drawn in plots:
         assert [drawn.count(f">{of}<") for of in ("training", "validation")] == [1, 1]
 

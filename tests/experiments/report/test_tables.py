@@ -7,30 +7,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.report.figures import Column, Figure, key_of, shortened, shown, thinned, time_unit
+from experiments.report.tables import Column, Table, shortened, shown, thinned, time_unit
 
 COLUMNS = [Column(key="name", head="name, of"), Column(key="number", head="number", form=",.1f")]
 VALUES = st.one_of(st.none(), st.integers(-1000, 1000), st.floats(-1e6, 1e6), st.text(max_size=12))
 
 
-def figure(*rows: tuple[object, object]) -> Figure:
-    return Figure(key="one", title="One", columns=COLUMNS, rows=list(rows))  # type: ignore[arg-type]
+def table(*rows: tuple[object, object]) -> Table:
+    return Table(key="one", title="One", columns=COLUMNS, rows=[{"name": name, "number": at} for name, at in rows])
 
 
 def test_what_is_not_known_is_a_dash_for_a_person_and_nothing_in_a_csv() -> None:
-    one = figure(("a", None), ("b", 1234.56))
+    one = table(("a", None), ("b", 1234.56))
     assert one.cells() == [["a", "-"], ["b", "1,234.6"]]
     assert one.csv() == '"name, of",number\r\na,\r\nb,1234.56\r\n'
 
 
 def test_a_spreadsheet_takes_no_text_for_a_formula() -> None:
-    rows = list(csv.reader(io.StringIO(figure(("=1+1", -3)).csv())))
+    rows = list(csv.reader(io.StringIO(table(("=1+1", -3)).csv())))
     assert rows[1] == ["'=1+1", "-3"]
 
 
 @given(rows=st.lists(st.tuples(VALUES, VALUES), max_size=6))
 def test_a_csv_has_every_row_and_cell(rows: list[tuple[object, object]]) -> None:
-    read = list(csv.reader(io.StringIO(figure(*rows).csv(), newline="")))
+    read = list(csv.reader(io.StringIO(table(*rows).csv(), newline="")))
     assert len(read) == len(rows) + 1
     assert all(len(row) == 2 for row in read)
 
@@ -44,10 +44,6 @@ def test_thinned_ranges_cover_all_positions_in_order(count: int, most: int) -> N
 
 def test_times_are_told_in_the_unit_that_is_read_best() -> None:
     assert [time_unit(seconds)[1] for seconds in (3, 199, 200, 10_000, 20_000)] == ["s", "s", "min", "min", "h"]
-
-
-def test_a_key_is_made_of_letters_and_digits_alone() -> None:
-    assert key_of("confusion", "../A run <1>") == "confusion-a-run-1"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,322 @@
+"""The rows of a report's tables: a function for each, of what was found or of an experiment's result."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import fmean, median
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from common.display import length_bins
+from experiments.records.causes import KINDS, causes
+from experiments.records.comparing import common_measures, described, table_of
+from experiments.records.runs import RunRecord, full_steps, numbers
+from experiments.report.subjects import MOST_LINES, Count, DataCounts, Found, Subject, groups, one_of_each
+from experiments.report.tables import Row, thinned
+from experiments.results.arm_results import ExperimentResult
+
+MOST_DATASETS, MOST_NAMES, MOST_RUNS, MOST_CLASSES = 4, 20, 4, 8
+"""Datasets; classes or words of each; runs whose ranks or confusion are shown; classes that are shown whole."""
+_OF_COLUMNS = ("model", "ranks", "devices", "rows", "epochs", "global_batch")
+"""Settings with a column of their own."""
+_MOST_BARS, _MOST_DETAILED, _MOST_PAIRS, _MOST_NOTES = 24, 6, 20, 60
+_MOST_POINTS, _FEWEST_POINTS = 160, 8
+"""Points of lines: of all runs together, and of a run however many there are."""
+TRAINING, VALIDATION = "training", "validation"
+"""The rows of which a loss is."""
+
+
+def what_ran(content: Found) -> Iterator[Row]:
+    runs = [each.run for each in content.subjects]
+    measures = common_measures(runs)
+    for subject, row in zip(content.subjects, table_of(runs, [each.name for each in content.subjects]), strict=True):
+        yield {
+            **vars(row),
+            "group": subject.group,
+            "state": f"{row.state}, asleep" if row.sleeps else row.state,
+            "measures": {name: row.measures.get(name) for name in measures},
+            "settings": described({name: value for name, value in row.settings.items() if name not in _OF_COLUMNS}),
+            "several_starts": row.starts if row.starts > 1 else None,
+            "repeated": row.repeated if row.starts > 1 else None,
+        }
+
+
+def settings(content: Found) -> Iterator[Row]:
+    """Of a single run."""
+    for subject in content.subjects if len(content.subjects) == 1 else ():
+        for name, value in subject.run.latest.config.items():
+            yield {"setting": name, "value": described({"": value}).strip() or None}
+
+
+def notes(content: Found) -> Sequence[Row]:
+    """Problems that did not end the runs."""
+    return [
+        {"run": each.name, "after": each.run.passed(note.time), "note": note.text}
+        for each in content.subjects
+        for note in each.run.notes
+    ][:_MOST_NOTES]
+
+
+def causes_of_runs(content: Found) -> Iterator[Row]:
+    """By cause, or of many runs by the kinds of causes."""
+    shown = content.subjects[:_MOST_BARS]
+    for subject in shown:
+        listed = causes(subject.run)
+        total = sum(each.seconds for each in listed)
+        kinds: dict[str, list[Any]] = {}
+        for each in listed if len(shown) <= _MOST_DETAILED else sorted(listed, key=lambda one: KINDS.index(one.kind)):
+            kinds.setdefault(each.name if len(shown) <= _MOST_DETAILED else each.kind, []).append(each)
+        for name, found in kinds.items():
+            seconds = sum(each.seconds for each in found)
+            dollars = [each.dollars for each in found if each.dollars is not None]
+            yield {
+                "run": subject.name,
+                "cause": name,
+                "kind": found[0].kind,
+                "time": seconds,
+                "share": seconds / total if total else 0.0,
+                "dollars": sum(dollars) if dollars else None,
+            }
+
+
+_Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Range(BaseModel):
+    low: _Seconds
+    middle: _Seconds
+    high: _Seconds
+
+
+class _Predicted(BaseModel):
+    seconds: _Range
+    stages: dict[str, _Seconds] = {}
+
+
+class _Took(BaseModel):
+    name: str
+    seconds: _Seconds
+
+
+class _Launch(BaseModel):
+    """What is read of launch.json."""
+
+    seconds: _Seconds
+    stages: list[_Took] = []
+    predicted: _Predicted
+
+
+def predictions(content: Found) -> Iterator[Row]:
+    """A row for each stage of a launch that was predicted, and one for all of them. Launches on the embedded AWS are
+    left out: what was predicted is of its nodes, and what it took of one machine that played them."""
+    for subject in content.subjects:
+        try:
+            found = _Launch.model_validate({} if subject.run.launch.get("emulated") else subject.run.launch)
+        except ValidationError:
+            continue
+        took, whole = {each.name: each.seconds for each in found.stages}, found.predicted.seconds
+        listed = {name: (middle, None, None, took.get(name)) for name, middle in found.predicted.stages.items()}
+        for name, (middle, low, high, seconds) in {
+            **listed,
+            "all": (whole.middle, whole.low, whole.high, found.seconds),
+        }.items():
+            off = seconds / middle - 1 if seconds is not None and middle else None
+            yield {
+                "run": subject.name,
+                "stage": name,
+                "predicted": middle,
+                "low": low,
+                "high": high,
+                "took": seconds,
+                "off": off,
+            }
+
+
+def _drawn(content: Found) -> list[Subject]:
+    """The runs that learnt, of the first groups."""
+    learnt = [each for each in content.subjects if not each.run.sleeps]
+    return [each for group in list(groups(learnt).values())[:MOST_LINES] for each in group]
+
+
+def _who(subject: Subject) -> Row:
+    drawn_as = subject.group if subject.group != subject.name else None
+    return {"drawn_as": drawn_as, "group": subject.group, "run": subject.name}
+
+
+def losses(content: Found) -> Iterator[Row]:
+    """Points of the training rows, and then of the validation rows, of each run."""
+    subjects = _drawn(content)
+    most = max(_FEWEST_POINTS, _MOST_POINTS // max(1, len(subjects)))
+    for subject in subjects:
+        run = subject.run
+        an_epoch = run.latest.steps / max(1, run.latest.epochs)
+        for of, step, moment, loss in _loss_points(run, most, an_epoch):
+            epoch = step / an_epoch if an_epoch else None
+            yield {**_who(subject), "of": of, "step": step, "epoch": epoch, "time": run.passed(moment), "loss": loss}
+
+
+def _loss_points(run: RunRecord, most: int, an_epoch: float) -> Iterator[tuple[str, int, float, float]]:
+    """The rows, step, time and loss of at most `most` points each; `an_epoch`: the steps of an epoch."""
+    full = full_steps(run)
+    for part in thinned(len(full), most):
+        steps = full[part.start : part.stop]
+        yield TRAINING, steps[-1].step, steps[-1].time, fmean(step.loss for step in steps)
+    found = [(epoch, loss) for epoch in run.epochs if (loss := numbers(epoch.validation).get("loss")) is not None]
+    for part in thinned(len(found), most):
+        epoch, loss = found[part.stop - 1]
+        yield VALIDATION, round(epoch.epoch * an_epoch), epoch.time, loss
+
+
+def epochs(content: Found) -> Iterator[Row]:
+    for subject in _drawn(content):
+        run = subject.run
+        whole = run.passed(run.last)
+        for epoch in run.epochs:
+            told, passed = numbers(epoch.validation), run.passed(epoch.time)
+            loss = {"loss, validation rows": told.pop("loss")} if "loss" in told else {}
+            told.pop("majority", None)
+            yield {
+                **_who(subject),
+                "epoch": epoch.epoch,
+                "time": passed,
+                "dollars": run.dollars * passed / whole if run.dollars is not None and whole else None,
+                "measures": {**told, "loss, training rows": epoch.loss, **loss},
+            }
+
+
+class _Matrix(BaseModel):
+    """The confusion matrix of a record: names of classes, and rows by label and prediction."""
+
+    classes: Annotated[list[str], Field(min_length=2)]
+    counts: list[list[Count]]
+
+
+def _matrix(run: RunRecord) -> _Matrix | None:
+    """That of a run's test rows; None where it has none that fits its classes."""
+    try:
+        found = _Matrix.model_validate(run.test.measures.get("confusion") if run.test else None)
+    except ValidationError:
+        return None
+    return found if {len(found.counts), *map(len, found.counts)} == {len(found.classes)} else None
+
+
+def confusions(content: Found) -> Iterator[Row]:
+    """Labels and predictions, or of many classes the most frequent mistakes."""
+    evaluated = [each for each in content.subjects if not each.run.sleeps and _matrix(each.run)]
+    for subject in one_of_each(evaluated, MOST_RUNS):
+        if (matrix := _matrix(subject.run)) is None:
+            continue
+        pairs = [
+            (matrix.classes[label], matrix.classes[prediction], count, count / sum(row) if sum(row) else 0.0)
+            for label, row in enumerate(matrix.counts)
+            for prediction, count in enumerate(row)
+        ]
+        if len(matrix.classes) > MOST_CLASSES:
+            wrong = [pair for pair in pairs if pair[0] != pair[1] and pair[2]]
+            pairs = sorted(wrong, key=lambda pair: -pair[2])[:_MOST_PAIRS]
+        for label, prediction, count, share in pairs:
+            yield {"run": subject.name, "label": label, "prediction": prediction, "rows": count, "share": share}
+
+
+def shares(content: Found) -> Iterator[Row]:
+    """The mean shares of the ranks between two points of time; of many ranks the smallest, the median, the largest."""
+    several = [each for each in content.subjects if each.run.latest.world_size > 1]
+    for subject in one_of_each(several, MOST_RUNS):
+        run, count = subject.run, subject.run.latest.world_size
+        kept = [step for step in full_steps(run) if len(step.split) == count]
+        for part in thinned(len(kept), _MOST_POINTS // min(count, MOST_LINES)):
+            steps = kept[part.start : part.stop]
+            whole = sum(sum(step.split) for step in steps)
+            means = [sum(rows) / whole for rows in zip(*(step.split for step in steps), strict=True)]
+            named = {f"rank {rank}": share for rank, share in enumerate(means)}
+            if count > MOST_LINES:
+                named = {"smallest share": min(means), "median share": median(means), "largest share": max(means)}
+            for rank, share in named.items():
+                yield {"run": subject.name, "rank": rank, "time": run.passed(steps[-1].time), "share": share}
+
+
+def about(found: ExperimentResult) -> str:
+    """What an experiment was for."""
+    target = f" Its target is {found.target}." if found.target else ""
+    baseline = f" Speed-ups are to {' or '.join(found.baseline)}." if found.baseline else ""
+    runs = f" Each arm runs {found.repeats} times, in turns." if found.repeats > 1 else ""
+    return f"{found.about.rstrip('.')}.{target}{baseline}{runs}"
+
+
+def arms(found: ExperimentResult) -> Iterator[Row]:
+    trains = found.kind != "preprocessing"
+    for arm in found.arms:
+        rate, seconds = arm.rate and arm.rate.median, arm.seconds
+        yield {
+            **vars(arm),
+            "arm": arm.name,
+            "place": arm.place or ("this machine" if found.cores and (arm.runs or arm.finished) else None),
+            "runs": arm.finished,
+            "seconds": seconds and seconds.median,
+            "least": seconds.least if seconds and arm.finished > 1 else None,
+            "most": seconds.most if seconds and arm.finished > 1 else None,
+            "rows_per_second": rate if trains else None,
+            "mb_per_second": None if trains or rate is None else rate / 1e6,
+            "to_target": arm.to_target and arm.to_target.median,
+            "kilobytes_a_step": None if arm.bytes_a_step is None else arm.bytes_a_step / 1e3,
+            "ideal": arm.speed_up / arm.efficiency if arm.efficiency and arm.speed_up else None,
+        }
+
+
+def measures_of_arms(found: ExperimentResult) -> Iterator[Row]:
+    for arm in found.arms:
+        if arm.measures or arm.words:
+            yield {
+                "arm": arm.name,
+                **{f"{name}_of_words": value for name, value in arm.words.items()},
+                "measures": arm.measures,
+            }
+
+
+def datasets(content: Found) -> Iterator[Row]:
+    learnt = [each.run.latest.digest for each in content.subjects]
+    for name, data in _data(content):
+        runs = sum(digest == data.digest for digest in learnt) if learnt else None
+        yield {**dict(data.counts), "dataset": name, "digest": (data.digest or "not known")[:12], "learnt": runs}
+
+
+def _data(content: Found) -> Iterator[tuple[str | None, DataCounts]]:
+    """The datasets with their names; a single one needs none."""
+    for each in content.data[:MOST_DATASETS]:
+        yield each.name if len(content.data) > 1 else None, each
+
+
+def _counted(content: Found, found: Callable[[DataCounts], Mapping[str, Any]]) -> Iterator[Row]:
+    for name, data in _data(content):
+        for each, number in found(data).items():
+            numbers = number if isinstance(number, dict) else {"number": number}
+            yield {"dataset": name, "name": each, **numbers}
+
+
+def _both(before: Mapping[str, int], after: Mapping[str, int], names: Sequence[str]) -> dict[str, dict[str, int]]:
+    return {name: {"before": before.get(name, 0), "after": after.get(name, 0)} for name in names}
+
+
+def ratings(content: Found) -> Iterator[Row]:
+    def found(data: DataCounts) -> Mapping[str, Any]:
+        counted = data.counts.ratings
+        return _both(counted.before, counted.after, list(counted.before))
+
+    return _counted(content, found)
+
+
+def classes(content: Found) -> Iterator[Row]:
+    def found(data: DataCounts) -> Mapping[str, Any]:
+        counted, named = data.counts.labels, {str(label): name for label, name in enumerate(data.classes)}
+        frequent = sorted(counted.after, key=lambda label: -counted.after[label])[:MOST_NAMES]
+        both = _both(counted.before, counted.after, [label for label in counted.after if label in frequent])
+        return {named.get(label, label): each for label, each in both.items()}
+
+    return _counted(content, found)
+
+
+def lengths(content: Found) -> Iterator[Row]:
+    return _counted(content, lambda data: length_bins(data.counts.lengths))
+
+
+def words(content: Found) -> Iterator[Row]:
+    return _counted(content, lambda data: dict(data.counts.frequent_words[:MOST_NAMES]))

@@ -1,0 +1,374 @@
+"""The sections of a report, as data: tables of what was found, and the plots of these tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count
+
+from experiments.records import causes
+from experiments.report import rows
+from experiments.report.subjects import MOST_LINES, Found
+from experiments.report.tables import MEASURES, Column, Plot, Section, TableSpec
+
+_RUN = Column(key="run", head="run")
+_DRAWN_AS = Column(key="drawn_as", head="drawn as")
+_SINCE = Column(key="time", head="time since the start", form=",.2f", is_time=True)
+_PAID = Column(key="dollars", head="cost so far, $", form=",.2f")
+_MEASURES = Column(key=MEASURES, head="", form=".4f")
+_SHARE = Column(key="share", head="share", form=".1%")
+
+_WHAT_RAN = (
+    _RUN,
+    Column(key="state", head="state"),
+    Column(key="model", head="model"),
+    Column(key="ranks", head="ranks"),
+    Column(key="devices", head="on"),
+    Column(key="where", head="where"),
+    Column(key="rows", head="rows to train on", form=","),
+    Column(key="epochs", head="epochs"),
+    Column(key="global_batch", head="global batch", form=","),
+    Column(key="several_starts", head="starts"),
+    Column(key="repeated", head="steps done twice"),
+    Column(key="began", head="began, UTC"),
+    Column(key="data", head="data"),
+    Column(key="settings", head="settings that differ"),
+)
+_TIME_AND_MONEY = (
+    _RUN,
+    Column(key="seconds", head="training, s", form=",.1f"),
+    Column(key="rows_per_second", head="rows/s", form=",.0f"),
+    Column(key="share_of_ideal", head="share of ideal", form=".0%"),
+    Column(key="balanced", head="balanced", form=".0%"),
+    Column(key="equal_shares", head="most by equal shares", form=".0%"),
+    Column(key="goodput", head="goodput", form=".0%"),
+    Column(key="launched", head="time in all", form=",.1f", is_time=True),
+    Column(key="dollars", head="cost, $", form=",.2f"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SectionSpec:
+    key: str
+    title: str
+    tables: Sequence[TableSpec]
+    text: str = ""
+
+
+RUNS = (
+    _SectionSpec(
+        key="runs",
+        title="What ran",
+        tables=(
+            TableSpec(key="runs", title="Runs", rows=rows.what_ran, columns=_WHAT_RAN, upright=True),
+            TableSpec(
+                key="measures",
+                title="Measures",
+                rows=rows.what_ran,
+                columns=(_RUN, _MEASURES),
+                upright=True,
+                text="On the test rows; of a run that has not ended, on the validation rows after its latest epoch.",
+            ),
+            TableSpec(
+                key="money",
+                title="Time and money",
+                rows=rows.what_ran,
+                columns=_TIME_AND_MONEY,
+                upright=True,
+                text="The share of ideal is the rate over the sum of the ranks' own rates; balanced is the same over "
+                "the rates that the ranks had during the run. With equal shares all ranks wait for the slowest. "
+                "Goodput is the share of the whole time in which rows were computed that count.",
+                plots=(
+                    Plot(
+                        title="Rows a second by ranks", kind="points", x="ranks", y="rows_per_second", several="ranks"
+                    ),
+                    Plot(title="Cost by time", kind="points", x="launched", y="dollars", by="group", several="run"),
+                ),
+            ),
+            TableSpec(
+                key="settings",
+                title="Settings",
+                rows=rows.settings,
+                columns=(Column(key="setting", head="setting"), Column(key="value", head="value")),
+                is_folded=True,
+            ),
+            TableSpec(
+                key="notes",
+                title="Notes",
+                rows=rows.notes,
+                columns=(_RUN, Column(key="after", head="after, s", form=",.1f"), Column(key="note", head="note")),
+                is_folded=True,
+            ),
+        ),
+    ),
+    _SectionSpec(
+        key="time",
+        title="Where the time went",
+        text="Computing is forward and backward passes at the ranks' own speed. Waiting is for slower ranks, or for "
+        "new text. The all-reduce sums the gradients over the ranks. A start that was killed left no breakdown of its "
+        'last seconds: they are "not told apart". The cost of a launch is known when it has ended.',
+        tables=(
+            TableSpec(
+                key="causes",
+                title="Time and money by cause",
+                rows=rows.causes_of_runs,
+                columns=(
+                    _RUN,
+                    Column(key="cause", head="cause"),
+                    Column(key="kind", head="drawn as"),
+                    Column(key="time", head="time", form=",.1f", is_time=True),
+                    _SHARE,
+                    Column(key="dollars", head="cost, $", form=",.4f"),
+                ),
+                plots=(
+                    Plot(title="Time by cause", kind="bars", x="time", y="cause", single="run"),
+                    Plot(
+                        title="Time of the runs by cause",
+                        kind="bars",
+                        x="time",
+                        y="run",
+                        by="kind",
+                        order=causes.KINDS,
+                        several="run",
+                    ),
+                ),
+            ),
+            TableSpec(
+                key="predicted",
+                title="Predicted and measured",
+                rows=rows.predictions,
+                columns=(
+                    _RUN,
+                    Column(key="stage", head="stage"),
+                    Column(key="predicted", head="predicted, s", form=",.1f"),
+                    Column(key="low", head="at least, s", form=",.1f"),
+                    Column(key="high", head="at most, s", form=",.1f"),
+                    Column(key="took", head="took, s", form=",.1f"),
+                    Column(key="off", head="off by", form="+.0%"),
+                ),
+            ),
+        ),
+    ),
+    _SectionSpec(
+        key="learning",
+        title="What was learnt",
+        text=f"Curves are those of the first {MOST_LINES} kinds of runs; runs that differ in their seed alone are of "
+        "one kind. Time includes evaluation, but not what passed between two starts.",
+        tables=(
+            TableSpec(
+                key="loss",
+                title="Loss",
+                rows=rows.losses,
+                columns=(
+                    _DRAWN_AS,
+                    _RUN,
+                    Column(key="of", head="rows"),
+                    Column(key="step", head="step", form=","),
+                    Column(key="epoch", head="epoch", form=".2f"),
+                    _SINCE,
+                    Column(key="loss", head="loss", form=".4f"),
+                ),
+                plots=tuple(
+                    Plot(title=f"Loss by {x}", kind="lines", x=x, y="loss", by="group", style="of")
+                    for x in ("epoch", "time")
+                ),
+                text="A point of the training rows is the mean of the recorded steps since the one before, without the "
+                "short last batch of an epoch. The broad, pale line is of the validation rows.",
+                is_folded=True,
+            ),
+            TableSpec(
+                key="epochs",
+                title="Measures by epoch",
+                rows=rows.epochs,
+                columns=(_DRAWN_AS, _RUN, Column(key="epoch", head="epoch"), _SINCE, _PAID, _MEASURES),
+                plots=(
+                    Plot(title="Measure by time", kind="lines", x="time", y="measure_0", by="group"),
+                    Plot(title="Measure by cost", kind="lines", x="dollars", y="measure_0", by="group"),
+                ),
+                text="Measures are those on the validation rows after each epoch; the first one is drawn.",
+            ),
+            TableSpec(
+                key="confusion",
+                title="Confusion on the test rows",
+                rows=rows.confusions,
+                columns=(
+                    _RUN,
+                    Column(key="label", head="label"),
+                    Column(key="prediction", head="prediction"),
+                    Column(key="rows", head="rows", form=","),
+                    Column(key="share", head="share of the label", form=".1%"),
+                ),
+                text=f"Of runs with more than {rows.MOST_CLASSES} classes, the most frequent mistakes.",
+            ),
+        ),
+    ),
+    _SectionSpec(
+        key="ranks",
+        title="What each rank did",
+        tables=(
+            TableSpec(
+                key="shares",
+                title="Shares of the ranks",
+                rows=rows.shares,
+                columns=(_RUN, Column(key="rank", head="rank"), _SINCE, Column(key="share", head="share", form=".1%")),
+                plots=(Plot(title="Shares of the ranks", kind="lines", x="time", y="share", by="rank", each="run"),),
+                text=f"The share of the rows of a global batch, over time, of the first {rows.MOST_RUNS} runs; of more "
+                f"than {MOST_LINES} ranks the smallest, the median and the largest share.",
+                is_folded=True,
+            ),
+        ),
+    ),
+)
+
+_ARM = Column(key="arm", head="arm")
+EXPERIMENT = (
+    TableSpec(
+        key="arms",
+        title="Arms",
+        rows=rows.arms,
+        columns=(
+            _ARM,
+            Column(key="place", head="on"),
+            Column(key="ranks", head="ranks or cores"),
+            Column(key="runs", head="runs"),
+            Column(key="seconds", head="time, s", form=",.1f"),
+            Column(key="least", head="least, s", form=",.1f"),
+            Column(key="most", head="most, s", form=",.1f"),
+            Column(key="rows_per_second", head="rows/s", form=",.0f"),
+            Column(key="mb_per_second", head="MB/s", form=",.1f"),
+            Column(key="kilobytes_a_step", head="sent a step and rank, kB", form=",.1f"),
+            Column(key="dollars", head="a run, $", form=",.2f"),
+            Column(key="remark", head="remark"),
+        ),
+        plots=(Plot(title="Time of the arms", kind="bars", x="seconds", y="arm", ends=("least", "most")),),
+        text="Times and rates are medians of the finished runs, without evaluation; a line goes from the shortest time "
+        "to the longest.",
+    ),
+    TableSpec(
+        key="speed-ups",
+        title="Speed-ups",
+        rows=rows.arms,
+        labels=2,
+        columns=(
+            _ARM,
+            Column(key="ranks", head="ranks or cores"),
+            Column(key="speed_up", head="speed-up", form=".2f"),
+            Column(key="efficiency", head="efficiency", form=".0%"),
+            Column(key="to_target", head="to the target, s", form=",.1f"),
+            Column(key="target_speed_up", head="speed-up to the target", form=".2f"),
+            Column(key="target_efficiency", head="efficiency to the target", form=".0%"),
+            Column(key="of_bound", head="share of own rates", form=".0%"),
+        ),
+        plots=(Plot(title="Speed-up", kind="points", x="ranks", y="speed_up", ideal="ideal", several="ranks"),),
+        text="The dashed line is linear scaling; arms without an efficiency are not drawn beside it. No balancer can "
+        "exceed the sum of the rates that the ranks reach by themselves.",
+    ),
+    TableSpec(
+        key="measures-of-arms",
+        title="Measures of the arms",
+        rows=rows.measures_of_arms,
+        columns=(
+            _ARM,
+            _MEASURES,
+            Column(key="seconds_an_epoch_of_words", head="an epoch, s", form=",.1f"),
+            Column(key="words_a_second_of_words", head="words/s", form=",.0f"),
+            Column(key="pip_loss_of_words", head="best PIP loss", form=",.2f"),
+            Column(key="pip_mean_square_of_words", head="its mean square", form=".4g"),
+            Column(key="loss_of_words", head="loss of a pair", form=".4f"),
+        ),
+    ),
+)
+
+DATA = _SectionSpec(
+    key="data",
+    title="The data",
+    text=f"Texts before and after duplicates are taken out, of the first {rows.MOST_DATASETS} datasets; of more than "
+    f"{rows.MOST_NAMES} classes or words the most frequent.",
+    tables=(
+        TableSpec(
+            key="dataset",
+            title="Datasets",
+            rows=rows.datasets,
+            columns=(
+                Column(key="dataset", head="dataset"),
+                Column(key="digest", head="digest"),
+                Column(key="learnt", head="runs of this report that learnt from it"),
+                *(
+                    Column(key=key, head=head, form=",")
+                    for key, head in {
+                        "lines": "lines",
+                        "malformed": "malformed",
+                        "empty": "empty",
+                        "texts": "texts",
+                        "distinct": "distinct texts",
+                        "train": "rows to train on",
+                        "test": "rows to test on",
+                        "tokens": "words kept",
+                        "unknown_tokens": "of these unknown",
+                    }.items()
+                ),
+            ),
+            upright=True,
+        ),
+        *(
+            TableSpec(
+                key=key,
+                title=title,
+                rows=found,
+                columns=(
+                    Column(key="dataset", head="dataset"),
+                    Column(key="name", head=what),
+                    Column(key="before", head="all texts", form=","),
+                    Column(key="after", head="distinct texts", form=","),
+                ),
+                plots=(Plot(title=title, kind="bars", x=("before", "after"), y="name", each="dataset"),),
+            )
+            for key, title, what, found in (
+                ("ratings", "Texts by rating", "rating", rows.ratings),
+                ("classes", "Texts by class", "class", rows.classes),
+            )
+        ),
+        *(
+            TableSpec(
+                key=key,
+                title=title,
+                rows=found,
+                columns=(
+                    Column(key="dataset", head="dataset"),
+                    Column(key="name", head=what),
+                    Column(key="number", head=counted, form=","),
+                ),
+                plots=(Plot(title=title, kind="bars", x="number", y="name", each="dataset"),),
+            )
+            for key, title, what, counted, found in (
+                ("lengths", "Lengths of texts", "words kept of a text", "texts", rows.lengths),
+                ("words", "Most frequent words", "word", "occurrences", rows.words),
+            )
+        ),
+    ),
+)
+
+
+def sections(content: Found) -> list[Section]:
+    """What there is to show, in the order of the page; sections without tables are left out."""
+    found = [
+        _section(f"experiment-{number}", f"The experiment {each.name}", rows.about(each), EXPERIMENT, each)
+        for number, each in enumerate(content.experiments, 1)
+    ]
+    found += [_section(each.key, each.title, each.text, each.tables, content) for each in (*RUNS, DATA)]
+    return _apart([each for each in found if each.tables])
+
+
+def _section(key: str, title: str, text: str, specs: Sequence[TableSpec], content: object) -> Section:
+    made = [table for spec in specs if (table := spec.made(content)) is not None]
+    return Section(key=key, title=title, text=text, tables=made)
+
+
+def _apart(found: Sequence[Section]) -> list[Section]:
+    """The sections, each table with a key of its own: several experiments have the same tables."""
+    seen: set[str] = set()
+
+    def own(key: str) -> str:
+        numbered = chain([key], (f"{key}-{number}" for number in count(2)))
+        seen.add(new := next(each for each in numbered if each not in seen))
+        return new
+
+    return [replace(each, tables=[replace(table, key=own(table.key)) for table in each.tables]) for each in found]
