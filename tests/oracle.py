@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.oracle_lines import PAIRS, File, Malformed, Rules, outcomes, rating_of, review, weight
+from tests.oracle_lines import PAIRS, File, Malformed, Rules, outcomes, rating_of, review
 
 __all__ = [
     "File",
@@ -23,7 +23,6 @@ __all__ = [
     "rating_of",
     "review",
     "tokens",
-    "weight",
 ]
 
 EXTRA_STOPWORDS = {"product", "would", "get"}
@@ -98,12 +97,11 @@ def dataset(
     for file in files:
         file = file if isinstance(file, File) else File(file)
         counts["damaged_files"] += file.broken
-        for number, found in outcomes(file, rules):
-            lines = weight(file, number, found)
-            counts["lines"] += lines
+        for _, found in outcomes(file, rules):
+            counts["lines"] += 1
             if isinstance(found, str):
-                counts["malformed"] += lines
-                reasons[found] += lines
+                counts["malformed"] += 1
+                reasons[found] += 1
                 continue
             text, value = found
             in_words = clean(text)

@@ -320,14 +320,6 @@ def outcomes(file: File, rules: Rules = Rules()):  # noqa: B008
     return ((number, found) for number, found in _outcomes(file, rules) if found != "blank")
 
 
-def weight(file: File, number: int, found) -> int:
-    """As how many lines the one of this number counts: a malformed one may hold others that end in a return alone."""
-    if not isinstance(found, str) or file.kind == "parquet":
-        return 1
-    line = file.content.removeprefix(b"\xef\xbb\xbf").split(b"\n")[number - 1]
-    return line.removesuffix(b"\r").count(b"\r") + 1
-
-
 def _outcomes(file: File, rules: Rules):
     if file.kind == "parquet":
         for number, row in enumerate(file.content, 1):

@@ -83,7 +83,7 @@ shoal = Commands(
     help=_HELP,
     epilog=_STATUS,
 )
-"""The command line. Its `ctx.obj` is the list of words that were typed."""
+"""The command line."""
 click.version_option(package_name="shoal", message="%(prog)s %(version)s")(shoal)
 
 
@@ -125,7 +125,7 @@ def _parse_and_run(typed: list[str]) -> int:
         shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
     _require_utf8(typed)
     try:
-        with shoal.make_context("shoal", list(typed), obj=typed, color=colour()) as ctx:
+        with shoal.make_context("shoal", list(typed), color=colour()) as ctx:
             return int(shoal.invoke(ctx))
     except click.exceptions.Exit as ended:
         return ended.exit_code

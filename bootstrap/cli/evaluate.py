@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, described_options, option
-from bootstrap.cli.input_options import NOTES, reading_options, require_s3, scale_suggested
+from bootstrap.cli.input_options import NOTES, reading_options, require_s3
 from bootstrap.cli.neighbours import open_vectors
 from bootstrap.cli.output import Part, Result, Table, percent, print_warning
 from bootstrap.cli.predict import (
@@ -98,10 +98,7 @@ Examples:
 )
 @reading_options
 @described_options(RATING_OPTIONS, group="Ratings of the files")
-@click.pass_obj
 def run(
-    typed: list[str],
-    /,
     *,
     model: str,
     files: tuple[str, ...],
@@ -115,8 +112,7 @@ def run(
         )
     if files:
         require_s3(model, *files)
-        with scale_suggested(typed):
-            return _evaluate_classifier(model, files, options)
+        return _evaluate_classifier(model, files, options)
     if not (similarity or analogy):
         raise UsageError(
             "there is nothing to evaluate on; give files for a classifier, or --similarity FILE..., --analogy FILE..., "

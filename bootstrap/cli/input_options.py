@@ -4,9 +4,7 @@ The usual review files need only --input. For other files an error names the opt
 """
 
 import codecs
-import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -95,8 +93,8 @@ def reading_options(function: Callback) -> Callback:
             group=READING,
             type=click.Choice(QUOTING_CHOICES),
             advanced=True,
-            help='how a quote in a quoted value of CSV or TSV is written: "" (doubled) or \\" (backslash), or that '
-            "quotes are letters (none); found by itself where the first lines show it",
+            help='how quotes in a quoted value are written: "" (doubled, as in CSV), \\" (backslash, as Spark does), '
+            "or that quotes are letters (none, as in TSV)",
         ),
         option(
             "--text-field",
@@ -183,17 +181,3 @@ def require_s3(*addresses: str | None) -> None:
         from bootstrap.aws.loopback import require_s3  # this import loads boto3
 
         require_s3()
-
-
-@contextmanager
-def scale_suggested(typed: Sequence[str]) -> Iterator[None]:
-    """Where ratings are on another scale, name the whole command that reads them: as `typed`, with more options."""
-    from corpus.reading.inputs.scales import ScaleError
-
-    try:
-        yield
-    except ScaleError as error:
-        if not error.options:
-            raise
-        words = [*(word for word in typed if word != "--dry-run"), *error.options]
-        raise DataError(f"{error.sentence}; if that is their scale, type: shoal {shlex.join(words)}") from error

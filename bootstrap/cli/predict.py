@@ -14,13 +14,13 @@ import click
 
 from bootstrap.cli.answer_lines import AnswerForm, answer_file
 from bootstrap.cli.command import Converted, command, described_options, option
-from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3, scale_suggested
+from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3
 from bootstrap.cli.output import print_warning
 from bootstrap.cli.scores import malformed, report
 from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
 from common.errors import DataError, UsageError
-from corpus.reading.inputs.fields import list_values
+from corpus.reading.inputs.labels import list_values
 from jobs.job_settings import RATING_SCALE
 
 if TYPE_CHECKING:
@@ -114,10 +114,7 @@ records get no line; they are counted on standard error.
 )
 @reading_options
 @described_options(RATING_OPTIONS, group="Ratings of the files")
-@click.pass_obj
 def run(
-    typed: list[str],
-    /,
     *,
     model: str,
     files: tuple[str, ...],
@@ -136,8 +133,7 @@ def run(
     form = AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"])
     with answer_file(output) as out:
         if files:
-            with scale_suggested(typed):
-                _label_files(loaded, files, options, threshold=labelled_by, form=form, out=out)
+            _label_files(loaded, files, options, threshold=labelled_by, form=form, out=out)
         else:
             _label_standard_input(loaded, threshold=labelled_by, form=form, out=out)
     return 0

@@ -8,7 +8,7 @@ import click
 
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.dataset_summary import preprocess_summary
-from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3, scale_suggested
+from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3
 from bootstrap.cli.output import Result, print_result, say
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, where_options
@@ -118,10 +118,7 @@ class _Request:
 )
 @described_options(LIMITS)
 @described_options((PRESET, *SETTINGS), group="Settings of the dataset")
-@click.pass_obj
 def run(
-    typed: list[str],
-    /,
     *,
     target: Target | None,
     output: str | None,
@@ -150,17 +147,16 @@ def run(
         allow_damaged=options["allow_damaged"],
     )
     require_s3(*inputs.addresses, output)
-    with scale_suggested(typed):
-        if dry_run:
-            _show_preview(request)
-            return 0
-        if target is None:
-            made = _preprocess_locally(request)
-        else:
-            try:
-                made = _preprocess_on_deployment(request, target, detach=detach, force=force)
-            except Detached as left:
-                return _detached(target.name, str(left))
+    if dry_run:
+        _show_preview(request)
+        return 0
+    if target is None:
+        made = _preprocess_locally(request)
+    else:
+        try:
+            made = _preprocess_on_deployment(request, target, detach=detach, force=force)
+        except Detached as left:
+            return _detached(target.name, str(left))
     return result_of(made, settings)
 
 

@@ -16,7 +16,6 @@ from bootstrap.cli.input_options import (
     read_inputs,
     reading_options,
     require_s3,
-    scale_suggested,
 )
 from bootstrap.cli.output import Result, print_result
 from bootstrap.cli.target import Target, hosts_option, launch_options, local_ranks_option, where_options
@@ -102,12 +101,10 @@ def run(
         raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
     config = config_of(ctx, default_model(typed_options(ctx)))
     if dry_run:
-        with scale_suggested(ctx.obj):
-            _show_preview(source, config)
+        _show_preview(source, config)
         return 0
     place = place_of(target, nodes, wishes)
-    with scale_suggested(ctx.obj):
-        return training_result(run_training(ctx, source, config, place), config.output)
+    return training_result(run_training(ctx, source, config, place), config.output)
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.formats import Codes, Format, MalformedLineError
-from corpus.reading.json_values import split_values
-from corpus.reading.lines import LongLine, in_utf8, lines_in, range_blocks, split_lines, without_byte_order_mark
+from corpus.reading.lines import LongLine, in_utf8, range_blocks, split_lines, without_byte_order_mark
 from corpus.reading.parsing import is_blank, line_parser
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks, open_range
@@ -28,8 +27,8 @@ class TextBatch(NamedTuple):
     kept: Sequence[tuple[object, ...]] = ()
 
 
-MalformedCallback = Callable[[str, int, bytes, int], None]
-"""Called with the reason, the record's line in its range (from 1), its beginning, and the lines that it counts as."""
+MalformedCallback = Callable[[str, int, bytes], None]
+"""Called with the reason, the record's line in its range (from 1), and its beginning."""
 
 _Reviews = tuple[list[str], list[int], list[tuple[object, ...]]]
 """Texts, codes, and the values that are kept."""
@@ -46,7 +45,7 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
     done = 0
     try:
         blocks = in_utf8(_blocks(part), part.format.encoding)
-        for lines in split_values(blocks) if part.format.values else split_lines(blocks):
+        for lines in split_lines(blocks):
             if header:
                 header, done = False, 1
                 if isinstance(lines, LongLine):
@@ -54,7 +53,7 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
                 del lines[0]
             if isinstance(lines, LongLine):
                 done += 1
-                malformed("too_long", done, lines.begins, 1 + lines.returns)
+                malformed("too_long", done, lines.begins)
                 continue
             size = _even(len(lines))
             for first in range(0, len(lines), size):
@@ -98,7 +97,7 @@ def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
             try:
                 review = parse(line)
             except MalformedLineError as error:
-                malformed(error.reason, number, line, lines_in(line))
+                malformed(error.reason, number, line)
                 continue
             texts.append(review.text)
             text_codes.append(review.code)

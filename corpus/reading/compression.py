@@ -26,10 +26,6 @@ class DamagedArchiveError(Exception):
     """Compressed data that end too early or are damaged."""
 
 
-class MemoryLimitError(DamagedArchiveError):
-    """Compressed data that need too much memory to decompress."""
-
-
 class _Decoder(Protocol):
     """What the standard library's decompressors have in common, one for a member."""
 
@@ -174,6 +170,4 @@ def _decompress(decoder: _Decoder, data: bytes) -> bytes:
     try:
         return decoder.decompress(data, BLOCK_BYTES)
     except Exception as error:  # each library has its own error
-        is_limit = isinstance(error, lzma.LZMAError) and "limit" in str(error)
-        kind = MemoryLimitError if is_limit else DamagedArchiveError
-        raise kind(f"the compressed data are damaged: {error}") from error
+        raise DamagedArchiveError(f"the compressed data are damaged: {error}") from error

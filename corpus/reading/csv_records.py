@@ -14,8 +14,8 @@ from contextlib import suppress
 from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
-from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, Codes, Format, MalformedLineError
-from corpus.reading.lines import LongLine, in_utf8, lines_in, split_lines, without_byte_order_mark
+from corpus.reading.formats import MAX_LINE_BYTES, Codes, Format, MalformedLineError
+from corpus.reading.lines import LongLine, in_utf8, split_lines, without_byte_order_mark
 from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks
@@ -26,8 +26,6 @@ _SWALLOWED = 5
 _MOST = 0.9
 _MOST_AGAIN = 256 << 20
 """The bytes that may be read again, because of quotes that are not closed, without an end."""
-_SEPARATOR_LINE = re.compile(rb'("?)sep=(.)\1\r?')
-"""A first line that tells Excel the separator."""
 _BEFORE_QUOTE = re.compile(r'(\\+)"')
 
 
@@ -51,7 +49,7 @@ class _Lines:
         """A record begins with the next line."""
         self.first = self.read + 1
         self.lines: list[bytes] = []
-        self.size = self.returns = 0
+        self.size = 0
         self.is_utf8 = True
 
     def return_to_second(self) -> None:
@@ -80,7 +78,6 @@ class _Lines:
                 self._waiting.appendleft(line)
             else:
                 self._take(line.begins)
-                self.returns = line.returns
             raise _RecordTooLongError
         self._take(line)
         if self.size > MAX_LINE_BYTES + 1:
@@ -114,23 +111,15 @@ def _with_doubled_quotes(text: str) -> str:
     return _BEFORE_QUOTE.sub(doubled, text)
 
 
-def separator_line(line: bytes) -> str | None:
-    """The separator that a file's first line tells Excel."""
-    found = _SEPARATOR_LINE.fullmatch(line)
-    return found[2].decode("latin-1") if found else None
-
-
-def csv_rows(lines: Sequence[bytes], separator: str, *, escapes: bool, may_end_within: bool = False) -> list[list[str]]:
-    """The records in these lines, without malformed ones. `may_end_within`: the last line may be within a record, whose
-    lines are left out then, unless most of them are records."""
-    read, rows, whole = _Lines(iter([[*lines]]), "", escapes=escapes), list[list[str]](), 0
+def csv_rows(lines: Sequence[bytes], separator: str, *, escapes: bool) -> list[list[str]]:
+    """The records in these lines, without malformed ones, up to a quote that is not closed in them."""
+    read, rows = _Lines(iter([[*lines]]), "", escapes=escapes), list[list[str]]()
     for fields in _records(read, separator):
         if isinstance(fields, list):
             rows.append(fields)
-        elif not whole and read.first - 1 + len(read.lines) == len(lines):
-            whole = len(rows)
-    alike = sum(len(row) == len(rows[0]) for row in rows[whole:])
-    return rows[:whole] if may_end_within and whole > 1 and 2 * alike < len(rows) - whole else rows
+        elif len(rows) > 1 and read.first - 1 + len(read.lines) == len(lines):
+            break
+    return rows
 
 
 def _records(lines: _Lines, separator: str) -> Iterator[list[str] | MalformedLineError]:
@@ -164,18 +153,12 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
     given = 0
     try:
         for fields in _records(lines, form.separator):
-            if lines.first == 1 and separator_line(lines.lines[0]):
-                continue
             if not header and (isinstance(fields, MalformedLineError) or not is_blank(lines.lines[0])):
                 try:
                     review = _review(fields, lines, parse, form)
                 except MalformedLineError as error:
-                    begins = lines.lines[0]
-                    count = max(1 + lines.returns, lines_in(begins))
-                    malformed(error.reason, lines.first, begins[:EXCERPT_BYTES], count)
+                    malformed(error.reason, lines.first, lines.lines[0][:EXCERPT_BYTES])
                 else:
-                    if form.value is not None and len(lines.lines) > 1 and _could_be_records(lines.lines, parse, form):
-                        malformed(HOLDS_RECORDS, lines.first, b"", 1)
                     texts.append(review.text)
                     text_codes.append(review.code)
                     if form.keep:
@@ -214,15 +197,3 @@ def _swallows(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
             parse(fields)
             sound += 1
     return sound >= _MOST * (len(lines) - 1)
-
-
-def _could_be_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
-    """Whether each of the lines of a record would be one, if quotes were letters."""
-    if not all(form.separator.encode() in line for line in lines):
-        return False
-    try:
-        for line in lines:
-            parse(line.decode(errors="replace").removesuffix("\r").split(form.separator))
-    except MalformedLineError:
-        return False
-    return True

@@ -43,9 +43,6 @@ MALFORMED_REASONS = (
 BLANK = "blank"
 """The reason why a record without any value is left out; it is not counted, as blank lines are not."""
 
-HOLDS_RECORDS = "holds_records"
-"""The reason why a record is doubtful, which is read: all of its lines behind the first would be records."""
-
 NULL = "\\N"
 """How MySQL and Hive write that there is no value."""
 MISSING = ("", "nan", NULL.lower())
@@ -88,8 +85,6 @@ class Format:
     """Whether the first line of csv or separated names the columns."""
     separator: str = ","
     """The separator of columns: one character in csv, any string in separated."""
-    values: bool = False
-    """Whether json has no object a line, but an array of them or one over several lines."""
     escapes: bool = False
     """Whether csv has a backslash before a quote in a quoted field, instead of another quote, as Spark writes."""
     encoding: str = ""
@@ -121,11 +116,7 @@ class Format:
     @property
     def is_cut(self) -> bool:
         """Whether a range of lines can be read without what is before it."""
-        return (
-            self.kind not in ("csv", "parquet")
-            and not self.values
-            and not self.encoding.startswith(("utf_16", "utf_32"))
-        )
+        return self.kind not in ("csv", "parquet") and not self.encoding.startswith(("utf_16", "utf_32"))
 
     def position(self, name: str) -> int:
         """The index of a column, from 0. Raises DataError where no column has that name."""

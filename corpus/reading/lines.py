@@ -27,13 +27,6 @@ class LongLine(NamedTuple):
     begins: bytes
     size: int
     """All of its bytes, without the newline."""
-    returns: int
-    """The number of carriage returns in it."""
-
-
-def lines_in(line: bytes) -> int:
-    r"""The number of lines that a malformed line counts as: it may hold several that end in `\r` alone."""
-    return 1 + line.removesuffix(b"\r").count(b"\r") - line.count(b"\r\n")
 
 
 def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
@@ -86,7 +79,7 @@ def in_utf8(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def _long(line: bytes) -> LongLine:
-    return LongLine(line[:EXCERPT_BYTES], len(line), line.count(b"\r"))
+    return LongLine(line[:EXCERPT_BYTES], len(line))
 
 
 def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
@@ -103,7 +96,7 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
             continue
         if long is not None:
             rest, newline, block = block.partition(b"\n")
-            long = LongLine(long.begins, long.size + len(rest), long.returns + rest.count(b"\r"))
+            long = LongLine(long.begins, long.size + len(rest))
             if not newline:
                 continue
             yield long

@@ -63,13 +63,10 @@ class Tally:
         self._sizes: dict[str, dict[int, tuple[int, int]]] = {}
         self._damaged: set[str] = set()
 
-    def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes, lines: int = 1) -> None:
-        """Count a malformed line: the `line`-th, from 1, of the range of `address` at `start`; it begins as `excerpt`.
-
-        It counts as so many `lines`.
-        """
+    def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
+        """Count the `line`-th line, from 1, of the range of `address` at `start`; it begins as `excerpt`."""
         for name in ("lines", "malformed", f"malformed_by_reason.{reason}"):
-            self.counts[name] += lines
+            self.counts[name] += 1
         found = self._found.setdefault(reason, [])
         if len(found) < PLACES_KEPT or (address, start, line) < found[-1]:
             self._keep(reason, [(address, start, line, excerpt_of(excerpt))])

@@ -24,11 +24,6 @@ def text_fields(sources: Iterable[str], chosen: Sequence[str]) -> tuple[str, ...
     if block.lstrip().startswith((b"{", b"[")) or chosen:
         options = ReadingOptions(kind="json" if chosen else None, text=tuple(chosen))
         known = detect_format(file.address, block, len(block) >= file.size, options, UNLABELLED)
-        if known is not None and known.format.values:
-            raise DataError(
-                f'{file.address} is JSON, but not an object a line; convert it: jq -c \'if type == "array" then .[] '
-                "else . end' OLD > NEW"
-            )
         if known is None or known.format.kind == "json":
             return known.format.text if known else tuple(chosen)
     if block.startswith(PARQUET) or _is_table(file.address, block):

@@ -156,7 +156,7 @@ def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
 def test_ratings_on_another_scale_end_the_work_before_it_begins(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(snap_lines(*((f"lamp {n}", n) for n in range(1, 11))))
     stages = Stages()
-    with pytest.raises(DataError, match="--rating-range 1 10 --positive-from 7"):
+    with pytest.raises(DataError, match="give their scale by --rating-range LOW HIGH"):
         preprocess([tmp_path / "a.json"], tmp_path / "out", progress=stages)
     assert stages.seen == []
     assert not (tmp_path / "out").exists()

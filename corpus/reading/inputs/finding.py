@@ -9,35 +9,35 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
-from common.display import plural
 from common.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.compression import compression
-from corpus.reading.inputs.tables import TABLE_LOGS, Entry, log_of, logs_above, logs_in, without_logs
 from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, InputFile, Inputs
+
+Entry = tuple[str, int, str]
+"""The address of a file, its size in bytes, and a value that changes with its content."""
 
 _PATTERN = re.compile(r"[*?\[]")
 """Where a pattern begins."""
 
 _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negative": NEGATIVE}
 """The classes of the texts in folders of these names."""
-_BACKUP = re.compile(r"(.+?)(~|\.(bak|old|orig|swp|save)|#)", re.IGNORECASE)
-"""The name of a file that an editor or a person keeps as an older state of another."""
-_ABOUT = re.compile(r"(readme|licen[cs]e|changelog)(\.(md|txt|rst|html?))?|desktop\.ini", re.IGNORECASE)
-"""The name of a file that says something of its folder; as plain text its lines would be reviews."""
-_DATA_NAME = r"\.(jsonl?|ndjson|csv|tsv|txt|parquet)(\.(gz|bz2|xz|zst))?"
-_DATA = re.compile(rf"{_DATA_NAME}$", re.IGNORECASE)
-_UNFINISHED = re.compile(rf".+({_DATA_NAME}\.(part|partial|filepart|download|tmp)|\.crdownload)", re.IGNORECASE)
-"""The name of a file that a program is still writing, or was ended at."""
-_STATE = re.compile(r"(.+?)( \(\d+\)(?=\.)|\.\d+(-\d\d-\d\d)?$|\.(gz|bz2|xz|zst|zip)$)(.*)")
-"""The name of what may be another state of a file: of a download, a rotated or dated file, or one that is packed."""
+_OTHERS = re.compile(
+    r".+(~|\.(bak|old|orig|swp|part|partial|crdownload|tmp))|(readme|licen[cs]e|changelog)(\.\w+)?|desktop\.ini",
+    re.IGNORECASE,
+)
+"""The name of a backup, of an unfinished download, or of a file about its folder."""
+# https://github.com/delta-io/delta/blob/master/PROTOCOL.md, https://iceberg.apache.org/spec/#file-system-tables,
+# https://hudi.apache.org/tech-specs/
+_TABLE_LOG = re.compile(r"(.*)/(_delta_log|\.hoodie|metadata/[^/]*\.metadata\.json)(/|$)")
+"""A path in the log of a table, which says which files of its folder count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,8 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     """The files of the input.
 
     A folder stands for all files below it, without hidden ones (a name that begins with `.` or `_`) and without those
-    below `leave_out`, the folder of the results. Backups (`reviews.csv~`), files about a folder (`README.md`),
-    results of an earlier run and files that match `exclude` are left out.
+    below `leave_out`, the folder of the results. Backups (`reviews.csv~`), unfinished downloads, files about a folder
+    (`README.md`), results of an earlier run and files that match `exclude` are left out.
     An address is a pattern only where no file has that name. Raises DataError for what does not exist, cannot be read,
     is empty, or is given twice.
     """
@@ -69,13 +69,11 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         for address in addresses:
             listed = _s3_files(address, leave_out) if is_s3(address) else _local_files(address, leave_out)
             whole = address if is_s3(address) else str(Path(address).resolve())
-            taken = []
-            for entry in listed:
-                if not log_of(entry[0]) and (fitting := _matching_excludes(entry[0], whole, inputs.exclude)):
+            for name, size, identity in listed:
+                if fitting := _matching_excludes(name, whole, inputs.exclude):
                     used.update(fitting)
-                else:
-                    taken.append(entry)
-            for name, size, identity in without_logs(taken):
+                    continue
+                _refuse_table(name)
                 named = name == whole
                 own = _class_of_folder(name) if code is None and not named else code
                 found.append(InputFile(address=name, size=size, identity=identity, test=test, code=own, named=named))
@@ -88,7 +86,6 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         raise DataError("--exclude leaves no file of the input; give fewer patterns")
     _check_duplicates(found)
     found, notes = _without_others(found)
-    notes += [note for address in inputs.addresses for note in _hidden_notes(address)]
     found, results = _without_results(found)
     if not found:
         raise DataError(f"the input holds nothing but the results in {', '.join(results)}; give files of reviews")
@@ -126,7 +123,7 @@ def files_for_now(address: str) -> list[InputFile]:
         entries = [entry for path in _walk(Path(address), None) for entry in _entry_if_there(path)]
     else:
         entries = _local_files(address, None)
-    return [InputFile(address=name, size=size, identity=identity) for name, size, identity in without_logs(entries)]
+    return [InputFile(address=name, size=size, identity=identity) for name, size, identity in entries]
 
 
 def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
@@ -138,50 +135,21 @@ def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> lis
 
 
 def _without_others(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """The files without backups, unfinished downloads and files about a folder, which are no input by their names, and
-    notes on these and on copies.
-
-    Such a file that was named is left out only where it is a backup of another file of the input.
-    """
-    addresses = {each.address for each in found}
-    others: dict[str, str] = {}
-    for each in found:
-        folder, _, name = each.address.rpartition("/")
-        if (known := _BACKUP.fullmatch(name.removeprefix("#"))) and (
-            not each.named or f"{folder}/{known[1]}" in addresses
-        ):
-            others[each.address] = f"{each.address} is a backup and left out; rename it to read it"
-        elif _UNFINISHED.fullmatch(name) and not each.named:
-            others[each.address] = f"{each.address} is an unfinished download and left out; rename it to read it"
-        elif _ABOUT.fullmatch(name) and not each.named:
-            others[each.address] = f"{each.address} is about its folder and left out; give its own name to read it"
-    if len(others) == len(addresses):
-        raise DataError(f"the input holds nothing but files such as this: {next(iter(others.values()))}")
-    taken = [each for each in found if each.address not in others]
-    return taken, [*others.values(), *_copy_notes(taken)]
+    """The files without those that are no input by their names, unless they were named, and notes on these."""
+    others = [each.address for each in found if not each.named and _OTHERS.fullmatch(each.address.rpartition("/")[2])]
+    notes = [f"{each} is left out by its name; give its own name to read it" for each in others]
+    if len(others) == len(found):
+        raise DataError(f"the input holds nothing but files such as this: {notes[0]}")
+    return [each for each in found if each.address not in others], notes
 
 
-def _copy_notes(files: Sequence[InputFile]) -> list[str]:
-    """A note where files may be others of the input once more, by their names."""
-    addresses = {each.address for each in files}
-    states = {each.address: state for each in files if (state := _STATE.fullmatch(each.address))}
-    copies = [(name, original) for name, state in states.items() if (original := state[1] + state[5]) in addresses]
-    if not copies:
-        return []
-    more = f", and {plural(len(copies) - 1, 'more file')} of others" if copies[1:] else ""
-    name, original = copies[0]
-    return [f"{name} may be a copy of {original}{more}; leave out by --exclude what is to be read once"]
-
-
-def _hidden_notes(given: str) -> list[str]:
-    """A note on the hidden files in a folder that look like input by the ending of their names."""
-    hidden = [
-        path
-        for path in sorted(Path(given).rglob("[._]*") if not is_s3(given) and Path(given).is_dir() else ())
-        if _DATA.search(path.name) and not any(map(_is_hidden, path.relative_to(given).parts[:-1])) and path.is_file()
-    ]
-    more = f" and {plural(len(hidden) - 1, 'more hidden file')} are" if hidden[1:] else " is hidden and"
-    return [f"{hidden[0]}{more} left out; rename what is to be read"] if hidden else []
+def _refuse_table(path: str) -> None:
+    """Raise DataError for a path in the log of a table, whose folder also holds rows that were removed."""
+    if found := _TABLE_LOG.match(path):
+        raise DataError(
+            f"{found[1]} is a table of Delta Lake, Iceberg or Hudi, whose files may hold rows that were removed; "
+            "write the rows that it has to another folder, such as by Spark, and give that"
+        )
 
 
 def _without_results(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
@@ -204,10 +172,10 @@ def _local_files(given: str, leave_out: str | None) -> list[Entry]:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return [_entry(each) for each in (*_files_below(path, leave_out), *logs_above(path.resolve() / "file"))]
+            return [_entry(each) for each in _files_below(path, leave_out)]
         if not stat.S_ISREG(mode):
             raise DataError(f"{given} is not a regular file; copy its content to one, and give that")
-        return [_entry(each) for each in (path, *logs_above(path.resolve()))]
+        return [_entry(path)]
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{given}: no such file; check the path") from None
     except OSError as error:
@@ -264,7 +232,8 @@ def _walk(folder: Path, results: Path | None) -> list[Path]:
 
     taken = []
     for parent, folders, names in os.walk(folder, onerror=fail):
-        taken += logs_in(Path(parent))
+        for name in folders:
+            _refuse_table(f"{parent}/{name}")
         folders[:] = sorted(
             name for name in folders if not _is_hidden(name) and (Path(parent) / name).resolve() != results
         )
@@ -303,41 +272,28 @@ def _s3_entries(given: str, leave_out: str | None) -> list[Entry]:
     if exact and exact[0] == f"s3://{bucket}/{key}":
         return [exact]
     if pattern := _PATTERN.search(key):
-        matching, start = key_pattern(key), len(f"s3://{bucket}/")
-        listed = list(_list_s3(S3Path(bucket, key[: pattern.start()])))
-        entries = [entry for entry in listed if matching.fullmatch(entry[0], start) and not entry[0].endswith("/")]
-        return [*entries, *(entry for entry in listed if entries and log_of(entry[0]))]
+        if "**" in key:
+            raise DataError(
+                f"** in {given} is for folders here; give the prefix before it, which stands for all below it"
+            )
+        listed = _list_s3(S3Path(bucket, key[: pattern.start()]))
+        return [entry for entry in listed if _fits(entry[0].removeprefix(f"s3://{bucket}/"), key)]
     prefix = f"{key.rstrip('/')}/" if key else ""
     below = f"s3://{bucket}/{prefix}"
-    entries = [
-        entry
-        for entry in _list_s3(S3Path(bucket, prefix))
-        if not entry[0].endswith("/")
-        and (log_of(entry[0]) or not any(map(_is_hidden, entry[0].removeprefix(below).split("/"))))
-    ]
+    entries = []
+    for entry in _list_s3(S3Path(bucket, prefix)):
+        _refuse_table(entry[0])
+        if not entry[0].endswith("/") and not any(map(_is_hidden, entry[0].removeprefix(below).split("/"))):
+            entries.append(entry)
     if leave_out is not None and is_s3(leave_out):
         entries = [entry for entry in entries if not entry[0].startswith(f"{leave_out.rstrip('/')}/")]
-    return entries + _s3_logs_above(S3Path(bucket, prefix)) if entries else entries
+    return entries
 
 
-def _s3_logs_above(place: S3Path) -> list[Entry]:
-    """As `logs_above`, for a prefix; none where its parent may not be listed."""
-    from botocore.exceptions import ClientError  # here, because it takes long to load
-
-    path = PurePosixPath(place.key)
-    if path.name != "data" and "=" not in path.name:
-        return []
-    above = [
-        S3Path(place.bucket, str(path.parent / PurePosixPath(log).parent) + "/") for log in TABLE_LOGS if "/" in log
-    ]
-    with suppress(ClientError):
-        if logs := [entry for each in above for entry in islice(filter(_is_log, _list_s3(each)), 1)]:
-            return logs
-    return _s3_logs_above(S3Path(place.bucket, str(path.parent)))
-
-
-def _is_log(entry: Entry) -> bool:
-    return log_of(entry[0]) is not None
+def _fits(key: str, pattern: str) -> bool:
+    """Whether a key fits a pattern, of which `*`, `?` and `[...]` do not match a slash."""
+    parts, patterns = key.split("/"), pattern.split("/")
+    return bool(parts[-1]) and len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
 
 
 def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[Entry]:
@@ -351,27 +307,3 @@ def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[Entry]:
         if error.response["Error"].get("Code") in ("NoSuchBucket", "404"):
             raise DataError(f"there is no bucket {place.bucket}; check the address {place}") from error
         raise
-
-
-def key_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of keys as a regular expression: `*`, `?` and `[...]` do not match a slash, `**` does."""
-    out = []
-    for token in re.findall(r"\*\*/|\*\*|\*|\?|\[!?[^\]!/][^\]/]*\]|.", pattern, re.DOTALL):
-        if len(token) > 1 and token.startswith("["):
-            negated, among = token[1] == "!", token[1:-1].removeprefix("!")
-            out.append(f"[{'^/' if negated else ''}{_ranges(among)}]")
-        else:
-            out.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token, re.escape(token)))
-    return re.compile("".join(out), re.DOTALL)
-
-
-def _ranges(among: str) -> str:
-    """The content of brackets, with `a-c` as a range only where it rises."""
-    return re.sub(
-        r"(.)-(.)|.",
-        lambda found: (
-            f"{re.escape(found[1])}-{re.escape(found[2])}" if found[1] and found[1] <= found[2] else re.escape(found[0])
-        ),
-        among,
-        flags=re.DOTALL,
-    )

@@ -68,8 +68,8 @@ class _EnoughError(Exception):
 class _Tally(Tally):
     """A tally that ends reading after many malformed records."""
 
-    def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes, lines: int = 1) -> None:
-        super().count_malformed(reason, address, start, line, excerpt, lines)
+    def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
+        super().count_malformed(reason, address, start, line, excerpt)
         if self.counts["malformed"] > _MAX_MALFORMED:
             raise _EnoughError
 

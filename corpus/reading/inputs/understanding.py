@@ -3,12 +3,11 @@
 Do not read whole files here, because there can be ten thousand: it reads a little of each, and a sample of some.
 """
 
-import codecs
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Literal, NamedTuple
@@ -16,42 +15,26 @@ from typing import Literal, NamedTuple
 from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.compression import ZIP, DamagedArchiveError, MemoryLimitError, compression, decompress
-from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES
+from corpus.reading.compression import ZIP, DamagedArchiveError, compression, decompress
+from corpus.reading.formats import MAX_LINE_BYTES
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format
-from corpus.reading.inputs.fields import (
-    OneValueError,
-    check_classes,
-    check_headers,
-    check_labels,
-    check_notations,
-    list_values,
-    reading_settings,
-    with_signed_labels,
-)
+from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.finding import find_files
-from corpus.reading.inputs.names import is_value_name
+from corpus.reading.inputs.labels import check_classes, check_labels, list_values
 from corpus.reading.inputs.parquet_format import detect_parquet_format
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.scales import check_scales
-from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
-from corpus.reading.lines import in_utf8, lines_in
-from corpus.reading.parquet import path_columns
+from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature, is_utf8
+from corpus.reading.lines import in_utf8
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
 from corpus.reading.storage import open_blocks, open_range
 
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
-# The most lines that are read of a file at several places, few enough that all of them count.
-_SPREAD_LINES = 900
 _CLASSES_SHOWN = 8
 # A review that is a file is hardly longer than this.
 _LINES_OF_A_TEXT = 200
-_RETURNS_NOTE = (
-    "lines hold carriage returns, which end no line: each is read as one; if they should end lines, convert the file: "
-    r"tr '\r' '\n' < OLD > NEW"
-)
 _Skipped = Literal["no_lines", "binary"]
 _SKIP_NOTES: Mapping[object, str] = {
     "no_lines": "has no lines and is left out",
@@ -100,7 +83,7 @@ class Understanding:
         return (*self.warnings, *self.sample.word_warnings(words))
 
     def check_values(self, settings: Settings, max_malformed: float) -> None:
-        """Raise ScaleError for ratings on another scale than that of the settings, DataError for labels of which more
+        """Raise DataError for ratings on another scale than that of the settings, and for labels of which more
         than that share are of no class."""
         if not self.labelled:
             check_scales(self.values_by_file, settings, max_malformed)
@@ -116,8 +99,7 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     """
     listing = find_files(inputs, leave_out)
     settled, notes = _detect_all(listing.files, inputs.options)
-    if not inputs.options.fields:
-        check_headers({found.address: each.format for found, each in settled.items()})
+    _require_one_form(settled)
     labelled = _is_labelled(settled, inputs.options)
     learnt, tested = (
         sum((each.values for found, each in settled.items() if found.test is test), Counter[str]())
@@ -125,15 +107,8 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     )
     values, options = learnt + tested, inputs.options
     if labelled:
-        options = with_signed_labels(values, options)
-        if options.positive_label is None and not options.classes:
-            check_notations({found.address: each.values for found, each in settled.items() if not found.test})
         check_labels(learnt, tested, options)
     positive = options.positive_label
-    if positive != inputs.options.positive_label:
-        notes.append(
-            f"the label {positive!r} is positive, and all others are negative; name another by --positive-label"
-        )
     understood = {Source(**vars(found), format=each.format): each for found, each in settled.items()}
     sample = take_sample(tuple(understood), reading_settings(labelled, options))
     if positive is not None and sample.values and not sample.values[POSITIVE_NAME]:
@@ -150,11 +125,6 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         listed = ", ".join(map(repr, absent[:_CLASSES_SHOWN])) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
         notes.append(f"no text of the sample has the label {listed}; check --classes")
     notes += [*_line_notes(sample, understood), *sample.copy_notes()]
-    if doubtful := sample.tally.counts[HOLDS_RECORDS]:
-        notes.append(
-            f"{plural(doubtful, 'text')} of several lines could be as many records, if a quote is not closed; where "
-            "quotes are letters, give --quoting none"
-        )
     extents = [_extent(source, each, sample) for source, each in understood.items()]
     return Understanding(
         sources=tuple(understood),
@@ -230,10 +200,6 @@ def _read_head(found: InputFile, limit: int) -> _Head:
             data += block
             if len(data) > limit:
                 return _Head(bytes(data[:limit]), False, False)
-    except MemoryLimitError:
-        raise DataError(
-            f"{found.address} needs more than 1 GiB of memory to unpack; unpack it elsewhere, or compress it by xz -9"
-        ) from None
     except DamagedArchiveError:
         return _Head(bytes(data), whole, whole)
     return _Head(bytes(data), whole, False)
@@ -310,61 +276,27 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skip
         if found.named:
             raise
         return "binary"
-    except OneValueError:
-        if head.whole:
-            raise
-        # A file that is sorted by its values has others in its middle or at its end.
-        return _detect_text(found, _spread_lines(found, head.data), True, options)
 
 
 def _detect_text(found: InputFile, data: bytes, whole: bool, options: ReadingOptions) -> DetectedFormat | None:
-    if options.encoding and not data.isascii() and _is_utf8(data):
+    if options.encoding and not data.isascii() and is_utf8(data):
         raise DataError(f"{found.address} is UTF-8, not {options.encoding}; leave out --encoding")
     try:
         data = b"".join(in_utf8(iter([data]), options.encoding))
     except UnicodeError as error:  # such as of UTF-16 without its first bytes, which say the order
         raise DataError(f"{found.address} is not in {options.encoding} ({error}); give another --encoding") from None
-    try:
-        known = detect_format(found.address, data, whole, options, found.code)
-    except DataError as error:
-        given = [column for column in path_columns(found.address) if is_value_name(column)]
-        if given and found.code is None:
-            raise type(error)(f"{error}. The column {given[0]} in its path is read from Parquet files only") from None
-        raise
-    if known is None:
-        return None
-    returns = known.format.kind not in ("json", "csv") and any(lines_in(line) > 1 for line in data.split(b"\n"))
-    notes = (*known.notes, *([_RETURNS_NOTE] if returns else []))
-    return known._replace(format=replace(known.format, encoding=options.encoding), notes=notes)
+    known = detect_format(found.address, data, whole, options, found.code)
+    return known and known._replace(format=replace(known.format, encoding=options.encoding))
 
 
-def _is_utf8(data: bytes) -> bool:
-    """Whether these bytes are text in UTF-8, of which the last letter may be cut."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(data)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _spread_lines(found: InputFile, head: bytes) -> bytes:
-    """Whole lines of a file's beginning, middle and end. A compressed file has to be decompressed for that: then of
-    places at doubling distances from the beginning, and of the end."""
-    if not found.compression:
-        parts = [head]
-        for start in (found.size // 2, found.size - _HEAD_BYTES):
-            with closing(open_range(found.address, start, _HEAD_BYTES)) as file:
-                parts.append(file.read(_HEAD_BYTES).partition(b"\n")[2])
-    else:
-        parts, last = [head], b""
-        with suppress(DamagedArchiveError):
-            for number, block in enumerate(open_blocks(found.address), 1):
-                last = block
-                if number & (number - 1) == 0:
-                    parts.append(block.partition(b"\n")[2])
-        parts.append(last.partition(b"\n")[2])
-    each = _SPREAD_LINES // len(parts)
-    return b"".join(b"\n".join([*part.split(b"\n")[:-1][:each], b""]) for part in parts)
+def _require_one_form(settled: Mapping[InputFile, DetectedFormat]) -> None:
+    """Raise DataError where only some tables have a header: the others may be the parts of one."""
+    tables = {known.format.header: found.address for found, known in settled.items() if known.format.columns}
+    if len(tables) > 1:
+        raise DataError(
+            f"{tables[True]} has a header, but {tables[False]} has none; join the parts of a file by cat, give each "
+            "its header, or read each form alone"
+        )
 
 
 def _is_labelled(settled: Mapping[InputFile, DetectedFormat], options: ReadingOptions) -> bool:
@@ -378,14 +310,8 @@ def _is_labelled(settled: Mapping[InputFile, DetectedFormat], options: ReadingOp
         )
     if False in by_kind and (options.positive_label is not None or options.classes):
         address, rating = by_kind[False]
-        if options.others:
-            raise DataError(
-                f"the classes are those of labels, but {address} has ratings ({rating}); name the field of the labels "
-                "by --label-field"
-            )
-        given = "--classes" if options.classes else "--positive-label"
         raise DataError(
-            f"{given} goes with labels, but {address} has ratings ({rating}); leave it out, or name "
-            "the field of the labels by --label-field"
+            f"--classes and --positive-label go with labels, but {address} has ratings ({rating}); name the field of "
+            "the labels by --label-field"
         )
     return True in by_kind

@@ -90,11 +90,14 @@ def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        (gzip.compress(b"good lamp\n"), "holds gz data, not text"),
-        ("good lamp\nbad lamp\n".encode("utf-16"), "is in UTF-16; give --encoding utf-16"),
-        ("good lamp\nbad lamp\n".encode("utf-32-le"), "is in UTF-32; give --encoding utf-32-le"),
+        (gzip.compress(b"good lamp\n"), "holds gz data; unpack it once"),
+        ("good lamp\nbad lamp\n".encode("utf-16"), "is in UTF-16 or UTF-32; give --encoding utf-16 or utf-32"),
+        (
+            "good lamp\nbad lamp\n".encode("utf-32-le"),
+            "is a picture or another binary file, or text of two or four bytes a letter; ",
+        ),
         (b"good lamp\rbad lamp\rdull lamp\r", "ends its lines by carriage returns alone; convert it: "),
-        ("caf\u00e9\n".encode("cp1252") * 9, "is not UTF-8 text: 9 of its first 9 lines are not; "),
+        ("caf\u00e9\n".encode("cp1252") * 9, "is not UTF-8 text; if it is text, give its --encoding"),
     ],
     ids=["gzip", "UTF-16", "UTF-32", "CR", "cp1252"],
 )

@@ -60,17 +60,14 @@ def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Setting
     rules = rules_of(chosen)
     outcomes = list(oracle.outcomes(file, rules))
     sound = [each for _, each in outcomes if not isinstance(each, str)]
-    malformed = [
-        (each, number, oracle.weight(file, number, each)) for number, each in outcomes if isinstance(each, str)
-    ]
+    malformed = [(each, number) for number, each in outcomes if isinstance(each, str)]
     found, tally = read(ranges, chosen)
     assert found == [(text, LABELS.index(value) if isinstance(value, str) else value) for text, value in sound]
-    assert tally.counts["lines"] == len(sound) + sum(count for _, _, count in malformed)
-    assert tally.counts["malformed"] == sum(count for _, _, count in malformed)
-    for reason in {reason for reason, _, _ in malformed}:
-        lines = [number for each, number, _ in malformed if each == reason]
-        counted = sum(count for each, _, count in malformed if each == reason)
-        assert tally.counts[f"malformed_by_reason.{reason}"] == counted
+    assert tally.counts["lines"] == len(outcomes)
+    assert tally.counts["malformed"] == len(malformed)
+    for reason in {reason for reason, _ in malformed}:
+        lines = [number for each, number in malformed if each == reason]
+        assert tally.counts[f"malformed_by_reason.{reason}"] == len(lines)
         assert [place.line for place in tally.malformed_lines() if place.reason == reason] == lines[:3]
     assert [damage.file for damage in tally.damaged_files()] == [part.path for part in ranges if file.broken]
 

@@ -122,7 +122,7 @@ def test_what_a_source_is_goes_into_the_position() -> None:
 
 def test_a_line_that_was_too_long_is_counted_with_all_of_its_bytes() -> None:
     packer = Packer(1, 0, Position())
-    batch = batch_of_lines("/a", LongLine(b"x" * 80, 5_000_000, 0), 7)
+    batch = batch_of_lines("/a", LongLine(b"x" * 80, 5_000_000), 7)
     assert list(packer.add(batch._replace(too_long=True), (), [])) == []
     assert (packer.lines, packer.malformed, packer.text_bytes) == (1, 1, 5_000_001)
     assert batch.ends == [5_000_008]

@@ -8,11 +8,9 @@ from typing import Any
 import boto3
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.errors import DataError
-from corpus.reading.inputs.finding import find_files, key_pattern
+from corpus.reading.inputs.finding import find_files
 from corpus.reading.sources import Inputs
 from embedded.aws import EmbeddedAws
 
@@ -100,30 +98,6 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     Path(name).write_bytes(b"x")
     with pytest.raises(DataError, match=r"\\xff\.json' is not UTF-8"):
         find_files(Inputs(files=(name,)))
-
-
-@given(st.text(alphabet="ab/.[]!*?-", max_size=12))
-def test_any_text_is_a_pattern_or_none(pattern: str) -> None:
-    """No pattern is an error of ours, however its brackets stand."""
-    key_pattern(pattern).fullmatch("a/b")
-
-
-@pytest.mark.parametrize(
-    ("name", "noted"),
-    [
-        ("a.csv.1", True),
-        ("a.csv.2024-01-31", True),
-        ("b.csv", False),
-        ("a.1.csv", False),
-    ],
-)
-def test_what_may_be_a_copy_by_its_name_gets_a_note(tmp_path: Path, name: str, noted: bool) -> None:
-    (tmp_path / "a.csv").write_text("5,good\n")
-    (tmp_path / name).write_text("1,bad\n")
-    found = find_files(Inputs(files=(str(tmp_path),)))
-    assert len(found.files) == 2
-    expected = f"{tmp_path}/{name} may be a copy of {tmp_path}/a.csv; leave out by --exclude what is to be read once"
-    assert found.warnings == ((expected,) if noted else ())
 
 
 def test_a_test_set_may_have_folders_by_class(tmp_path: Path) -> None:

@@ -1,20 +1,17 @@
-"""Ratings on other scales: read if the options say so, never guessed; the error names the options."""
+"""Ratings on other scales: read if the options give the scale, which is never guessed."""
 
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, MalformedLineError
-from corpus.reading.inputs.scales import ScaleError, check_scale, check_scales
+from corpus.reading.inputs.scales import check_scale, check_scales
 from jobs.job_settings import read_job_settings, read_settings, settings_arguments
 from tests import oracle
-from tests.corpus.reading.inputs.beginnings import tuples
 from tests.jobs.test_job_settings import parsed
 
 
@@ -80,26 +77,9 @@ def test_half_stars_are_kept_as_their_number_of_halves() -> None:
     assert [Codes(settings).code_of(value) for value in (0.5, "3.5", 5)] == [1, 7, 10]
 
 
-ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("scales.yaml").read_text())
-
-
-@pytest.mark.parametrize(
-    "row", [*ROWS, {"values": [f"4/{'9' * 5_000}"], "options": ""}], ids=lambda row: str(row["values"])[:60]
-)
-def test_options_that_read_other_ratings_are_named_and_read_them(row: dict[str, Any]) -> None:
-    asked = Settings(**tuples(row.get("asked", {})))
-    with pytest.raises(ScaleError) as refused:
-        check_scale(Counter(map(str, row["values"])), asked, 0.05)
-    assert " ".join(refused.value.options) == row["options"]
-    assert str(refused.value) == row.get("refused", str(refused.value))
-    if row["options"] and asked == Settings():
-        codes = Codes(settings_of(*refused.value.options))
-        assert all(codes.code_of(str(value)) >= 0 for value in row["values"])
-
-
 def test_a_few_bad_ratings_are_no_other_scale() -> None:
     check_scale(Counter({"5": 95, "9": 5}), Settings(), 0.05)
-    with pytest.raises(ScaleError, match=r"6 of the first 100 ratings are not from 1 to 5, such as '9' \(6\);"):
+    with pytest.raises(DataError, match=r"6 of the first 100 ratings are not from 1 to 5, such as '9' \(6\);"):
         check_scale(Counter({"5": 94, "9": 6}), Settings(), 0.05)
 
 
@@ -109,12 +89,8 @@ def test_a_file_on_another_scale_is_named_however_small_beside_the_others() -> N
         "a.csv": Counter(dict.fromkeys(usual, 80)),
         "b.csv": Counter({"2": 3, "4": 3, "6": 3, "8": 3, "10": 3}),
     }
-    sentence = (
-        r"^in b.csv 9 of the first 15 ratings .*; other files are on that scale: write this one on it, too, or leave"
-    )
-    with pytest.raises(ScaleError, match=sentence) as refused:
+    with pytest.raises(DataError, match=r"^in b.csv, unlike others, 9 of the first 15 ratings .*; give their scale"):
         check_scales(found, Settings(), 0.05)
-    assert refused.value.options == ()
     check_scales(found, Settings(), 0.6)
 
 

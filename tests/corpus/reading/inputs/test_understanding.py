@@ -87,10 +87,10 @@ READ = {
     "b.json.zst": SKIPPABLE + zstd.compress(SNAP_2014) + SKIPPABLE + zstd.compress(SNAP_2014),
 }
 REFUSED = [
-    ("a.json.gz", gzip.compress(gzip.compress(SNAP_2014)), "compressed twice: it holds gz data; unpack it once"),
-    ("a.json.gz", gzip.compress(zipped("a.json")), "compressed twice: it holds zip data; unpack"),
-    ("a.csv", zipped("[Content_Types].xml", "xl/workbook.xml"), "is a spreadsheet or another office document"),
-    ("a.xlsx", zipped("[Content_Types].xml", "xl/workbook.xml"), "is a spreadsheet; save its sheet as CSV"),
+    ("a.json.gz", gzip.compress(gzip.compress(SNAP_2014)), "holds gz data and is compressed twice; unpack it once"),
+    ("a.json.gz", gzip.compress(zipped("a.json")), "holds zip data and is compressed twice; unpack"),
+    ("a.csv", zipped("[Content_Types].xml", "xl/workbook.xml"), "holds zip data, but its name does not say so"),
+    ("a.xlsx", zipped("[Content_Types].xml", "xl/workbook.xml"), "is an archive, a spreadsheet, or"),
     ("a.zip", zipped(*"abcd"), r"zip archive .*a.zip: it holds 4 files \(a, b, c, ...\); give one of a single file"),
     ("a.zip", zipped("d/"), r"it holds 0 files \(\); give one of a single file"),
     ("a.zip", zipped("a.json")[:-9], "its list of files cannot be read: File is not a zip file"),
@@ -101,13 +101,16 @@ REFUSED = [
     (
         "a.csv",
         b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
-        "pointer of Git LFS.* git lfs pull",
+        "pointer of Git LFS, whose file `git lfs pull` gets",
     ),
     ("a.csv", b"text,rating\rfine,5\rbad,1\r", "ends its lines by carriage returns alone; convert it"),
-    ("a.json", SNAP_2014.decode().encode("utf-32"), "is in UTF-32; give --encoding utf-32$"),
-    ("a.json", SNAP_2014.decode().encode("utf-32-le"), "is in UTF-32; give --encoding utf-32-le"),
-    ("a.json", SNAP_2014.decode().encode("utf-32-be"), "is in UTF-32; give --encoding utf-32-be"),
-    ("a.json.xz", large_xz(SNAP_2014), "needs more than 1 GiB of memory to unpack"),
+    ("a.json", SNAP_2014.decode().encode("utf-32"), "is in UTF-16 or UTF-32; give --encoding utf-16 or utf-32"),
+    (
+        "a.json",
+        SNAP_2014.decode().encode("utf-32-le"),
+        "text of two or four bytes a letter; leave it out, or give --encoding",
+    ),
+    ("a.json.xz", large_xz(SNAP_2014), "shows no whole line, so it may be damaged"),
 ]
 
 

@@ -1,7 +1,9 @@
-"""Any beginning is understood or refused in a sentence, and fields are known by names as people spell them."""
+"""Datasets are known by the names of their fields, as people spell them, and any beginning is understood or refused."""
 
+import re
 from contextlib import suppress
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +12,7 @@ from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, MalformedLineError
 from corpus.reading.inputs.detect import detect_format
 from corpus.reading.inputs.fields import choose_fields
-from corpus.reading.inputs.names import LABEL_FIELDS, RATINGS, TEXTS
+from corpus.reading.inputs.layouts import LAYOUTS, Layout
 from corpus.reading.parsing import line_parser
 from corpus.reading.sources import ReadingOptions
 from tests.corpus.reading.inputs.beginnings import CONTENTS
@@ -31,13 +33,39 @@ def spelled(draw: st.DrawFn, name: str, prefix: str) -> str:
     return prefix + draw(CASES)(letters)
 
 
-@given(st.data(), st.sampled_from(TEXTS), st.sampled_from((*RATINGS, *LABEL_FIELDS)), PREFIXES)
-def test_names_are_known_in_every_spelling(data: st.DataObject, text: tuple[str, ...], value: str, prefix: str) -> None:
-    names = tuple(data.draw(spelled(name, prefix)) for name in text)
-    value_name = data.draw(spelled(value, prefix))
-    fields = dict.fromkeys(data.draw(st.permutations([*names, value_name, "id", "brand"])), "x")
-    found = choose_fields("a.json", fields, NONE, None)
-    assert found == (names, value_name, value in LABEL_FIELDS, ())
+@given(st.data(), st.sampled_from(LAYOUTS), PREFIXES)
+def test_a_known_dataset_is_read_without_options_in_every_spelling(
+    data: st.DataObject, layout: Layout, prefix: str
+) -> None:
+    names = tuple(data.draw(spelled(name, prefix)) for name in layout.text)
+    value = data.draw(spelled(layout.value, prefix))
+    fields = dict.fromkeys(data.draw(st.permutations([*names, value, "id", "brand"])), "x")
+    assert choose_fields("a.json", fields, NONE, None) == (names, value, layout.labelled, ())
+
+
+def test_fields_that_no_known_dataset_has_together_are_a_guess_that_is_reported() -> None:
+    found = choose_fields("a.json", {"text": "fine", "sentiment": "pos"}, NONE, None)
+    assert found[:3] == (("text",), "sentiment", True)
+    assert found.notes == (
+        "'text' is taken for the text and 'sentiment' for the label, by their names; name others by --text-field and "
+        "--rating-field or --label-field",
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "which"),
+    [
+        ("text rating label", "rating or label (rating or label)"),
+        ("text review rating", "text (text or review)"),
+        ("text Text rating", "text (text or Text)"),
+        ("a.text b.text a.rating b.rating", "text (a.text or b.text)"),
+        ("text", "rating or label; name it by --rating-field or --label-field"),
+        ("rating", "text; name it by --text-field"),
+    ],
+)
+def test_fields_of_which_several_fit_or_none_are_refused(fields: str, which: str) -> None:
+    with pytest.raises(DataError, match=re.escape(f"it is not clear which field of a.csv is the {which}")):
+        choose_fields("a.csv", dict.fromkeys(fields.split(), "x"), NONE, None)
 
 
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["Text", "reviews.text", "a.b.text", ".text", "."])))

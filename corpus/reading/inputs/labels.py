@@ -1,0 +1,66 @@
+"""Checks the labels that the beginnings of files show: which of them are positive, and whether all are of a class."""
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+
+from common.errors import DataError
+from corpus.reading.formats import LABEL_PAIRS, LABELS, class_name, usual_label
+from corpus.reading.sources import ReadingOptions
+
+_PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
+_LEAST_KNOWN = 0.95
+_SHOWN_LETTERS = 40
+_SHOWN_LABELS = 8
+_MOST_NAMED = 32
+"""More labels than these are hardly classes, and their names are no help."""
+
+
+def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOptions) -> None:
+    """Raise DataError for labels of which the positive ones are not known: samples of those to learn from, and of those
+    of the files that are for the test alone, by `label_text`.
+
+    A single label is accepted, because the rest of the input may have the other one of its pair.
+    """
+    values = learnt + tested
+    if options.positive_label is not None or options.classes or not values:
+        return
+    if are_pair(values) and (not tested or are_pair(tested)):
+        return
+    names = sorted(filter(None, {class_name(value) for value in values}), key=_name_order)
+    several = ""
+    if 2 < len(names) <= _MOST_NAMED:
+        several = f"; or name all classes, those that were not seen here, too: --classes {shlex.join(names)}"
+    raise DataError(
+        f"the labels are {list_values(values)}, and it is not clear which are positive; name the positive one by "
+        f"--positive-label VALUE: all others are negative then{several}"
+    )
+
+
+def are_pair(values: Counter[str]) -> bool:
+    """Whether nearly all of these labels are of one known pair."""
+    known = Counter({value: count for value, count in values.items() if usual_label(value) in LABELS})
+    found = set(map(usual_label, known))
+    return bool(found) and any(found <= pair for pair in _PAIRS) and known.total() >= _LEAST_KNOWN * values.total()
+
+
+def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: float) -> None:
+    """Raise DataError where a larger share of the labels than `max_malformed` is none of the classes' names."""
+    others = Counter({value: count for value, count in values.items() if class_name(value) not in classes})
+    if others and others.total() / values.total() > max_malformed:
+        raise DataError(
+            f"{others.total():,} of the first {values.total():,} labels are none of --classes: {list_values(others)}; "
+            "name them there, too, or leave their texts out by a higher --max-malformed"
+        )
+
+
+def list_values(values: Counter[str]) -> str:
+    """The most frequent of some labels or ratings with their counts, for a message."""
+    listed = ", ".join(f"{value[:_SHOWN_LETTERS]!r} ({count})" for value, count in values.most_common(_SHOWN_LABELS))
+    return listed + (", ..." if len(values) > _SHOWN_LABELS else "")
+
+
+def _name_order(name: str) -> tuple[bool, int, str]:
+    """Numbers first, by their size, then all others."""
+    number = name.isascii() and name.isdigit()
+    return not number, int(name) if number and len(name) < _SHOWN_LETTERS else 0, name

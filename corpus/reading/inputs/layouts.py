@@ -1,0 +1,121 @@
+"""The layouts of known datasets, as a table, and which fields of a file may be its text and its rating or label.
+
+Names are compared without case, spaces, underscores and dashes, also behind a prefix that ends in a dot
+(`reviews.text`). Fields that no dataset of the table has together are a guess, which has to be reported.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from itertools import product
+from typing import NamedTuple
+
+
+class Layout(NamedTuple):
+    """The fields of a dataset: of the text, and of the rating, or of the label where the texts are `labelled`."""
+
+    dataset: str
+    text: tuple[str, ...]
+    value: str
+    labelled: bool = False
+
+
+LAYOUTS = (
+    Layout("Amazon 2014 and 2018, SNAP", ("reviewText",), "overall"),
+    Layout("Amazon 2023, McAuley Lab", ("text",), "rating"),
+    Layout("Amazon's own files", ("review_headline", "review_body"), "star_rating"),
+    Layout("Amazon in six languages", ("review_body",), "stars"),
+    Layout("Yelp", ("text",), "stars"),
+    Layout("Amazon polarity, Hugging Face", ("title", "content"), "label", labelled=True),
+    Layout("IMDb and Yelp, Hugging Face", ("text",), "label", labelled=True),
+    Layout("SST-2, GLUE", ("sentence",), "label", labelled=True),
+    Layout("IMDb, Kaggle", ("review",), "sentiment", labelled=True),
+    Layout("Amazon Fine Food, Kaggle", ("Text",), "Score"),
+    Layout("women's clothing, Kaggle", ("Review Text",), "Rating"),
+    Layout("TripAdvisor and drug reviews, Kaggle", ("Review",), "Rating"),
+    Layout("Google Play, Kaggle", ("content",), "score"),
+    Layout("restaurant reviews, Kaggle", ("Review",), "Liked", labelled=True),
+    Layout("US airlines, Kaggle", ("text",), "airline_sentiment", labelled=True),
+    Layout("Rotten Tomatoes, Kaggle", ("Phrase",), "Sentiment", labelled=True),
+    Layout("Steam, Kaggle", ("review_text",), "review_score", labelled=True),
+)
+_POLARITY = Layout("Amazon and Yelp polarity, with a header", ("title", "text"), "label", labelled=True)
+"""It counts where there is no other field: in other files a title is not a part of the text."""
+
+
+class Candidates(NamedTuple):
+    """The fields of a file that may be its text, each one field or several, and those that may be its value."""
+
+    texts: Sequence[tuple[str, ...]]
+    values: Sequence[str]
+
+
+_SEPARATORS = re.compile(r"[\s_-]+")
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("", name.rpartition(".")[2]).casefold()
+
+
+def _plain_fields(layout: Layout) -> tuple[tuple[str, ...], str]:
+    return tuple(map(_plain, layout.text)), _plain(layout.value)
+
+
+_KNOWN = set(map(_plain_fields, (*LAYOUTS, _POLARITY)))
+_TEXTS = tuple(dict.fromkeys(_plain_fields(layout)[0] for layout in LAYOUTS))
+_LABELLED = {_plain(layout.value): layout.labelled for layout in LAYOUTS}
+_FIRST, _SECOND = _TEXTS[:2]
+
+
+def candidates(names: Collection[str]) -> Candidates:
+    """The fields that may be text and value: of one prefix where that has both, without a prefix first."""
+    prefixes = dict.fromkeys(["", *(name.rpartition(".")[0] for name in names)])
+    found = [_among([name for name in names if name.rpartition(".")[0] == prefix]) for prefix in prefixes]
+    whole = [each for each in found if each.texts and each.values]
+    if whole and whole[0] is found[0]:
+        return found[0]
+    chosen = whole or found
+    return Candidates(
+        [text for each in chosen for text in each.texts], [value for each in chosen for value in each.values]
+    )
+
+
+def _among(names: Sequence[str]) -> Candidates:
+    """The candidates among the names of one prefix."""
+    named: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        named[_plain(name)].append(name)
+    texts = [text for text in _TEXTS if set(text) <= set(named)]
+    texts = [text for text in texts if not any(set(text) < set(other) for other in texts)]
+    if len(names) == len(named) and set(named) == {*_POLARITY.text, _POLARITY.value}:
+        texts = [_POLARITY.text]
+    elif set(texts) == {_FIRST, _SECOND}:  # SNAP's own field; in some files a text of another kind is beside it
+        texts = [_FIRST]
+    return Candidates(
+        [fields for text in texts for fields in product(*(named[each] for each in text))],
+        [name for name in names if _plain(name) in _LABELLED],
+    )
+
+
+def is_value_name(name: str) -> bool:
+    """Whether a known dataset has a rating or label of this name."""
+    return _plain(name) in _LABELLED
+
+
+def is_labelled(value: str) -> bool:
+    """Whether a field with the name of a known value has labels."""
+    return _LABELLED[_plain(value)]
+
+
+def is_guess(text: Sequence[str], value: str) -> bool:
+    """Whether no known dataset has these fields together."""
+    return (tuple(map(_plain, text)), _plain(value)) not in _KNOWN
+
+
+def are_field_names(names: Collection[str], code: int | None) -> bool:
+    """Whether these are names of fields, and not the first record of a file without a header.
+
+    `code` is the class of all texts, where that is known: then no field of a value is needed.
+    """
+    found = candidates(names)
+    return len(found.texts) == 1 and (code is not None or bool(found.values))
