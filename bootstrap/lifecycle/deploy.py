@@ -22,7 +22,7 @@ from bootstrap.aws import cdk, clusters, policies, stacks
 from bootstrap.aws.account import Account, connect
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.lifecycle import failure, guard
-from bootstrap.lifecycle.rules.names import is_prepared
+from bootstrap.lifecycle.rules.account import is_prepared
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import is_empty, why_kept

@@ -11,17 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import loopback
 from bootstrap.aws.account import Account, connect
-from bootstrap.lifecycle.rules import (
-    PreflightContext,
-    account,
-    buckets,
-    capacity,
-    endpoints,
-    names,
-    network,
-    owned,
-    quotas,
-)
+from bootstrap.lifecycle.rules import PreflightContext, account, buckets, capacity, keys, network, quotas
 from infra.rules import Finding, Level
 from infra.topology import Topology
 
@@ -29,7 +19,7 @@ OnlineRule = Callable[[PreflightContext], Iterator[str]]
 """Checks one possible obstacle to a deployment, and yields a sentence for each found. Raises botocore's errors."""
 
 _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
-    ("error", names.name_taken, "Whether the deployment's name is free"),
+    ("error", account.name_taken, "Whether the deployment's name is free"),
     ("error", capacity.too_few_zones, "Whether the region has enough zones"),
     ("error", capacity.type_not_offered, "Whether the zone offers the instance types"),
     (
@@ -42,35 +32,27 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
     ("error", quotas.network_quota_too_low, "Whether the region has room for another VPC and its addresses"),
     ("error", capacity.may_not_start, "Whether GPU nodes may be started"),
+    ("error", capacity.reservation_unusable, "Whether the reserved capacity suffices"),
     (
         "error",
-        account.key_unusable,
-        "Whether Auto Scaling may use the key by which the account encrypts volumes (one of its own must allow the "
-        f"role AWSServiceRoleForAutoScaling {account.USES})",
+        keys.key_unusable,
+        "Whether Auto Scaling may use the KMS key of volumes (a key of your own must allow the role "
+        f"AWSServiceRoleForAutoScaling {keys.USES})",
     ),
     (
         "warning",
-        account.key_keeps_from_emr,
+        keys.key_keeps_from_emr,
         "Whether EMR may use the key by which the account encrypts volumes (one of its own must allow the account's "
-        f"principals {account.USES} through EC2)",
+        f"principals {keys.USES} through EC2)",
     ),
-    ("error", names.no_such_release, "Whether the region has the EMR release"),
     ("error", buckets.bucket_unusable, "Whether the buckets that the topology names can be used"),
-    ("error", owned.key_unusable, "Whether the KMS key can be used"),
-    ("warning", owned.key_not_for_scaling, "Whether Auto Scaling may use the KMS key"),
-    ("error", owned.image_unusable, "Whether nodes boot from the images that the topology names"),
-    ("error", owned.no_such_boundary, "Whether the permissions boundary exists"),
-    ("error", owned.reservation_unusable, "Whether the reserved capacity suffices"),
     ("error", network.no_such_subnet, "Whether the existing subnet can be used"),
     ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"),
-    ("error", endpoints.no_dns, "Whether the existing VPC gives and resolves names"),
-    ("error", endpoints.endpoint_unusable, "Whether the existing VPC's endpoints let nodes in"),
+    ("error", network.no_dns, "Whether the existing VPC gives and resolves names"),
     ("error", network.not_for_emr, "Whether EMR may use the existing subnet"),
     ("warning", account.credentials_end_early, "Whether the credentials hold long enough"),
-    ("warning", capacity.first_zone_lacks_type, "Whether the first zone offers the GPU nodes' types"),
-    ("warning", names.old_account, "Whether an earlier deployment has left something"),
-    ("warning", names.not_prepared, "Whether the account is prepared for Shoal"),
-    ("warning", names.execution_may_more, "Whether CloudFormation may do more than Shoal needs"),
+    ("warning", account.not_prepared, "Whether the account is prepared for Shoal"),
+    ("warning", account.execution_may_more, "Whether CloudFormation may do more than Shoal needs"),
 )
 """The rules, each with what it checks, as the beginning of a sentence such as `... could not be checked`."""
 _QUICK = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3})

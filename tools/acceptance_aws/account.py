@@ -15,7 +15,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account, read_tags
-from bootstrap.lifecycle.rules.names import is_prepared
+from bootstrap.lifecycle.rules.account import is_prepared
 from common.errors import ShoalError
 from infra import policies
 

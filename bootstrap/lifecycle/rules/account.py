@@ -1,26 +1,23 @@
-"""Rules on what the account itself has chosen: its plan, and the key by which it encrypts volumes.
+"""Rules on the account: its plan, the user's credentials, the deployment's name, and the CDK's bootstrap stack.
 
-The volumes of GPU nodes are always encrypted, those of EMR only where the account encrypts every new volume. Neither
-Auto Scaling nor EMR may use a key of the account's own unless that key's policy says so, and EC2's dry run does not
-find that.
+An existing deployment is an obstacle only if it has another owner or another topology.
 """
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from bootstrap.aws.account import credentials_warning
+from bootstrap.aws import policies
+from bootstrap.aws.account import Account, credentials_warning
+from bootstrap.aws.stacks import describe, name_conflict
 from bootstrap.lifecycle.rules import PreflightContext
-from infra.topology import instance_types
+from infra import topology
+from infra.policies import EXECUTION, QUALIFIER, TOOLKIT_STACK
 
 _PLANS_REGION = "us-east-1"
 """The only region that tells of plans."""
 _DEPLOYMENT_SECONDS = 20 * 60
 """A cluster takes up to twelve minutes of it."""
-_AWS_KEY = "alias/aws/ebs"
-USES = "kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:Encrypt, kms:GenerateDataKey* and kms:ReEncrypt*"
-"""What a key's policy must allow those who start instances."""
-_GRANTING = ("kms:creategrant", "kms:create*", "kms:*", "*")
+_CDK_VERSION = f"/cdk-bootstrap/{QUALIFIER}/version"
+"""Where the CDK's bootstrap stack leaves its version."""
 
 
 def free_plan(context: PreflightContext) -> Iterator[str]:
@@ -29,8 +26,8 @@ def free_plan(context: PreflightContext) -> Iterator[str]:
     if state["accountPlanType"] == "FREE":
         yield (
             "the account has AWS's Free plan, with which EC2 starts no "
-            f"{' and no '.join(instance_types(context.topology))}; change to the Paid plan first: aws freetier "
-            f"upgrade-account-plan --account-plan-type PAID --region {_PLANS_REGION}"
+            f"{' and no '.join(topology.instance_types(context.topology))}; change to the Paid plan first: "
+            f"aws freetier upgrade-account-plan --account-plan-type PAID --region {_PLANS_REGION}"
         )
 
 
@@ -46,89 +43,39 @@ def credentials_end_early(context: PreflightContext) -> Iterator[str]:
         yield sentence
 
 
-def key_unusable(context: PreflightContext) -> Iterator[str]:
-    """The account's own key for volumes is not enabled, or does not let Auto Scaling use it."""
-    if context.topology.kms_key or not (context.topology.training or _always_encrypts(context)):
-        return
-    if (key := _own_key(context)) is None:
-        return
-    if key["KeyState"] != "Enabled":
-        yield f"{_named(key)} is {key['KeyState']}, so no node would start; enable it, or {_reset(context)}"
-    elif context.topology.training and not lets_in(context, key["Arn"], role := scaling_role(context)):
+def name_taken(context: PreflightContext) -> Iterator[str]:
+    """The other owner or topology to which the deployment belongs."""
+    stack = describe(context.account.client("cloudformation"), topology.stack_name(context.deployment))
+    sentence = name_conflict(stack, deployment=context.deployment, owner=context.owner, made_from=context.topology.name)
+    if sentence:
+        yield sentence
+
+
+def not_prepared(context: PreflightContext) -> Iterator[str]:
+    """`cdk bootstrap` has not run for Shoal in this account and region, where `shoal deploy` runs it."""
+    if not is_prepared(context.account):
         yield (
-            f"{_named(key)} does not let Auto Scaling use it, so no GPU node would start; allow {role} in the key's "
-            f"policy {USES}, or {_reset(context)}"
+            f"the account is not yet prepared for Shoal in {context.topology.region}; `shoal deploy` does that first "
+            f"(`cdk bootstrap`: the stack {TOOLKIT_STACK}, a bucket and roles, which stay), for which you "
+            "need the rights to create roles. CloudFormation may then do what Shoal's stacks need, by the policies "
+            f"{' and '.join(EXECUTION)} (docs/permissions.md), and no more."
         )
 
 
-def key_keeps_from_emr(context: PreflightContext) -> Iterator[str]:
-    """The account's own key encrypts every new volume, and may not be for EMR, whose role does not exist yet."""
-    if context.topology.kms_key or not (context.topology.preprocessing and _always_encrypts(context)):
+def execution_may_more(context: PreflightContext) -> Iterator[str]:
+    """CloudFormation's execution role has policies that Shoal does not need, such as AdministratorAccess."""
+    if not is_prepared(context.account):
         return
-    if (key := _own_key(context)) is None:
-        return
-    if key["KeyState"] == "Enabled" and not any(_allows(each, "*") for each in _policy(context, key["Arn"])):
+    role = f"cdk-{QUALIFIER}-cfn-exec-role-{context.account.number()}-{context.topology.region}"
+    found = context.account.items("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=role)
+    more = {each["PolicyArn"] for each in found} - set(policies.execution(context.account))
+    if more:
         yield (
-            f"{_named(key)} has a policy that names who may use it, and the role that the deployment creates for EMR "
-            f"is not among them; allow all principals of the account {USES} through EC2 (conditions "
-            f"kms:CallerAccount and kms:ViaService), or {_reset(context)}"
+            f"CloudFormation may do more in this account than Shoal needs, and so may everybody who deploys: its role "
+            f"{role} has {', '.join(sorted(more))}; run `cdk bootstrap` again as docs/permissions.md has it."
         )
 
 
-def _always_encrypts(context: PreflightContext) -> bool:
-    """Whether the account encrypts also volumes for which nobody asks for it."""
-    return bool(context.account.client("ec2").get_ebs_encryption_by_default()["EbsEncryptionByDefault"])
-
-
-def _own_key(context: PreflightContext) -> Mapping[str, Any] | None:
-    """What KMS tells of the key that encrypts volumes where nobody names one; None for AWS's own key."""
-    name = context.account.client("ec2").get_ebs_default_kms_key_id()["KmsKeyId"]
-    if name == _AWS_KEY:
-        return None
-    key: Mapping[str, Any] = context.account.client("kms").describe_key(KeyId=name)["KeyMetadata"]
-    return None if key["KeyManager"] == "AWS" else key
-
-
-def scaling_role(context: PreflightContext) -> str:
-    """The role by which Auto Scaling starts instances."""
-    name = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
-    return f"arn:aws:iam::{context.account.number()}:{name}"
-
-
-def lets_in(context: PreflightContext, key: str, role: str) -> bool:
-    """Whether a key's policy or a grant lets a role use it, by the key's id or ARN; conditions are not read."""
-    if any(_allows(statement, role) for statement in _policy(context, key)):
-        return True
-    grants = context.account.items("kms", "list_grants", "Grants", KeyId=key)
-    return any(grant.get("GranteePrincipal") == role for grant in grants)
-
-
-def _policy(context: PreflightContext, key: str) -> list[Mapping[str, Any]]:
-    text = context.account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
-    return _listed(json.loads(text)["Statement"])
-
-
-def _allows(statement: Mapping[str, Any], principal: str) -> bool:
-    """Whether a statement allows a principal, or everybody, to grant the key's use to a volume."""
-    named = statement.get("Principal", ())
-    principals = _listed(named.get("AWS", ()) if isinstance(named, Mapping) else named)
-    actions = [action.lower() for action in _listed(statement.get("Action", ()))]
-    return (
-        statement["Effect"] == "Allow"
-        and not {principal, "*"}.isdisjoint(principals)
-        and not set(_GRANTING).isdisjoint(actions)
-    )
-
-
-def _listed(value: Any) -> list[Any]:
-    """A policy may leave out the brackets of a list with one element."""
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _named(key: Mapping[str, Any]) -> str:
-    return f"the KMS key {key['Arn']}, by which the account encrypts volumes,"
-
-
-def _reset(context: PreflightContext) -> str:
-    region = context.topology.region
-    return f"have AWS's own key encrypt them: aws ec2 reset-ebs-default-kms-key-id --region {region}"
+def is_prepared(account: Account) -> bool:
+    """Whether `cdk bootstrap` has run with Shoal's qualifier in this account and region."""
+    return bool(account.client("ssm").get_parameters(Names=[_CDK_VERSION])["Parameters"])

@@ -53,23 +53,6 @@ def type_not_offered(context: PreflightContext) -> Iterator[str]:
     yield f"zone: {lacks}; {hint}."
 
 
-def first_zone_lacks_type(context: PreflightContext) -> Iterator[str]:
-    """The first zone lacks a type, so GPU nodes would start there and then move, which takes minutes each time; and the
-    zone to write into the topology.
-    """
-    if context.topology.zone:
-        return
-    placement = _Placement(context)
-    zones = placement.usable
-    if not zones or placement.missing(placement.of_cluster, zones[0]):
-        return
-    missing = placement.missing(placement.of_training, zones[0])
-    for zone in zones[1:] if missing else ():
-        if not placement.missing(placement.all, zone):
-            yield f"zone: {zones[0]}, the first, does not offer {_and(missing)}; write `zone: {zone}`, which does."
-            return
-
-
 def may_not_start(context: PreflightContext) -> Iterator[str]:
     """Each type of a node group of which EC2 reports for a dry run that this user cannot start its nodes."""
     for group, kind in ((each, kind) for each in context.topology.training for kind in each.types):
@@ -106,6 +89,35 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
                 yield f"{kind} ({group.name}): EC2 would not start it from {image}: {message}"
             else:
                 raise
+
+
+def reservation_unusable(context: PreflightContext) -> Iterator[str]:
+    """Each reservation that does not exist, or holds other instances than its group needs."""
+    for group in context.topology.training:
+        if group.reservation is None:
+            continue
+        where = f"training, {group.name}, reservation: {group.reservation}"
+        try:
+            (found,) = context.account.client("ec2").describe_capacity_reservations(
+                CapacityReservationIds=[group.reservation]
+            )["CapacityReservations"] or [None]
+        except ClientError as error:
+            if not error.response["Error"]["Code"].startswith("InvalidCapacityReservationId"):
+                raise
+            found = None
+        if found is None:
+            yield f"{where} is not in {context.topology.region}; write another."
+            continue
+        block = found.get("ReservationType") == "capacity-block"
+        for field, written, held in (
+            ("instance_type", group.instance_type, found["InstanceType"]),
+            ("zone", context.topology.zone, found["AvailabilityZone"]),
+            ("market", group.market, "capacity-block" if block else "on-demand"),
+            ("count", group.count, min(group.count, found["TotalInstanceCount"])),
+            ("state", "active", "active" if found["State"] == "scheduled" else found["State"]),
+        ):
+            if held != written:
+                yield f"{where} has the {field} {held}, and the topology needs {written}."
 
 
 _DENIED = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")

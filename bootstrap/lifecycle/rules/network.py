@@ -1,4 +1,4 @@
-"""Rules on an existing network: that it exists, and that nodes in it reach what they need.
+"""Rules on an existing network: that it exists, that nodes in it reach what they need, and find it by its name.
 
 Never change anything in a user's network. Each sentence has the command with which the user can change it.
 """
@@ -22,7 +22,7 @@ def no_such_subnet(context: PreflightContext) -> Iterator[str]:
     network, zone = context.topology.network, context.topology.zone
     if network.subnet is None:
         return
-    found = existing_subnet(context)
+    found = _existing_subnet(context)
     if found is None:
         yield (
             f"network, subnet: there is no {network.subnet} in {context.topology.region} for your credentials; "
@@ -45,12 +45,13 @@ def no_such_subnet(context: PreflightContext) -> Iterator[str]:
 def no_way_out(context: PreflightContext) -> Iterator[str]:
     """Nodes in the subnet do not reach S3, or Systems Manager for a shell on them; and the command that changes it."""
     network, region = context.topology.network, context.topology.region
-    if network.subnet is None or existing_subnet(context) is None:
+    if network.subnet is None or _existing_subnet(context) is None:
         return
-    table = route_table(context)
-    if table is None or leads_out(table):
+    table = _route_table(context)
+    if table is None or _leads_out(table):
         return
-    endpoints = endpoints_of(context, str(network.vpc))
+    filters = [{"Name": "vpc-id", "Values": [str(network.vpc)]}]
+    endpoints = list(context.account.items("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters))
     there = {endpoint["ServiceName"].removeprefix(f"com.amazonaws.{region}.") for endpoint in endpoints}
     gateways = {each for endpoint in endpoints for each in endpoint.get("RouteTableIds", ())}
     make = f"aws ec2 create-vpc-endpoint --region {region} --vpc-id {network.vpc}"
@@ -70,10 +71,28 @@ def no_way_out(context: PreflightContext) -> Iterator[str]:
             )
 
 
+def no_dns(context: PreflightContext) -> Iterator[str]:
+    """The VPC resolves no names, or gives none, which EMR, EFS and interface endpoints need; and the command."""
+    if context.topology.network.subnet is None or (subnet := _existing_subnet(context)) is None:
+        return
+    topology, vpc = context.topology, subnet["VpcId"]
+    needed = {"enableDnsSupport": "nodes find no service of AWS"}
+    if topology.preprocessing or topology.share == "efs" or topology.network.shell:
+        needed["enableDnsHostnames"] = "EMR, EFS and interface endpoints need it"
+    for attribute, why in needed.items():
+        answer = context.account.client("ec2").describe_vpc_attribute(VpcId=vpc, Attribute=attribute)
+        if not answer[attribute[0].upper() + attribute[1:]]["Value"]:
+            option = "support" if attribute == "enableDnsSupport" else "hostnames"
+            yield (
+                f"network, vpc: {attribute} of {vpc} is off, and {why}; turn it on: aws ec2 modify-vpc-attribute "
+                f"--region {topology.region} --vpc-id {vpc} --enable-dns-{option}"
+            )
+
+
 def not_for_emr(context: PreflightContext) -> Iterator[str]:
     """The subnet lacks the tag that EMR's service role needs."""
     network = context.topology.network
-    if network.subnet is None or context.topology.preprocessing is None or (found := existing_subnet(context)) is None:
+    if network.subnet is None or context.topology.preprocessing is None or (found := _existing_subnet(context)) is None:
         return
     if read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
         yield (
@@ -83,7 +102,7 @@ def not_for_emr(context: PreflightContext) -> Iterator[str]:
         )
 
 
-def existing_subnet(context: PreflightContext) -> Mapping[str, Any] | None:
+def _existing_subnet(context: PreflightContext) -> Mapping[str, Any] | None:
     """What EC2 tells of the topology's subnet; None where it does not exist."""
     try:
         found = context.account.items(
@@ -96,13 +115,7 @@ def existing_subnet(context: PreflightContext) -> Mapping[str, Any] | None:
         raise
 
 
-def endpoints_of(context: PreflightContext, vpc: str) -> list[Mapping[str, Any]]:
-    """What EC2 tells of the endpoints of a VPC."""
-    filters = [{"Name": "vpc-id", "Values": [vpc]}]
-    return list(context.account.items("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters))
-
-
-def route_table(context: PreflightContext) -> Mapping[str, Any] | None:
+def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
     """The subnet's own route table, or else the VPC's main one."""
     network = context.topology.network
     tables: Sequence[Mapping[str, Any]] = list(
@@ -119,7 +132,7 @@ def route_table(context: PreflightContext) -> Mapping[str, Any] | None:
     return next((table for table in tables if any(each.get("Main") for each in table.get("Associations", ()))), None)
 
 
-def leads_out(table: Mapping[str, Any]) -> bool:
+def _leads_out(table: Mapping[str, Any]) -> bool:
     """Whether it has a route out of the VPC, except by an internet gateway, which needs public addresses."""
     return any(
         route.get("DestinationCidrBlock") == "0.0.0.0/0"

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -15,7 +14,6 @@ from bootstrap.aws.account import Account
 from bootstrap.lifecycle import preflight
 from bootstrap.lifecycle.rules import PreflightContext
 from bootstrap.lifecycle.rules.capacity import may_not_start
-from bootstrap.lifecycle.rules.names import no_such_release
 from embedded.aws import REGION, EmbeddedAws
 from embedded.faults.kinds import Denied, NotOffered
 from infra import topology
@@ -69,14 +67,6 @@ def test_zones_are_those_that_cloudformation_will_name(aws: EmbeddedAws, asking:
     assert "only eu-west-1b and eu-west-1c" in few[0][2]
     assert few[1][2].startswith("zone: eu-west-1b,")
     assert after_deleting("b", "c") == []  # without any default subnet all are named, and EMR's is the first again
-
-
-def test_the_newest_release_is_found_among_labels_of_other_forms() -> None:
-    labels = ["emr-7.2.0", "emr-7.10.0", "emr-7.11.0-beta", "emr-6.15.0"]
-    account: Any = SimpleNamespace(items=lambda *_: iter(labels))
-    wanted = of(preprocessing={"release": "emr-7.99.0", "primary": PRIMARY})
-    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
-    assert next(no_such_release(context)).endswith("has no emr-7.99.0; write emr-7.10.0.")
 
 
 def test_an_existing_bucket_must_be_there_and_in_the_region(asking: boto3.Session) -> None:
@@ -193,15 +183,6 @@ def test_the_name_of_another_owner_is_taken_and_that_of_the_same_owner_is_not(as
     finally:
         cloudformation.delete_stack(StackName="Shoal-mine")
         cloudformation.get_waiter("stack_delete_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
-
-
-def test_parameters_that_an_earlier_guard_left_are_reported(asking: boto3.Session) -> None:
-    ssm, name = asking.client("ssm"), topology.extension_parameter("mine")
-    ssm.put_parameter(Name=name, Value="5", Type="String")
-    found = findings(asking, of(training=[GPU], share="efs"))
-    ssm.delete_parameter(Name=name)
-    assert rules(found) == [("warning", "old_account")]
-    assert name in found[0][2]
 
 
 def test_credentials_that_end_before_a_deployment_does_are_a_warning(

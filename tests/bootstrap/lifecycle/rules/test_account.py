@@ -1,19 +1,12 @@
-"""What the preflight says of the account's plan, and of the key by which it encrypts volumes."""
-
-import json
-from collections.abc import Iterator
-from typing import Any
+"""What the preflight says of the account's plan."""
 
 import boto3
-import pytest
 
 from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Denied, FreePlan, VolumeKey
+from embedded.faults.kinds import Denied, FreePlan
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 
-SCALING = "arn:aws:iam::000000000000:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
 TRAINING = {"training": [GPU], "share": "efs"}
-RESET = "have AWS's own key encrypt them: aws ec2 reset-ebs-default-kms-key-id --region us-east-1"
 
 
 def test_the_free_plan_is_refused_with_the_command_that_changes_it(aws: EmbeddedAws, asking: boto3.Session) -> None:
@@ -26,94 +19,3 @@ def test_the_free_plan_is_refused_with_the_command_that_changes_it(aws: Embedded
 def test_a_plan_that_nobody_tells_is_not_taken_for_the_paid_one(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Denied(service="freetier")):
         assert rules(findings(asking, of(**TRAINING))) == [("warning", "free_plan")]
-
-
-@pytest.fixture
-def key(asking: boto3.Session) -> Iterator[str]:
-    kms = asking.client("kms")
-    arn = kms.create_key()["KeyMetadata"]["Arn"]
-    yield arn
-    kms.schedule_key_deletion(KeyId=arn, PendingWindowInDays=7)
-
-
-def allow(asking: boto3.Session, key: str, principal: Any, actions: Any) -> None:
-    """Let the principal use the key, beside those whom the account lets."""
-    own = {"AWS": "arn:aws:iam::000000000000:root"}
-    statements = [
-        {"Effect": "Allow", "Principal": each, "Action": allowed, "Resource": "*"}
-        for each, allowed in ((own, "kms:*"), (principal, actions))
-    ]
-    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
-    asking.client("kms").put_key_policy(KeyId=key, Policy=document)
-
-
-def test_a_key_of_the_account_that_auto_scaling_may_not_use_is_refused(
-    aws: EmbeddedAws, asking: boto3.Session, key: str
-) -> None:
-    with aws.faults.during(VolumeKey(key=key, always=False)):
-        found = findings(asking, of(**TRAINING))
-    assert rules(found) == [("error", "key_unusable")]
-    assert f"allow {SCALING} in the key's policy kms:CreateGrant" in found[0][2]
-    assert found[0][2].endswith(RESET)
-
-
-@pytest.mark.parametrize(
-    ("principal", "actions"),
-    [({"AWS": [SCALING]}, ["kms:Decrypt", "kms:CreateGrant"]), ({"AWS": "*"}, "kms:*"), ("*", "kms:createGrant")],
-)
-def test_a_key_whose_policy_lets_auto_scaling_in_is_used(
-    principal: Any, actions: Any, aws: EmbeddedAws, asking: boto3.Session, key: str
-) -> None:
-    allow(asking, key, principal, actions)
-    with aws.faults.during(VolumeKey(key=key)):
-        assert findings(asking, of(**TRAINING)) == []
-
-
-def test_a_grant_lets_auto_scaling_in_too(aws: EmbeddedAws, asking: boto3.Session, key: str) -> None:
-    asking.client("kms").create_grant(KeyId=key, GranteePrincipal=SCALING, Operations=["CreateGrant"])
-    with aws.faults.during(VolumeKey(key=key)):
-        assert findings(asking, of(**TRAINING)) == []
-
-
-def test_a_key_that_is_disabled_starts_no_node(aws: EmbeddedAws, asking: boto3.Session, key: str) -> None:
-    asking.client("kms").disable_key(KeyId=key)
-    with aws.faults.during(VolumeKey(key=key)):
-        found = findings(asking, of(preprocessing={"primary": PRIMARY}))
-    assert found == [
-        (
-            "error",
-            "key_unusable",
-            f"the KMS key {key}, by which the account encrypts volumes, is Disabled, so no node would start; enable "
-            f"it, or {RESET}",
-        )
-    ]
-
-
-def test_emr_is_warned_about_only_where_its_volumes_are_encrypted_by_the_key(
-    aws: EmbeddedAws, asking: boto3.Session, key: str
-) -> None:
-    cluster = of(preprocessing={"primary": PRIMARY})
-    with aws.faults.during(VolumeKey(key=key, always=False)):
-        assert findings(asking, cluster) == []
-    with aws.faults.during(VolumeKey(key=key)):
-        ((level, rule, sentence),) = findings(asking, cluster)
-    assert (level, rule) == ("warning", "key_keeps_from_emr")
-    assert "the role that the deployment creates for EMR is not among them; allow all principals" in sentence
-    allow(asking, key, "*", "kms:*")
-    with aws.faults.during(VolumeKey(key=key)):
-        assert findings(asking, cluster) == []
-
-
-def test_a_key_that_cannot_be_read_is_a_warning_that_says_what_it_must_allow(
-    aws: EmbeddedAws, asking: boto3.Session, key: str
-) -> None:
-    with aws.faults.during(VolumeKey(key=key), Denied(service="kms")):
-        found = findings(asking, of(preprocessing={"primary": PRIMARY}, **TRAINING))
-    assert [(level, rule) for level, rule, _ in found] == [
-        ("warning", "key_unusable"),
-        ("warning", "key_keeps_from_emr"),
-    ]
-    for (_, _, sentence), who in zip(found, ("AWSServiceRoleForAutoScaling", "the account's principals"), strict=True):
-        assert f"must allow the role {who}" in sentence or f"must allow {who}" in sentence
-        assert "kms:CreateGrant" in sentence
-        assert ") could not be checked: An error occurred (AccessDeniedException)" in sentence

@@ -1,19 +1,53 @@
-"""What the preflight reports where AWS names no zone at all, which the embedded AWS never does."""
+"""What the preflight reports of zones and reservations where the embedded AWS has no such answer."""
+
+from types import SimpleNamespace
+from typing import Any
 
 import boto3
 import pytest
 
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.rules import PreflightContext
-from bootstrap.lifecycle.rules.capacity import too_few_zones
-from infra.topology import Topology
+from bootstrap.lifecycle.rules.capacity import reservation_unusable, too_few_zones
+from tests.bootstrap.lifecycle.preflight import GPU, of
+
+RESERVATION, ZONE = "cr-0a1b2c3d4e5f60718", "us-east-1b"
+BLOCK = {**GPU, "instance_type": "p5.48xlarge", "market": "capacity-block", "reservation": RESERVATION}
+HELD = {
+    "InstanceType": "p5.48xlarge",
+    "AvailabilityZone": ZONE,
+    "TotalInstanceCount": 2,
+    "State": "active",
+    "ReservationType": "capacity-block",
+}
 
 
 def test_a_region_without_any_zone_for_the_account_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Account, "items", lambda *_, **__: iter(()))
-    training = [{"name": "fast", "instance_type": "g5.xlarge", "count": 2}]
-    wanted = Topology.model_validate({"name": "mine", "description": "x", "training": training})
+    wanted = of(training=[GPU])
     account = Account(boto3.Session(region_name=wanted.region))
     asked = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
     (sentence,) = too_few_zones(asked)
     assert sentence == f"zone: {wanted.region} has no zone that your account may use; write another region."
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (None, "is not in us-east-1"),
+        ({"InstanceType": "p5en.48xlarge"}, "has the instance_type p5en.48xlarge, and the topology needs p5.48xlarge"),
+        ({"AvailabilityZone": "us-east-1c"}, "has the zone us-east-1c, and the topology needs us-east-1b"),
+        ({"ReservationType": "default"}, "has the market on-demand, and the topology needs capacity-block"),
+        ({"State": "expired"}, "has the state expired, and the topology needs active"),
+        ({"TotalInstanceCount": 1}, "has the count 1, and the topology needs 2"),
+        ({"TotalInstanceCount": 3, "State": "scheduled"}, ""),
+    ],
+)
+def test_a_reservation_must_have_what_its_group_needs(held: dict[str, Any] | None, said: str) -> None:
+    answer = {"CapacityReservations": [] if held is None else [{**HELD, **held}]}
+    ec2 = SimpleNamespace(describe_capacity_reservations=lambda **_: answer)
+    account: Any = SimpleNamespace(client=lambda _: ec2)
+    wanted = of(training=[BLOCK], zone=ZONE)
+    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
+    found = list(reservation_unusable(context))
+    assert [said in sentence for sentence in found] == ([True] if said else [])
