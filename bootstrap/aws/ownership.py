@@ -195,21 +195,17 @@ def listed_tags(ownership: Ownership, record: ResourceRecord) -> bool:
     return ownership.of(next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None))
 
 
-def fetched_tags(
-    service: str, operation: str, answer: str, **parameters: str | Callable[[ResourceRecord], Any]
-) -> Owned:
+def fetched_tags(service: str, operation: str, answer: str, **parameters: str) -> Owned:
     """By tags that need a call for each resource.
 
-    Called only where the record `may_own`. `parameters` are the operation's: a key of the record, or a function of it.
+    Called only where the record `may_own`. `parameters` are the operation's: a key of the record, or a value.
     `answer` is the path to the tags in the answer, with dots.
     """
 
     def owned(ownership: Ownership, record: ResourceRecord) -> bool:
         if not ownership.may_own(record):
             return False
-        values = {
-            name: value(record) if callable(value) else record.get(value, value) for name, value in parameters.items()
-        }
+        values = {name: record.get(value, value) for name, value in parameters.items()}
         try:
             found = getattr(ownership.account.client(service), operation)(**values)
         except (BotoCoreError, ClientError) as error:
@@ -229,7 +225,7 @@ def _means_absent(error: BotoCoreError | ClientError) -> bool:
     return any(word in code for word in ("NoSuch", "NotFound", "DoesNotExist", "NonExistent"))
 
 
-def or_in_own_vpc(owned: Owned) -> Owned:
+def in_vpc(owned: Owned) -> Owned:
     """Also everything in the deployment's VPCs, because it would block their deletion."""
     return lambda ownership, record: owned(ownership, record) or record.get("VpcId") in ownership.networks
 

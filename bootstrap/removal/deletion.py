@@ -25,8 +25,8 @@ Delete = Callable[[Account, str, ResourceRecord], None]
 """Deletes a resource, given the account, its identifier, and its record in the service's list."""
 
 
-def delete_call(service: str, operation: str, **parameters: str | bool) -> Delete:
-    """Delete by one call. A value of `parameters` is a key of the record, or `id`; `[id]` for a list; True is True."""
+def delete_call(service: str, operation: str, **parameters: str | list[str] | bool) -> Delete:
+    """Delete by one call. A value of `parameters` is a key of the record, or `id`; a list of it for a list; or True."""
 
     def delete(account: Account, identifier: str, record: ResourceRecord) -> None:
         values: dict[str, Any] = {}
@@ -35,10 +35,11 @@ def delete_call(service: str, operation: str, **parameters: str | bool) -> Delet
             if isinstance(key, bool):
                 values[name] = key
                 continue
-            value = fields.get(key.strip("[]"))
+            field = key if isinstance(key, str) else key[0]
+            value = fields.get(field)
             if value is None:  # only the tagging service names the resource; its own service did not list it
-                raise ShoalError(f"it cannot be deleted: its {key.strip('[]')} is needed and cannot be listed")
-            values[name] = [value] if key.startswith("[") else value
+                raise ShoalError(f"it cannot be deleted: its {field} is needed and cannot be listed")
+            values[name] = value if isinstance(key, str) else [value]
         answer = getattr(account.client(service), operation)(**values)
         for refused in answer.get("Unsuccessful") or ():
             raise ShoalError(refused["Error"]["Message"])

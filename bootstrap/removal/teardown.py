@@ -19,7 +19,7 @@ from bootstrap.aws.stacks import Stack
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import empty_bucket
 from bootstrap.removal.kinds import KINDS, ResourceKind
-from bootstrap.removal.kinds.kind import suppress_error
+from bootstrap.removal.listing import suppress_error
 from bootstrap.removal.sweep import STUCK_SECONDS, UNVERIFIED, FoundResource, sweep
 from common.errors import ShoalError
 from infra import topology

@@ -14,6 +14,8 @@ from pathlib import Path
 import botocore.session
 from botocore import xform_name
 
+from bootstrap.removal.kinds import TABLE
+
 ROOT = Path(__file__).parents[2]
 ROOMS = ("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer")
 """The folders of what is installed, without `embedded`, which plays AWS."""
@@ -50,6 +52,10 @@ def find_calls() -> Calls:
         for path in sorted((ROOT / room).rglob("*.py")):
             for call in calls_of(path.read_text("utf-8")):
                 found[call].add(room)
+    for field in (each for row in TABLE.values() for each in row.values()):
+        if isinstance(field, list):  # a call: a service, an operation, and what it takes
+            service, operation, *_ = field
+            found[service, operations(service)[operation]].add("bootstrap")
     return found
 
 
@@ -126,11 +132,6 @@ class _Module:
             service = self._client(node.func.value) or ""
             if service:
                 yield service, operations(service)[strings[0]]
-        elif called == "ec2_kind":  # bootstrap.removal.kinds.kind: the names of both are made from its arguments
-            names = [f"describe_{xform_name(strings[0] or '')}"]
-            if all(each.arg != "delete" for each in node.keywords):
-                names.append(f"delete_{xform_name(strings[2] or '')}")
-            yield from (("ec2", operations("ec2")[name]) for name in names)
 
     def _together(self, nodes: list[ast.expr]) -> Iterator[tuple[str, str]]:
         strings = [each for each in map(_text, nodes) if each]

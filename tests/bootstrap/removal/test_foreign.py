@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from bootstrap.aws.ownership import OwnershipUnknownError
-from bootstrap.removal.kinds.foreign import _load_balancer_is_owned
+from bootstrap.removal.listing import owns_load_balancer
 
 
 class Asked:
@@ -28,7 +28,7 @@ class Asked:
 
 
 def is_owned(answer: Any) -> bool:
-    return _load_balancer_is_owned(cast(Any, Asked(answer)), {"LoadBalancerArn": "x"})
+    return owns_load_balancer(cast(Any, Asked(answer)), {"LoadBalancerArn": "x"})
 
 
 def test_its_tags_decide_and_where_they_cannot_be_read_it_is_unknown() -> None:

@@ -1,0 +1,127 @@
+"""The kinds of resources that a deployment can leave in an account: the rows of `kinds.yaml`, in the order of deletion.
+
+Terminated instances and clusters, deleted NAT gateways and deleted stacks stay listed for a while; they cost nothing
+and are left out.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bootstrap.aws.account import Account, ResourceRecord
+from bootstrap.aws.ownership import Owned, fetched_tags, in_stack, in_vpc, listed_tags, never_owned
+from bootstrap.removal import deletion, listing
+from bootstrap.removal.deletion import Delete, delete_call
+
+_DELETED = ("deleted", "terminated", "delete_complete")
+_BEING_DELETED = (
+    "deleting",
+    "shutting-down",
+    "terminating",
+    "delete in progress",
+    "delete_in_progress",
+    "pendingdeletion",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceKind:
+    """One row of `KINDS`: the columns of `kinds.yaml`, with functions in place of their names."""
+
+    listing: Callable[[Account], Iterator[ResourceRecord]]
+    identifier: str
+    owned: Owned
+    delete: Delete | None
+    cost: float | str | Mapping[str, Any] | None = None
+    is_global: bool = False
+    arn: str = ""
+    cloudformation: str = ""
+
+    def things(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
+        """The identifiers and records of those that exist."""
+        for record in self.listing(account):
+            if _state(record) not in _DELETED:
+                yield str(record[self.identifier]), record
+
+    def identifier_in(self, arn: str) -> str | None:
+        """The identifier in an ARN of this kind; None for another ARN."""
+        _arn, _partition, service, _region, _account, rest = arn.split(":", 5)
+        found = re.fullmatch(self.arn, f"{service}:{rest}") if self.arn else None
+        if not found:
+            return None
+        return found[1] if found.re.groups else arn
+
+    def billed(self, record: ResourceRecord) -> bool:
+        """Whether it costs money, by use or by the hour: groups only with instances, endpoints unless gateways."""
+        if self.cost == "group":
+            return bool(record.get("DesiredCapacity") or record.get("Instances"))
+        return self.cost is not None and not (self.cost == "endpoint" and record.get("VpcEndpointType") == "Gateway")
+
+
+def is_being_deleted(record: ResourceRecord) -> bool:
+    """Whether its service is deleting it already: it costs nothing more, and needs no call."""
+    return _state(record) in _BEING_DELETED
+
+
+def _state(record: ResourceRecord) -> str:
+    for key in ("State", "Status", "LifeCycleState", "StackStatus", "DBInstanceStatus"):
+        value = record.get(key)
+        if isinstance(value, Mapping):
+            value = value.get("Name") or value.get("State")
+        if value:
+            return str(value).lower()
+    return ""
+
+
+def _read(row: Mapping[str, Any]) -> ResourceKind:
+    owned = _owner(row)
+    return ResourceKind(
+        listing=_listing(row["list"]),
+        identifier=row["id"],
+        owned=in_vpc(owned) if row.get("in vpc") else owned,
+        delete=_deletion(row.get("delete")),
+        cost=row.get("cost"),
+        is_global=row.get("global", False),
+        arn=row.get("arn", ""),
+        cloudformation=row.get("stack", ""),
+    )
+
+
+def _listing(written: str | list[Any]) -> Callable[[Account], Iterator[ResourceRecord]]:
+    if isinstance(written, str):
+        return getattr(listing, written)  # type: ignore[no-any-return]
+    service, operation, key, *parameters = written
+    return lambda account: account.items(service, operation, key, **dict(*parameters))
+
+
+def _owner(row: Mapping[str, Any]) -> Owned:
+    match row["owned"]:
+        case "tags":
+            return listed_tags
+        case "stack":
+            return in_stack(row["stack"], row["id"])
+        case "never":
+            return never_owned
+        case str(name):
+            return getattr(listing, name)  # type: ignore[no-any-return]
+        case [service, operation, answer, parameters]:
+            return fetched_tags(service, operation, answer, **parameters)
+    raise ValueError(f"{row['owned']} does not say how an owner is found")
+
+
+def _deletion(written: str | list[Any] | None) -> Delete | None:
+    if isinstance(written, list):
+        service, operation, parameters = written
+        return delete_call(service, operation, **parameters)
+    return getattr(deletion, written) if written else None
+
+
+TABLE: Mapping[str, Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+KINDS = {name: _read(row) for name, row in TABLE.items() if not row.get("foreign")}
+"""What deployments of Shoal have."""
+ALL_KINDS = {**{name: _read(row) for name, row in TABLE.items() if row.get("foreign")}, **KINDS}
+"""These, and what no deployment of Shoal has, but other stacks leave: for `shoal sweep`."""
