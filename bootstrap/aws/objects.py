@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bootstrap.aws.paths import path_below
-from bootstrap.aws.resumed_upload import upload_in_parts
 from bootstrap.progress import Bars
 from common.errors import ShoalError, explain_os_error
 from common.files import whole_file
@@ -50,9 +49,8 @@ def sizes(client: "S3Client", place: S3Path) -> dict[str, int]:
 def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) -> list[str]:
     """Upload files to a folder, except unchanged ones that are there already.
 
-    A large file goes on where an earlier upload of it ended. Returns their addresses, with `safe_name`s. A file counts
-    as unchanged when its size and time of change are those that its object was uploaded with. Raises ShoalError when
-    two files have the same name.
+    Returns their addresses, with `safe_name`s. A file counts as unchanged when its size and time of change are those
+    that its object was uploaded with. Raises ShoalError when two files have the same name, or one changes meanwhile.
     """
     names = [safe_name(path.name) for path in files]
     if len(set(names)) < len(names):
@@ -66,25 +64,17 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
         key = folder.key + name
         size = path.stat().st_size
         changed = str(path.stat().st_mtime_ns)
-        if _made_with(client, S3Path(folder.bucket, key)) != (size, changed):
-            there = S3Path(folder.bucket, key)
-            _upload(client, path, there, {_CHANGED: changed}, bars)
+        there = S3Path(folder.bucket, key)
+        if _made_with(client, there) != (size, changed):
+            s3.upload(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=bars.add)
+            if (path.stat().st_size, str(path.stat().st_mtime_ns)) != (size, changed):
+                client.delete_object(Bucket=there.bucket, Key=there.key)
+                raise ShoalError(
+                    f"{path} has changed while it was uploaded; type the command again when it is complete"
+                )
         done += size
         bars.at(done)
     return [str(S3Path(folder.bucket, folder.key + name)) for name in names]
-
-
-def _upload(client: "S3Client", path: Path, place: S3Path, metadata: Mapping[str, str], bars: Bars) -> None:
-    """By parts that are found again, unless the file is small, or the bucket somebody's who only lets it be written."""
-    if path.stat().st_size > _CHUNK_BYTES:
-        try:
-            upload_in_parts(client, path, place, metadata=metadata, count=bars.add)
-        except client.exceptions.ClientError as error:
-            if error.response["Error"]["Code"] not in ("AccessDenied", "NoSuchUpload"):
-                raise  # the second: another command has completed or aborted it
-        else:
-            return
-    s3.upload(client, path, place, metadata=metadata, chunk_bytes=_CHUNK_BYTES, count=bars.add)
 
 
 def safe_name(name: str) -> str:

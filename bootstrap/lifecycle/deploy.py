@@ -33,8 +33,6 @@ from infra.policies import BOUNDARY, EXECUTION, TOOLKIT_STACK
 from infra.topology import Topology
 
 _LAST_LOOKS = 3
-_DEFAULT_ROLES = ":role/cdk-hnb659fds-"
-"""Those of a toolkit without a qualifier of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +105,6 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     before = stacks.wait_until_deployable(cloudformation, request.stack_name, bars=bars)
     _refuse_beside_a_training(request)
     _refuse_to_lose_data(request, before)
-    refuse_of_other_toolkit(request.deployment, before)
     generation, renewed = _generation(request, before)
     if renewed:
         say(f"the EMR cluster has terminated, so this deployment creates a new one (generation {generation})")
@@ -242,16 +239,6 @@ def _refuse_others(request: DeployRequest, cloudformation: Any) -> None:
     )
     if sentence:
         raise ShoalError(sentence)
-
-
-def refuse_of_other_toolkit(deployment: str, before: Stack | None) -> None:
-    """Raise ShoalError for a stack of the CDK's default toolkit, which Shoal's cannot update: the stack keeps its role,
-    and asks for the version of the toolkit that it was created with."""
-    if before and _DEFAULT_ROLES in before.get("RoleARN", ""):
-        raise ShoalError(
-            f"'{deployment}' was deployed by an earlier version of Shoal, with the CDK's own roles, and cannot be "
-            f"updated; destroy it first: shoal destroy {deployment}"
-        )
 
 
 def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:

@@ -27,7 +27,6 @@ from bootstrap.preprocessing.step_arguments import WorkerResources, workers
 from bootstrap.progress import note
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, put, read_from, read_text
-from experiments.forecast import cluster_seconds
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 
@@ -67,16 +66,10 @@ class EmrCluster:
     def workers(self) -> WorkerResources:
         """The resources of the nodes that map and reduce: core and task nodes, or a primary node that is alone."""
         nodes: Counter[catalog.InstanceType] = Counter()
-        for group in _working(self._groups()):
+        groups = self._groups()
+        for group in [each for each in groups if each["InstanceGroupType"] != "MASTER"] or groups:
             nodes[catalog.find(group["InstanceType"])] += group["RequestedInstanceCount"]
         return workers(nodes)
-
-    def predicted_seconds(self, plain_bytes: int, *, ragged: bool) -> float:
-        """About how long preprocessing so many bytes, uncompressed, to ragged or to fixed rows takes."""
-        groups = self._groups()
-        primary = next(group["InstanceType"] for group in groups if group["InstanceGroupType"] == "MASTER")
-        nodes = [(group["InstanceType"], group["RequestedInstanceCount"]) for group in _working(groups)]
-        return cluster_seconds(primary, nodes, plain_bytes, fixed_rows=not ragged).middle
 
     def _groups(self) -> "list[InstanceGroupTypeDef]":
         return self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
@@ -250,8 +243,3 @@ class EmrCluster:
         """Those of the steps that have not ended, or are in one of these states."""
         described = {each: retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each)) for each in ids}
         return [each for each in ids if described[each]["Step"]["Status"]["State"] in (states or _ACTIVE_STATES)]
-
-
-def _working(groups: "Sequence[InstanceGroupTypeDef]") -> "Sequence[InstanceGroupTypeDef]":
-    """The groups of core and task nodes, or of a primary node that is alone."""
-    return [group for group in groups if group["InstanceGroupType"] != "MASTER"] or groups

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from bootstrap.agent.documents import Cancellation, step_name
 from bootstrap.aws import objects
-from bootstrap.aws.account import credentials_end, credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.interrupt import Detached, mark_handled, name_of
@@ -105,7 +104,6 @@ def preprocess_on_deployment(
     if not launch.force and (before := _found(s3, datasets, prepared)):
         say("nothing was run: the dataset of this input and these settings is there; to make it again, add --force")
         return before
-    _warn_of_credentials(deployment, cluster, prepared, say)
     folder = S3Path(datasets.bucket, f"{topology.WORK_PREFIX}{run}/")
     prepared, beside = prepared.with_stopwords_at(str(folder))
     plan = prepared.plan(
@@ -183,21 +181,6 @@ def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -
         remove()
     except ShoalError as error:
         say(f"the files between the steps were not removed; the bucket deletes them after two days: {error}")
-
-
-def _warn_of_credentials(
-    deployment: Deployment, cluster: EmrCluster, work: PreparedWork, say: Callable[[str], None]
-) -> None:
-    """Say that the credentials end before the steps do, where they do."""
-    if not credentials_end(deployment.session):
-        return
-    seconds = cluster.predicted_seconds(work.plain_bytes, ragged=work.settings.ragged)
-    then = (
-        "the cluster goes on without them, but nobody here follows it; renew them, and type the same command again, "
-        "which follows the steps"
-    )
-    if sentence := credentials_warning(deployment.session, seconds, "the preprocessing", then):
-        say(f"warning: {sentence}")
 
 
 def _follow_message(work: ClusterWork) -> str:

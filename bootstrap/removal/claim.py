@@ -8,12 +8,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account, ResourceRecord, read_tags
-from bootstrap.aws.ownership import Kind, NameOnlyError, Ownership, OwnershipUnknownError
+from bootstrap.aws.ownership import NameOnlyError, Ownership, OwnershipUnknownError
 from common.display import plural
 from common.errors import UsageError
+
+if TYPE_CHECKING:
+    from bootstrap.removal.kinds import ResourceKind
 
 _STACK_TAG = "aws:cloudformation:stack-name"
 _GONE = "DELETE_COMPLETE"
@@ -21,29 +25,6 @@ _NEVER_MADE = re.compile(r"CREATE_FAILED|IMPORT_(?!COMPLETE).+")
 """Statuses of resources that the stack perhaps never had: somebody's bucket of the same name, a refused import."""
 _STACKS, _TAGS = "CloudFormation's list of stacks", "the tagging service"
 _OTHERS = "CloudFormation's lists of other stacks' resources"
-_SNAPSHOTS = {
-    "AWS::EC2::Snapshot": ("VolumeId", "AWS::EC2::Volume"),
-    "AWS::RDS::DBSnapshot": ("DBInstanceIdentifier", "AWS::RDS::DBInstance"),
-    "AWS::RDS::DBClusterSnapshot": ("DBClusterIdentifier", "AWS::RDS::DBCluster"),
-}
-"""Of each type of snapshot the key of what it is of, and the type of that."""
-_LOGS = (
-    (r"/aws/lambda/([^/]+)", "AWS::Lambda::Function"),
-    (r"API-Gateway-Execution-Logs_([^/]+)/.+", "AWS::ApiGateway::RestApi"),
-    (r"/aws/rds/instance/([^/]+)/.+", "AWS::RDS::DBInstance"),
-    (r"/aws/rds/cluster/([^/]+)/.+", "AWS::RDS::DBCluster"),
-    (r"/aws/codebuild/([^/]+)", "AWS::CodeBuild::Project"),
-)
-"""Log groups that services make: their names, with whose log it is, and the type of that."""
-_IN_LOWER_CASE = ("AWS::S3::Bucket", "AWS::ECR::Repository", "AWS::RDS::DBInstance", "AWS::RDS::DBCluster")
-_NAMES = {
-    "AWS::ElasticLoadBalancingV2::LoadBalancer": "LoadBalancerName",
-    "AWS::EC2::LaunchTemplate": "LaunchTemplateName",
-    "AWS::EC2::SecurityGroup": "GroupName",
-    "AWS::EMR::Cluster": "Name",
-    "AWS::EFS::FileSystem": "Name",
-}
-"""The key of a record's own name, where its identifier is none."""
 _IDENTIFIER = re.compile(r"[a-z]+-[0-9a-f]{8,17}|j-[0-9A-Z]+")
 """Those that EC2, EFS and EMR give."""
 _LONGEST_TAG = 128
@@ -84,7 +65,7 @@ class Claim(Ownership):
         """Always: other names than Shoal's say nothing."""
         return True
 
-    def owns_by_name(self, kind: Kind, identifier: str, record: ResourceRecord) -> bool:
+    def owns_by_name(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
         """Whether CloudFormation's record has it, or has that of which it is the log or a snapshot, or its name begins
         with the prefix.
 
@@ -100,16 +81,16 @@ class Claim(Ownership):
             )
         if (kind.cloudformation, identifier) in self.stack_resources or self._is_made_by(kind, identifier, record):
             return not self._is_of_another(kind, identifier, record)
-        own = str(record.get(_NAMES.get(kind.cloudformation, ""), ""))
+        own = str(record.get(kind.name, ""))
         names = {name for name in (_last_name(identifier), own) if name and not _IDENTIFIER.fullmatch(name)}
         if self._prefix:
             return any(name.startswith(self._prefix) for name in names)
-        given = any(self._is_given(kind.cloudformation, name) for name in names)
+        given = any(self._is_given(kind, name) for name in names)
         if given and not self._is_of_another(kind, identifier, record):
             raise NameOnlyError("only its name is one of this stack; look at it, and delete it yourself")
         return False
 
-    def _is_of_another(self, kind: Kind, identifier: str, record: ResourceRecord) -> bool:
+    def _is_of_another(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
         """Whether it has the tag of another stack, such as one that has imported it.
 
         Raises OwnershipUnknownError where no list has its tags, and the tagging service does not answer.
@@ -123,14 +104,14 @@ class Claim(Ownership):
             )
         return named is not None and not self._is_stack(named)
 
-    def _tagged_stack(self, kind: Kind, identifier: str, record: ResourceRecord) -> str | None:
+    def _tagged_stack(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> str | None:
         """The stack that its tags name."""
         listed = next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None)
         return read_tags(listed).get(_STACK_TAG) or next(
             (tags.get(_STACK_TAG) for arn, tags in self._tagged if kind.identifier_in(arn) == identifier), None
         )
 
-    def stack_of(self, kind: Kind, identifier: str, record: ResourceRecord) -> tuple[str, bool]:
+    def stack_of(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> tuple[str, bool]:
         """The stack that owns it, by its tag or by the lists of stacks, and whether that is a living one of another
         name than the claim's.
 
@@ -165,21 +146,19 @@ class Claim(Ownership):
 
         return self.try_source(_OTHERS, listed, {})
 
-    def _is_made_by(self, kind: Kind, identifier: str, record: ResourceRecord) -> bool:
+    def _is_made_by(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
         """Whether it is a log or a snapshot of what a claimed stack has, had or kept."""
-        if kind.cloudformation in _SNAPSHOTS:
-            key, of = _SNAPSHOTS[kind.cloudformation]
-            return (of, str(record.get(key))) in self._made
-        if kind.cloudformation != "AWS::Logs::LogGroup":
-            return False
-        found = ((re.fullmatch(pattern, identifier), of) for pattern, of in _LOGS)
-        return any((of, match[1]) in self._made for match, of in found if match)
+        return any(
+            (of, match[1]) in self._made
+            for key, pattern, of in kind.made_of
+            if (match := re.fullmatch(pattern, str(record.get(key, identifier))))
+        )
 
-    def _is_given(self, cloudformation: str, name: str) -> bool:
-        """Whether it is STACK-LOGICALID-LETTERS, where CloudFormation calls a resource of this type so. Names of S3 and
+    def _is_given(self, kind: "ResourceKind", name: str) -> bool:
+        """Whether it is STACK-LOGICALID-LETTERS, where CloudFormation calls a resource of this kind so. Names of S3 and
         RDS are in lower case; of the snapshots that an instance of RDS leaves they have `snapshot` behind the stack."""
-        stack = self._name.lower() if cloudformation in _IN_LOWER_CASE else self._name
-        if cloudformation in _SNAPSHOTS:
+        stack = self._name.lower() if kind.lower_case else self._name
+        if kind.is_snapshot:
             stack = f"{self._name.lower()}-snapshot"
         return bool(re.fullmatch(rf"{re.escape(stack)}-[A-Za-z0-9]+-[A-Za-z0-9]{{8,}}", name))
 
@@ -283,7 +262,7 @@ class Claim(Ownership):
         roots = {each["StackId"] for each in named}
         return [*named, *(each for each in every if each.get("RootId") in roots and each not in named)]
 
-    def is_of_this_region(self, kind: Kind, identifier: str) -> bool:
+    def is_of_this_region(self, kind: "ResourceKind", identifier: str) -> bool:
         """As of deployments; without a stack's name nothing tells which region uses it."""
         if self._name or (kind.cloudformation, identifier) in self.stack_resources:
             return super().is_of_this_region(kind, identifier)

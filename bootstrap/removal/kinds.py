@@ -5,7 +5,7 @@ and are left out.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,10 @@ class ResourceKind:
     is_global: bool = False
     arn: str = ""
     cloudformation: str = ""
+    name: str = ""
+    lower_case: bool = False
+    made_of: Sequence[tuple[str, str, str]] = ()
+    is_snapshot: bool = False
 
     def things(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
         """The identifiers and records of those that exist."""
@@ -88,6 +92,11 @@ def _read(row: Mapping[str, Any]) -> ResourceKind:
         is_global=row.get("global", False),
         arn=row.get("arn", ""),
         cloudformation=row.get("stack", ""),
+        name=row.get("name", ""),
+        lower_case=row.get("lower case", False),
+        made_of=[(key, "(.+)", of) for key, of in row.get("snapshot of", {}).items()]
+        + [("", pattern, of) for pattern, of in row.get("log of", {}).items()],
+        is_snapshot="snapshot of" in row,
     )
 
 

@@ -10,24 +10,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from bootstrap.aws import stacks
-from bootstrap.aws.account import Account, ResourceRecord
+from bootstrap.aws.account import Account
 from bootstrap.aws.retry import retrying
 from bootstrap.aws.stacks import Stack
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import empty_bucket
-from bootstrap.removal.kinds import KINDS, ResourceKind
 from bootstrap.removal.listing import suppress_error
 from bootstrap.removal.sweep import STUCK_SECONDS, UNVERIFIED, FoundResource, sweep
 from common.errors import ShoalError
 from infra import topology
 
-_ROUNDS = 4
+_ROUNDS = 3
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
 _DELETABLE_IN_PROGRESS = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
-_CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,34 +87,36 @@ def destroy(
         bars.at(done)
 
     things = sweep(deployment, account, progress=show, stuck_seconds=stuck_seconds)
-    if stack is not None and outcome != _DELETED:
-        # The sweep may have deleted what blocked it.
-        outcome = _delete(account, stack["StackId"], bars, say)
+    for _ in range(_ROUNDS):
+        if stack is not None and outcome != _DELETED:  # the sweep may have deleted what blocked it
+            outcome = _delete(account, stack["StackId"], bars, say, retain=True)
     return DestroyResult(stack=outcome, things=things)
 
 
-def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) -> str:
-    """Delete a stack by its ARN, and what blocks that; returns `deleted`, or why it is still there."""
+def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None], *, retain: bool = False) -> str:
+    """Delete a stack by its ARN; returns `deleted`, or why it is still there, after saying what could not be deleted.
+
+    With `retain` CloudFormation leaves what it could not delete before, and goes on with the rest.
+    """
     cloudformation = account.client("cloudformation")
-    for number in range(_ROUNDS):
-        stack = _wait_until_deletable(cloudformation, arn, bars)
-        if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
-            return _DELETED
-        if stack["StackStatus"] != "DELETE_IN_PROGRESS":
-            blocked = []
-            if stack["StackStatus"] == "DELETE_FAILED":
-                blocked = [each for each in _resources(account, arn) if each["ResourceStatus"] == "DELETE_FAILED"]
-            for resource in blocked:
-                _delete_blocked(account, resource, say)
-            last = number == _ROUNDS - 1
-            _start_deletion(
-                cloudformation, stack, retain=[each["LogicalResourceId"] for each in blocked] if last else []
-            )
-        _show_deletion(account, arn, bars)
+    stack = _wait_until_deletable(cloudformation, arn, bars)
+    if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
+        return _DELETED
+    if stack["StackStatus"] != "DELETE_IN_PROGRESS":
+        failed = _failed(account, arn) if retain and stack["StackStatus"] == "DELETE_FAILED" else []
+        _start_deletion(cloudformation, stack, retain=[each["LogicalResourceId"] for each in failed])
+    _show_deletion(account, arn, bars)
     stack = stacks.watch(cloudformation, arn)
     if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
         return _DELETED
+    for each in _failed(account, arn):
+        reason = each.get("ResourceStatusReason") or "no reason was given"
+        say(f"{each['LogicalResourceId']} ({each['ResourceType']}) could not be deleted: {reason}")
     return f"{stack['StackStatus']}: {stack.get('StackStatusReason') or 'no reason was given'}"
+
+
+def _failed(account: Account, arn: str) -> list[Any]:
+    return [each for each in _resources(account, arn) if each["ResourceStatus"] == "DELETE_FAILED"]
 
 
 def _wait_until_deletable(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
@@ -181,28 +181,3 @@ def _resources(account: Account, arn: str) -> list[Any]:
         if "does not exist" in str(error) or error.response["Error"]["Code"] == "AccessDenied":
             return []
         raise
-
-
-def _delete_blocked(account: Account, resource: Any, say: Callable[[str], None]) -> None:
-    """Delete a resource that CloudFormation could not, with what depends on it; a failure is left to the next round."""
-    reason = resource.get("ResourceStatusReason") or "no reason was given"
-    say(f"{resource['LogicalResourceId']} ({resource['ResourceType']}) could not be deleted: {reason}")
-    if resource["ResourceType"].startswith(_CUSTOM):
-        return
-    identifier = resource.get("PhysicalResourceId", "")
-    for kind in KINDS.values():
-        if kind.cloudformation == resource["ResourceType"] and kind.delete is not None:
-            try:
-                record = _record(account, kind, identifier)
-                if record is not None:
-                    kind.delete(account, identifier, record)
-            except (ClientError, BotoCoreError, ShoalError) as error:
-                say(f"  its service did not delete it either: {error}")
-
-
-def _record(account: Account, kind: ResourceKind, identifier: str) -> ResourceRecord | None:
-    """The resource's record in its service's list; None where it is gone, empty where the user may not list."""
-    try:
-        return dict(kind.things(account)).get(identifier)
-    except (ClientError, BotoCoreError):
-        return {}

@@ -50,11 +50,10 @@ _ADDRESSES = Quota("L-0263D0A3", "EC2-VPC Elastic IPs")
 
 def quota_too_low(context: PreflightContext) -> Iterator[str]:
     """Each quota of vCPUs that does not suffice, with the command that asks for more."""
-    for shortage in _shortages(context, needs(context.topology)):
-        yield (
-            f"vCPU quota {shortage.description}, and this topology needs {shortage.needed}; "
-            f"ask for more: {shortage.command}"
-        )
+    used = _used(context)
+    for quota, vcpus in needs(context.topology).items():
+        for sentence in _shortage(context, quota, _value(context, quota), vcpus, used=used[quota]):
+            yield f"vCPU {sentence}"
 
 
 def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
@@ -64,20 +63,9 @@ def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
     name = f"{spec.instance_type} for {'spot ' if spec.market == 'spot' else ''}training job usage"
     for operation in ("list_service_quotas", "list_aws_default_service_quotas"):
         for each in context.account.items("service-quotas", operation, "Quotas", ServiceCode="sagemaker"):
-            if each["QuotaName"] != name:
-                continue
-            short = _Shortage(
-                quota=Quota(each["QuotaCode"], name, "sagemaker"),
-                region=context.topology.region,
-                value=each["Value"],
-                used=0,
-                needed=spec.count,
-            )
-            if short.needed > short.value:
-                yield (
-                    f"quota {short.description}, and this topology needs {short.needed}; ask for more: {short.command}"
-                )
-            return
+            if each["QuotaName"] == name:
+                yield from _shortage(context, Quota(each["QuotaCode"], name, "sagemaker"), each["Value"], spec.count)
+                return
     yield f"SageMaker has no quota '{name}' in {context.topology.region}, so it offers no such type there"
 
 
@@ -90,57 +78,24 @@ def network_quota_too_low(context: PreflightContext) -> Iterator[str]:
     if network.egress == "nat":
         wanted.append((_ADDRESSES, "describe_addresses", "Addresses", "an address for its NAT gateway"))
     for quota, operation, key, what in wanted:
-        for shortage in _short(context, {quota: 1}, Counter({quota: _others(context, operation, key)})):
-            yield (
-                f"quota {shortage.description}, and this topology needs {what}; ask for more: {shortage.command}; or "
-                "use an existing network (network.vpc and network.subnet)"
-            )
+        tags = [read_tags(each.get("Tags")) for each in context.account.items("ec2", operation, key)]
+        used = sum(each.get(TAG_DEPLOYMENT) != context.deployment for each in tags)
+        for sentence in _shortage(context, quota, _value(context, quota), 1, used=used, what=what):
+            yield f"{sentence}; or use an existing network (network.vpc and network.subnet)"
 
 
-def _others(context: PreflightContext, operation: str, key: str) -> int:
-    """How many there are in the region, without this deployment's own."""
-    tags = [read_tags(each.get("Tags")) for each in context.account.items("ec2", operation, key)]
-    return sum(each.get(TAG_DEPLOYMENT) != context.deployment for each in tags)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Shortage:
-    """A quota that does not suffice, in its unit."""
-
-    quota: Quota
-    region: str
-    value: float
-    used: int
-    needed: int
-
-    @property
-    def description(self) -> str:
-        in_use = f", of which {self.used} are in use" if self.used else ""
-        return f"'{self.quota.name}' of {self.region} is {self.value:g}{in_use}"
-
-    @property
-    def command(self) -> str:
-        return (
-            f"aws service-quotas request-service-quota-increase --service-code {self.quota.service} --quota-code "
-            f"{self.quota.code} --desired-value {self.used + self.needed} --region {self.region}"
-        )
-
-
-def _shortages(context: PreflightContext, needed: Mapping[Quota, int]) -> list[_Shortage]:
-    """The quotas that do not suffice for the needed vCPUs."""
-    return _short(context, needed, _used(context))
-
-
-def _short(context: PreflightContext, needed: Mapping[Quota, int], used: Mapping[Quota, int]) -> list[_Shortage]:
-    """The quotas that do not suffice for what is needed beside what is used."""
-    quotas = context.account.client("service-quotas")
-    found = [
-        _Shortage(
-            quota=quota, region=context.topology.region, value=_value(quotas, quota), used=used[quota], needed=number
-        )
-        for quota, number in needed.items()
-    ]
-    return [each for each in found if each.used + each.needed > each.value]
+def _shortage(
+    context: PreflightContext, quota: Quota, value: float, needed: int, *, used: int = 0, what: str = ""
+) -> Iterator[str]:
+    """The sentence on a quota of this `value` that does not suffice for what is needed beside what is used."""
+    if used + needed <= value:
+        return
+    region, in_use = context.topology.region, f", of which {used} are in use" if used else ""
+    yield (
+        f"quota '{quota.name}' of {region} is {value:g}{in_use}, and this topology needs {what or needed}; ask for "
+        f"more: aws service-quotas request-service-quota-increase --service-code {quota.service} --quota-code "
+        f"{quota.code} --desired-value {used + needed} --region {region}"
+    )
 
 
 def quota_of(name: str, *, spot: bool) -> Quota | None:
@@ -205,12 +160,13 @@ def _vcpu(instance: Mapping[str, Any]) -> int:
     return known.vcpu if known else 0
 
 
-def _value(quotas: Any, quota: Quota) -> float:
+def _value(context: PreflightContext, quota: Quota) -> float:
     """The account's quota; AWS's default where it was never changed."""
+    quotas, named = context.account.client("service-quotas"), {"ServiceCode": quota.service, "QuotaCode": quota.code}
     try:
-        answer = quotas.get_service_quota(ServiceCode=quota.service, QuotaCode=quota.code)
+        answer = quotas.get_service_quota(**named)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchResourceException":
             raise
-        answer = quotas.get_aws_default_service_quota(ServiceCode=quota.service, QuotaCode=quota.code)
+        answer = quotas.get_aws_default_service_quota(**named)
     return float(answer["Quota"]["Value"])

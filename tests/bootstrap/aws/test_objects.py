@@ -63,6 +63,19 @@ def test_a_changed_file_is_uploaded_again_and_an_unchanged_one_is_not(client, tm
     assert stored(client, address) == b"other"
 
 
+def test_a_file_that_changes_while_it_is_uploaded_makes_no_object(client, tmp_path: Path) -> None:
+    path = tmp_path / "grows.json"
+    path.write_text("first")
+    changing = lambda **_: os.utime(path, ns=(1, 1))  # noqa: E731
+    client.meta.events.register("before-call.s3.PutObject", changing, unique_id="changing")
+    try:
+        with pytest.raises(ShoalError, match="has changed while it was uploaded; type the command again"):
+            objects.upload(client, [path], FOLDER, Screen())
+    finally:
+        client.meta.events.unregister("before-call.s3.PutObject", unique_id="changing")
+    assert client.list_objects_v2(Bucket=BUCKET, Prefix="reviews/grows")["KeyCount"] == 0
+
+
 def test_the_bar_ends_at_the_size_of_all_files(client, tmp_path: Path) -> None:
     for name in ("b", "c"):
         (tmp_path / name).write_bytes(b"x" * 1000)

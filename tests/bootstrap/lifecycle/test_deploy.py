@@ -36,15 +36,6 @@ preprocessing:
 """
 
 
-def test_a_stack_of_the_cdks_default_toolkit_is_refused_before_anything_is_prepared() -> None:
-    role = "arn:aws:iam::111122223333:role/cdk-{}-cfn-exec-role-111122223333-us-east-1"
-    stack: Any = {"StackName": "Shoal-mine", "RoleARN": role.format("hnb659fds")}
-    with pytest.raises(ShoalError, match=r"'mine' was deployed by an earlier version of Shoal.*shoal destroy mine"):
-        deploy.refuse_of_other_toolkit("mine", stack)
-    for other in (None, {**stack, "RoleARN": role.format("shoal")}, {"StackName": "Shoal-mine"}):
-        deploy.refuse_of_other_toolkit("mine", other)
-
-
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
     with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws:

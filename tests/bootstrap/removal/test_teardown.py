@@ -11,14 +11,12 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
-from bootstrap.removal.kinds import ResourceKind
 from bootstrap.removal.sweep import DELETED
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
@@ -251,34 +249,6 @@ def test_a_protected_stack_stays_and_the_command_that_unprotects_it_is_named() -
         destroy("protected")
     made.cloudformation.update_termination_protection(StackName=made.name, EnableTerminationProtection=False)
     assert destroy("protected")[0].stack == "deleted"
-
-
-def test_of_a_blocked_resource_its_own_kind_alone_deletes_what_is_there_or_cannot_be_listed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[tuple[str, str, object]] = []
-
-    def kind(name: str) -> ResourceKind:
-        def listed(_: Account) -> Iterator[dict[str, str]]:
-            if name == "AWS::Z::Hidden":
-                raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "List")
-            yield {"Id": "i-1"}
-
-        def delete(_: Account, identifier: str, record: object) -> None:
-            asked.append((name, identifier, record))
-            raise ShoalError("it is in use")
-
-        return ResourceKind(listing=listed, identifier="Id", owned=lambda *_: True, delete=delete, cloudformation=name)
-
-    names = ("AWS::A::A", "AWS::M::M", "AWS::Z::Hidden", "Custom::It")
-    monkeypatch.setattr(teardown, "KINDS", {name: kind(name) for name in names})
-    said: list[str] = []
-    for name, identifier in (("AWS::M::M", "i-1"), ("AWS::M::M", "i-2"), ("AWS::Z::Hidden", "i-3"), ("Custom::It", "")):
-        told = {"LogicalResourceId": "It", "ResourceType": name, "PhysicalResourceId": identifier}
-        teardown._delete_blocked(shared(), told, said.append)
-    assert asked == [("AWS::M::M", "i-1", {"Id": "i-1"}), ("AWS::Z::Hidden", "i-3", {})]
-    assert said.count("  its service did not delete it either: it is in use") == 2
-    assert said[0] == "It (AWS::M::M) could not be deleted: no reason was given"
 
 
 @pytest.mark.parametrize(
