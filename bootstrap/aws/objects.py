@@ -65,7 +65,8 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
         size = path.stat().st_size
         changed = str(path.stat().st_mtime_ns)
         there = S3Path(folder.bucket, key)
-        if _made_with(client, there) != (size, changed):
+        found = s3.head_if_there(client, there)
+        if found is None or (found["ContentLength"], found["Metadata"].get(_CHANGED)) != (size, changed):
             s3.upload(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=bars.add)
             if (path.stat().st_size, str(path.stat().st_mtime_ns)) != (size, changed):
                 client.delete_object(Bucket=there.bucket, Key=there.key)
@@ -94,11 +95,6 @@ def upload_reviews(client: "S3Client", sources: tuple[Source, ...], folder: S3Pa
     paths = [Path(source.address) for source in local]
     there = dict(zip(local, upload(client, paths, folder, bars), strict=True))
     return tuple(replace(source, address=there.get(source, source.address)) for source in sources)
-
-
-def _made_with(client: "S3Client", place: S3Path) -> tuple[int, str] | None:
-    found = s3.head_if_there(client, place)
-    return None if found is None else (found["ContentLength"], found["Metadata"].get(_CHANGED, ""))
 
 
 def download(

@@ -90,15 +90,10 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
         kept=keeping,
         unfetched=list(holding[bucket]) if bucket else [],
         bucket=bucket,
-        unknown=gone and _is_unknown(deployment, account, found=bool(things)),
+        unknown=gone
+        and bool(Ownership(account, deployment).elsewhere or not (things or was_deleted(deployment, account))),
         notes=notes,
     )
-
-
-def _is_unknown(deployment: str, account: Account, *, found: bool) -> bool:
-    if Ownership(account, deployment).elsewhere:
-        return True
-    return not found and not was_deleted(deployment, account)
 
 
 def _read_status(deployment: str, account: Account, notes: list[str]) -> status.Status | None:

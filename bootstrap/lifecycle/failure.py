@@ -5,6 +5,7 @@ the stack is deleted here, after the logs were shown. Delete only a stack whose 
 somebody may be using any other stack.
 """
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -29,6 +30,7 @@ _LINES = 20
 
 _BOOT_FAILED = "BOOTSTRAP_FAILURE"
 _CREATION_FAILED = "CREATE_FAILED"
+_LOG = re.compile("(^|/)bootstrap-actions/[^/]*/stderr[.]gz$")
 
 
 def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None:
@@ -121,10 +123,6 @@ def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, s
 def _logs(account: Account, nodes: S3Path) -> dict[S3Path, str]:
     """The standard error of the bootstrap actions of all nodes, without empty ones."""
     s3 = account.client("s3")
-    places = [S3Path(nodes.bucket, key) for key in sorted(objects.sizes(s3, nodes)) if _is_log(key)]
+    keys = [key for key in sorted(objects.sizes(s3, nodes)) if _LOG.search(key)]
+    places = [S3Path(nodes.bucket, key) for key in keys]
     return {place: text for place in places if (text := objects.unpacked(read_from(s3, place, 0)))}
-
-
-def _is_log(key: str) -> bool:
-    *_, actions, _number, file = ("", "", *key.split("/"))
-    return actions == "bootstrap-actions" and file == "stderr.gz"

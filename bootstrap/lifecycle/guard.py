@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
@@ -68,7 +69,9 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     settings = _settings(function, found)
     created: datetime = stack["CreationTime"].astimezone(UTC)
     kept = _kept(account, deployment, created)
-    spending, account_fault = _read(kept, topology.guard_parameter(deployment), _read_spending, GuardState())
+    spending, account_fault = _read(
+        kept, topology.guard_parameter(deployment), partial(read_account, now=datetime.now(UTC)), GuardState()
+    )
     added, extension_fault = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
     anew = f"no hours count as added. To write it anew: shoal extend {deployment} --hours H"
     faults = {
@@ -132,10 +135,6 @@ def _settings(function: str, found: Mapping[str, Any]) -> GuardSettings:
             f"the settings of the guard {function} (its environment variable SETTINGS) cannot be read; deploy again to "
             "restore them"
         ) from None
-
-
-def _read_spending(text: str) -> GuardState:
-    return read_account(text, datetime.now(UTC))
 
 
 def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], otherwise: Read) -> tuple[Read, str]:

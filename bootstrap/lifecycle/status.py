@@ -181,20 +181,16 @@ def _cluster(account: Account, identifier: str | None) -> ClusterStatus | None:
         return None
     status = clusters.status_of(account.client("emr"), identifier)
     ended = status["State"] in _ENDED
+    groups = () if ended else account.items("emr", "list_instance_groups", "InstanceGroups", ClusterId=identifier)
     return ClusterStatus(
         identifier=identifier,
         state=status["State"],
         reason=status.get("StateChangeReason", {}).get("Message", "") if ended else "",
         nodes=[] if ended else _paid(account, identifier),
-        most=[] if ended else _largest(account, identifier),
+        most=[group["InstanceType"] for group in groups for _ in range(group["RequestedInstanceCount"])],
     )
 
 
 def _paid(account: Account, identifier: str) -> list[str]:
     found = account.items("emr", "list_instances", "Instances", ClusterId=identifier, InstanceStates=_PAID_STATES)
     return [each["InstanceType"] for each in found]
-
-
-def _largest(account: Account, identifier: str) -> list[str]:
-    groups = account.items("emr", "list_instance_groups", "InstanceGroups", ClusterId=identifier)
-    return [group["InstanceType"] for group in groups for _ in range(group["RequestedInstanceCount"])]

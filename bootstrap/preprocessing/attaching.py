@@ -33,7 +33,7 @@ class Steps:
 
     run: str
     ids: dict[str, str]
-    """By their names."""
+    """By their names, in the order in which they run."""
 
 
 def steps_of(cluster: EmrCluster, run: str | None) -> Steps | None:
@@ -59,10 +59,8 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
     summary, followed = (S3Path(folder.bucket, folder.key + name) for name in (SUMMARY, FOLLOWED))
     put(s3, followed, b"")
     followed_steps = FollowedSteps(s3, folder.bucket, steps.run, bars, cluster.spending(steps.ids.values()))
-    left = {step: name for name, step in steps.ids.items()}
-    while left:
-        step = next(iter((*cluster.running(left), *left)))
-        followed_steps.begin(left.pop(step))
+    for name, step in steps.ids.items():
+        followed_steps.begin(name)
         cluster.wait(step, S3Path(folder.bucket, folder.key + FAILURE), followed_steps)
     made = read_merge_result(str(summary))
     remember(s3, steps.run, made)

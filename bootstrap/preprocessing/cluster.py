@@ -104,9 +104,6 @@ class EmrCluster:
         """Submit steps, which run in this order; returns their ids."""
         return self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
 
-    def running(self, ids: Collection[str]) -> list[str]:
-        return self._unfinished(ids, "RUNNING")
-
     def tokens(self, ids: Collection[str], run: str) -> set[str]:
         """Those of the launches of a run that have submitted these steps, which are in the steps' arguments."""
         found = set()

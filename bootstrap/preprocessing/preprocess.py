@@ -183,16 +183,6 @@ def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -
         say(f"the files between the steps were not removed; the bucket deletes them after two days: {error}")
 
 
-def _follow_message(work: ClusterWork) -> str:
-    """A sentence about work that another command has begun."""
-    left = [step.name for step in work.unfinished()]
-    finished = ", ".join(step.name for step in work.plan.steps() if step.name not in left)
-    return (
-        f"following run {work.run}, the same work, which another command began; finished so far: "
-        f"{finished or 'nothing'}"
-    )
-
-
 def _submit_or_join(
     cluster: EmrCluster,
     work: ClusterWork,
@@ -208,9 +198,13 @@ def _submit_or_join(
     while not (ids := cluster.active_steps(step_name(work.run, ""))):
         if work.claim():
             try:
-                if not (ids := cluster.active_steps(step_name(work.run, ""))):
-                    return _submit(cluster, work, configure), True
-                break
+                if ids := cluster.active_steps(step_name(work.run, "")):
+                    break
+                if steps := work.unfinished():
+                    work.prepare(steps)
+                    submitted = cluster.submit([configure(step) for step in steps])
+                    ids = {step.name: step_id for step, step_id in zip(steps, submitted, strict=True)}
+                return ids, True
             except (KeyboardInterrupt, ShoalError):
                 _remove_work_files(work.remove, say)
                 raise
@@ -223,19 +217,10 @@ def _submit_or_join(
             work.release()  # the command that claimed it was killed before it submitted anything
         time.sleep(_PAUSE_SECONDS)
     work.follow()
-    say(_follow_message(work))
+    left = {step.name for step in work.unfinished()}
+    finished = ", ".join(step.name for step in work.plan.steps() if step.name not in left) or "nothing"
+    say(f"following run {work.run}, the same work, which another command began; finished so far: {finished}")
     return ids, False
-
-
-def _submit(
-    cluster: EmrCluster, work: ClusterWork, configure: Callable[[JobStep | CommandStep], "StepConfigTypeDef"]
-) -> dict[str, str]:
-    """Submit the unfinished steps; returns their ids by their names."""
-    if not (steps := work.unfinished()):
-        return {}
-    work.prepare(steps)
-    submitted = cluster.submit([configure(step) for step in steps])
-    return {step.name: step_id for step, step_id in zip(steps, submitted, strict=True)}
 
 
 def _wait_for_steps(

@@ -127,22 +127,10 @@ def security_group(account: Account, identifier: str, _record: ResourceRecord) -
             ("IpPermissions", ec2.revoke_security_group_ingress),
             ("IpPermissionsEgress", ec2.revoke_security_group_egress),
         ):
-            named = [
-                _matching_part(rule, None if group["GroupId"] == identifier else identifier)
-                for rule in group.get(rules, ())
-            ]
-            if permissions := [rule for rule in named if rule["UserIdGroupPairs"]]:
-                revoke(GroupId=group["GroupId"], IpPermissions=permissions)
+            for part in cleanup.between_groups(group.get(rules, ())):
+                if identifier in (group["GroupId"], part["UserIdGroupPairs"][0]["GroupId"]):
+                    revoke(GroupId=group["GroupId"], IpPermissions=[part])
     ec2.delete_security_group(GroupId=identifier)
-
-
-def _matching_part(rule: ResourceRecord, named: str | None) -> dict[str, Any]:
-    """The part of a rule that names this group, or any group if None; without ports where the rule has none."""
-    pairs = [
-        {"GroupId": pair["GroupId"]} for pair in rule.get("UserIdGroupPairs", ()) if named in (None, pair["GroupId"])
-    ]
-    ports = {key: rule[key] for key in ("FromPort", "ToPort") if key in rule}
-    return {"IpProtocol": rule["IpProtocol"], "UserIdGroupPairs": pairs, **ports}
 
 
 def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:

@@ -53,10 +53,6 @@ def buckets(account: Account) -> Iterator[ResourceRecord]:
     return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
 
 
-def tables(account: Account) -> Iterator[ResourceRecord]:
-    return ({"Name": name} for name in account.items("dynamodb", "list_tables", "TableNames"))
-
-
 def queues(account: Account) -> Iterator[ResourceRecord]:
     urls = account.items("sqs", "list_queues", "QueueUrls")
     return ({"Name": url.rpartition("/")[2], "Url": url} for url in urls)

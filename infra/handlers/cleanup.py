@@ -309,7 +309,7 @@ def revoke_group_rules(groups: list[str]) -> None:
             (ec2.revoke_security_group_ingress, found["IpPermissions"]),
             (ec2.revoke_security_group_egress, found["IpPermissionsEgress"]),
         ):
-            for part in _between_groups(rules):
+            for part in between_groups(rules):
                 try:
                     revoke(GroupId=group, IpPermissions=[part])
                 except ClientError as error:
@@ -317,13 +317,13 @@ def revoke_group_rules(groups: list[str]) -> None:
                         raise
 
 
-def _between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "Iterator[IpPermissionTypeDef]":
+def between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "Iterator[IpPermissionTypeDef]":
     """Each permission for one group, as a rule of its own; a rule for all ports has none.
 
     Revoke them one by one: when one of several no longer exists, EC2 revokes none.
     """
     for rule in rules:
-        for pair in rule["UserIdGroupPairs"]:
+        for pair in rule.get("UserIdGroupPairs", ()):
             part: IpPermissionTypeDef = {
                 "IpProtocol": rule["IpProtocol"],
                 "UserIdGroupPairs": [{"GroupId": pair["GroupId"]}],

@@ -5,7 +5,7 @@ zone.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -24,7 +24,7 @@ def too_few_zones(context: PreflightContext) -> Iterator[str]:
         yield f"zone: {region} has no zone that your account may use; write another region."
     elif len(zones) < needed:
         yield (
-            f"zone: the network needs {needed} zones, and CloudFormation names only {_and(zones)}, "
+            f"zone: the network needs {needed} zones, and CloudFormation names only {' and '.join(zones)}, "
             f"because in {region} your account has default subnets only there; write one of them, such as "
             f"`zone: {zones[0]}`, or create a default subnet in another zone: aws "
             f"ec2 create-default-subnet --region {region} --availability-zone ZONE"
@@ -33,23 +33,29 @@ def too_few_zones(context: PreflightContext) -> Iterator[str]:
 
 def type_not_offered(context: PreflightContext) -> Iterator[str]:
     """The types that the cluster's zone, or each zone that GPU nodes can use, lacks; and a zone that offers all."""
-    topology, placement = context.topology, _Placement(context)
-    cluster, zones = placement.of_cluster, placement.usable
-    if not zones:
+    topology = context.topology
+    zones = [topology.zone] if topology.zone else _named_zones(context)[: sizing.zones(topology.region)]
+    types = [name for name in instance_types(topology) if not catalog.find(name).retired]
+    if not zones or not types:
         return
+    offers = _offers(context, types)
+    cluster = set(topology.preprocessing.instance_types if topology.preprocessing else ()) & set(types)
+    training = {name for group in topology.training for name in group.types}
+
+    def missing(zone: str, among: Collection[str]) -> list[str]:
+        return [name for name in types if name in among and zone not in offers[name]]
+
     # EMR's nodes never change their zone; GPU nodes do, all together.
-    lacking = {zones[0]: missing} if (missing := placement.missing(cluster, zones[0])) else {}
-    if not any(not placement.missing(placement.of_training, zone) for zone in zones):
-        lacking |= {zone: missing for zone in zones if (missing := placement.missing(placement.all, zone))}
+    lacking = {zones[0]: found} if (found := missing(zones[0], cluster)) else {}
+    if all(missing(zone, training) for zone in zones):
+        lacking |= {zone: found for zone in zones if (found := missing(zone, types))}
     if not lacking:
         return
-    everything = [zone for zone in placement.offering if not placement.missing(placement.all, zone)]
-    if everything:
+    hint = f"no zone of {topology.region} offers all of them; choose other types or another region"
+    if everything := [zone for zone in sorted(set().union(*offers.values())) if not missing(zone, types)]:
         hint = f"write `zone: {everything[0]}`, which offers all"
-    else:
-        hint = f"no zone of {topology.region} offers all of them; choose other types or another region"
     where = ", where EMR would run," if cluster and not topology.zone and set(lacking) == {zones[0]} else ""
-    lacks = "; ".join(f"{zone}{where} does not offer {_and(missing)}" for zone, missing in lacking.items())
+    lacks = "; ".join(f"{zone}{where} does not offer {' and '.join(found)}" for zone, found in lacking.items())
     yield f"zone: {lacks}; {hint}."
 
 
@@ -124,28 +130,8 @@ _DENIED = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
 """The action that is denied: EC2 refuses a request also because of what it needs of another service."""
 
 
-class _Placement:
-    """The zones that a topology's instances can use, the cluster's first, and the types that each zone offers."""
-
-    def __init__(self, context: PreflightContext) -> None:
-        topology = context.topology
-        self.all = [name for name in instance_types(topology) if not catalog.find(name).retired]
-        cluster = topology.preprocessing.instance_types if topology.preprocessing else ()
-        training = {name for group in topology.training for name in group.types}
-        self.of_cluster = [name for name in self.all if name in cluster]
-        self.of_training = [name for name in self.all if name in training]
-        self.usable = [topology.zone] if topology.zone else _named_zones(context)[: sizing.zones(topology.region)]
-        self._offers = _offers(context, self.all)
-        self.offering = sorted({zone for found in self._offers.values() for zone in found})
-
-    def missing(self, types: Sequence[str], zone: str) -> list[str]:
-        return [name for name in types if zone not in self._offers[name]]
-
-
 def _offers(context: PreflightContext, types: Sequence[str]) -> dict[str, set[str]]:
     offers: dict[str, set[str]] = {name: set() for name in types}
-    if not types:
-        return offers
     for found in context.account.items(
         "ec2",
         "describe_instance_type_offerings",
@@ -174,7 +160,3 @@ def _named_zones(context: PreflightContext) -> list[str]:
             if zone.get("ZoneType", "availability-zone") == "availability-zone" and zone.get("State") == "available"
         }
     return sorted(names)
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(names)
