@@ -9,7 +9,7 @@ from bootstrap.agent.agent import BEAT_SECONDS
 from bootstrap.agent.machine import this_machine
 from bootstrap.agent.node_documents import Member
 from bootstrap.agent.notices import spot_notice
-from bootstrap.agent.processes import OwnProcesses
+from bootstrap.agent.processes import Processes
 from bootstrap.agent.service import serve
 
 
@@ -18,7 +18,7 @@ def main() -> None:
         os.environ["DEPLOYMENT"],
         Member(instance=os.environ["INSTANCE_ID"], address=os.environ["ADDRESS"], gpus=int(os.environ["RANKS"])),
         store=f"s3://{os.environ['DATA_BUCKET']}",
-        processes=OwnProcesses(this_machine().programs),
+        processes=Processes(this_machine().programs),
         notice=spot_notice,
         beat_seconds=float(os.environ.get("HEARTBEAT_SECONDS", BEAT_SECONDS)),
     )

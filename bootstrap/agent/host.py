@@ -101,9 +101,9 @@ def _unable(store: str) -> str:
 def _works() -> bool:
     """Whether programs of a training run on this host."""
     from bootstrap.agent.machine import this_machine
-    from bootstrap.agent.processes import OwnProcesses
+    from bootstrap.agent.processes import Processes
 
-    processes = OwnProcesses(this_machine().programs, scoped=False)
+    processes = Processes(this_machine().programs, scoped=False)
     return any(processes.state(name) == "running" for name in processes.names())
 
 
@@ -153,7 +153,7 @@ def _leave_session(log: Path) -> None:
 def _serve(asked: argparse.Namespace, gpus: int, tell_busy: Callable[[bool], None], *, needs_gpu: bool) -> None:
     from bootstrap.agent.machine import this_machine
     from bootstrap.agent.node_documents import Member
-    from bootstrap.agent.processes import OwnProcesses
+    from bootstrap.agent.processes import Processes
     from bootstrap.agent.service import serve
     from trainer.config import NEEDS_GPU
 
@@ -163,7 +163,7 @@ def _serve(asked: argparse.Namespace, gpus: int, tell_busy: Callable[[bool], Non
         asked.group,
         Member(instance=asked.instance, address=asked.address, gpus=gpus),
         store=asked.store,
-        processes=OwnProcesses(this_machine().programs, scoped=False),
+        processes=Processes(this_machine().programs, scoped=False),
         notice=lambda: "",
         idle_seconds=_IDLE_SECONDS,
         tell_busy=tell_busy,

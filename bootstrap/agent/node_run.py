@@ -70,7 +70,7 @@ class NodeRun:
         self._uploaded = -_UPLOAD_SECONDS
         self._progress = RecordedProgress(self._folder)
         self._progressed = -_PROGRESS_SECONDS
-        self._health = Health(node.machine.programs, node.clock, node.time)
+        self._health = Health(node.machine.programs, node.clock)
         self._restarts = {reader: Restarts() for reader in attempt.readers_on(me.instance, request)}
         self._asked: dict[str, float] = {}
         """When programs were first asked to stop."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from bootstrap.agent import child
 from bootstrap.agent.documents import RunRequest
@@ -30,39 +30,15 @@ _POLICY, _WITH_POLICY = "--property=OOMPolicy=continue", 253
 2023 has 252, whose scopes have no such policy, and continue."""
 
 
-class Processes(Protocol):
-    """The programs of a node, by names."""
-
-    def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
-        """Start it, as Python's arguments; its output is added to `log`."""
-        ...
-
-    def state(self, name: str) -> State:
-        """Whether it runs, or how it ended."""
-        ...
-
-    def stop(self, name: str, *, kill: bool = False) -> bool:
-        """Send it SIGTERM, or SIGKILL to it and its children; whether it was sent: one that only starts hears nothing
-        yet."""
-        ...
-
-    def names(self) -> list[str]:
-        """Those that were ever started."""
-        ...
-
-    def forget(self, name: str) -> None:
-        """Take it as never started; it must have ended."""
-        ...
-
-
-class OwnProcesses:
-    """The programs of this machine, whose folders are below `root`."""
+class Processes:
+    """The programs of this machine, by names; their folders are below `root`."""
 
     def __init__(self, root: Path, python: str = sys.executable, *, scoped: bool = True) -> None:
         """`scoped`: whether each has a scope of systemd's, where that runs."""
         self._root, self._python, self._scoped = root, python, scoped
 
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        """Start it, as Python's arguments; its output is added to `log`."""
         folder = self._root / name
         folder.mkdir(parents=True)
         scope = _scope() if self._scoped and _runs_systemd() else ()
@@ -77,6 +53,7 @@ class OwnProcesses:
             )
 
     def state(self, name: str) -> State:
+        """Whether it runs, or how it ended."""
         folder = self._root / name
         if not folder.exists():
             return None
@@ -87,6 +64,8 @@ class OwnProcesses:
         return "lost" if (status := self._exit(folder)) is None else status  # it may have ended since
 
     def stop(self, name: str, *, kill: bool = False) -> bool:
+        """Send it SIGTERM, or SIGKILL to it and its children; whether it was sent: one that only starts hears nothing
+        yet."""
         folder = self._root / name
         if (process := self._process(folder)) is None or self._exit(folder) is not None:
             return False
@@ -99,9 +78,11 @@ class OwnProcesses:
         return False
 
     def names(self) -> list[str]:
+        """Those that were ever started."""
         return sorted(path.relative_to(self._root).as_posix() for path in self._root.glob("*/*") if path.is_dir())
 
     def forget(self, name: str) -> None:
+        """Take it as never started; it must have ended."""
         shutil.rmtree(self._root / name, ignore_errors=True)
 
     def _exit(self, folder: Path) -> int | None:

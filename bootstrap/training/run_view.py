@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bootstrap.agent.store import Store
 from bootstrap.progress import Bars
 from corpus.stream.progress import Status
 from experiments.records.runs import numbers
@@ -148,6 +149,30 @@ class RunView:
         else:
             self._figures["waiting"] = "for text"
             self._waits_since = line.time
+
+
+class RecordView:
+    """Follows the record of a run in a store, or in the folder of its output."""
+
+    def __init__(self, view: RunView, store: Store, key: str, *, before: int | None) -> None:
+        """`before`: the bytes that the record had before the run began, or was resumed; nothing is shown until that
+        changes. None: all is shown."""
+        self._view, self._store, self._key, self._known = view, store, key, before
+
+    def look(self) -> None:
+        """Show what was added since the last look."""
+        fed = False
+        if (size := self._store.size(self._key)) is not None and size != self._known:
+            if size < self._view.offset:
+                self._view.begin_again()
+            while self._view.offset < size and (
+                more := self._store.read_from(self._key, self._view.offset, PIECE_BYTES)
+            ):
+                self._view.feed(more)
+                fed = True
+            self._known = size
+        if not fed:
+            self._view.feed(b"")  # the ranks may wait for text
 
 
 def _measured(validation: Mapping[str, Any]) -> dict[str, str]:

@@ -1,20 +1,19 @@
 """A place whose datasets and runs are in the data bucket of a deployment."""
 
-import random
-from datetime import UTC, datetime
-from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
 from bootstrap.aws import fetched, names, objects
+from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
+from bootstrap.training.places.launch import requested_runs
 from bootstrap.training.places.place import Place
 from common.errors import ShoalError
 from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
-from corpus.reading.s3 import is_s3, list_objects, read_text
+from corpus.reading.s3 import is_s3, list_objects
 from experiments.records.summaries import read_summary
 from infra import topology
 from trainer.config import TrainConfig
@@ -25,6 +24,9 @@ from trainer.output.run_files import SUMMARY
 class InBucket(Place):
     """A deployment's place, by its data bucket."""
 
+    goes_on: str
+    """What a run does when the command's credentials end, and that they are renewed to follow it."""
+
     def __init__(self, deployment: Deployment) -> None:
         self.deployment, self.name = deployment, deployment.name
         self.options = {"deployment": (self.name,)}
@@ -34,7 +36,7 @@ class InBucket(Place):
     def dataset(self, address: str | None, bars: Bars) -> str:
         """The address of a dataset in S3; one here is uploaded."""
         if address is None:
-            if (newest := self.newest_dataset(bars)) is None:
+            if (newest := self.newest_dataset()) is None:
                 by = f"shoal preprocess --deployment {self.name} --input FILE..."
                 how = "give the reviews: --input FILE..." if self.preprocesses else f"make one by: {by}"
                 raise ShoalError(f"the deployment '{self.name}' has no dataset yet; {how}")
@@ -47,18 +49,14 @@ class InBucket(Place):
             raise ShoalError(f"there is no dataset at {address}; check the address")
         return address
 
-    def newest_dataset(self, bars: Bars) -> str | None:
+    def newest_dataset(self) -> str | None:
         """The address of the deployment's newest dataset, by the last change in its folder; None where it has none."""
         below = list(list_objects(self._s3, s3.S3Path(self._bucket, topology.DATASETS_PREFIX)))
         changed = {
             each["Key"].rpartition("/")[0]: each["LastModified"]
             for each in sorted(below, key=lambda each: each["LastModified"])
         }
-        found = [each for each in below if each["Key"].endswith(DATASET_NAME)]
-        made = [each for each in found if names.is_dataset(each["Key"])]
-        if len(made) < len(found):
-            others = sorted(filterfalse(names.is_dataset, (each["Key"] for each in found)))
-            bars.note(f"left out, because these are not names of Shoal's datasets: {', '.join(others)}")
+        made = [each for each in below if names.is_dataset(each["Key"])]
         newest = max(made, key=lambda each: changed[each["Key"].rpartition("/")[0]], default=None)
         return str(s3.S3Path(self._bucket, newest["Key"])) if newest else None
 
@@ -79,22 +77,16 @@ class InBucket(Place):
                 address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
             )
 
-    def _new_name(self) -> str:
-        """A name for a run: sorted by time, and different for two runs that start at once."""
-        return f"{self.name}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
+    def _run_name(self, config: TrainConfig) -> str:
+        """The name of a new run, or of that which goes on."""
+        runs = requested_runs(self.deployment)
+        return runs.unfinished() if config.resume else runs.new_name()
 
-    def _unfinished(self, bars: Bars) -> str:
-        """The newest run that did not end. Raises ShoalError when there is none."""
-        # Several deployments may share a bucket.
-        keys = objects.sizes(self._s3, s3.S3Path(self._bucket, f"{topology.RUNS_PREFIX}{self.name}."))
-        found = {key.removeprefix(topology.RUNS_PREFIX).partition("/")[0] for key in keys}
-        if others := sorted(filterfalse(names.is_run, found)):
-            bars.note(f"left out, because these are not names of Shoal's runs: {', '.join(others)}")
-        for name in sorted(filter(names.is_run, found), reverse=True):
-            summary = read_text(self._s3, s3.S3Path(self._bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY}"))
-            if summary is None or '"stopped": true' in summary:
-                return name
-        raise ShoalError(f"no training of '{self.name}' was stopped; leave out --resume to start one")
+    def credentials_warning(self, seconds: float) -> str | None:
+        """The run needs none of them; only the command, to start and to follow it."""
+        return credentials_warning(
+            self.deployment.session, seconds, "the training", f"{self.goes_on}: shoal attach {self.name}"
+        )
 
 
 def copy_results(

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from bootstrap.aws import objects
-from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
 from bootstrap.nodes.scaling_group import scaling_groups
@@ -27,6 +26,10 @@ from trainer.config import TrainConfig
 
 class OnDeployment(InBucket):
     pause = 1.0
+    goes_on = (
+        "once all nodes have booted they go on without them and end by themselves, but nobody here follows the "
+        "training; renew them, and follow it by"
+    )
     reads_s3_alone = True
 
     def __init__(self, deployment: Deployment, wishes: Wishes = DEFAULT) -> None:
@@ -80,7 +83,7 @@ class OnDeployment(InBucket):
         prepared = source.prepare(self, config, bars)
         self._require_readable(config)
         self._require_paid(self.nodes(readers=prepared.readers > 0))
-        run = self._unfinished(bars) if config.resume else self._new_name()
+        run = self._run_name(config)
         if is_managed(self.deployment) and any(jobs(self.deployment, run, at_work=True)):
             raise ShoalError(f"SageMaker trains {run}; add --managed")
         launch = NodeLaunch(self.deployment, run)
@@ -116,13 +119,3 @@ class OnDeployment(InBucket):
             return sum(cost.training_node(node.instance_type, prices) for node in nodes)
         except TopologyError:
             return None
-
-    def credentials_warning(self, seconds: float) -> str | None:
-        """The nodes need none of them; only the command, to start and to follow them."""
-        return credentials_warning(
-            self.deployment.session,
-            seconds,
-            "the training",
-            "once all nodes have booted they go on without them and end by themselves, but nobody here follows the "
-            f"training; renew them, and follow it by: shoal attach {self.name}",
-        )

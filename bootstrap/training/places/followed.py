@@ -20,7 +20,7 @@ from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import Launch, Wishes
 from bootstrap.training.places.place import Run
-from bootstrap.training.run_view import PIECE_BYTES, RunView
+from bootstrap.training.run_view import RecordView, RunView
 from common.display import plural
 from common.errors import ShoalError
 from trainer.output.run_files import RECORD
@@ -62,6 +62,12 @@ class RemoteRun(Run):
             raise Detached(f"AWS does not accept your credentials any more ({error})") from error
 
 
+def remote_record(view: RunView, store: Store, run: str, *, found: bool) -> RecordView:
+    """The record of a run; of one that is `found`, as an earlier command has begun it, all is shown."""
+    key = f"{RUNS}{run}/{RECORD}"
+    return RecordView(view, store, key, before=None if found else store.size(key))
+
+
 class AgentRun(RemoteRun):
     """A run on nodes with agents, or on hosts."""
 
@@ -71,7 +77,7 @@ class AgentRun(RemoteRun):
     look_seconds = 10.0
     """Seconds between two looks at the nodes."""
     _watch: "_Watch | None" = None
-    _record: "RemoteRecord | None" = None
+    _record: RecordView | None = None
     _end: RunEnd | None = None
     _deadline: float | None = None
 
@@ -108,7 +114,7 @@ class AgentRun(RemoteRun):
         bars.stage(self.stage, 0)
         view = RunView(bars, spent=self.spent, read=self._reading())
         self._bars, launch = bars, self.launch
-        self._record = RemoteRecord(view, launch.wanted.store, launch.run, found=launch.found)
+        self._record = remote_record(view, launch.wanted.store, launch.run, found=launch.found)
         return view
 
     def _reading(self) -> Callable[[], Any] | None:
@@ -214,28 +220,3 @@ class _Watch:
                 bars.note(f"the node {instance}: {status.trouble}")
             self._troubles[instance] = status.trouble
         self._run.look_at_nodes(bars)
-
-
-class RemoteRecord:
-    """Follows the record of a run where its nodes leave it."""
-
-    def __init__(self, view: RunView, store: Store, run: str, *, found: bool) -> None:
-        """Call this before the run begins: what the record has by then was written before the run was resumed. Of one
-        that is `found`, as an earlier command has begun it, all is shown."""
-        self._view, self._store, self._key = view, store, f"{RUNS}{run}/{RECORD}"
-        self._known = None if found else store.size(self._key)
-
-    def look(self) -> None:
-        """Show what was added since the last look."""
-        fed = False
-        if (size := self._store.size(self._key)) is not None and size != self._known:
-            if size < self._view.offset:
-                self._view.begin_again()
-            while self._view.offset < size and (
-                more := self._store.read_from(self._key, self._view.offset, PIECE_BYTES)
-            ):
-                self._view.feed(more)
-                fed = True
-            self._known = size
-        if not fed:
-            self._view.feed(b"")

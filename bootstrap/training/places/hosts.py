@@ -1,11 +1,9 @@
 """Hosts of one's own as a place, reached by SSH: the agents of a deployment's nodes, with a folder that all hosts share
 or a bucket of the user's in the place of the deployment's. It costs nothing that is known here."""
 
-import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -125,7 +123,8 @@ class HostsRun(AgentRun):
     def started(self, bars: Bars) -> Iterator[None]:
         """Claim the hosts, and start their agents. A closed terminal leaves the run to itself."""
         bars.stage("start the agents", 0)
-        launch = self._launch = HostsLaunch(RequestedRuns(self.store, _GROUP), self._name())
+        runs = RequestedRuns(self.store, _GROUP)
+        launch = self._launch = HostsLaunch(runs, runs.unfinished() if self.config.resume else runs.new_name())
         hosts = self.hosts.file.hosts
         launch.are_working = bool(launch.wanted.going()) and any(
             each["works"] for each in self.hosts.each(partial(self._call_agent, "--ask"))
@@ -244,17 +243,6 @@ class HostsRun(AgentRun):
         """The launch, once it is claimed."""
         assert self._launch is not None
         return self._launch
-
-    def _name(self) -> str:
-        """The name of the newest run that was stopped, if this one goes on, or of a new one."""
-        if not self.config.resume:
-            return f"{_GROUP}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
-        found = {key.split("/")[1] for key in self.store.list(documents.RUNS)}
-        for name in sorted(filter(names.is_run, found), reverse=True):
-            summary = self.store.read(f"{documents.RUNS}{name}/{SUMMARY}")
-            if summary is None or '"stopped": true' in summary.text:
-                return name
-        raise ShoalError(f"no training in {self.store.name} was stopped; leave out --resume to start one")
 
 
 def store_of(hosts: HostGroup) -> Store:

@@ -28,6 +28,7 @@ from corpus.reading.s3 import S3Path, head_if_there
 from infra import topology
 from trainer.command_line import as_words
 from trainer.config import TrainConfig
+from trainer.output.run_files import SUMMARY
 
 _SET_BY_NODES = ("data", "output", "cache")
 _CHANGES_AT_ONCE = 20
@@ -60,7 +61,20 @@ class RequestedRuns:
 
     def __init__(self, store: Store, group: str) -> None:
         """`group`: the name of a deployment, or of other nodes that share a store."""
-        self.store, self._key = store, documents.request_key(group)
+        self.store, self._group, self._key = store, group, documents.request_key(group)
+
+    def new_name(self) -> str:
+        """A name for a run: sorted by time, and different for two runs that start at once."""
+        return f"{self._group}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+
+    def unfinished(self) -> str:
+        """The newest run that did not end. Raises ShoalError when there is none."""
+        found = {key.split("/")[1] for key in self.store.list(f"{documents.RUNS}{self._group}.")}
+        for name in sorted(filter(names.is_run, found), reverse=True):
+            summary = self.store.read(f"{documents.RUNS}{name}/{SUMMARY}")
+            if summary is None or '"stopped": true' in summary.text:
+                return name
+        raise ShoalError(f"no training of '{self._group}' was stopped; leave out --resume to start one")
 
     def read(self) -> Sequence[RunRequest]:
         """The requests. Raises ShoalError where they cannot be read."""

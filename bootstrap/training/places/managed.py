@@ -15,7 +15,6 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import fetched, names, objects
-from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
 from bootstrap.aws.retry import Abandoned
@@ -24,11 +23,11 @@ from bootstrap.progress import Bars
 from bootstrap.training.places import brought
 from bootstrap.training.places.bucket_place import InBucket, copy_results
 from bootstrap.training.places.deployment import OnDeployment
-from bootstrap.training.places.followed import GO_ON, RemoteRecord, RemoteRun
+from bootstrap.training.places.followed import GO_ON, RemoteRun, remote_record
 from bootstrap.training.places.launch import DEFAULT, Wishes, options_of, requested_runs
 from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_name, job_request, jobs, settings, work_of
 from bootstrap.training.places.place import Ended
-from bootstrap.training.run_view import RunView
+from bootstrap.training.run_view import RecordView, RunView
 from bootstrap.training.sources.source import Prepared, Source
 from common.errors import ShoalError
 from common.options import flag
@@ -55,6 +54,7 @@ class OnManaged(InBucket):
     """Training jobs of SageMaker for a deployment."""
 
     pause = 1.0
+    goes_on = "the job goes on without them; renew them, and follow it by"
     reads_s3_alone = False
     """Texts are read on this machine, and their dataset is uploaded."""
     readers = 1
@@ -79,7 +79,7 @@ class OnManaged(InBucket):
         """Upload what is here."""
         self._require_readable(config)
         prepared = source.prepare(self, config, bars)
-        run = self._unfinished(bars) if config.resume else self._new_name()
+        run = self._run_name(config)
         if any(each.run == run for each in requested_runs(self.deployment).going()):
             raise ShoalError(f"the nodes of '{self.name}' do {run}; leave out --managed")
         return ManagedRun(self, prepared, config, run)
@@ -91,11 +91,6 @@ class OnManaged(InBucket):
     def hourly(self, nodes: object) -> float | None:  # noqa: ARG002
         """At SageMaker's price on demand."""
         return self.settings.hourly(str(self.deployment.session.region_name))
-
-    def credentials_warning(self, seconds: float) -> str | None:
-        """The job needs none of them."""
-        go_on = f"the job goes on without them; renew them, and follow it by: shoal attach {self.name}"
-        return credentials_warning(self.deployment.session, seconds, "the training", go_on)
 
     def longest_seconds(self) -> int:
         """After which SageMaker ends a job: its topology's hours, or those that the limit of dollars pays for. Raises
@@ -122,7 +117,7 @@ class ManagedRun(RemoteRun):
         self._place, self.wishes, self._deployment = place, place.wishes, place.deployment
         self._run, self._job, self._found = run, job, job is not None
         self._s3 = self._deployment.session.client("s3")
-        self._record: RemoteRecord | None = None
+        self._record: RecordView | None = None
         self._looked = 0.0
 
     @property
@@ -257,7 +252,7 @@ class ManagedRun(RemoteRun):
         bars.stage("start the ranks", 0)
         view = RunView(bars, spent=self.spent)
         store = requested_runs(self._deployment).store
-        self._record = RemoteRecord(view, store, self._run, found=self._found or not self.config.resume)
+        self._record = remote_record(view, store, self._run, found=self._found or not self.config.resume)
         return view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002

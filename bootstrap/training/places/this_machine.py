@@ -3,19 +3,18 @@
 Do not kill the ranks on Ctrl-C, because they have to finish their step and write a checkpoint.
 """
 
-import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bootstrap.agent.folder import Folder
 from bootstrap.progress import Bars
 from bootstrap.training.places.place import Ended, Place, Run
-from bootstrap.training.run_view import PIECE_BYTES, RunView
+from bootstrap.training.run_view import RecordView, RunView
 from bootstrap.training.sources.source import Beside, Prepared, Source
 from common.errors import TrainingError, UsageError
 from corpus.dataset import open_dataset
@@ -64,7 +63,10 @@ class ThisMachine(Place):
 class _LocalRun(Run):
     def __init__(self, prepared: Prepared, config: TrainConfig, ranks: int) -> None:
         self.prepared, self.config, self._ranks = prepared, config, ranks
-        self._beside, self._started, self._stopping = Beside(), time.time(), False
+        self._beside, self._stopping, self._output = Beside(), False, Folder(config.output)
+        self._before: int | None = None
+        """The bytes of the record of an earlier run."""
+        self._record: RecordView | None = None
         self._running: subprocess.Popen[bytes] | None = None
 
     @contextmanager
@@ -80,7 +82,7 @@ class _LocalRun(Run):
                 log = (output / LOG).open("w")
             except OSError as error:
                 raise TrainingError(f"cannot write to {output}: {error.strerror}; choose another --output") from error
-            self._started = time.time()
+            self._before = self._output.size(RECORD)
             config = replace(self.config, data=self.prepared.here)
             with log, start_ranks(config, ranks=self._ranks, log=log) as self._running:
                 try:
@@ -92,11 +94,14 @@ class _LocalRun(Run):
     def view(self, bars: Bars) -> RunView:
         """The record as it grows in the output."""
         bars.stage("start the ranks", 0)
-        return RunView(bars, read=self._beside.read)
+        view = RunView(bars, read=self._beside.read)
+        self._record = RecordView(view, self._output, RECORD, before=self._before)
+        return view
 
-    def is_over(self, view: RunView) -> bool:
+    def is_over(self, view: RunView) -> bool:  # noqa: ARG002
         ended = self._process.poll() is not None
-        self._show(view)  # also when they have ended: the last lines may have come since
+        assert self._record is not None
+        self._record.look()  # also when they have ended: the last lines may have come since
         if not ended:
             self._beside.look()
         return ended
@@ -119,9 +124,6 @@ class _LocalRun(Run):
         assert self._running is not None
         return self._running
 
-    def _show(self, view: RunView) -> None:
-        show_record(self.config.output / RECORD, self._started, view)
-
     def _end(self) -> None:
         """End the ranks; their launcher does that."""
         self._process.send_signal(signal.SIGTERM)
@@ -129,17 +131,3 @@ class _LocalRun(Run):
             self._process.wait(STOP_SECONDS + 10)
         except subprocess.TimeoutExpired:
             self._process.kill()
-
-
-def show_record(record: Path, started: float, view: RunView) -> None:
-    """Show what a run has added to its record. An older record is that of an earlier run."""
-    if not (record.exists() and record.stat().st_mtime >= started):
-        view.feed(b"")  # the ranks may wait for text
-        return
-    with record.open("rb") as lines:
-        if os.fstat(lines.fileno()).st_size < view.offset:
-            view.begin_again()
-        lines.seek(view.offset)
-        more = None
-        while more is None or len(more) == PIECE_BYTES:
-            view.feed(more := lines.read(PIECE_BYTES))

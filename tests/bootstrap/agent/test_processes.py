@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.agent.processes import OwnProcesses
+from bootstrap.agent.processes import Processes
 from tests.waiting import until
 
 NAME = "0a1b2c3d/train"
@@ -24,19 +24,19 @@ sys.exit(40 + len(heard))
 
 
 @pytest.fixture
-def processes(tmp_path: Path) -> Iterator[OwnProcesses]:
-    made = OwnProcesses(tmp_path / "programs")
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    made = Processes(tmp_path / "programs")
     yield made
     for name in made.names():
         made.stop(name, kill=True)
 
 
-def start(processes: OwnProcesses, tmp_path: Path, program: str, **environment: str) -> Path:
+def start(processes: Processes, tmp_path: Path, program: str, **environment: str) -> Path:
     processes.start(NAME, ["-c", program], tmp_path / "log", environment)
     return tmp_path / "log"
 
 
-def test_a_program_ends_with_its_status_and_its_output_is_kept(processes: OwnProcesses, tmp_path: Path) -> None:
+def test_a_program_ends_with_its_status_and_its_output_is_kept(processes: Processes, tmp_path: Path) -> None:
     assert processes.state(NAME) is None
     log = start(processes, tmp_path, "import os, sys; print(os.environ['SAID']); sys.exit(7)", SAID="hello")
     until(lambda: processes.state(NAME) != "running")
@@ -49,7 +49,7 @@ def test_a_program_ends_with_its_status_and_its_output_is_kept(processes: OwnPro
 
 @pytest.mark.parametrize(("version", "continues"), [(252, False), (253, True), (260, True)])
 def test_a_scope_has_the_property_that_systemd_knows(
-    version: int, continues: bool, processes: OwnProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    version: int, continues: bool, processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = tmp_path / "systemd-run"
     script.write_text(
@@ -71,10 +71,10 @@ exec "$@"
     assert log.read_text().endswith("done\n")
 
 
-def test_another_agent_finds_a_program_and_stops_it_once(processes: OwnProcesses, tmp_path: Path) -> None:
+def test_another_agent_finds_a_program_and_stops_it_once(processes: Processes, tmp_path: Path) -> None:
     log = start(processes, tmp_path, WAITS)
     until(lambda: log.read_text() == "ready\n")
-    other = OwnProcesses(tmp_path / "programs")
+    other = Processes(tmp_path / "programs")
     assert other.state(NAME) == "running"
     assert other.stop(NAME)
     processes.stop(NAME)
@@ -83,7 +83,7 @@ def test_another_agent_finds_a_program_and_stops_it_once(processes: OwnProcesses
     assert not other.stop(NAME)
 
 
-def test_a_program_whose_end_nobody_saw_is_lost(processes: OwnProcesses, tmp_path: Path) -> None:
+def test_a_program_whose_end_nobody_saw_is_lost(processes: Processes, tmp_path: Path) -> None:
     log = start(processes, tmp_path, WAITS)
     until(lambda: log.read_text() == "ready\n")
     assert processes.stop(NAME, kill=True)
@@ -91,7 +91,7 @@ def test_a_program_whose_end_nobody_saw_is_lost(processes: OwnProcesses, tmp_pat
     assert processes.state(NAME) == "lost"
 
 
-def test_a_process_that_has_the_number_of_an_ended_one_is_another(processes: OwnProcesses, tmp_path: Path) -> None:
+def test_a_process_that_has_the_number_of_an_ended_one_is_another(processes: Processes, tmp_path: Path) -> None:
     folder = tmp_path / "programs" / NAME
     folder.mkdir(parents=True)
     (folder / "process").write_text(f"{os.getpid()} 1")
@@ -100,7 +100,7 @@ def test_a_process_that_has_the_number_of_an_ended_one_is_another(processes: Own
 
 
 def test_a_program_that_only_starts_counts_as_running_for_a_while(
-    processes: OwnProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "programs" / NAME).mkdir(parents=True)
     assert processes.state(NAME) == "running"
@@ -109,7 +109,7 @@ def test_a_program_that_only_starts_counts_as_running_for_a_while(
 
 
 def test_a_program_that_is_not_there_is_an_error_in_its_log(tmp_path: Path) -> None:
-    processes = OwnProcesses(tmp_path / "programs")
+    processes = Processes(tmp_path / "programs")
     start(processes, tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     until(lambda: processes.state(NAME) != "running")
     assert processes.state(NAME) == -signal.SIGKILL

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from benchmarks.trained import train_here
+from bootstrap.agent.folder import Folder
 from bootstrap.config_file import read_config, write_config
 from bootstrap.progress import Bars
-from bootstrap.training.places.this_machine import show_record
-from bootstrap.training.run_view import RunView
+from bootstrap.training.run_view import RecordView, RunView
 from common.errors import ShoalError, TrainingError
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
@@ -233,5 +233,5 @@ def test_the_words_that_have_come_are_shown_also_before_there_is_a_record(tmp_pa
         return Status(words=6)
 
     with Bars() as bars:
-        show_record(tmp_path / "record.jsonl", 0.0, RunView(bars, read=read))
+        RecordView(RunView(bars, read=read), Folder(tmp_path), "record.jsonl", before=None).look()
     assert asked

@@ -12,7 +12,7 @@ from bootstrap.agent.store import Bucket
 from bootstrap.progress import Bars
 from bootstrap.training.places import bucket_place
 from bootstrap.training.places.bucket_place import InBucket
-from bootstrap.training.places.followed import RemoteRecord
+from bootstrap.training.places.followed import remote_record
 from bootstrap.training.sources.dataset import PreparedDataset
 from common.errors import DataError, ShoalError, TrainingError
 from corpus.reading.s3 import S3Path
@@ -46,7 +46,7 @@ def test_the_newest_dataset_is_that_in_whose_folder_something_changed_last(monke
     ]
     monkeypatch.setattr(bucket_place, "list_objects", lambda *_: iter(listed))
     place: Any = SimpleNamespace(_s3=None, _bucket=BUCKET)
-    assert InBucket.newest_dataset(place, Bars()) == f"s3://{BUCKET}/datasets/{'1' * 32}/dataset.h5"
+    assert InBucket.newest_dataset(place) == f"s3://{BUCKET}/datasets/{'1' * 32}/dataset.h5"
 
 
 def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
@@ -60,7 +60,7 @@ def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
         return view.fed
 
     s3.put_object(Bucket=place.bucket, Key=place.key, Body=b"the sitting before\n")
-    record = RemoteRecord(cast(Any, view), Bucket(BUCKET, s3), name, found=False)
+    record = remote_record(cast(Any, view), Bucket(BUCKET, s3), name, found=False)
     record.look()
     assert view.fed == b""
     assert written(b"the sitting before\nthis one\n") == b"the sitting before\nthis one\n"

@@ -8,9 +8,7 @@ import pytest
 import yaml
 
 from bootstrap.training import run_view
-from bootstrap.training.places import followed
-from bootstrap.training.places.followed import RemoteRecord
-from bootstrap.training.run_view import RunView
+from bootstrap.training.run_view import RecordView, RunView
 from corpus.stream.progress import Status
 
 
@@ -115,13 +113,14 @@ def test_a_record_is_followed_in_pieces_and_a_line_that_does_not_end_is_not_kept
         asked.append((offset, most))
         return content[offset : offset + most]
 
-    monkeypatch.setattr(followed, "PIECE_BYTES", 100)
+    most = max(map(len, content.splitlines())) + 1
+    monkeypatch.setattr(run_view, "PIECE_BYTES", most)
     view = RunView(pieces)
     store: Any = SimpleNamespace(size=lambda _: len(content), read_from=read)
-    remote = RemoteRecord(view, store, "a-run", found=True)
+    remote = RecordView(view, store, "record.jsonl", before=None)
     remote.look()
     assert (pieces.shown, pieces.figures) == (whole.shown, whole.figures)
-    assert asked == [(place, 100) for place in range(0, len(content), 100)]
+    assert asked == [(place, most) for place in range(0, len(content), most)]
     monkeypatch.setattr(run_view, "PIECE_BYTES", 50)
     view.feed(b"x" * 1_000)
     view.feed(b"\n" + record(EPOCH))
