@@ -41,7 +41,7 @@ RATING_SCALE = (
     ),
     Option(
         "rating_fraction",
-        "ratings may be written with the largest one, such as 4/5, 4 out of 5 stars or 80%",
+        "ratings may be written with the largest one, such as 4/5 or 4 out of 5 stars",
         kind=bool,
         advanced=True,
     ),

@@ -89,8 +89,6 @@ def strict_json(line: bytes):
 
 def written_rating(text: str):
     """The number, and out of how many it is where that is written."""
-    if text and set(text) <= set("\u2605\u2606"):
-        return text.count("\u2605"), len(text) if "\u2606\u2605" not in text else -1
     try:
         return json.loads(text), None
     except (ValueError, RecursionError):
@@ -100,17 +98,14 @@ def written_rating(text: str):
         if text.endswith(ending):
             text = text[: -len(ending)].rstrip(" ")
             break
-    if text.endswith("%"):
-        text, out_of = text[:-1].rstrip(" "), 100
-    else:
-        for between in ("/", "out of"):
-            value, found, most = text.partition(between)
-            if found:
-                most = most.strip(" ")
-                most = most[:-2] if most.endswith((".0", ",0")) else most
-                if not (most.isdecimal() and most.isascii() and len(most) < 10):
-                    raise Malformed("bad_rating")
-                text, out_of = value.rstrip(" "), int(most)
+    for between in ("/", "out of"):
+        value, found, most = text.partition(between)
+        if found:
+            most = most.strip(" ")
+            most = most[:-2] if most.endswith((".0", ",0")) else most
+            if not (most.isdecimal() and most.isascii() and len(most) < 10):
+                raise Malformed("bad_rating")
+            text, out_of = value.rstrip(" "), int(most)
     whole, comma, rest = text.partition(",")
     if comma and whole.removeprefix("-").isdecimal() and rest.isdecimal() and len(rest) < 3:
         text = f"{whole}.{rest}"
@@ -211,7 +206,7 @@ def columns_review(fields: list[str], names: list[str] | None, file: File, rules
     if names is not None and len(fields) > len(names):
         raise Malformed("too_many_columns")
     texts = [fields[place(name)] for name in file.text]
-    text = " ".join("" if each == "\\N" else each.replace("\\n", " ") for each in texts)
+    text = " ".join(each.replace("\\n", " ") for each in texts)
     if file.value is not None and fields[place(file.value)].strip(" \t\r\n").lower() in ("", "nan", "\\n"):
         raise Malformed("no_label" if rules.labelled else "no_rating")
     return text, file.label if file.value is None else meaning(fields[place(file.value)], rules)

@@ -47,39 +47,24 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
 
     Labels that are no pair pass: see `first_positive_code`.
     """
-    found = {code: number for code, number in sorted(by_code.items()) if number}
-    learnt = [source for source in sources if not source.test]
-    texts = f"{plural(sum(found.values()), 'text')} to learn from in {learnt[0].address}"
+    found = {code for code, number in by_code.items() if number}
+    learnt = [source.address for source in sources if not source.test]
+    texts = f"{plural(sum(by_code.values()), 'text')} to learn from in {learnt[0]}"
     if len(learnt) > 1:
         texts += f" and {plural(len(learnt) - 1, 'more file')}"
-    if len(found) == 1:
-        (code,) = found
-        raise FinalError(
-            f"all {texts} {_have(code, learnt[0], settings)}; give texts of another class, too, or look at how the "
-            "input is read by --dry-run"
-        )
     if absent := [name for code, name in enumerate(settings.classes) if code not in found]:
         raise FinalError(
             f"none of the {texts} is of the class {absent[0]}; give texts of it, or leave it out of --classes"
         )
-    if not settings.labelled and len({code >= settings.positive_from for code in found}) == 1:
-        low, high = settings.in_units(min(found)), settings.in_units(max(found))
-        name = "negative" if min(found) >= settings.positive_from else "positive"
-        raise FinalError(
-            f"all {texts} have ratings from {low} to {high}, of which none is {name}; give texts with others, or "
-            "another --positive-from"
-        )
-
-
-def _have(code: int, source: Source, settings: Settings) -> str:
-    """What holds for texts of this code."""
+    have, classes = "one label", found
     if not settings.labelled:
-        return f"have the rating {settings.in_units(code)}"
-    if source.code is not None:
-        return f"are of the {('negative', 'positive')[code]} class"
-    if settings.positive_label is not None:
-        return f"have {'the label' if code else 'another label than'} {settings.positive_label!r}"
-    return f"have the label {(settings.classes or LABELS)[code]!r}"
+        classes = {int(code >= settings.positive_from) for code in found}
+        have = f"ratings from {settings.in_units(min(found))} to {settings.in_units(max(found))}" if found else ""
+    if len(classes) == 1:
+        raise FinalError(
+            f"all {texts} have {have}, and so are of one class; give texts of another class, too, or look at how the "
+            "input is read by --dry-run"
+        )
 
 
 def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:

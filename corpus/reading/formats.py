@@ -43,17 +43,13 @@ MALFORMED_REASONS = (
 BLANK = "blank"
 """The reason why a record without any value is left out; it is not counted, as blank lines are not."""
 
-NULL = "\\N"
-"""How MySQL and Hive write that there is no value."""
-MISSING = ("", "nan", NULL.lower())
-"""How tables write that there is no rating or label, in small letters."""
+MISSING = ("", "nan", "\\n")
+"""How tables write that there is no rating or label, in small letters; MySQL and Hive write the last."""
 
 FASTTEXT_PREFIX = "__label__"
 
 _DECIMAL_COMMA = re.compile(r"(-?[0-9]+),([0-9]{1,2})", re.ASCII)
-_OUT_OF = re.compile(r"(\S+?) *(?:/|out of|(%)) *(?:([0-9]{1,9})(?:[.,]0)?)?", re.ASCII | re.IGNORECASE)
-_STARS = re.compile("(\N{BLACK STAR}*)(\N{WHITE STAR}*)")
-_STAR = "\N{WHITE MEDIUM STAR}"
+_OUT_OF = re.compile(r"(\S+?) *(?:/|out of) *([0-9]{1,9})(?:[.,]0)?", re.ASCII)
 JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -222,19 +218,15 @@ class Codes:
 
 
 def rating_text(text: str) -> tuple[float | None, float | None]:
-    """The number that a string holds, and the largest rating where the string has it, such as `4/5`, `4,0 out of 5
-    stars` or 80%; of anything else None."""
+    """The number that a string holds, and the largest rating where the string has it, such as `4/5` or `4,0 out of 5
+    stars`; of anything else None."""
     text = text.strip(" \t\r\n")
     if JSON_NUMBER.fullmatch(text):
         return float(text), None
-    if text and (stars := _STARS.fullmatch(text)):
-        return float(len(stars[1])), float(len(text))
-    if text and not text.strip(_STAR):
-        return float(len(text)), None
     text = text.lower().removesuffix("s").removesuffix("star").rstrip(" ")
     out_of = None
-    if (found := _OUT_OF.fullmatch(text)) and (found[2] is None) != (found[3] is None):
-        text, out_of = found[1], float(found[3] or 100)
+    if found := _OUT_OF.fullmatch(text):
+        text, out_of = found[1], float(found[2])
     number = _DECIMAL_COMMA.sub(r"\1.\2", text) if _DECIMAL_COMMA.fullmatch(text) else text
     return (float(number), out_of) if JSON_NUMBER.fullmatch(number) else (None, None)
 

@@ -13,7 +13,6 @@ from corpus.reading.formats import (
     FASTTEXT_PREFIX,
     MAX_LINE_BYTES,
     MISSING,
-    NULL,
     Codes,
     Format,
     MalformedLineError,
@@ -72,9 +71,6 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
         if most is not None and len(fields) > most:
             raise MalformedLineError("too_many_columns")
         text = " ".join([fields[column] for column in texts]).replace("\\n", " ")
-        if NULL in text:
-            parts = (fields[column] for column in texts)
-            text = " ".join(["" if part == NULL else part for part in parts]).replace("\\n", " ")
         kept = tuple([fields[column] for column in keep])
         if place is None:
             return Review(text, _required_code(code), kept)

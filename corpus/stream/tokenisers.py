@@ -117,40 +117,14 @@ _TOKENISERS: dict[str, Callable[[], Tokenise]] = {
 }
 
 
-def lemmas_are_of_wordnet() -> bool:
-    """Whether WordNet's data are installed where NLTK looks for them; nothing is downloaded."""
-    import nltk
-
-    for name in ("corpora/wordnet", "corpora/wordnet.zip"):
-        try:
-            nltk.data.find(name)
-        except LookupError:
-            continue
-        return True
-    return False
-
-
 def _lemmatizer() -> Callable[[str], str]:
-    find = _wordnet() if lemmas_are_of_wordnet() else _simplemma()
+    from simplemma import lemmatize
 
     @lru_cache(_KEPT_LEMMAS)
     def lemma(word: str) -> str:
         if word == END:
             return word
-        found = find(word)
+        found = lemmatize(word, lang="en")
         return found if len(found.split()) == 1 and len(found) <= MOST_WORD_CHARACTERS else word
 
     return lemma
-
-
-def _wordnet() -> Callable[[str], str]:
-    from nltk.stem import WordNetLemmatizer
-
-    found: Callable[[str], str] = WordNetLemmatizer().lemmatize
-    return found
-
-
-def _simplemma() -> Callable[[str], str]:
-    from simplemma import lemmatize
-
-    return lambda word: lemmatize(word, lang="en")

@@ -97,11 +97,6 @@ def _among(names: Sequence[str]) -> Candidates:
     )
 
 
-def is_value_name(name: str) -> bool:
-    """Whether a known dataset has a rating or label of this name."""
-    return _plain(name) in _LABELLED
-
-
 def is_labelled(value: str) -> bool:
     """Whether a field with the name of a known value has labels."""
     return _LABELLED[_plain(value)]

@@ -10,7 +10,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from math import inf
-from unicodedata import name
 
 from common.display import plural
 from corpus.dataset_settings import Settings
@@ -33,9 +32,6 @@ _SAME_TEXTS = 2
 _FIRST_TEXTS = 2_000
 _WARNING_TEXTS = 200
 _MOST_CUT, _LONG_WORDS = 0.05, 20
-_UNSPACED, _MOST_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"), 0.5
-"""How Unicode's names of letters begin that are written without spaces between words, and the share from which on they
-count."""
 _EXAMPLE_WORDS = 12
 _USUAL_EXPANSION = 4
 _MAX_MALFORMED = 10_000
@@ -117,8 +113,7 @@ class Sample:
                 "and words are cut there; --words tokens keeps them"
             ]
         found = [len(word) for text in texts for word in words(text) if word[0].isalpha()]
-        unspaced = sum(count for letter, count in letters.items() if name(letter, "").startswith(_UNSPACED))
-        if found and (sum(found) > _LONG_WORDS * len(found) or unspaced > _MOST_UNSPACED * letters.total()):
+        if sum(found) > _LONG_WORDS * len(found):
             return [
                 f"words have {sum(found) / len(found):.0f} letters on average, as in texts without spaces (Chinese, "
                 "Japanese, Thai): put spaces between the words, or train by --model fasttext --char-ngrams 1-3"

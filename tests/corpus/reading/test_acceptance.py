@@ -27,9 +27,3 @@ def test_texts_of_one_class_are_refused(row: dict[str, Any]) -> None:
     except FinalError as error:
         sentence = str(error)
     assert sentence == row["refused"]
-
-
-def test_files_of_one_class_and_their_number_are_named() -> None:
-    files = [replace(FILE, address=f"/{code}.txt", code=code) for code in (1, 0)]
-    with pytest.raises(FinalError, match=r"in /1\.txt and 1 more file are of the positive class"):
-        require_classes({1: 9}, Settings(labelled=True), files)
