@@ -345,7 +345,7 @@ class Trainer:
             **self.task.summary_settings(),
             "digest": self.data.digest,
             **self.communication(),
-            **({"model": self.config.model, "search": self.search["told"]} if self.search else {}),
+            **({"model": self.config.model, "search": dict(self.search)} if self.search else {}),
         }
 
     def communication(self) -> dict[str, Any]:

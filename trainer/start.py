@@ -40,12 +40,12 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
         saved, config, notes = load_checkpoint(config, ranks, data)
         found = saved["search"] if saved else {}
         if config.model == AUTO:
-            search, saved = Search(config, ranks, data, trials=found.get("trials", ()), stop=stop), None
+            search = Search(config, ranks, data, stop)
             with clock.during(Activity.SEARCH):
                 if stopped := search.run():
                     return stopped
             config, found = search.chosen()
-            notes.append(found["told"]["verdict"])
+            notes.append(found["verdict"])
         if saved is None:
             config, data, notes_of_task = task.resolve_config(config, ranks, data)
             notes += notes_of_task
@@ -109,10 +109,8 @@ def load_checkpoint(
         return None, config, notes
     with ranks.agreement():
         if config.model == AUTO:
-            config = resumed_candidate(config, state)
-        config, resume_notes = resume.resumed_config(
-            state, config, digest=data.digest, rows=data.sizes[TRAINING], ranks=ranks.world_size
-        )
+            config = resumed_candidate(config, state["config"])
+        config, resume_notes = resume.resumed_config(state, config, digest=data.digest)
     return state, config, notes + resume_notes
 
 

@@ -41,7 +41,7 @@ class RecordedProgress:
         """The share of the search's time that is over."""
         if self._search is None or not self._search.limit:
             return None
-        return min(1.0, max(0.0, (self._search.spent + time.time() - self._search.time) / self._search.limit))
+        return min(1.0, max(0.0, (time.time() - self._search.time) / self._search.limit))
 
     @property
     def step(self) -> int | None:

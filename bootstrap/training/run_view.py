@@ -88,7 +88,7 @@ class RunView:
         if self._started and (spent := self._spent()) is not None:
             self._figures["cost so far"] = f"${spent:,.2f}"
         if self._search:  # by the clock: a trial may take long
-            so_far = self._search.spent + time.time() - self._search.time
+            so_far = time.time() - self._search.time
             self._bars.at(round(min(max(so_far, 0.0), self._search.limit)))
         self._bars.say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})
         self._bars.tick()

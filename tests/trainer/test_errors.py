@@ -182,9 +182,7 @@ def unfinished(monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -
 
 
 def test_a_run_that_goes_on_keeps_its_steps(unfinished: tuple[object, ...], tmp_path: Path) -> None:
-    sentence = (
-        f"--global-batch is 50, but the run in {tmp_path} has steps of 100 rows; leave it out, or start in another"
-    )
+    sentence = f"the checkpoints in {tmp_path}/checkpoints were made with --global-batch 100, not --global-batch 50"
     refused(sentence, *unfinished, "--epochs", "4", "--global-batch", "50", "--resume")
     assert run_here(*unfinished, "--resume") == (0, "")
     assert [line["from_step"] > 0 for line in lines(tmp_path, "start")] == [False, True]

@@ -48,8 +48,7 @@ class OptimisationOptions(Section):
     epochs: int | None = option(
         f"passes over the training rows (default: as many as make {TARGET_STEPS} steps, but at least "
         f"{MIN_EPOCHS} and at most {MAX_EPOCHS}; more than {MAX_EPOCHS} only where these are fewer than "
-        f"{MIN_STEPS} steps; with --resume the run's). If it is changed with --resume, the learning rate from there "
-        "on is that of a run with so many epochs",
+        f"{MIN_STEPS} steps; with --resume the run's)",
         default=None,
         must=AT_LEAST_1,
         advanced=False,

@@ -66,13 +66,11 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Search(Line):
-    """The beginning of a search of settings (`--model auto`), or where it goes on; its trials follow, and then the run
-    of the settings that it chose."""
+    """The beginning of a search of settings (`--model auto`); its trials follow, and then the run of the settings that
+    it chose."""
 
     limit: Seconds
     """All that it may take."""
-    spent: Seconds
-    """What earlier trials have taken."""
     rows: Count
     """To train on in each fold."""
     folds: Count

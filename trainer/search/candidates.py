@@ -1,7 +1,7 @@
 """Which settings a search tries, and in which order: first the best guess, then one change after the other of the best
 so far, as fastText's autotune and other coordinate searches do.
 
-Everything here follows from the trials alone, so that a resumed search goes on as it would have.
+Everything here follows from the trials alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from trainer.config import TrainConfig
-from trainer.options.presets import MODEL_DEFAULTS
+from trainer.options.presets import MODEL_DEFAULTS, SEARCHED
 from trainer.registry import MODELS
 from trainer.search.trials import CAUTIOUS, Trial, best_of
 from trainer.task import Traits
@@ -18,7 +18,6 @@ Settings = Mapping[str, Any]
 
 START: Settings = {"model": "linear"}
 """The best guess: the most accurate model, and a quick one (benchmarks/results/fasttext.md)."""
-_UNTRIED = Trial(settings=START, folds=(), seconds=0.0)
 _OTHERS = ("lstm", "fasttext")
 _FEW_ROWS = 2000
 _SHORT = 100.0
@@ -48,14 +47,11 @@ def configured_candidate(config: TrainConfig, settings: Settings) -> TrainConfig
     return replace(config, **values, fixed=(), minutes=None)
 
 
-def resumed_candidate(config: TrainConfig, state: Mapping[str, Any]) -> TrainConfig:
-    """The configuration of a run of `config` that goes on from `state` (output/checkpoint.py): that of the search, or
-    of the settings that it chose. Options that were fixed stay so."""
-    found = state["search"]
-    config = replace(config, fixed=tuple(found.get("fixed", ())))
-    if state["config"]["model"] == config.model or not found:
-        return config
-    return configured_candidate(config, best_of([Trial.of(trial) for trial in found["trials"]] or [_UNTRIED]).settings)
+def resumed_candidate(config: TrainConfig, made: Mapping[str, Any]) -> TrainConfig:
+    """The configuration of a run of `config` that is resumed, of the settings that its search chose: those that it was
+    `made` with (output/checkpoint.py), where none are given."""
+    chosen = {name: made[name] for name in ("model", "char_ngrams", *SEARCHED) if name not in config.fixed}
+    return replace(config, **chosen, fixed=(), minutes=None)
 
 
 def next_candidate(trials: Sequence[Trial], subject: Subject, fixed: Sequence[str]) -> Settings | None:

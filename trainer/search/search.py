@@ -7,13 +7,12 @@ calibrated as if its settings had been given. Only the first rank looks at the c
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 from typing import Any
 
 from common.display import plural
-from common.errors import TrainingError
 from common.files import indented_json
 from trainer.clock import Clock
 from trainer.config import TrainConfig
@@ -21,14 +20,12 @@ from trainer.distributed.ranks import Ranks, Stop
 from trainer.loop import Trainer
 from trainer.options.section import shown_options
 from trainer.order import BatchOrder
-from trainer.output import checkpoint
-from trainer.output.checkpoint import RunProgress
-from trainer.output.lines import End, Line, Note
+from trainer.output.lines import End, Line
 from trainer.output.lines import Search as SearchLine
 from trainer.output.lines import Trial as TrialLine
-from trainer.output.record import Record, print_notice
+from trainer.output.record import Record
 from trainer.output.reporter import open_record
-from trainer.output.run_files import CHECKPOINTS, SUMMARY, write_whole
+from trainer.output.run_files import SUMMARY, write_whole
 from trainer.rank_errors import DivergedError
 from trainer.search.candidates import Settings, Subject, configured_candidate, next_candidate
 from trainer.search.trials import CAUTIOUS, Trial, best_of, differences, is_hopeless
@@ -38,53 +35,43 @@ from trainer.task import TRAINING, VALIDATION, BlockScore, RunData, task_class
 class Search:
     """A search on this rank. All ranks call each method at once."""
 
-    def __init__(
-        self, config: TrainConfig, ranks: Ranks, data: RunData, *, trials: Sequence[Mapping[str, Any]], stop: Stop
-    ) -> None:
-        """`trials`: those of the search that goes on, as a checkpoint has them. Raises TrainingError on all ranks if
-        the output cannot be written."""
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: RunData, stop: Stop) -> None:
+        """Raises TrainingError on all ranks if the output cannot be written."""
         self._config, self._ranks, self._data, self._stop = config, ranks, data, stop
-        self._trials = [Trial.of(trial) for trial in trials]
+        self._trials: list[Trial] = []
         self._task = task_class(config.model)
         self._folds = self._task.folds(config, ranks, data)
         steps = BatchOrder(
             rows=data.sizes[TRAINING], global_batch=config.batch_for(ranks.world_size), seed=config.seed
         ).steps
         self._subject = Subject(self._task.traits(data), config.epochs_for(steps))
-        self._until: float = time.monotonic() + config.search_seconds - self._spent
+        self._until: float = time.monotonic() + config.search_seconds
         self._stopped: Trainer | None = None
         with ranks.agreement():
-            self._record = open_record(config.output, fresh=not trials) if ranks.is_first else Record(None, fresh=False)
-
-    @property
-    def _spent(self) -> float:
-        return sum(trial.seconds for trial in self._trials)
+            self._record = open_record(config.output, fresh=True) if ranks.is_first else Record(None, fresh=False)
 
     def run(self) -> dict[str, Any] | None:
         """Make trials; returns the content of summary.json if the run was asked to stop meanwhile, else None. Raises
         TrainingError on all ranks if the first trial cannot be made."""
         with self._record:
             rows = self._folds[0].sizes[TRAINING] if self._folds else 0
-            limit = self._config.search_seconds
-            self._write(SearchLine(limit=limit, spent=self._spent, rows=rows, folds=len(self._folds)))
+            self._write(SearchLine(limit=self._config.search_seconds, rows=rows, folds=len(self._folds)))
             while (settings := self._ranks.broadcast(self._next())) is not None:
                 trial = self._try(settings)
                 if self._stopped:
                     return self._stop_summary(self._stopped)
-                self._trials.append(Trial.of(self._ranks.broadcast(trial.plain())))
-                self._write(trial_line(self._trials))
-                self._save()
+                self._trials.append(trial)
+                best = best_of(self._trials) is trial
+                self._write(TrialLine(trial=len(self._trials), **_plain(trial), best=best))
         return None
 
     def chosen(self) -> tuple[TrainConfig, dict[str, Any]]:
-        """The configuration of the run that follows, and what its checkpoints and its summary have of the search."""
+        """The configuration of the run that follows, and what its summary has of the search."""
         best = best_of(self._trials).settings if self._trials else self._first()
         score = best_of(self._trials).score if self._trials else None
         config = configured_candidate(self._config, best)
-        return replace(config, temperature=score and exp(score.log_temperature)), {
-            **self._kept(),
-            "told": told(self._config, self._trials, best, cut_short=self._next_settings() is not None),
-        }
+        told = self._told(verdict(config, self._trials, best, cut_short=self._next_settings() is not None))
+        return replace(config, temperature=score and exp(score.log_temperature)), told
 
     def _first(self) -> Settings:
         first = next_candidate((), self._subject, self._config.fixed)
@@ -145,42 +132,22 @@ class Search:
             stop=stop if self._ranks.is_first else self._stop,
         )
 
-    def _kept(self) -> dict[str, Any]:
-        """What a resumed run has to know of the search."""
-        return {"fixed": list(self._config.fixed), "trials": [trial.plain() for trial in self._trials]}
-
-    def _save(self) -> None:
-        """Write a checkpoint, which has no model yet; the first rank reports what it cannot write."""
-        if not self._ranks.is_first:
-            return
-        state = {
-            "format": checkpoint.FORMAT,
-            "config": self._config.plain(),
-            "digest": self._data.digest,
-            "global_batch": self._config.batch_for(self._ranks.world_size),
-            "progress": vars(RunProgress()),
-            "model": {},
-            "optimiser": {},
-            "task": {},
-            "search": self._kept(),
+    def _told(self, sentence: str) -> dict[str, Any]:
+        """What summary.json has of the search; `sentence`: the verdict."""
+        best = best_of(self._trials).settings if self._trials else self._first()
+        return {
+            "verdict": sentence,
+            "settings": dict(best),
+            "seconds": sum(trial.seconds for trial in self._trials),
+            "trials": [_plain(trial) for trial in self._trials],
         }
-        try:
-            checkpoint.save(self._config.output / CHECKPOINTS, state, steps=0)
-        except TrainingError as error:
-            text = f"no checkpoint of the search: {error}"
-            print_notice(text)
-            self._write(Note(text=text))
 
     def _stop_summary(self, trainer: Trainer) -> dict[str, Any]:
-        """Report that the search was stopped in a trial, for which a checkpoint is written; returns the content of
-        summary.json."""
-        self._save()
-        best = best_of(self._trials).settings if self._trials else self._first()
-        found = told(self._config, self._trials, best)
-        found["verdict"] = f"stopped in trial {len(self._trials) + 1}"
+        """Report that the search was stopped in a trial; returns the content of summary.json."""
         # The speeds are those of a trial on a part of the rows, whose ranks were perhaps not measured.
         unknown = dict.fromkeys(("share_of_ideal", "balanced", "lost"))
-        summary = {**trainer.summary(None), **unknown, "search": found}
+        told = self._told(f"stopped in trial {len(self._trials) + 1}")
+        summary = {**trainer.summary(None), **unknown, "search": told}
         if self._ranks.is_first:
             write_whole(self._config.output / SUMMARY, indented_json(summary))
         self._write(End(summary=summary))
@@ -222,20 +189,6 @@ class TrialTrainer(Trainer):
             return None
         split = self.balancer.split(self.data.sizes[VALIDATION])
         return self.task.block_scores(split=split, stop=lambda: self.stop.made)
-
-
-def trial_line(trials: Sequence[Trial]) -> TrialLine:
-    return TrialLine(trial=len(trials), **_plain(trials[-1]), best=best_of(trials) is trials[-1])
-
-
-def told(config: TrainConfig, trials: Sequence[Trial], best: Settings, *, cut_short: bool = False) -> dict[str, Any]:
-    """What summary.json has of a search so far, whose `best` settings are known. `cut_short`: there was more to try."""
-    return {
-        "verdict": verdict(config, trials, best, cut_short=cut_short),
-        "settings": dict(best),
-        "seconds": sum(trial.seconds for trial in trials),
-        "trials": [_plain(trial) for trial in trials],
-    }
 
 
 def verdict(config: TrainConfig, trials: Sequence[Trial], best: Settings, *, cut_short: bool = False) -> str:

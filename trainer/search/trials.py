@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import sqrt
 from operator import truediv
 from statistics import NormalDist, fmean, stdev
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from trainer.task import BlockScore
 
@@ -21,15 +21,6 @@ class Trial:
     folds: Sequence[Sequence[BlockScore]]
     """The blocks of each fold that was measured; none where the model learnt nothing, or the time was over."""
     seconds: float
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Self:
-        folds = [[BlockScore(*block) for block in fold] for fold in plain["folds"]]
-        return cls(settings=plain["settings"], folds=folds, seconds=plain["seconds"])
-
-    def plain(self) -> dict[str, Any]:
-        folds = [[tuple(block) for block in fold] for fold in self.folds]
-        return {"settings": dict(self.settings), "folds": folds, "seconds": self.seconds}
 
     @property
     def score(self) -> BlockScore | None:

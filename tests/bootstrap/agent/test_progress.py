@@ -50,10 +50,10 @@ def test_the_end_is_expected_at_the_speed_since_the_ranks_were_started(
 
 def test_a_search_tells_its_trial_and_how_much_of_its_time_is_over(tmp_path: Path, progress: RecordedProgress) -> None:
     made = {"settings": {}, "measures": {}, "folds": 5, "seconds": 30.0, "best": True}
-    add(tmp_path, Search(time=0.0, limit=300.0, spent=20.0, rows=900, folds=5))  # long ago
+    add(tmp_path, Search(time=0.0, limit=300.0, rows=900, folds=5))  # long ago
     progress.look()
     assert (progress.trial, progress.searched) == (1, 1.0)
-    add(tmp_path, Trial(trial=3, **made), Search(time=1e11, limit=300.0, spent=90.0, rows=900, folds=5))
+    add(tmp_path, Trial(trial=3, **made), Search(time=1e11, limit=300.0, rows=900, folds=5))
     progress.look()
     assert (progress.trial, progress.searched) == (4, 0.0)  # by a clock that is ahead
     status = NodeStatus(token="0000000a", phase="run", trial=progress.trial, searched=0.4)

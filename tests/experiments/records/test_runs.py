@@ -32,7 +32,7 @@ def test_a_run_that_goes_on_has_the_measures_of_its_latest_epoch(tmp_path: Path)
 
 
 def test_a_search_before_a_run_is_no_damage(tmp_path: Path) -> None:
-    search = {"kind": "search", "time": 1.0, "limit": 300.0, "spent": 0.0, "rows": 900, "folds": 5}
+    search = {"kind": "search", "time": 1.0, "limit": 300.0, "rows": 900, "folds": 5}
     trial = {"kind": "trial", "time": 2.0, "trial": 1, "settings": {}, "measures": {}, "folds": 5, "seconds": 1.0}
     lines = [json.dumps(each) for each in (search, {**trial, "best": True})]
     run = runs.read_run(records.write(tmp_path, *lines, records.start(100), records.step(5, 103)))

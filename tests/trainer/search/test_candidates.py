@@ -108,11 +108,9 @@ def test_ranks_are_told_what_was_given_and_nothing_else_that_is_searched() -> No
 
 def test_a_run_that_goes_on_has_the_settings_that_the_search_chose() -> None:
     config = configured({**PLACES, "model": AUTO, "epochs": 3})
-    kept = {"fixed": ["epochs"], "trials": [trial(START, 0.5).plain(), trial({"model": "lstm"}, 0.7).plain()]}
-    state = {"config": {"model": "lstm"}, "search": kept}
-    assert resumed_candidate(config, state) == configured_candidate(config, {"model": "lstm"})
-    assert resumed_candidate(config, {**state, "config": {"model": AUTO}}) == config
-    assert resumed_candidate(config, {**state, "search": {}}).model == AUTO
+    for settings in (START, {"model": "fasttext", "char_ngrams": "3-6", "learning_rate": 0.1}):
+        chosen = configured_candidate(config, settings)
+        assert resumed_candidate(config, chosen.plain()) == chosen
 
 
 @pytest.mark.parametrize(

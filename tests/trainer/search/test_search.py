@@ -47,9 +47,7 @@ def test_what_is_chosen_is_trained_as_if_it_had_been_given(
 
 
 @pytest.mark.soak
-def test_a_search_that_is_stopped_goes_on_without_the_trials_that_it_made(
-    launch: Launch, texts: Path, tmp_path: Path
-) -> None:
+def test_a_search_that_is_stopped_leaves_no_model_and_begins_again(launch: Launch, texts: Path, tmp_path: Path) -> None:
     command = (*SEARCH, "--data", texts, "--output", tmp_path)
     process = launch(0, *command)
     wait_for_lines(process, tmp_path, "trial")
@@ -59,10 +57,7 @@ def test_a_search_that_is_stopped_goes_on_without_the_trials_that_it_made(
     assert (stopped["share_of_ideal"], stopped["balanced"], stopped["lost"]) == (None, None, None)
     assert len(stopped["search"]["trials"]) >= 1
     assert not (tmp_path / "model").exists()
-    (saved, state), _ = checkpoint.newest(tmp_path / "checkpoints")
-    assert (saved.name, len(state["search"]["trials"])) == ("step-000000000.pt", len(stopped["search"]["trials"]))
     finish(launch(0, *command, "--minutes", "0.05", "--resume"))
     told = summary(tmp_path)
-    assert told["search"]["trials"][: len(stopped["search"]["trials"])] == stopped["search"]["trials"]
     assert [line["trial"] for line in lines(tmp_path, "trial")] == [*range(1, 1 + len(told["search"]["trials"]))]
     assert (tmp_path / "model" / "config.json").exists()

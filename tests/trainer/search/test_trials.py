@@ -1,6 +1,5 @@
 """Trials are compared block by block, by the first measure in which they differ by more than chance."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -116,7 +115,3 @@ def test_of_equally_good_trials_the_first_is_taken_and_one_without_a_score_never
     assert best_of([BASE, same, empty]) is BASE
     assert best_of([BASE, better, same, empty]) is better
     assert empty.score is None
-
-
-def test_a_trial_is_the_same_after_json() -> None:
-    assert Trial.of(json.loads(json.dumps(BASE.plain()))).score == BASE.score
