@@ -10,7 +10,7 @@ import click
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.input_options import NOTES, reading_options, require_s3
 from bootstrap.cli.neighbours import open_vectors
-from bootstrap.cli.output import Part, Result, Table, percent, print_warning
+from bootstrap.cli.output import Part, Result, Table
 from bootstrap.cli.predict import (
     RATING_OPTIONS,
     find_files,
@@ -26,8 +26,6 @@ from common.errors import DataError, UsageError
 if TYPE_CHECKING:
     from trainer.embeddings.analogy import AnalogyResult
 
-_LEAST_SHARE = 0.01
-"""Short texts are in many files; a smaller share changes no figure."""
 _CLASSES = Table(
     "classes",
     {
@@ -124,14 +122,9 @@ def run(
 
 def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, Any]) -> Result:
     """How good a classifier is on files. Raises DataError for files without ratings or labels."""
-    import numpy as np
-
     from bootstrap.prediction.scores import ScoredAnswers
     from bootstrap.prediction.texts import label_text_files
     from corpus.reading.tally import Tally
-    from corpus.text import FIRST_WORD
-    from trainer.classification.labelling import Labeller
-    from trainer.classification.learnt_rows import learnt_share, text_hashes
 
     loaded = open_model(model)
     if loaded.classes:
@@ -142,9 +135,7 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
     tally, answers, done = Tally(), ScoredAnswers(classes=loaded.classes), 0
     with Bars() as bars:
         bars.stage("evaluate", found.understanding.plain_bytes)
-        encode, hashes = Labeller(loaded).encoded, []
         for batch, _ in label_text_files(loaded, found, tally, answers, threshold=loaded.loss.threshold):
-            hashes.append(text_hashes(*encode(batch.texts), words=len(loaded.ids) + FIRST_WORD))
             done += batch.raw_bytes
             bars.at(done)
     require_answers(tally, answers, found)
@@ -152,15 +143,9 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
         raise DataError(f"no text of the input has a word that {model} knows; give texts of its language")
     scores = answers.scores(found.settings, loaded.class_names)
     left_out = {"unknown": answers.unknown, "other_labels": answers.others, "malformed": tally.counts["malformed"]}
-    learnt = learnt_share(loaded.about, np.concatenate(hashes))
-    if learnt is not None and learnt >= _LEAST_SHARE:
-        print_warning(
-            f"the model learnt from about {percent(learnt)} of these texts, so that it looks better here than on new "
-            "ones; evaluate it on others"
-        )
     texts = answers.said.total()
     rows = score_rows(texts, scores, scores["confusion"], **left_out)
-    content = {"model": model, "texts": texts, **left_out, "learnt_share": learnt, **scores}
+    content = {"model": model, "texts": texts, **left_out, **scores}
     return Result(content, [rows, _CLASSES, _CALIBRATION])
 
 

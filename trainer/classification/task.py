@@ -17,7 +17,6 @@ from trainer.classification.calibration import MOST_LOGITS, calibrated
 from trainer.classification.data import TextData, load_data, place_parts
 from trainer.classification.direct import direct_gradients
 from trainer.classification.evaluate import evaluate
-from trainer.classification.learnt_rows import sketch
 from trainer.classification.losses import CROSS_ENTROPY, MSE, SOFTMAX, Loss
 from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
@@ -211,7 +210,6 @@ class Classification(Task[TextData]):
                 "test": dict(tested),
                 "rating_steps": data.rating_steps,
                 "rating_fraction": data.rating_fraction,
-                "training_rows": sketch(data.training, words=len(data.vocabulary) + FIRST_WORD, row_length=row_length),
             },
         )
         write_model(output / MODEL, model)
