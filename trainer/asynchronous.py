@@ -24,6 +24,7 @@ from trainer.distributed.traffic import bytes_a_step
 from trainer.loop import Trainer
 
 _STALENESS_A_RANK = 4
+"""How many times K steps for each rank a rank may be ahead of the slowest one."""
 _STEPS_A_REPORT = 4
 """Steps of each rank, on average, that are reported as one."""
 
@@ -33,7 +34,7 @@ class AsynchronousTrainer(Trainer):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._bound = self.config.staleness or _STALENESS_A_RANK * self.ranks.world_size
+        self._bound = _STALENESS_A_RANK * self.ranks.world_size
         self._unreported: list[Finished] = []
 
     def train(self, notes: Sequence[str] = ()) -> dict[str, Any]:

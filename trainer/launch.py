@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Torchrun's own handlers would act only when all machines have met.
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-            _say(f"{lost.short}; starting again, for the {_ordinal(attempt + 1)} of {asked.max_restarts} times")
+            _say(f"{lost.short}; starting again ({attempt + 1} of {asked.max_restarts})")
             os.environ[failures.LOST] = lost.line()
             asked.training_script_args = [*asked.training_script_args, "--resume"]
     except SignalException as stop:
@@ -206,10 +206,6 @@ def _of_rank(rank: int, failed: ProcessFailure, start: float) -> Failure:
                 "restart with --resume, and with --rows-in disk or fewer ranks there"
             )
     return Failure(kind=kind, time=failed.timestamp, what=what, then=then)
-
-
-def _ordinal(number: int) -> str:
-    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
 
 
 def _say(line: str) -> None:

@@ -32,7 +32,7 @@ from typing import IO, Any
 
 from common.errors import DataError, TrainingError
 from common.json_values import parse_json_object
-from trainer.command_line import as_arguments, from_words
+from trainer.command_line import from_words
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.options.section import options
 from trainer.output.lines import Step, parse_line
@@ -47,7 +47,7 @@ from trainer.output.run_files import (
     finished_summary,
     read_json,
 )
-from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, failure_in
+from trainer.rank_processes import LAUNCHER_ENVIRONMENT, failure_in, launcher
 
 BASE = "SAGEMAKER_BASE_DIR"
 MEASURES = ("accuracy", "macro_f1", "log_loss")
@@ -142,20 +142,12 @@ class _Job:
 
     def _run(self, config: TrainConfig, hosts: Hosts) -> None:
         """Raises TrainingError where the ranks fail."""
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "trainer.launch",
-            f"--nproc-per-node={_gpus() or 1}",
-            *_rendezvous(hosts),
-        ]
         environment = {**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT}
         if len(hosts.names) > 1:
             environment |= {f"{library}_SOCKET_IFNAME": hosts.interface for library in ("GLOO", "NCCL")}
         with self._log(hosts).open("a", encoding="utf-8") as log:
             self._launcher = subprocess.Popen(
-                [*command, *OPTIONS, "-m", "trainer", *as_arguments(config)],
+                launcher(config, f"--nproc-per-node={_gpus() or 1}", *_rendezvous(hosts)),
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

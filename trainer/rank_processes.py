@@ -40,16 +40,21 @@ def start_ranks(config: TrainConfig, *, ranks: int, log: IO[str]) -> "subprocess
     SIGTERM asks the process to stop the run with a checkpoint, and so does the end of this process. It has a session
     of its own: Ctrl-C reaches the caller alone, who passes it on so.
     """
-    # -P: no module comes from the current folder, which may hold anybody's files.
-    launcher = [sys.executable, "-P", "-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}", *OPTIONS]
     return subprocess.Popen(
-        [*launcher, "-m", "trainer", *as_arguments(config)],
+        launcher(config, "--standalone", f"--nproc-per-node={ranks}"),
         env={**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **ends_with_this_process()},
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+
+
+def launcher(config: TrainConfig, *meeting: str) -> list[str]:
+    """The command that starts this machine's ranks, which meet as these options of the launcher say."""
+    # -P: no module comes from the current folder, which may hold anybody's files.
+    program = [sys.executable, "-P", "-m", "trainer.launch", *meeting, *OPTIONS]
+    return [*program, "-m", "trainer", *as_arguments(config)]
 
 
 def of_rank(line: str) -> tuple[int | None, str]:

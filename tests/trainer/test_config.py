@@ -8,7 +8,6 @@ from common.errors import TrainingError
 from trainer.command_line import parse_arguments
 from trainer.computing.optimiser import learning_rate
 from trainer.config import configured, options_for
-from trainer.options.optimisation_options import notes_of_mode
 from trainer.registry import MODELS, Model
 
 FILES = ["--data", "d.h5", "--output", "out"]
@@ -79,25 +78,6 @@ def test_the_rows_of_a_step_follow_from_the_texts_only_of_fasttexts_model_by_sgd
 def test_a_mode_that_a_model_has_not_is_a_sentence(mode: str) -> None:
     with pytest.raises(TrainingError, match=f"--mode is {mode}, and --model char-lstm learns by --mode sync alone"):
         configured({"data": Path("d"), "output": Path("o"), "model": "char-lstm", "mode": mode})
-
-
-@pytest.mark.parametrize(
-    ("mode", "ranks", "less"),
-    [
-        ("sync", 64, None),
-        ("average:1000", 1, None),
-        ("average:20", 2, None),
-        ("average:21", 2, "take average:20, sync, or fewer ranks"),
-        ("async:20", 5, "take async:5, sync, or fewer ranks"),
-        ("async:1", 64, "take sync, or fewer ranks"),
-    ],
-)
-def test_ranks_that_meet_too_seldom_get_a_note_that_names_a_better_mode(
-    mode: str, ranks: int, less: str | None
-) -> None:
-    notes = notes_of_mode(mode, ranks=ranks)
-    assert [less in note for note in notes if less] == ([True] if less else [])
-    assert len(notes) == (less is not None)
 
 
 @pytest.mark.parametrize("name", ["--global-batch", "--batch-size"])

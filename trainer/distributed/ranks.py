@@ -7,7 +7,6 @@ step is done inside `agreement()`: after it all ranks continue, or none does.
 import os
 import platform
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -112,8 +111,8 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
     torchrun started them.
 
     After an error the group on GPUs is left as it is, because destroying it would wait for collectives that never end:
-    the process must then end without cleaning up. Raises TrainingError if this machine has too few GPUs, or not
-    the network interface that it is to use, or if the other ranks are not found.
+    the process must then end without cleaning up. Raises TrainingError if this machine has too few GPUs, or if
+    the other ranks are not found.
     """
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     local_rank, local_size = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -133,7 +132,7 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
         raise TrainingError(f"{failures.rank_name(rank)}: {devices.missing()}")
     store = _rendezvous(rank)  # before batch scheduling: the store's thread must answer at once
     failed = True
-    with batch_scheduling() if device.type == "cpu" else nullcontext(), _explain_interface():
+    with batch_scheduling() if device.type == "cpu" else nullcontext():
         dist.init_process_group(backend, timeout=collectives.TIMEOUT, store=store, rank=rank, world_size=size)
         loading_group = dist.new_group(backend="gloo", timeout=collectives.LOADING_TIMEOUT)
     try:
@@ -149,22 +148,6 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
     finally:
         if device.type == "cpu" or not failed:
             dist.destroy_process_group()
-
-
-@contextmanager
-def _explain_interface() -> Iterator[None]:
-    """Convert gloo's error for a network interface that is not there, or has no address, to a TrainingError."""
-    try:
-        yield
-    except RuntimeError as error:
-        _, is_it, name = str(error).partition("Unable to find address for: ")
-        if not is_it:
-            raise
-        there = ", ".join(name for _, name in socket.if_nameindex())
-        raise TrainingError(
-            f"the network interface '{name.strip()}' of GLOO_SOCKET_IFNAME is not there or has no address; name "
-            f"another of this machine's ({there}), or unset it"
-        ) from error
 
 
 def _rendezvous(rank: int) -> Any:

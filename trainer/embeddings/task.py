@@ -30,7 +30,6 @@ from trainer.embeddings.stream_rows import load_stream
 from trainer.embeddings.text_rows import TextData, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.options.embedding_options import require_text_of_kind
-from trainer.options.optimisation_options import notes_of_mode
 from trainer.order import IntArray
 from trainer.output.run_files import MODEL
 from trainer.registry import MODELS
@@ -63,8 +62,7 @@ class Embedding(Task[TextData]):
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
         if not config.requested_batch(1):
             config = replace(config, global_batch=rows_of_a_step(config.model, ranks.device))
-        notes = [*data.notes, *notes_of_mode(config.mode, ranks=ranks.world_size)]
-        return replace(config, epochs=config.epochs or data.usual_epochs(config.words)), data, notes
+        return replace(config, epochs=config.epochs or data.usual_epochs(config.words)), data, list(data.notes)
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         """Subclasses set the model and its tables, with embeddings of `self._size`."""

@@ -13,10 +13,6 @@ TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 MIN_STEPS = 192
 """With fewer steps a model learns next to nothing, however often it sees each row."""
 
-MOST_UNKNOWN = 20
-"""Steps of the other ranks that a rank may not know of; with more the word embeddings become much worse, with steps of
-16 and of 64 rows alike (docs/benchmarks.md)."""
-
 _MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
 
 
@@ -24,19 +20,6 @@ def local_steps(mode: str) -> int:
     """K of a mode; 0 of sync."""
     found = _MODE.fullmatch(mode)
     return int(found[1] or 0) if found else 0
-
-
-def notes_of_mode(mode: str, *, ranks: int) -> list[str]:
-    """A note where so many ranks take so many steps by themselves that they learn less."""
-    unknown = local_steps(mode) * (ranks - 1)
-    if unknown <= MOST_UNKNOWN:
-        return []
-    fewer = MOST_UNKNOWN // (ranks - 1)
-    less = f"{mode.partition(':')[0]}:{fewer}, " if fewer else ""
-    return [
-        f"with {mode} on {ranks} ranks each takes its steps without knowing {unknown} steps of the others; the word "
-        f"embeddings become worse, much so above {MOST_UNKNOWN}: take {less}sync, or fewer ranks"
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +93,6 @@ class OptimisationOptions(Section):
             lambda mode: bool(_MODE.fullmatch(mode)),
         ),
         metavar="MODE",
-    )
-    staleness: int | None = option(
-        "async: how many times K steps a rank may be ahead of the slowest one (default: 4 for each rank)",
-        default=None,
-        must=AT_LEAST_1,
     )
 
     def __post_init__(self) -> None:

@@ -1,12 +1,11 @@
-"""Reading of files of torch (checkpoints) that users provide, without trust in their content.
+"""Reading of files of torch (checkpoints), and checks of tensors that users provide, without trust in their content.
 
-A file is a zip archive of a pickle and the tensors' bytes, with a checksum for each. Do not trust a file because torch
-loads it: torch reads flipped bits without an error, and makes terabytes of a few bytes if a tensor's strides say so.
+Do not trust tensors because torch loads them: it makes terabytes of a few bytes if a tensor's strides say so.
 """
 
-import zipfile
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from io import BytesIO
+from typing import Any
 
 import torch
 
@@ -15,30 +14,21 @@ class DamagedError(Exception):
     """The file was not written by torch, or is damaged; the text is a clause that says how."""
 
 
-def read(file: BinaryIO) -> dict[str, Any]:
-    """The dictionary of tensors (on the CPU) and plain values in a file, using memory in proportion to its bytes.
+def read(content: bytes) -> dict[str, Any]:
+    """The dictionary of tensors (on the CPU) and plain values in the bytes of a file, whose digest is right.
 
     Raises DamagedError; and MemoryError, which does not mean that the file is damaged.
     """
     try:
-        with zipfile.ZipFile(file) as archive:
-            for member in archive.infolist():
-                if member.compress_type != zipfile.ZIP_STORED:
-                    raise DamagedError("it is compressed, which torch does not do")
-                if member.external_attr:  # torch returns memory that nobody filled for one that is marked as a folder
-                    raise DamagedError(f"{member.filename} has attributes, which torch does not set")
-            if (wrong := archive.testzip()) is not None:
-                raise DamagedError(f"the checksum of {wrong} is wrong")
-        file.seek(0)
-        content = torch.load(file, map_location="cpu", weights_only=True)
-    except (MemoryError, DamagedError):
+        found = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
+    except MemoryError:
         raise
     except Exception as error:
-        # zipfile and torch raise whatever they stumble over: pickle, zip, type and key errors.
+        # torch raises whatever it stumbles over: pickle, zip, type and key errors.
         raise DamagedError("it is not an archive of torch, or a damaged one") from error
-    if not isinstance(content, dict):
+    if not isinstance(found, dict):
         raise DamagedError("it is not a dictionary")
-    return content
+    return found
 
 
 def require_finite(tensors: Any) -> None:

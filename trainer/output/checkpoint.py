@@ -112,7 +112,7 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Unusa
             passed_over.append(UnusableCheckpoint(path, "is damaged", whole=False))
             continue
         try:
-            state = archive.read(io.BytesIO(body))
+            state = archive.read(body)
             require_state(state)
         except (DamagedError, DataError) as error:
             passed_over.append(

@@ -5,7 +5,6 @@ A folder cannot be replaced in one step. So the old one is renamed first, and a 
 has the name leaves both, under hidden names.
 """
 
-import json
 import os
 import shutil
 import tempfile
@@ -37,9 +36,6 @@ MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)
 """The file names of such a folder with word embeddings. Only a character model writes the last one."""
-_RETIRED_FILES = ("tokenizer.json",)
-"""The file names that only models of earlier versions have."""
-_LAST_LINE_BYTES = 1 << 20
 
 
 def require_free_output(output: Path, *, force: bool) -> None:
@@ -52,11 +48,9 @@ def require_free_output(output: Path, *, force: bool) -> None:
             "folder, or choose another --output"
         )
     _require_replaceable(output / MODEL)
-    file = output / "model.pt"  # of 0.1.0 and 0.2.0
-    if not force and (has_model(output) or file.exists()):
-        found = file if file.exists() else output / MODEL
+    if not force and has_model(output):
         raise TrainingError(
-            f"{found} is a finished model; add --force to train one in its place, or choose another --output"
+            f"{output / MODEL} is a finished model; add --force to train one in its place, or choose another --output"
         )
 
 
@@ -79,16 +73,7 @@ def was_stopped(output: Path) -> bool:
 
 
 def _has_ended(output: Path) -> bool:
-    """Whether the run there came to its end, by its summary or the last line of its record."""
-    for path in (output / SUMMARY, output / RECORD):
-        with suppress(OSError, ValueError, IndexError, RecursionError):
-            with path.open("rb") as file:
-                file.seek(max(0, path.stat().st_size - _LAST_LINE_BYTES))
-                text = file.read()
-            last = json.loads(text if path.name == SUMMARY else text.splitlines()[-1])
-            if isinstance(last, dict) and last.get("stopped") is False:
-                return True
-    return False
+    return (read_json(output / SUMMARY) or {}).get("stopped") is False
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -146,7 +131,7 @@ def _require_replaceable(model: Path) -> None:
     if model.is_symlink() or (model.exists() and not model.is_dir()):
         raise TrainingError(f"{model} is not a folder, and the model's folder has this name; choose another --output")
     with explain_os_error(TrainingError, f"cannot read {model}", "choose another --output"):
-        known = {*MODEL_FILES, *VECTOR_FILES, *_RETIRED_FILES}
+        known = {*MODEL_FILES, *VECTOR_FILES}
         other = sorted({each.name for each in model.iterdir()} - known) if model.is_dir() else []
     if other:
         raise TrainingError(

@@ -78,15 +78,6 @@ def test_a_rank_that_fails_on_a_gpu_ends_by_its_own_error_and_waits_for_no_other
     assert not dist.is_initialized()
 
 
-def test_a_network_interface_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth77")
-    with (
-        pytest.raises(TrainingError, match=r"'eth77' of GLOO_SOCKET_IFNAME .* \(.*lo.*\)"),
-        ranks.join_process_group(1),
-    ):
-        pass
-
-
 def test_a_request_to_stop_is_noted_and_signals_are_then_what_they_were() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     with ranks.StopRequest() as stop:
