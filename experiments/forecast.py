@@ -173,7 +173,7 @@ def read_rates(path: Path) -> Rates:
     run = read_run(path.parent if path.name == RECORD else path)
     kinds, rates, share = [_gpu_of(device) for device in run.latest.devices], run.own_rates, run.told("share_of_ideal")
     model = str(run.latest.config.get("model"))
-    if run.sleeps or model not in CLASSIFIERS or len(kinds) != len(rates) or 0 in (*rates, share):
+    if model not in CLASSIFIERS or len(kinds) != len(rates) or 0 in (*rates, share):
         raise ExperimentError(f"{path} has no rates of ranks that learn to classify; give a training by `shoal train`")
     return Rates(
         source=f"measured, {model}: {path}",

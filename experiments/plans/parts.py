@@ -190,8 +190,7 @@ class Experiment(Part):
     baseline: Annotated[tuple[str, ...], BeforeValidator(_as_list)] = Field(
         default=(),
         strict=False,
-        description="the name of the arm to which others are compared, or a list: the first that has runs and is "
-        "of the same kind as the arm, sleeping or computing",
+        description="the name of the arm to which others are compared, or a list: the first that has runs",
         examples=["1 rank"],
     )
     max_price: float | None = Field(

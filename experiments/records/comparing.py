@@ -61,8 +61,6 @@ class RunRow:
     """Its name among these runs."""
     folder: str
     state: str
-    sleeps: bool
-    """Whether its ranks slept instead of computing (--sleep)."""
     model: str
     ranks: int
     devices: str
@@ -119,7 +117,6 @@ def _row(run: RunRecord, settings: Mapping[str, Any], name: str) -> RunRow:
         run=name,
         folder=str(run.folder),
         state=run.state,
-        sleeps=run.sleeps,
         model=str(run.latest.config.get("model", "-")),
         ranks=run.latest.world_size,
         devices=devices(run.latest.devices),

@@ -6,18 +6,32 @@ resumed run repeats those after its latest checkpoint, and only the last of them
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from common.errors import ExperimentError, explain_os_error
 from common.files import regular
 from experiments.records.launches import read_launches
-from trainer.output.lines import Checkpoint, End, Epoch, Note, Search, Start, Step, Test, Trial, Waiting, parse_line
+from trainer.output.lines import (
+    Checkpoint,
+    End,
+    Epoch,
+    Line,
+    Note,
+    Search,
+    Start,
+    Step,
+    Test,
+    Trial,
+    Waiting,
+    parse_line,
+)
 from trainer.output.run_files import RECORD, SUMMARY, read_json
 
 _T = TypeVar("_T")
+_L = TypeVar("_L", bound=Line)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +41,7 @@ class Session:
     start: Start
     until: float
     """The time of its last line, since 1970."""
-    computing: float
+    computing: float = 0.0
     """Seconds in which rows were computed that count, as its steps tell: what the ranks needed at their rates."""
     waiting: float
     """Seconds of waiting for text."""
@@ -48,7 +62,6 @@ class RunRecord:
     steps: tuple[Step, ...]
     """Those that count, in order."""
     epochs: tuple[Epoch, ...]
-    checkpoints: tuple[Checkpoint, ...]
     notes: tuple[Note, ...]
     sessions: tuple[Session, ...]
     test: Test | None
@@ -88,16 +101,8 @@ class RunRecord:
         return "stopped" if self.summary.get("stopped") else "finished"
 
     @property
-    def sleeps(self) -> bool:
-        """Whether its ranks slept instead of computing, as those of earlier versions could."""
-        return bool(self.latest.config.get("sleep"))
-
-    @property
     def measures(self) -> Mapping[str, float]:
-        """The measures on the test rows, or, before these, on the validation rows after the latest epoch. None of
-        ranks that slept: these learnt nothing."""
-        if self.sleeps:
-            return {}
+        """The measures on the test rows, or, before these, on the validation rows after the latest epoch."""
         if self.test is not None:
             return numbers(self.test.measures)
         return numbers(self.epochs[-1].validation) if self.epochs else {}
@@ -158,103 +163,91 @@ def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[
 def read_run(folder: Path) -> RunRecord:
     """The run of a folder. Raises ExperimentError where its record cannot be read, or has no start of a run."""
     with explain_os_error(ExperimentError, f"cannot read {folder / RECORD}", "give the --output of `shoal train`"):
-        lines = regular(folder / RECORD).read_bytes().splitlines()
-    content = _Content()
-    for line in filter(bytes.strip, lines):
-        content.add(line)
-    if not content.starts:
+        lines = [each for each in regular(folder / RECORD).read_bytes().splitlines() if each.strip()]
+    parts, left_out = _parts(lines)
+    if not parts:
         raise ExperimentError(
             f"{folder / RECORD} has no line of kind 'start' with all its fields; it is not the record of a training, "
             "or of another version: train again"
         )
-    summary = read_json(folder / SUMMARY)
-    end = summary if summary is not None else content.end
+    if any(part.start.config.get("sleep") for part in parts):
+        raise ExperimentError(
+            f"{folder / RECORD} is of ranks that slept instead of computing, as those of 0.2.0 could; leave it out"
+        )
     launches = read_launches(folder)
+    steps: list[Step] = []
+    epochs: list[Epoch] = []
+    sessions: list[Session] = []
+    last = 0.0
+    for at, part in enumerate(parts):
+        last = max(last, *(each.time for each in part.lines))
+        steps += _of(Step, part.lines)
+        epochs += _of(Epoch, part.lines)
+        end = next((dict(each.summary) for each in reversed(_of(End, part.lines))), None)
+        waiting = sum(each.seconds for each in _of(Waiting, part.lines))
+        session = Session(start=part.start, until=last, waiting=waiting, end=end)
+        if at + 1 < len(parts):
+            following = parts[at + 1].start
+            lost = [each for each in steps if each.step > following.from_step]
+            checkpoints = _of(Checkpoint, [line for each in parts[: at + 1] for line in each.lines])
+            saved = [each.time for each in checkpoints if each.step <= following.from_step]
+            an_epoch = following.steps / max(1, following.epochs)
+            steps = [each for each in steps if each.step <= following.from_step]
+            epochs = [each for each in epochs if each.epoch * an_epoch <= following.from_step]
+            session = replace(
+                session,
+                lost=lost[-1].step - following.from_step if lost else 0,
+                repeated=max(0.0, lost[-1].time - max(saved, default=part.start.time)) if lost else 0.0,
+                down=max(0.0, following.time - last) if end is None else 0.0,
+            )
+        sessions.append(replace(session, computing=_computing(part.start, steps)))
+    summary = read_json(folder / SUMMARY)
+    if summary is not None:
+        sessions[-1] = replace(sessions[-1], end=summary)
     return RunRecord(
         folder=folder,
-        starts=tuple(content.starts),
-        steps=tuple(content.steps),
-        epochs=tuple(content.epochs),
-        checkpoints=tuple(content.checkpoints),
-        notes=tuple(content.notes),
-        sessions=(*content.sessions, content.session(content.steps, end=end)),
-        test=content.test,
-        summary=end,
+        starts=tuple(part.start for part in parts),
+        steps=tuple(steps),
+        epochs=tuple(epochs),
+        notes=tuple(each for part in parts for each in _of(Note, part.lines)),
+        sessions=tuple(sessions),
+        test=next(iter(reversed(_of(Test, parts[-1].lines))), None),
+        summary=sessions[-1].end,
         launch=launches[-1] if launches else {},
         launches=launches,
-        last=content.last,
-        left_out=content.left_out,
+        last=last,
+        left_out=left_out,
     )
 
 
-class _Content:
-    """The lines of a record, as they come."""
+class _Part(NamedTuple):
+    start: Start
+    lines: list[Line]
+    """The start and the lines up to the next one."""
 
-    def __init__(self) -> None:
-        self.starts: list[Start] = []
-        self.steps: list[Step] = []
-        self.epochs: list[Epoch] = []
-        self.checkpoints: list[Checkpoint] = []
-        self.notes: list[Note] = []
-        self.waits: list[Waiting] = []
-        self.sessions: list[Session] = []
-        self.test: Test | None = None
-        self.end: dict[str, Any] | None = None
-        self.last = 0.0
-        self.left_out = 0
 
-    def add(self, line: bytes) -> None:
-        """Take in a line; one that is not what it should be is counted."""
-        found = parse_line(line)
-        if found is None or not (self.starts or isinstance(found, Start)):
-            self.left_out += not isinstance(found, Search | Trial)  # of what came before the run
-            return
-        match found:
-            case Start():
-                self._go_on(found)
-            case Step():
-                self.steps.append(found)
-            case Epoch():
-                self.epochs.append(found)
-            case Checkpoint():
-                self.checkpoints.append(found)
-            case Waiting():
-                self.waits.append(found)
-            case Note():
-                self.notes.append(found)
-            case Test():
-                self.test = found
-            case End():
-                self.end = dict(found.summary)
-        self.last = max(self.last, found.time)
+def _parts(lines: Sequence[bytes]) -> tuple[list[_Part], int]:
+    """The lines from each start on, and the number of those that are not what they should be."""
+    parts: list[_Part] = []
+    left_out = 0
+    for line in map(parse_line, lines):
+        if isinstance(line, Start):
+            parts.append(_Part(line, [line]))
+        elif line is not None and parts:
+            parts[-1].lines.append(line)
+        else:
+            left_out += not isinstance(line, Search | Trial)  # these come before the run
+    return parts, left_out
 
-    def _go_on(self, start: Start) -> None:
-        """End the session before, and forget the steps that this start repeats."""
-        if self.starts:
-            kept = [step for step in self.steps if step.step <= start.from_step]
-            lost = self.steps[len(kept) :]
-            saved = [each.time for each in self.checkpoints if each.step <= start.from_step]
-            since = max(saved, default=self.starts[-1].time)
-            self.sessions.append(
-                replace(
-                    self.session(kept, end=self.end),
-                    lost=lost[-1].step - start.from_step if lost else 0,
-                    repeated=max(0.0, lost[-1].time - since) if lost else 0.0,
-                    down=max(0.0, start.time - self.last) if self.end is None else 0.0,
-                )
-            )
-            steps_an_epoch = start.steps / max(1, start.epochs)
-            self.steps = kept
-            self.epochs = [each for each in self.epochs if each.epoch * steps_an_epoch <= start.from_step]
-            self.test = self.end = None
-        self.starts.append(start)
 
-    def session(self, steps: Sequence[Step], *, end: Mapping[str, Any] | None) -> Session:
-        """The session since the latest start; `steps`: those of the run that count, so far."""
-        start, computing = self.starts[-1], 0.0
-        last = next((each for each in reversed(steps) if each.time >= start.time), None)
-        if last is not None and last.rows_per_second and last.balanced is not None:
-            rows = (last.step - start.from_step) * start.global_batch
-            computing = max(0.0, rows / last.rows_per_second * last.balanced)
-        waits = sum(each.seconds for each in self.waits if each.time >= start.time)
-        return Session(start=start, until=self.last, computing=computing, waiting=waits, end=end)
+def _of(kind: type[_L], part: Iterable[Line]) -> list[_L]:
+    return [each for each in part if isinstance(each, kind)]
+
+
+def _computing(start: Start, steps: Sequence[Step]) -> float:
+    """Seconds since a start in which rows were computed, as the last of the steps that count tells."""
+    last = next((each for each in reversed(steps) if each.time >= start.time), None)
+    if last is None or not last.rows_per_second or last.balanced is None:
+        return 0.0
+    rows = (last.step - start.from_step) * start.global_batch
+    return max(0.0, rows / last.rows_per_second * last.balanced)

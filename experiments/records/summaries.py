@@ -1,13 +1,66 @@
 """Reads the summary of a training run and checks it, because others may write where a deployment's nodes write."""
 
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from common.errors import ShoalError
 from trainer.classification.metrics import CALIBRATION, MEASURES, MEASURES_OF_TWO
 from trainer.output.run_files import SUMMARY
+
+
+def _with_communication(lost: dict[str, float]) -> dict[str, float]:
+    if "communication" not in lost:
+        raise ValueError("communication is missing")
+    return lost
+
+
+class _Checked(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _Summary(_Checked):
+    """The fields that are read of every summary; those of a finished run follow."""
+
+    stopped: bool
+    rows: int
+    rows_seen: int
+    epochs: int
+    world_size: int
+    seconds: float
+    samples_per_second: float
+    rows_of_ranks: list[int]
+    share_of_ideal: float | None
+    balanced: float | None
+    lost: Annotated[dict[str, float], AfterValidator(_with_communication)] | None
+    times: dict[str, float]
+    wall: float
+    profile: list[dict[str, float]]
+
+
+class _OfWords(_Summary):
+    vocabulary: int
+    words_a_row: float
+    loss: float
+
+
+class _Confusion(_Checked):
+    classes: Annotated[list[str], Field(min_length=2)]
+    counts: list[list[int]]
+
+    @model_validator(mode="after")
+    def _is_square(self) -> Self:
+        if {len(self.counts), *map(len, self.counts)} != {len(self.classes)}:
+            raise ValueError("counts has not a row and a column for each class")
+        return self
+
+
+_measures: dict[str, Any] = dict.fromkeys((*MEASURES, *CALIBRATION), (float, ...))
+_of_two: dict[str, Any] = dict.fromkeys(MEASURES_OF_TWO, (float, ...))
+_OfClasses = create_model("_OfClasses", __base__=_Summary, **_measures, confusion=(_Confusion, ...))
+_OfTwo = create_model("_OfTwo", __base__=_OfClasses, **_of_two)
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
@@ -22,73 +75,24 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
         return None
     except (ValueError, RecursionError):
         content = None
-    if not isinstance(content, dict):
-        raise ShoalError(f"{path} is not the summary of a training: it is no JSON object; {_ADVICE}")
-    for name, is_valid in _required_fields(content).items():
-        if name not in content or not is_valid(content[name]):
-            raise ShoalError(
-                f"{path} is not the summary of a training: '{name}' is missing or of a wrong type; {_ADVICE}"
-            )
-    return content
-
-
-def _required_fields(content: Mapping[str, Any]) -> Mapping[str, Callable[[Any], bool]]:
-    """The fields that a summary must have, each with its check."""
-    if content.get("stopped") is True:
-        return _FIELDS
-    if "vocabulary" in content:
-        return {**_FIELDS, **_OF_WORDS}
-    confusion: Any = content.get("confusion")
-    more_than_two = _is_confusion(confusion) and len(confusion["classes"]) > 2
-    return {**_FIELDS, **_MEASURES} if more_than_two else {**_FIELDS, **_MEASURES, **_MEASURES_OF_TWO}
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
-
-
-def _are_numbers(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_number, value.values()))
-
-
-def _is_confusion(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    classes, counts = value.get("classes"), value.get("counts")
-    return (
-        isinstance(classes, list)
-        and isinstance(counts, list)
-        and len(classes) == len(counts) >= 2
-        and all(isinstance(name, str) for name in classes)
-        and all(isinstance(row, list) and len(row) == len(classes) and all(map(_is_count, row)) for row in counts)
+    wrong = "it is no JSON object"
+    if isinstance(content, dict):
+        try:
+            _kind(content).model_validate(content)
+            return content
+        except ValidationError as error:
+            wrong = f"'{error.errors()[0]['loc'][0]}' is missing or of a wrong type"
+    raise ShoalError(
+        f"{path} is not the summary of a training: {wrong}; look into the logs beside it for what wrote it, and train "
+        "again"
     )
 
 
-_FIELDS: Mapping[str, Callable[[Any], bool]] = {
-    "stopped": lambda value: isinstance(value, bool),
-    **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size"), _is_count),
-    **dict.fromkeys(("seconds", "samples_per_second"), _is_number),
-    "rows_of_ranks": lambda value: isinstance(value, list) and all(map(_is_count, value)),
-    **dict.fromkeys(("share_of_ideal", "balanced"), lambda value: value is None or _is_number(value)),
-    "lost": lambda value: value is None or (_are_numbers(value) and "communication" in value),
-    "times": _are_numbers,
-    "wall": _is_number,
-    "profile": lambda value: isinstance(value, list) and all(map(_are_numbers, value)),
-}
-"""The fields that are read of every summary, each with its check; those of a finished run follow, and those that it has
-besides for two classes."""
-_MEASURES: Mapping[str, Callable[[Any], bool]] = {
-    **dict.fromkeys((*MEASURES, *CALIBRATION), _is_number),
-    "confusion": _is_confusion,
-}
-_MEASURES_OF_TWO: Mapping[str, Callable[[Any], bool]] = dict.fromkeys(MEASURES_OF_TWO, _is_number)
-_OF_WORDS: Mapping[str, Callable[[Any], bool]] = {
-    "vocabulary": _is_count,
-    "words_a_row": _is_number,
-    "loss": _is_number,
-}
-_ADVICE = "look into the logs beside it for what wrote it, and train again"
+def _kind(content: dict[str, Any]) -> type[_Summary]:
+    if content.get("stopped") is True:
+        return _Summary
+    if "vocabulary" in content:
+        return _OfWords
+    confusion = content.get("confusion")
+    classes = confusion.get("classes") if isinstance(confusion, dict) else None
+    return _OfClasses if isinstance(classes, list) and len(classes) > 2 else _OfTwo

@@ -32,7 +32,6 @@ def what_ran(content: Found) -> Iterator[Row]:
         yield {
             **vars(row),
             "group": subject.group,
-            "state": f"{row.state}, asleep" if row.sleeps else row.state,
             "measures": {name: row.measures.get(name) for name in measures},
             "settings": described({name: value for name, value in row.settings.items() if name not in _OF_COLUMNS}),
             "several_starts": row.starts if row.starts > 1 else None,
@@ -132,9 +131,8 @@ def predictions(content: Found) -> Iterator[Row]:
 
 
 def _drawn(content: Found) -> list[Subject]:
-    """The runs that learnt, of the first groups."""
-    learnt = [each for each in content.subjects if not each.run.sleeps]
-    return [each for group in list(groups(learnt).values())[:MOST_LINES] for each in group]
+    """The runs of the first groups."""
+    return [each for group in list(groups(content.subjects).values())[:MOST_LINES] for each in group]
 
 
 def _who(subject: Subject) -> Row:
@@ -201,7 +199,7 @@ def _matrix(run: RunRecord) -> _Matrix | None:
 
 def confusions(content: Found) -> Iterator[Row]:
     """Labels and predictions, or of many classes the most frequent mistakes."""
-    evaluated = [each for each in content.subjects if not each.run.sleeps and _matrix(each.run)]
+    evaluated = [each for each in content.subjects if _matrix(each.run)]
     for subject in one_of_each(evaluated, MOST_RUNS):
         if (matrix := _matrix(subject.run)) is None:
             continue

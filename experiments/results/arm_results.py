@@ -1,9 +1,8 @@
 """What an experiment found: for each of its arms the times of its runs, and how much faster it is than the baseline.
 
-An arm is compared with the baseline of its own kind alone: ranks that sleep with ranks that sleep. Efficiency divides
-the speed-up by the ranks; so it is none where ranks differ in speed on purpose, where they compute another thing than
-the baseline's, and where they shared cores, which says nothing of ranks that have their own. What ranks reached of the
-sum of their own rates is there for all.
+Efficiency divides the speed-up by the ranks; so it is none where ranks differ in speed on purpose, where they compute
+another thing than the baseline's, and where they shared cores, which says nothing of ranks that have their own. What
+ranks reached of the sum of their own rates is there for all.
 """
 
 import math
@@ -51,8 +50,6 @@ class ArmResult:
     """The deployment; None: this machine."""
     ranks: int | None
     """Of a training; the cores of a preprocessing."""
-    sleeps: bool
-    """Whether the ranks slept instead of computing."""
     is_mixed: bool
     """Whether the ranks differ in speed on purpose."""
     settings: Mapping[str, Any]
@@ -70,7 +67,7 @@ class ArmResult:
     of_bound: float | None
     """The median share of ideal: the rate over the sum of the ranks' own rates."""
     measures: Mapping[str, float]
-    """The mean of each measure on the test rows; empty where ranks slept."""
+    """The mean of each measure on the test rows."""
     bytes_a_step: float | None
     """The median of what a rank sends to the others for a step of its own."""
     words: Mapping[str, float]
@@ -162,19 +159,16 @@ def _read_arm(folder: Path, kept: Kept, arm: Arm) -> ArmResult:
         problems += more
         sizes = {run.latest.world_size for run in runs}
     finished = [run for run in runs if run.state == "finished"]
-    sleeps = any(run.sleeps for run in runs)
     rates = [each.work / each.seconds for each in measured if each.seconds > 0]
     to_target = [each.to_target for each in measured if each.to_target is not None]
     bounds = [each.bound for each in measured if each.bound is not None]
     dollars = [each.dollars for each in measured if each.dollars is not None]
     sent = [told for run in finished if (told := run.told("bytes_a_step")) is not None]
-    named = [] if sleeps else common_measures(finished)
     return ArmResult(
         name=arm.name,
         folder=folder / arm.folder,
         place=kept.deployments.get(arm.name),
         ranks=sizes.pop() if len(sizes) == 1 else (local.world_size or None) if local else None,
-        sleeps=sleeps,
         is_mixed=local.is_mixed if local else any(len({*run.latest.devices}) > 1 for run in runs),
         settings={**experiment.settings_of(arm), **({"share": arm.share} if arm.share else {})},
         runs=tuple(runs),
@@ -183,7 +177,7 @@ def _read_arm(folder: Path, kept: Kept, arm: Arm) -> ArmResult:
         rate=_spread(rates),
         to_target=_spread(to_target) if len(to_target) == len(measured) else None,
         of_bound=median(bounds) if bounds else None,
-        measures={name: mean(run.measures[name] for run in finished) for name in named},
+        measures={name: mean(run.measures[name] for run in finished) for name in common_measures(finished)},
         bytes_a_step=median(sent) if sent else None,
         words=_words(finished) if experiment.kind == "words" else {},
         dollars=mean(dollars) if dollars else None,
@@ -202,7 +196,7 @@ def _measured(run: RunRecord, target: Target | None) -> _Measured:
         seconds=seconds,
         work=work,
         ranks=run.latest.world_size,
-        to_target=None if target is None or run.sleeps else seconds_to(run, target),
+        to_target=None if target is None else seconds_to(run, target),
         bound=float(bound) if isinstance(bound, int | float) else None,
         dollars=run.dollars,
     )
@@ -241,9 +235,9 @@ def _words(runs: Sequence[RunRecord]) -> dict[str, float]:
 
 
 def _compared(arm: ArmResult, kept: Kept, baselines: Sequence[ArmResult]) -> ArmResult:
-    """The arm beside the first baseline of its kind that has runs."""
-    base = next((each for each in baselines if each.sleeps == arm.sleeps and each.finished), None)
-    shares_cores = bool(kept.cores and arm.ranks and arm.ranks > kept.cores and not arm.sleeps)
+    """The arm beside the first baseline that has runs."""
+    base = next((each for each in baselines if each.finished), None)
+    shares_cores = bool(kept.cores and arm.ranks and arm.ranks > kept.cores)
     speed_up = _ratio(arm.rate, base.rate if base else None)
     faster = _ratio(base.to_target if base else None, arm.to_target)
     ranks = None
@@ -262,11 +256,9 @@ def _compared(arm: ArmResult, kept: Kept, baselines: Sequence[ArmResult]) -> Arm
 
 def _remarks(arm: ArmResult, kept: Kept, *, shares_cores: bool) -> Iterator[str]:
     repeats = kept.experiment.repeats
-    if arm.sleeps:
-        yield "emulated GPU speed"
     if shares_cores:
         yield f"{plural(arm.ranks or 0, 'rank')} on {plural(kept.cores or 0, 'core')}: no efficiency"
-    if kept.experiment.target and not arm.sleeps and arm.finished and arm.to_target is None:
+    if kept.experiment.target and arm.finished and arm.to_target is None:
         yield "not all runs reached the target"
     if arm.finished < repeats:
         yield f"{arm.finished} of {plural(repeats, 'run')} finished"

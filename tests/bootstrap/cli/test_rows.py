@@ -18,7 +18,7 @@ EXPECTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("rows.yaml").
 def arm(name: str, **changes: Any) -> ArmResult:
     unknown = dict.fromkeys(ArmResult.__dataclass_fields__)
     plain = {"name": name, "folder": Path("out", name), "settings": {"dim": 8}, "runs": (), "measures": {}, "words": {}}
-    return ArmResult(**{**unknown, **plain, "sleeps": False, "finished": 2, "remark": "", **changes})
+    return ArmResult(**{**unknown, **plain, "finished": 2, "remark": "", **changes})
 
 
 def experiment(kind: Any, *arms: ArmResult) -> ExperimentResult:

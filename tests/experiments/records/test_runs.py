@@ -145,6 +145,12 @@ def test_a_record_without_a_start_is_named(tmp_path: Path) -> None:
         runs.read_run(records.write(tmp_path, records.step(1, 101), "{}"))
 
 
+def test_a_run_whose_ranks_slept_is_refused(tmp_path: Path) -> None:
+    folder = records.whole(tmp_path, config={**records.CONFIG, "sleep": [600.0]})
+    with pytest.raises(ExperimentError, match="ranks that slept instead of computing"):
+        runs.read_run(folder)
+
+
 def test_settings_are_those_in_which_runs_differ(tmp_path: Path) -> None:
     found = [
         runs.read_run(records.whole(tmp_path / "a")),

@@ -61,12 +61,12 @@ def launched(folder: Path, *, dollars: float, seconds: float = 400.0, **changes:
 
 
 def experiment(folder: Path, *, more: str = "") -> Path:
-    """The output of an experiment: two arms of two finished runs each, one that sleeps, and one without runs. `more`
+    """The output of an experiment: three arms of two finished runs each, one of them slow, and one without runs. `more`
     ends the name of the first one."""
     arms = [
         {"name": f"1 rank{more}", "local": {"ranks": 1}},
         {"name": "2 ranks", "local": {"ranks": 2}},
-        {"name": "1 K80", "local": {"ranks": 1}},
+        {"name": "1 K80", "local": {"slow": [1.78]}},
         {"name": "later", "local": {"ranks": 4}},
     ]
     told = {
@@ -80,7 +80,7 @@ def experiment(folder: Path, *, more: str = "") -> Path:
     for repeat in (1, 2):
         training(folder / "1-rank" / f"{repeat}", ranks=1, seed=repeat)
         training(folder / "2-ranks" / f"{repeat}", rates=[980.0, 980.0 - 20 * repeat], seed=repeat)
-        training(folder / "1-k80" / f"{repeat}", rates=[600.0], seed=repeat, sleep=[600.0])
+        training(folder / "1-k80" / f"{repeat}", rates=[600.0], seed=repeat, slow={"0": 1.78})
     return folder
 
 

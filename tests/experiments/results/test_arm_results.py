@@ -25,11 +25,9 @@ def experiment(*arms: dict[str, Any], **changes: Any) -> Experiment:
     )
 
 
-def trained(folder: Path, seconds: float, *, ranks: int = 1, rates: tuple[float, ...] = (), **changes: Any) -> None:
+def trained(folder: Path, seconds: float, *, ranks: int = 1) -> None:
     """A finished run that took so long."""
-    start = records.start(
-        world_size=ranks, devices=["CPU"] * ranks, config={**records.CONFIG, "sleep": list(rates)}, **changes
-    )
+    start = records.start(world_size=ranks, devices=["CPU"] * ranks)
     ended = {"seconds": seconds, "rows_seen": 1280, "share_of_ideal": 0.9}
     losses = [records.step(step, 101 + step, loss=1.0 - 0.04 * step) for step in range(1, 21)]
     lines = [
