@@ -1,10 +1,11 @@
-"""The files that Hadoop sees: objects of S3 (`s3://BUCKET/KEY`) and files of the primary node (`file:///PATH`).
+"""The files that Hadoop sees: objects of S3 (`s3://BUCKET/KEY`), files of the primary node (`file:///PATH`), and files
+of HDFS (`hdfs:///PATH`, or a path without a scheme), which are in a folder of the primary node.
 
-On EMR a path without a scheme is in HDFS, which is not emulated. Such a path is refused, and not read as a local one.
 Objects are read in ranges, and never held in memory as a whole.
 """
 
 import io
+import os
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,8 @@ from embedded.emulator_error import EmulatorError
 
 _RANGE = 8 * 1024 * 1024
 _TRIES = 15  # fs.s3.maxRetries
+_HDFS = Path("mnt", "hdfs")
+"""Below the root of the primary node."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,7 @@ class Files:
         """The file or folder at a path, or None."""
         local = _local(path)
         if local is not None:
-            return _local_entry(local) if local.exists() else None
+            return _local_entry(path, local) if local.exists() else None
         bucket, key = _object(path)
         if key:
             try:
@@ -65,7 +68,8 @@ class Files:
         """The files and folders directly in a folder, sorted by name."""
         local = _local(path)
         if local is not None:
-            return sorted((_local_entry(child) for child in local.iterdir()), key=lambda entry: entry.path)
+            inside = (_local_entry(f"{path.rstrip('/')}/{child.name}", child) for child in local.iterdir())
+            return sorted(inside, key=lambda entry: entry.path)
         bucket, key = _object(path)
         prefix = f"{key.rstrip('/')}/" if key else ""
         found = []
@@ -155,11 +159,14 @@ class _Ranges(io.RawIOBase):
 def _local(path: str) -> Path | None:
     """The local file of a path, None for an object of S3."""
     parts = urlsplit(path)
-    if parts.scheme == "file":
-        return Path(unquote(parts.path))
-    if parts.scheme == "s3":
-        return None
-    raise EmulatorError(f"Path {path}: the embedded Hadoop has no HDFS; name it by s3:// or file://.")
+    match parts.scheme:
+        case "s3":
+            return None
+        case "file":
+            return Path(unquote(parts.path))
+        case "hdfs" | "":
+            return Path(os.environ.get("NODE_ROOT", "/")) / _HDFS / os.path.normpath(f"/{parts.path}").lstrip("/")
+    raise EmulatorError(f"Path {path}: the embedded Hadoop has no such file system; name it by s3:// or hdfs://.")
 
 
 def _object(path: str) -> tuple[str, str]:
@@ -167,6 +174,6 @@ def _object(path: str) -> tuple[str, str]:
     return bucket, key
 
 
-def _local_entry(path: Path) -> Entry:
-    folder = path.is_dir()
-    return Entry(path=f"file://{path}", size=0 if folder else path.stat().st_size, folder=folder)
+def _local_entry(path: str, local: Path) -> Entry:
+    folder = local.is_dir()
+    return Entry(path=path, size=0 if folder else local.stat().st_size, folder=folder)

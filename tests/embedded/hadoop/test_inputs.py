@@ -80,8 +80,8 @@ def test_a_carriage_return_ends_a_line_as_a_newline_does(tmp_path_factory, piece
         ("file://{}/missing", "Input path does not exist: file://.*/missing"),
         ("file://{}/*.gz", "matches 0 files"),
         ("file://{}/above", "Not a file: .*/above/below"),
-        ("/data/reviews", "no HDFS; name it by s3:// or file://"),
-        ("hdfs:///data", "no HDFS"),
+        ("/data/reviews", "Input path does not exist: /data/reviews"),
+        ("gs://data", "no such file system; name it by s3:// or hdfs://"),
     ],
 )
 def test_what_is_no_input_is_named(tmp_path, path, reason):
