@@ -30,7 +30,7 @@ _NODES = {"train": "nodes", "read": "readers"}
 @command(
     short_help="report what a deployment is doing",
     help="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, when its guard ends "
-    "it, and how far the nodes and the readers of a training are. Of each training that goes on: the share of its "
+    "it, and how far the nodes of a training are. Of each training that goes on: the share of its "
     "steps that is done, when it is expected to end, and the dollars of its nodes so far and in all, as upper bounds. "
     "Without a name: a line each for all deployments of the account, in every region or that of --region.",
     epilog="Example: shoal status, then shoal status demo --watch",
@@ -60,10 +60,9 @@ def _found(target: Target) -> Result:
         rows = [("deployment", f"{name}: no stack in {account.region}"), *kept_rows]
         return Result({"deployment": name, "state": None, "stays": staying}, [rows])
     now = status.read_status(name, account)
-    read, rows = _reading(now, account)
     runs, run_rows = _runs(now, account)
-    content = {**_content(now), "runs": runs, "read": read, "stays": staying}
-    return Result(content, [[*_rows(now, account.region), *run_rows, *rows, *kept_rows]])
+    content = {**_content(now), "runs": runs, "stays": staying}
+    return Result(content, [[*_rows(now, account.region), *run_rows, *kept_rows]])
 
 
 def _all(target: Target) -> Result:
@@ -161,25 +160,6 @@ def describe_outlook(expected: "Outlook") -> str:
         in_all = "" if expected.dollars_in_all is None else f", about {dollars(expected.dollars_in_all)} in all"
         cost = f"{dollars(expected.dollars)} so far{in_all}"
     return f"{done}; {ends}; {cost}"
-
-
-def _reading(now: "Status", account: "Account") -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
-    """What the readers of a training have done, for a program and for a person; nothing while none runs."""
-    from botocore.exceptions import ClientError
-
-    from bootstrap.cli.stream_preview import describe_reading
-    from bootstrap.training.readers import reading_now
-    from infra import topology
-
-    bucket = now.outputs.get(topology.OUTPUT_DATA_BUCKET)
-    if bucket is None or not any(group.running for group in now.groups):
-        return None, []
-    try:
-        read = reading_now(account.client("s3"), bucket, now.name)
-    except ClientError as error:
-        code = error.response.get("Error", {}).get("Code")
-        return None, [("text", f"unknown how far its readers are: S3 answers {code}")]
-    return (asdict(read), [("text", describe_reading(read))]) if read else (None, [])
 
 
 def _content(now: "Status") -> dict[str, Any]:

@@ -153,7 +153,7 @@ class DeploymentRun(AgentRun):
 
     def _reading(self) -> Callable[[], Any] | None:
         readers = self.prepared.readers
-        return ReadingProgress(self._s3, self.launch.folder, readers) if readers else None
+        return ReadingProgress(self.launch.wanted.store, self.launch.run, readers) if readers else None
 
     def look_at_nodes(self, bars: Bars) -> None:  # noqa: ARG002
         """Notice that no node is left, for which a command would wait for ever."""
@@ -223,7 +223,7 @@ class DeploymentRun(AgentRun):
         return f"the run is stopped, because {why}{more}"
 
     def _what_was_read(self, bars: Bars) -> dict[str, Any]:
-        found = read_so_far(self._s3, self.launch.folder, self.prepared.readers)
+        found = read_so_far(self.launch.wanted.store, self.launch.run, self.prepared.readers)
         if found.malformed:
             bars.note(f"{describe_malformed(found.malformed, found.lines)}; see reader-N.log")
         return {"read": asdict(found)}

@@ -46,8 +46,6 @@ _MOST_SILENT_SECONDS = 300.0
 
 class OnHosts(Place):
     pause = 1.0
-    reads_s3_alone = False
-    readers = 1
 
     def __init__(self, file: HostsFile, wishes: Wishes = DEFAULT) -> None:
         self.file, self.wishes, self.name = file, wishes, str(file.path)
@@ -61,12 +59,6 @@ class OnHosts(Place):
             )
         with open_dataset(Path(address)):
             return address
-
-    def require_reads(self, address: str) -> None:
-        """Whatever this machine can read, which makes a dataset of it."""
-
-    def require_common_folder(self) -> None:
-        """They have one."""
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
         """Make datasets of texts here."""

@@ -55,9 +55,6 @@ class OnManaged(InBucket):
 
     pause = 1.0
     goes_on = "the job goes on without them; renew them, and follow it by"
-    reads_s3_alone = False
-    """Texts are read on this machine, and their dataset is uploaded."""
-    readers = 1
 
     def __init__(self, deployment: Deployment, wishes: Wishes = DEFAULT) -> None:
         """Raises ShoalError for wishes that jobs cannot fulfil."""
@@ -68,17 +65,12 @@ class OnManaged(InBucket):
             name = flag((refused or ["min_nodes"])[0])
             raise ShoalError(f"{name} is about nodes, and SageMaker trains for '{deployment.name}'; leave it out")
 
-    def require_reads(self, address: str) -> None:
-        """A job has no network: it gets a dataset before it starts."""
-        raise ShoalError(f"a job of SageMaker reads no stream, but {address} is one; give a dataset, or --input")
-
-    def require_common_folder(self) -> None:
-        raise ShoalError("a job of SageMaker reads no stream; give a dataset by --data, or texts by --input")
-
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> "ManagedRun":
         """Upload what is here."""
         self._require_readable(config)
         prepared = source.prepare(self, config, bars)
+        if prepared.readers:
+            raise ShoalError("a job of SageMaker reads no stream; give a dataset by --data, or texts by --input")
         run = self._run_name(config)
         if any(each.run == run for each in requested_runs(self.deployment).going()):
             raise ShoalError(f"the nodes of '{self.name}' do {run}; leave out --managed")

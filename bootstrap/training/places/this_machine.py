@@ -27,8 +27,6 @@ from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
 class ThisMachine(Place):
     name = "this machine"
     pause = 0.3
-    reads_s3_alone = False
-    readers = 1
 
     def __init__(self, ranks: int = 1) -> None:
         self.ranks: int = ranks
@@ -40,12 +38,6 @@ class ThisMachine(Place):
             raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
         with open_dataset(Path(address)):
             return address
-
-    def require_reads(self, address: str) -> None:
-        """Whatever this machine can read."""
-
-    def require_common_folder(self) -> None:
-        """It has one."""
 
     def finished_before(self, config: TrainConfig) -> dict[str, Any] | None:
         """Of a finished run nothing is left to resume."""

@@ -24,15 +24,13 @@ from trainer.config import TrainConfig
 class Reach(ABC):
     """What the ranks of a place can read."""
 
-    @property
-    @abstractmethod
-    def reads_s3_alone(self) -> bool:
-        """Whether they are on nodes, and not on this machine."""
+    reads_s3_alone = False
+    """Whether they are on nodes, and texts are not read on this machine."""
 
     @property
-    @abstractmethod
     def readers(self) -> int:
         """How many readers a stream has there by default."""
+        return 1
 
     @abstractmethod
     def dataset(self, address: str | None, bars: Bars) -> str:
@@ -41,8 +39,7 @@ class Reach(ABC):
         Raises ShoalError where there is none, or they may not read it, and DataError for one that cannot be used.
         """
 
-    @abstractmethod
-    def require_reads(self, address: str) -> None:
+    def require_reads(self, address: str) -> None:  # noqa: B027
         """Raise ShoalError where they cannot read text at an address."""
 
     @property
@@ -55,8 +52,7 @@ class Reach(ABC):
         for them. Raises ShoalError for files that it may not read."""
         return sources
 
-    @abstractmethod
-    def require_common_folder(self) -> None:
+    def require_common_folder(self) -> None:  # noqa: B027
         """Raise ShoalError where they have no folder in which all of them find what readers leave."""
 
 

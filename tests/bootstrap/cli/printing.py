@@ -32,7 +32,6 @@ from bootstrap.removal.monthly import Monthly
 from bootstrap.removal.sweep import FoundResource
 from bootstrap.removal.teardown import DestroyResult
 from bootstrap.training.attaching import WantedRun
-from corpus.stream import progress
 from experiments.plans.kept import Kept, write_kept
 from experiments.plans.parts import Experiment
 from infra.rules import Finding
@@ -120,7 +119,6 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.removal.sweep.find_owned": list[FoundResource],
     "bootstrap.removal.teardown.destroy": DestroyResult,
     "bootstrap.training.attaching.overview": list[WantedRun],
-    "bootstrap.training.readers.reading_now": progress.Status | None,
     "bootstrap.training.train.train": dict[str, Any],
 }
 """Functions below commands, by the type of what they return."""
