@@ -88,6 +88,10 @@ class Option(click.Option):
         return extra if ends == "x" else {**extra, "range": ends}
 
 
+class _Whole(click.IntRange):
+    name = "integer"
+
+
 class _Finite(click.FloatRange):
     """A number within bounds, which NaN is not."""
 
@@ -103,11 +107,11 @@ class _Finite(click.FloatRange):
 def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
     """A type of option with the bounds of numbers that it lacks."""
     if isinstance(kind, click.IntRange):
-        return click.IntRange(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
+        return _Whole(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
     if isinstance(kind, click.FloatRange):
         return _Finite(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
     if kind is click.INT:
-        return click.IntRange(-MOST, MOST)
+        return _Whole(-MOST, MOST)
     return _Finite(-MOST, MOST) if kind is click.FLOAT else kind
 
 

@@ -3,6 +3,7 @@
 Do not read arrays whole, because a dataset on S3 may have gigabytes; only --check reads all of it.
 """
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, group, option
+from bootstrap.cli.dataset_summary import TWO_CLASSES, count_figures
 from bootstrap.cli.figures import size
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.output import Result, percent, table
+from bootstrap.cli.output import Result, Rows, Table, percent, table
 from bootstrap.terminal import columns
 from common.display import plural
 
@@ -57,7 +59,24 @@ def info(file: str, sample: int, check: bool) -> Result:
             dataset.require_digest(dataset.computed_digest())
         content = _content(file, dataset, stored_bytes, sample)
         content["checked"] = check
-    return Result(content, _page(content))
+    classes = _classes(content)
+    settings = [
+        (name, value if isinstance(value, str) else json.dumps(value))
+        for name, value in content["settings"].items()
+        if name != "classes"
+    ]
+    return Result(
+        content,
+        [
+            _HEAD,
+            _ARRAYS,
+            table(settings, ("setting", ""), ruled=True),
+            count_figures(content["counts"], classes)
+            if content["counts"]
+            else "no counts: those of a part file are in its dataset's",
+            *(_sample_text(row, classes) for row in content["sample"]),
+        ],
+    )
 
 
 run.add_command(info)
@@ -121,76 +140,62 @@ def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[s
         yield {**found, "words": known}
 
 
-def _page(content: Mapping[str, Any]) -> list[str]:
-    from bootstrap.cli.dataset_summary import TWO_CLASSES, count_figures
+def _classes(content: Mapping[str, Any]) -> Sequence[str]:
+    classes: Sequence[str] = content["settings"].get("classes", TWO_CLASSES)
+    return classes
 
-    classes = content["settings"].get("classes", TWO_CLASSES)
+
+def _size(content: Mapping[str, Any]) -> str:
     plain, packed = (sum(array[name] for array in content["arrays"].values()) for name in ("plain_bytes", "bytes"))
-    share = f", rows packed to {percent(packed / plain)}" if plain else ""
-    verdict = (
-        "right: all arrays were read" if content["checked"] else "as recorded; --check compares it with the arrays"
-    )
-    head = [
-        ("dataset", content["dataset"]),
-        ("size", f"{size(content['bytes'])}{share}"),
-        ("layout", f"version {content['layout_version']}"),
-        ("digest", f"{content['digest']} ({verdict})"),
-        ("rows", _rows_text(content)),
-        ("classes", _classes_text(classes)),
-        ("words", f"{content['vocabulary']:,} with an id of their own, {content['stopwords']:,} left out"),
-    ]
-    arrays = [
-        (
-            path,
-            " x ".join(f"{n:,}" for n in array["shape"]),
-            array["dtype"],
-            f"{array['rows_a_chunk']:,}",
-            array["packing"],
-            size(array["bytes"]),
-        )
-        for path, array in content["arrays"].items()
-    ]
-    settings = [(name, _setting_text(value)) for name, value in content["settings"].items() if name != "classes"]
-    return [
-        table(head),
-        table(arrays, ("array", "shape", "type", "a chunk", "packing", "stored")),
-        table(settings, ("setting", "")),
-        count_figures(content["counts"], classes)
-        if content["counts"]
-        else "no counts: those of a part file are in its dataset's",
-        *(_row(row, classes) for row in content["sample"]),
-    ]
+    return size(content["bytes"]) + (f", rows packed to {percent(packed / plain)}" if plain else "")
 
 
-def _rows_text(content: Mapping[str, Any]) -> str:
+def _digest(content: Mapping[str, Any]) -> str:
+    read = "right: all arrays were read" if content["checked"] else "as recorded; --check compares it with the arrays"
+    return f"{content['digest']} ({read})"
+
+
+def _rows(content: Mapping[str, Any]) -> str:
     said = ", ".join(f"{count:,} to {split}" for split, count in content["rows"].items())
-    rows, shapes = (
-        sum(content["rows"].values()),
-        [content["arrays"][f"/{name}/tokens"]["shape"] for name in content["rows"]],
-    )
+    rows = sum(content["rows"].values())
+    shapes = [content["arrays"][f"/{name}/tokens"]["shape"] for name in content["rows"]]
     if not rows or len(shapes[0]) > 1:
         return said
     tokens = sum(shape[0] for shape in shapes)
     return f"{said}; whole texts of {tokens / rows:,.1f} words on average, {plural(tokens, 'word')} in all"
 
 
-def _classes_text(classes: Sequence[str]) -> str:
+def _class_names(content: Mapping[str, Any]) -> str:
+    classes = _classes(content)
     more = f", and {len(classes) - _CLASSES_SHOWN:,} more" if len(classes) > _CLASSES_SHOWN else ""
     return f"{len(classes):,}: {', '.join(classes[:_CLASSES_SHOWN])}{more}"
 
 
-def _setting_text(value: object) -> str:
-    if isinstance(value, tuple):
-        return " to ".join(map(str, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None else str(value)
-
-
-def _row(row: Mapping[str, Any], classes: Sequence[str]) -> str:
+def _sample_text(row: Mapping[str, Any], classes: Sequence[str]) -> str:
     rating = f", rated {row['rating']}" if row["rating"] else ""
     label = classes[row["label"]] if row["label"] < len(classes) else "no label"
-    length = plural(len(row["words"]), "word")
-    head = f"/{row['split']} row {row['row']}: {label}{rating}, {length}"
+    head = f"/{row['split']} row {row['row']}: {label}{rating}, {plural(len(row['words']), 'word')}"
     width = columns(sys.stdout) or _WIDTH
     return f"{head}\n{fill(' '.join(row['words']), width, initial_indent='  ', subsequent_indent='  ')}"
+
+
+_HEAD: Rows = {
+    "dataset": "{dataset}",
+    "size": _size,
+    "layout": "version {layout_version}",
+    "digest": _digest,
+    "rows": _rows,
+    "classes": _class_names,
+    "words": "{vocabulary:,} with an id of their own, {stopwords:,} left out",
+}
+_ARRAYS = Table(
+    "arrays",
+    {
+        "array": "{key}",
+        "shape": lambda array: " x ".join(f"{number:,}" for number in array["shape"]),
+        "type": "{dtype}",
+        "a chunk": "{rows_a_chunk:,}",
+        "packing": "{packing}",
+        "stored": "{bytes:size}",
+    },
+)

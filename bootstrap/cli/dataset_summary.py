@@ -4,14 +4,10 @@ Bars are drawn in ASCII alone, because a terminal or a log file may lack other c
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bootstrap.cli.output import percent, table
+from bootstrap.cli.output import Rows, percent, table
 from common.display import length_bins
-
-if TYPE_CHECKING:
-    from corpus.dataset_settings import Settings
-    from jobs.merge import MergeResult
 
 TWO_CLASSES = ("negative", "positive")
 
@@ -19,11 +15,6 @@ _BAR_LETTERS = 30
 """The width of all bars of a line together: with their figures they fit into 80 letters."""
 _WORDS_SHOWN = 20
 _CLASSES_SHOWN = 20
-
-
-def preprocess_summary(made: "MergeResult", settings: "Settings") -> str:
-    """What a person looks at after preprocessing with these settings."""
-    return f"{_totals(made, settings)}\n\n{count_figures(made.counts, settings.classes or TWO_CLASSES)}"
 
 
 def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSES) -> str:
@@ -54,27 +45,29 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
     return "\n\n".join(parts)
 
 
-def _totals(made: "MergeResult", settings: "Settings") -> str:
-    counts = made.counts
-    cut = "" if settings.ragged else f"; {counts['cut']:,} cut at the row length"
-    disagreeing = f"{counts['distinct']:,} ({counts['conflicting']:,} of them with duplicates that disagree)"
-    texts = ("texts", f"{counts['distinct']:,}, with duplicates")
+def _malformed(counts: Mapping[str, Any]) -> str:
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts["malformed_by_reason"].items() if number)
-    rows = [
-        ("dataset", made.dataset),
-        ("lines", f"{counts['lines']:,}"),
-        ("malformed", f"{counts['malformed']:,}" + (f" ({reasons})" if reasons else "")),
-        *(
-            ("", f"{place['reason']}: {place['file']}, line {place['line']}: {place['begins']}")
-            for place in made.malformed
-        ),
-        ("empty", f"{counts['empty']:,}"),
-        texts if settings.duplicates else ("distinct texts", disagreeing),
-        ("without a kept word", f"{counts['wordless']:,}"),
-        ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test{cut}"),
-        ("unknown words", percent(counts["unknown_tokens"] / counts["tokens"])),
-    ]
-    return table(rows)
+    return f"{counts['malformed']:,}" + (f" ({reasons})" if reasons else "")
+
+
+def malformed_places(content: Mapping[str, Any]) -> str:
+    """Where the first malformed lines are, a line each."""
+    places = content["malformed_lines"]
+    return "\n".join(f"{each['reason']}: {each['file']}, line {each['line']}: {each['begins']}" for each in places)
+
+
+TOTALS: Rows = {
+    "dataset": "{dataset}",
+    "lines": "{lines:,}",
+    "malformed": _malformed,
+    "empty": "{empty:,}",
+    "texts": "{distinct:,}, {conflicting:,} of them with duplicates that disagree",
+    "without a kept word": "{wordless:,}",
+    "rows": "{train:,} to train, {test:,} to test",
+    "cut at the row length": "{cut:,}",
+    "unknown words": lambda counts: percent(counts["unknown_tokens"] / counts["tokens"]),
+}
+"""What a person looks at after preprocessing, by the published counts and the address of the dataset."""
 
 
 def bar(share: float, letters: int) -> str:

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import Result, percent, say
+from bootstrap.cli.output import Result, filled_rows, percent, say
 from bootstrap.cli.output_folder import sole_writer
+from bootstrap.cli.scores import SCORES
 from common.display import plural
 
 if TYPE_CHECKING:
@@ -61,40 +62,37 @@ def run(inputs: tuple[Path, ...], output: Path) -> Result:
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
         f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
     )
-    return Result(asdict(result), [rows(result, slowed=life.SLOWED, output=output), passed])
+    return Result(asdict(result), [_rows(result, slowed=life.SLOWED, output=output), passed])
 
 
-def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> list[tuple[str, str]]:
+def _rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> list[tuple[str, str]]:
     """The summary for a person; `slowed`: how many times slower ranks were made."""
     counts, summary = result.counts, result.summary
     lost = ", ".join(f"{percent(share)} {_REASONS[reason]}" for reason, share in summary["lost"].items())
+    nodes = [
+        (
+            f"  node {rank + 1}, {node['instance_type']} ({node['group']})",
+            f"{rows:,} texts" + (f"; this machine slows it down {slowed[rank]:g} times" if rank in slowed else ""),
+        )
+        for rank, (node, rows) in enumerate(zip(summary["nodes"], summary["rows_of_ranks"], strict=True))
+    ]
     return [
         ("created", ", ".join(plural(number, kind) for kind, number in sorted(result.created.items()))),
         ("permissions", f"{sum(result.asked.values()):,} requests of {len(result.asked)} users and roles, all allowed"),
         (
             "reviews",
-            f"{counts['lines']:,} lines, of them {counts['malformed']:,} malformed and {counts['empty']:,} without a "
-            f"text; in the others {counts['distinct']:,} distinct texts",
+            f"{counts['lines']:,} lines, {counts['malformed']:,} of them malformed and {counts['empty']:,} without a "
+            f"text; {counts['distinct']:,} distinct texts",
         ),
         (
             "training",
             f"{summary['rows']:,} texts, {summary['epochs']} times each, in {summary['seconds']:.1f} s; "
             f"{summary['global_batch']:,} a step, which the nodes share by their speeds",
         ),
-        *(
-            (f"  {_node(rank, node)}", f"{rows_of_rank:,} texts{_slowdown_text(slowed.get(rank))}")
-            for rank, (node, rows_of_rank) in enumerate(zip(summary["nodes"], summary["rows_of_ranks"], strict=True))
-        ),
+        *nodes,
         ("  speed", f"{percent(summary['balanced'])} of the sum of the nodes' speeds during the training"),
         ("  lost", lost),
-        ("  speed in bursts", f"{percent(summary['share_of_ideal'])} of the sum of their speeds in short bursts"),
-        (
-            "accuracy",
-            f"{percent(summary['accuracy'])} of {counts['test']:,} other texts; always predicting the more frequent "
-            f"label: {percent(summary['majority'])}",
-        ),
-        ("  mean of both classes", percent(summary["balanced_accuracy"])),
-        ("  F1 positive, negative", f"{summary['f1_positive']:.3f}, {summary['f1_negative']:.3f}"),
+        *filled_rows(SCORES, summary),
         *(
             (f"'{shorten(text, _SHOWN, placeholder=' ...')}'", f"{label} ({percent(probability)} positive)")
             for text, label, probability in result.predictions
@@ -104,11 +102,3 @@ def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> 
         ("model, record, logs", str(output)),
         ("report", str(result.report)),
     ]
-
-
-def _node(rank: int, node: Mapping[str, Any]) -> str:
-    return f"node {rank + 1}, {node['instance_type']} ({node['group']})"
-
-
-def _slowdown_text(factor: float | None) -> str:
-    return f"; this machine slows it down {factor:g} times" if factor else ""

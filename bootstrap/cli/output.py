@@ -97,7 +97,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="print the su
 
 
 def _plain(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
 
 
 def _text(part: Part, content: Mapping[str, Any], stream: TextIO) -> str:

@@ -1,15 +1,14 @@
 """`shoal preprocess`: raw reviews to dataset.h5 and counts.json."""
 
 from argparse import Namespace
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bootstrap.cli.command import command, described_options, option
-from bootstrap.cli.dataset_summary import preprocess_summary
+from bootstrap.cli.dataset_summary import TOTALS, TWO_CLASSES, count_figures, malformed_places
 from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3
-from bootstrap.cli.output import Result, print_result, say
+from bootstrap.cli.output import Part, Result, Rows, print_result, say
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, where_options
 from bootstrap.interrupt import Detached
@@ -40,56 +39,25 @@ _EXAMPLES = """\
 \b
 Examples:
   shoal preprocess --local --input reviews/*.json.gz --output results/data
-      files as SNAP publishes them (JSON lines with reviewText and overall, or
-      text and rating)
-  shoal preprocess --local --input reviews --output results/data --dry-run
-      what is in the folder and what it would take; writes nothing
+      files as SNAP publishes them; with --dry-run: what would be read
   shoal preprocess --local --input train.csv --test-input test.csv \\
       --output results/data
-      a test set of its own; columns label, title and text, with or without a
-      header
-  shoal preprocess --local --input train.txt --test-input test.txt \\
-      --keep-duplicates --output results/data
-      lines of __label__NAME and a text, as fastText learns from them: every
-      line a row
-  shoal preprocess --local --input news.csv --test-input news_test.csv \\
-      --classes 1 2 3 4 --output results/data
+      a test set of its own
+  shoal preprocess --local --input news.csv --classes 1 2 3 4 \\
+      --output results/data
       more than two classes
-  shoal preprocess --local --input imdb.jsonl.gz --label-field label \\
-      --text-field text --output results/data
-      fields of other names; labels 0/1, 1/2, neg/pos and negative/positive
-      are understood, others need --positive-label or --classes
-  shoal preprocess --local --input polarity.dat --separator '$LABEL$' \\
-      --output results/data
-      any text between the columns: here the text, then the label
-  shoal preprocess --local --input tens.csv --rating-range 1 10 \\
-      --positive-from 7 --output results/data
-      ratings on another scale; --rating-step 0.5 reads 3.5, and
-      --rating-fraction 4/5
-  shoal preprocess --local --input pile --exclude '*.png' old \\
-      --output results/data
-      a folder without some of its files and folders
-  shoal preprocess --local --positive-input pos.txt --negative-input neg.txt \\
-      --output results/data
-      plain texts, a line each, by their class
-  shoal preprocess --deployment starter \\
-      --input s3://my-bucket/ 'more/*.parquet'
+  shoal preprocess --local --input tens.csv --text-field comment \\
+      --rating-range 1 10 --positive-from 7 --output results/data
+      a field of another name, and ratings on another scale
+  shoal preprocess --deployment starter --input s3://my-bucket/
       on the EMR cluster of a deployment, whose topology names s3://my-bucket
       in its inputs
 """
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What the command line asks for."""
-
-    target: Target | None
-    inputs: "Inputs"
-    settings: "Settings"
-    output: str | None
-    runner: str
-    max_malformed: float
-    allow_damaged: bool
+_DETACHED: Rows = {
+    "run": "{run} goes on without this command",
+    "to follow it": "shoal attach {deployment} {run}",
+    "to stop it": "shoal stop {deployment} {run}",
+}
 
 
 @command(
@@ -137,36 +105,18 @@ def run(
         )
     except DataError as error:
         raise UsageError(str(error)) from error
-    request = _Request(
-        target=target,
-        inputs=inputs,
-        settings=settings,
-        output=output,
-        runner=_runner(target, output, runner, dry_run=dry_run),
-        max_malformed=options["max_malformed"],
-        allow_damaged=options["allow_damaged"],
-    )
+    runner = _runner(target, output, runner, dry_run=dry_run)
     require_s3(*inputs.addresses, output)
+    how: dict[str, Any] = {"settings": settings, **{name: options[name] for name in ("max_malformed", "allow_damaged")}}
     if dry_run:
-        _show_preview(request)
-        return 0
+        return _show_preview(target, inputs, output, runner, **how)
     if target is None:
-        made = _preprocess_locally(request)
-    else:
-        try:
-            made = _preprocess_on_deployment(request, target, detach=detach, force=force)
-        except Detached as left:
-            return _detached(target.name, str(left))
-    return result_of(made, settings)
-
-
-def _detached(deployment: str, run: str) -> Result:
-    rows = [
-        ("run", f"{run} goes on without this command"),
-        ("to follow it", f"shoal attach {deployment} {run}"),
-        ("to stop it", f"shoal stop {deployment} {run}"),
-    ]
-    return Result({"detached": True, "deployment": deployment, "run": run}, [rows])
+        assert output is not None
+        return result_of(_preprocess_here(inputs, output, runner, **how), settings)
+    try:
+        return result_of(_preprocess_on(target, inputs, runner, detach=detach, force=force, **how), settings)
+    except Detached as left:
+        return Result({"detached": True, "deployment": target.name, "run": str(left)}, [_DETACHED])
 
 
 def result_of(made: "MergeResult", settings: "Settings") -> Result:
@@ -174,7 +124,8 @@ def result_of(made: "MergeResult", settings: "Settings") -> Result:
     warnings = dataset_warnings(made, settings)
     content = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
     content |= {"damaged": made.damaged, "warnings": warnings}
-    return Result(content, [preprocess_summary(made, settings)], warnings=warnings)
+    parts: list[Part] = [TOTALS, malformed_places(content), count_figures(made.counts, settings.classes or TWO_CLASSES)]
+    return Result(content, parts, warnings=warnings)
 
 
 def _runner(target: Target | None, output: str | None, runner: str | None, *, dry_run: bool) -> str:
@@ -189,54 +140,45 @@ def _runner(target: Target | None, output: str | None, runner: str | None, *, dr
     return runner or _RUNNERS[where][0]
 
 
-def _preprocess_locally(request: _Request) -> "MergeResult":
+def _preprocess_here(inputs: "Inputs", output: str, runner: str, **how: Any) -> "MergeResult":
     from jobs.pipeline import preprocess_locally
 
-    assert request.output is not None
-    with sole_writer(request.output), Bars() as bars:
-        return preprocess_locally(
-            request.inputs,
-            request.output,
-            settings=request.settings,
-            runner=request.runner,
-            max_malformed=request.max_malformed,
-            allow_damaged=request.allow_damaged,
-            progress=bars,
-        )
+    with sole_writer(output), Bars() as bars:
+        return preprocess_locally(inputs, output, runner=runner, progress=bars, **how)
 
 
-def _preprocess_on_deployment(request: _Request, target: Target, *, detach: bool, force: bool) -> "MergeResult":
+def _preprocess_on(
+    target: Target, inputs: "Inputs", runner: str, *, detach: bool, force: bool, **how: Any
+) -> "MergeResult":
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 
+    launch = LaunchOptions(runner=runner, detach=detach, force=force)
     with Bars() as bars:
-        return preprocess_on_deployment(
-            find_deployment(target.name, target.account),
-            request.inputs,
-            settings=request.settings,
-            max_malformed=request.max_malformed,
-            allow_damaged=request.allow_damaged,
-            bars=bars,
-            say=say,
-            launch=LaunchOptions(runner=request.runner, detach=detach, force=force),
-        )
+        deployment = find_deployment(target.name, target.account)
+        return preprocess_on_deployment(deployment, inputs, bars=bars, say=say, launch=launch, **how)
 
 
-def _show_preview(request: _Request) -> None:
+def _show_preview(
+    target: Target | None,
+    inputs: "Inputs",
+    output: str | None,
+    runner: str,
+    *,
+    settings: "Settings",
+    **accepted: Any,
+) -> int:
     """Show what would be done, and end with the run's error if the sample shows one."""
+    from bootstrap.aws.deployment import find_deployment
     from bootstrap.cli.preview import content, text
     from bootstrap.preprocessing.preview import check_preview, preview_local, preview_on_deployment
     from jobs.job_settings import read_stopwords
 
-    read_stopwords(request.settings.stopwords, request.settings.words)
-    if request.target is None:
-        preview = preview_local(
-            request.inputs, request.settings, output=request.output, processes=request.runner != "inline"
-        )
+    read_stopwords(settings.stopwords, settings.words)
+    if target is None:
+        preview = preview_local(inputs, settings, output=output, processes=runner != "inline")
     else:
-        from bootstrap.aws.deployment import find_deployment
-
-        deployment = find_deployment(request.target.name, request.target.account)
-        preview = preview_on_deployment(request.inputs, request.settings, deployment)
+        preview = preview_on_deployment(inputs, settings, find_deployment(target.name, target.account))
     print_result(Result(content(preview), [text(preview)]))
-    check_preview(preview, max_malformed=request.max_malformed, allow_damaged=request.allow_damaged)
+    check_preview(preview, **accepted)
+    return 0

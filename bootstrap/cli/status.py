@@ -4,14 +4,13 @@ import sys
 import time
 from collections import Counter
 from dataclasses import asdict
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, duration, kept_content, spent, utc_time
-from bootstrap.cli.output import Result, print_result, table
+from bootstrap.cli.output import Result, Table, print_result
 from bootstrap.cli.target import Target, target_options
 from common.display import plural
 from common.errors import ShoalError
@@ -20,9 +19,20 @@ if TYPE_CHECKING:
     from bootstrap.agent.node_documents import NodeStatus
     from bootstrap.aws.account import Account
     from bootstrap.lifecycle.status import GroupStatus, Status
-    from bootstrap.training.attaching import WantedRun
     from bootstrap.training.outlook import Outlook
 
+_ALL = Table(
+    "deployments",
+    {
+        "deployment": "{deployment}",
+        "region": "{region}",
+        "state": lambda each: f"cannot be read: {each['error']}" if each["error"] else each["state"],
+        "owner": "{owner}",
+        "topology": "{topology}",
+        "an hour": "{dollars_an_hour:dollars}",
+        "ends by itself": "{ends:utc}",
+    },
+)
 _WATCH_SECONDS = 10.0
 _NODES = {"train": "nodes", "read": "readers"}
 
@@ -88,21 +98,8 @@ def _all(target: Target) -> Result:
         except (BotoCoreError, ClientError, ShoalError) as failure:
             error = str(failure)
         listed.append({"deployment": name, "region": region, **one, "error": error})
-    rows = [
-        (
-            each["deployment"],
-            each["region"],
-            f"cannot be read: {each['error']}" if each["error"] else each["state"],
-            each["owner"] or "-",
-            each["topology"] or "-",
-            dollars(each["dollars_an_hour"]),
-            utc_time(datetime.fromisoformat(each["ends"]) if each["ends"] else None),
-        )
-        for each in listed
-    ]
-    text = table(rows, ("deployment", "region", "state", "owner", "topology", "an hour", "ends by itself"), right=(5,))
-    if not listed:
-        text = f"there is no deployment in {account.region}{'' if target.region else ', nor in another region'}"
+    nowhere = "" if target.region else ", nor in another region"
+    text = _ALL if listed else f"there is no deployment in {account.region}{nowhere}"
     note = f"note: these regions cannot be checked: {unchecked}" if unchecked else ""
     return Result({"deployments": listed, "unchecked": unchecked}, [text, note])
 
@@ -135,14 +132,7 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
             )
         if each.outlook is not None:
             rows.append(("  expected", describe_outlook(each.outlook)))
-    return [_run_content(each) for each in found], rows
-
-
-def _run_content(run: "WantedRun") -> dict[str, Any]:
-    content = asdict(run)
-    if run.outlook is not None and run.outlook.ends is not None:
-        content["outlook"]["ends"] = run.outlook.ends.isoformat(timespec="seconds")
-    return content
+    return [asdict(each) for each in found], rows
 
 
 def describe_outlook(expected: "Outlook") -> str:
@@ -175,10 +165,10 @@ def _content(now: "Status") -> dict[str, Any]:
         "groups": [asdict(group) for group in now.groups],
         "dollars_an_hour": now.rate,
         "dollars_an_hour_at_most": now.most,
-        "created": now.stack["CreationTime"].isoformat(),
-        "ends": guard.ends.isoformat() if guard else None,
+        "created": now.stack["CreationTime"],
+        "ends": guard.ends if guard else None,
         "spent": guard.spent if guard else None,
-        "as_of": guard.as_of.isoformat() if guard and guard.as_of else None,
+        "as_of": guard.as_of if guard else None,
         "budget": guard.budget if guard else None,
         "broken": list(guard.broken) if guard else [],
     }
