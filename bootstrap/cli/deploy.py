@@ -2,17 +2,17 @@
 
 import os
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, complete_topology, option
 from bootstrap.cli.figures import utc_time
-from bootstrap.cli.output import Result, confirm, say, table
-from bootstrap.cli.plan import content, lines
+from bootstrap.cli.output import Result, confirm, print_parts, say
+from bootstrap.cli.plan import plan_content, plan_parts
 from bootstrap.cli.target import check_name
 from bootstrap.progress import Bars
 from common.errors import UsageError
@@ -63,10 +63,10 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
         session=preflight.session(chosen.region),
         endpoint=os.environ.get("AWS_ENDPOINT_URL"),
     )
-    for line in lines(made, deployment=request.deployment):
-        say(line)
+    planned = plan_content(made, deployment=request.deployment)
+    print_parts(plan_parts(made, planned), planned, sys.stderr)
     say()
-    refused = {"plan": content(made, deployment=request.deployment), "deployed": False}
+    refused = {"plan": planned, "deployed": False}
     if made.refused:
         return Result(refused, ["nothing was deployed"], _REFUSED)
     if dry_run:
@@ -77,24 +77,8 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
         return Result(refused, ["nothing was deployed"], _REFUSED)
     with Bars(unit="resource") as bars:
         done = deploy.deploy(request, bars=bars, say=say)
-    return Result(_summary(made, request, done), [_summary_text(made, request, done)])
-
-
-def _changes_text(request: "DeployRequest", found: "Sequence[ResourceChange]") -> str:
-    if not found:
-        return f"{request.stack_name} matches the topology: a deployment would change nothing"
-    counted = Counter((each.action, each.type) for each in found)
-    which = {key: [each.logical_id for each in found if (each.action, each.type) == key] for key in counted}
-    rows = [f"  {_SIGNS[action]} {kind} x {number}" for (action, kind), number in counted.items() if action == "create"]
-    rows += [
-        f"  {_SIGNS[action]} {kind}: {', '.join(which[action, kind])}" for action, kind in counted if action != "create"
-    ]
-    return "\n".join([f"what a deployment of {request.stack_name} would do:", *rows])
-
-
-def _summary(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> dict[str, Any]:
-    return {
-        "plan": content(made, deployment=request.deployment),
+    done_content = {
+        "plan": planned,
         "deployed": True,
         "deployment": request.deployment,
         "stack": request.stack_name,
@@ -103,11 +87,25 @@ def _summary(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResu
         "changed": done.changed,
         "generation": done.generation,
         "outputs": done.outputs,
-        "ends": done.ends.isoformat() if done.ends else None,
+        "ends": done.ends,
     }
+    return Result(done_content, [_rows(made, request, done)])
 
 
-def _summary_text(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> str:
+def _changes_text(request: "DeployRequest", found: "Sequence[ResourceChange]") -> str:
+    if not found:
+        return f"{request.stack_name} matches the topology: a deployment would change nothing"
+    named = defaultdict(list)
+    for each in found:
+        named[each.action, each.type].append(each.logical_id)
+    rows = [
+        f"  {_SIGNS[action]} {kind}{f' x {len(names)}' if action == 'create' else ': ' + ', '.join(names)}"
+        for (action, kind), names in named.items()
+    ]
+    return "\n".join([f"what a deployment of {request.stack_name} would do:", *rows])
+
+
+def _rows(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> list[tuple[str, str]]:
     name, least = request.deployment, "at least " if made.unknown else ""
     # A deployment without preprocessing has no dataset of its own.
     on_node = made.topology.preprocesses_on_node
@@ -121,7 +119,7 @@ def _summary_text(made: "DeploymentPlan", request: "DeployRequest", done: "Deplo
         ),
         f"shoal destroy {name}",
     ]
-    rows = [
+    return [
         ("deployment", f"{name} (stack {request.stack_name}, {request.region})"),
         ("", "complete" if done.changed else "nothing was changed, because it already matched the topology"),
         *sorted(done.outputs.items()),
@@ -129,4 +127,3 @@ def _summary_text(made: "DeploymentPlan", request: "DeployRequest", done: "Deplo
         ("ends by itself", f"{utc_time(done.ends)}; later by: shoal extend {name} --hours H"),
         *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
     ]
-    return table(rows)

@@ -28,7 +28,7 @@ JSON = "shoal.json"
 """In a context: whether --json asks for JSON."""
 _BETWEEN = 2
 """Spaces between two columns of a table."""
-_NUMBER = re.compile(r"\W{0,2}[\d,.]+(%| [kMGT]?B| bytes)?|-|")
+_NUMBER = re.compile(r"(\W{0,2}[\d,.]+(%| [kMGT]?B| bytes)?( to )?)+|unknown|-|")
 """A cell of a column that is aligned at the right."""
 _FORMATS: dict[str, Callable[[Any], str]] = {
     "dollars": figures.dollars,
@@ -43,12 +43,12 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
 @dataclass(frozen=True)
 class Table:
     """A table with a row for each entry of a list, or of a mapping, whose keys are `{key}`: `of` is the name of that
-    field of the content, or the mapping itself.
+    field of the content, or the entries themselves.
 
     `columns` maps the heads to templates over an entry. A cell whose field is missing or None is empty.
     """
 
-    of: str | Mapping[str, Any]
+    of: str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
     columns: Mapping[str, "Template"]
 
 
@@ -84,6 +84,12 @@ def print_result(result: Result, stream: TextIO | None = None) -> int:
     for sentence in result.failures:
         print_error(sentence)
     return result.status
+
+
+def print_parts(parts: Sequence[Part], content: Mapping[str, Any], stream: TextIO) -> None:
+    """Print the text for a person, with an empty line between its parts."""
+    text = "\n\n".join(filter(None, (_text(part, content, stream) for part in parts)))
+    print(wrapped(text, columns(stream)), file=stream, flush=True)
 
 
 def wants_json() -> bool:

@@ -3,7 +3,7 @@
 import argparse
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +13,7 @@ import click
 
 from bootstrap.aws import cdk
 from bootstrap.cli.command import Converted, command, complete_topology, option
-from bootstrap.cli.output import Result, table
+from bootstrap.cli.output import Part, Result, Rows, Table, table
 from bootstrap.cli.target import check_name
 from common.errors import ExperimentError, UsageError
 from infra.topology_error import TopologyError
@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 
     from bootstrap.lifecycle.plan import DeploymentPlan
     from experiments.forecast import Prediction, Rates, Work
-    from infra.cost import Row
 
 _WORK = "The work"
 _REGION = "us-east-1"
 """Whose machines are compared with topologies."""
 _MOST_BYTES = 1e18
+_TOPOLOGIES: Rows = {
+    "topology": "{topology}",
+    "$ an hour": "{hourly:.2f}",
+    "GPUs": "{gpus}",
+    "retired": lambda each: "yes" if each["retired"] else "",
+    "what it is for": "{description}",
+}
 
 
 def _read_size(text: str) -> float:
@@ -114,38 +120,36 @@ def run(
     from bootstrap.lifecycle import plan
     from infra import caller, topology
 
-    made = []
+    plans: list[dict[str, Any]] = []
+    parts: list[Part] = []
+    failures = []
     for name in topologies:
         chosen = topology.load(name, cdk.TOPOLOGIES)
-        made.append(
-            plan.make_plan(
-                chosen,
-                deployment=check_name(deployment or chosen.name),
-                owner=caller.owner_of(chosen, owner),
-                hours=hours,
-                session=None if offline else _session(chosen.region),
-                endpoint=os.environ.get("AWS_ENDPOINT_URL"),
-            )
+        made = plan.make_plan(
+            chosen,
+            deployment=check_name(deployment or chosen.name),
+            owner=caller.owner_of(chosen, owner),
+            hours=hours,
+            session=None if offline else _session(chosen.region),
+            endpoint=os.environ.get("AWS_ENDPOINT_URL"),
         )
-    texts, contents, failures = [], [], []
-    for each in made:
-        name = deployment or each.topology.name
-        texts.append("\n".join(lines(each, deployment=name)))
-        contents.append(content(each, deployment=name))
+        plans.append(plan_content(made, deployment=deployment or chosen.name))
+        parts += plan_parts(made, plans[-1])
         if work:
             from experiments.choices import predict
 
+            plans[-1]["prediction"] = None
             try:
-                found = predict(each.topology, work, measured)
+                found = predict(chosen, work, measured)
             except ExperimentError as error:
-                contents[-1]["prediction"] = None
                 failures.append(str(error))
                 continue
-            early = () if offline else _credentials_note(each.topology.region, found.seconds.middle)
-            texts.append("\n".join([*_prediction_lines(found), *early]))
-            contents[-1]["prediction"] = found.content()
-    status = int(bool(failures) or any(each.refused for each in made))
-    return Result({"plans": contents}, texts, status, failures=failures)
+            plans[-1]["prediction"] = found.content()
+            parts += _prediction(found)
+            if not offline:
+                parts.append(_credentials_note(chosen.region, found.seconds.middle))
+    status = int(bool(failures) or any(each["refused"] for each in plans))
+    return Result({"plans": plans}, parts, status, failures=failures)
 
 
 def _read_work(
@@ -170,8 +174,8 @@ def _read_work(
     return Work(rows=rows, epochs=epochs, raw_bytes=raw_bytes), read_rates(rates) if rates else None
 
 
-def _prediction_lines(found: "Prediction") -> Iterator[str]:
-    """The stages of a prediction, line by line."""
+def _prediction(found: "Prediction") -> list[Part]:
+    """The stages of a prediction."""
     rows = [
         (each.name, each.seconds.time() if each.seconds.high else "", each.dollars.dollars(), each.basis)
         for each in found.stages
@@ -179,13 +183,14 @@ def _prediction_lines(found: "Prediction") -> Iterator[str]:
     if found.by_use:
         rows.append(("the share, by use", "", f"${found.by_use:,.2f}", "the price list"))
     rows.append(("all", found.seconds.time(), found.dollars.dollars(), ""))
-    yield table(rows, ("stage", "time", "cost", "by"), right=(1, 2), ruled=True)
-    yield ""
-    yield "Each with the range in which it is expected, of a training by " + (
-        "an LSTM like the reference's." if found.model == "lstm" else f"--model {found.model}."
+    model = "an LSTM like the reference's" if found.model == "lstm" else f"--model {found.model}"
+    without = (
+        f"\nThe dollars are without {', '.join(found.unknown)}, whose prices are not known." if found.unknown else ""
     )
-    if found.unknown:
-        yield f"The dollars are without {', '.join(found.unknown)}, whose prices are not known."
+    return [
+        table(rows, ("stage", "time", "cost", "by"), right=(1, 2), ruled=True),
+        f"Each with the range in which it is expected, of a training by {model}.{without}",
+    ]
 
 
 def _list_choices(work: "Work", measured: "Rates | None") -> Result:
@@ -220,15 +225,13 @@ def _list_choices(work: "Work", measured: "Rates | None") -> Result:
         )
         for each in (*alone, *clusters)
     ]
-    heads = ("machine or topology", "model", "cost", "time", "")
     text = [
-        table(rows, heads, right=(2, 3), ruled=True),
-        "",
+        table(rows, ("machine or topology", "model", "cost", "time", ""), right=(2, 3), ruled=True),
         f"Single machines come first: this one, and those of EC2 in {_REGION} that are cheapest, or dearer and faster "
-        "by a quarter.",
+        "by a quarter.\n"
         "No run on AWS has checked these figures; `shoal plan NAME` with the same options says what each follows from.",
     ]
-    return Result({"machines": listed(alone), "topologies": listed(clusters)}, ["\n".join(text)])
+    return Result({"machines": listed(alone), "topologies": listed(clusters)}, text)
 
 
 def _require_topologies(topologies: Sequence[str], *, hours: float | None, deployment: str | None) -> None:
@@ -245,71 +248,16 @@ def _session(region: str) -> "boto3.Session":
     return preflight.session(region)
 
 
-def _credentials_note(region: str, seconds: float) -> Iterator[str]:
-    """A sentence where the credentials end before so many seconds of work do."""
+def _credentials_note(region: str, seconds: float) -> str:
+    """A sentence where the credentials end before so many seconds of work do; else nothing."""
     from bootstrap.aws.account import credentials_warning
 
     then = "nodes and steps go on without them, but no command follows them; renew them before they end"
-    if sentence := credentials_warning(_session(region), seconds, "all of this", then):
-        yield f"Note: {sentence}."
+    sentence = credentials_warning(_session(region), seconds, "all of this", then)
+    return f"Note: {sentence}." if sentence else ""
 
 
-def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
-    """A plan for a person, line by line."""
-    from bootstrap.lifecycle.plan import guard_sentences
-    from infra.cost import hourly_of_run, hourly_of_shell
-
-    chosen, least = made.topology, "at least " if made.unknown else ""
-    yield f"{chosen.name}: {chosen.description} ({chosen.region})"
-    yield ""
-    bill = [
-        (
-            row.part,
-            row.item + (" (spot: at most)" if row.at_most else ""),
-            str(row.quantity),
-            *(("unknown",) * 2 if row.unit_price is None else (_each(row), f"{row.hourly:.4f}")),
-        )
-        for row in made.bill
-    ]
-    yield table(
-        [*bill, ("", f"everything at work{least and ', at least'}", "", "", f"{made.hourly:.4f}")],
-        ("part", "what", "number", "$ an hour each", "$ an hour"),
-        right=(2, 3, 4),
-        ruled=True,
-    )
-    yield ""
-    yield f"{made.hours:g} h with everything at work: {least}${made.hours * made.hourly:.2f}."
-    if made.resting < made.hourly:
-        idle = "with node groups at zero" if made.topology.training else "before a training"
-        yield f"After the deployment, {idle}: {least}${made.resting:.2f} an hour."
-    if chosen.max_dollars and not least:
-        hours = chosen.max_dollars / hourly_of_run(chosen)
-        yield (
-            f"A run is stopped with a checkpoint before its nodes cost ${chosen.max_dollars:.2f} (max_dollars): after "
-            f"{hours:.1f} h of the nodes that train."
-        )
-    if saved := hourly_of_shell(chosen):
-        yield f"Without a shell on nodes (network, shell) there are no interface endpoints: ${saved:.2f} an hour less."
-    by_use = "; ".join(
-        f"{use.item}: {'unknown' if use.price is None else f'${use.price:g}'} a {use.unit}" for use in made.by_use
-    )
-    yield f"By use: {by_use}; the guard: a few cents a day."
-    yield ""
-    yield "The guard:"
-    yield from (f"  {sentence}" for sentence in guard_sentences(chosen, deployment=deployment))
-    yield ""
-    yield f"Checked: the topology; AWS: {made.account}."
-    for finding in made.findings:
-        level = "on AWS an error" if finding.level == "error" and finding not in made.refused else finding.level
-        yield f"  {level}: {finding.sentence}"
-
-
-def _each(row: "Row") -> str:
-    cheapest = "" if row.cheapest is None else f"{row.cheapest:.4f} to "
-    return f"{cheapest}{row.unit_price:.4f}"
-
-
-def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
+def plan_content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
     """A plan for a program."""
     from bootstrap.lifecycle.plan import guard_sentences
     from infra.cost import hourly_of_shell
@@ -334,28 +282,76 @@ def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
     }
 
 
+def plan_parts(made: "DeploymentPlan", content: Mapping[str, Any]) -> list[Part]:
+    """A plan for a person."""
+    at_work = {"item": f"everything at work{', at least' if made.unknown else ''}", "hourly": made.hourly}
+    findings = [
+        f"  {'on AWS an error' if each.level == 'error' and each not in made.refused else each.level}: {each.sentence}"
+        for each in made.findings
+    ]
+    return [
+        f"{made.topology.name}: {made.topology.description} ({made.topology.region})",
+        Table([*content["bill"], at_work], _BILL),
+        "\n".join(_prices(made)),
+        "\n  ".join(["The guard:", *content["guard"]]),
+        "\n".join([f"Checked: the topology; AWS: {made.account}.", *findings]),
+    ]
+
+
+def _prices(made: "DeploymentPlan") -> Iterator[str]:
+    """Sentences on what a deployment costs."""
+    from infra.cost import hourly_of_run, hourly_of_shell
+
+    chosen, least = made.topology, "at least " if made.unknown else ""
+    yield f"{made.hours:g} h with everything at work: {least}${made.hours * made.hourly:.2f}."
+    if made.resting < made.hourly:
+        idle = "with node groups at zero" if chosen.training else "before a training"
+        yield f"After the deployment, {idle}: {least}${made.resting:.2f} an hour."
+    if chosen.max_dollars and not least:
+        hours = chosen.max_dollars / hourly_of_run(chosen)
+        yield (
+            f"A run is stopped with a checkpoint before its nodes cost ${chosen.max_dollars:.2f} (max_dollars): after "
+            f"{hours:.1f} h of the nodes that train."
+        )
+    if saved := hourly_of_shell(chosen):
+        yield f"Without a shell on nodes (network, shell) there are no interface endpoints: ${saved:.2f} an hour less."
+    by_use = "; ".join(
+        f"{use.item}: {'unknown' if use.price is None else f'${use.price:g}'} a {use.unit}" for use in made.by_use
+    )
+    yield f"By use: {by_use}; the guard: a few cents a day."
+
+
+def _each(row: Mapping[str, Any]) -> str:
+    if "quantity" not in row:
+        return ""
+    if row["unit_price"] is None:
+        return "unknown"
+    return ("" if row["cheapest"] is None else f"{row['cheapest']:.4f} to ") + f"{row['unit_price']:.4f}"
+
+
+_BILL: Rows = {
+    "part": "{part}",
+    "what": lambda row: row["item"] + (" (spot: at most)" if row.get("at_most") else ""),
+    "number": "{quantity}",
+    "$ an hour each": _each,
+    "$ an hour": lambda row: "unknown" if row.get("unit_price", 0) is None else f"{row['hourly']:.4f}",
+}
+
+
 def _list_topologies() -> Result:
     """Print a line for each topology, also where another one cannot be read."""
     from bootstrap.lifecycle import plan
     from infra import topology
 
     found: list[dict[str, Any]] = []
-    rows: list[tuple[str, ...]] = []
-    faults = []
     for name in topology.names(cdk.TOPOLOGIES):
         try:
             made = plan.make_plan(topology.load(name, cdk.TOPOLOGIES), deployment=name, owner="")
         except TopologyError as error:
-            faults.append(str(error))
             found.append({"topology": name, "error": str(error)})
             continue
-        chosen, gone = made.topology, plan.retired(made.topology)
-        gpus = plan.gpus(chosen)
-        price = f"{made.hourly:.2f}{' or more' if made.unknown else ''}"
-        rows.append((name, price, str(gpus), "yes" if gone else "", chosen.description))
-        found.append(
-            {"topology": name, "hourly": made.hourly, "gpus": gpus, "retired": gone, "description": chosen.description}
-        )
-    heads = ("topology", "$ an hour", "GPUs", "retired", "what it is for")
-    listed = table(rows, heads, right=(1, 2), ruled=True)
+        chosen = {"gpus": plan.gpus(made.topology), "retired": plan.retired(made.topology)}
+        found.append({"topology": name, "hourly": made.hourly, **chosen, "description": made.topology.description})
+    faults = [each["error"] for each in found if "error" in each]
+    listed = Table([each for each in found if "error" not in each], _TOPOLOGIES)
     return Result({"topologies": found}, [listed, "\n".join(faults)], int(bool(faults)))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars
-from bootstrap.cli.output import Result, confirm, say, table
+from bootstrap.cli.output import Part, Result, Rows, Table, confirm, print_parts
 from bootstrap.cli.target import connect_account
 from bootstrap.progress import Bars
 from common.display import plural
@@ -63,17 +63,18 @@ def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes
     content = {"of": claim.text, "region": account.region, "stacks": claim.living}
     if not things:
         return Result({**content, "things": []}, [f"nothing of {claim.text} is left in {account.region}"])
+    listed = {**content, **_listed(things, prices)}
+    parts: list[Part] = [_table(things, prices), _sums(claim, things, prices)]
     if not delete:
-        parts = [_table(things, prices), _sums(claim, things, prices)]
-        return Result({**content, **_listed(things, prices)}, parts, _status(things))
-    say(f"{_table(things, prices)}\n{_sums(claim, things, prices)}")
+        return Result(listed, parts, _status(things))
+    print_parts(parts, {}, sys.stderr)
     claim.check_deletable()
     going = sum(thing.is_pending for thing in things)
     if not going:
         nothing = "there is nothing that can be deleted here"
-        return Result({**content, **_listed(things, prices)}, [nothing], _status(things))
+        return Result(listed, [nothing], _status(things))
     if not yes and not confirm(f"Delete {plural(going, 'resource')} in {account.region}, with the data in them?"):
-        return Result({**content, **_listed(things, prices)}, ["nothing was deleted"], _REFUSED)
+        return Result(listed, ["nothing was deleted"], _REFUSED)
     with Bars(unit="resource") as bars:
         bars.stage("delete", going)
         done = delete_found(account, things, progress=lambda gone, _found: bars.at(gone))
@@ -103,17 +104,27 @@ def _listed(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str],
     return {"things": rows, "dollars_a_month": _sum(things, prices)}
 
 
-def _table(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> str:
-    rows = [
-        (each.kind, each.identifier, each.stack, *_price(prices[each.key]), each.outcome, each.why) for each in things
-    ]
-    return table(rows, ("kind", "id", "stack", "a month", "of", "outcome", "why"), right=(3,))
+def _table(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> Table:
+    entries = _listed(things, prices)["things"]
+    return Table([{**entry, "of": prices[each.key].of} for entry, each in zip(entries, things, strict=True)], _THINGS)
 
 
-def _price(price: "Monthly") -> tuple[str, str]:
-    if price.dollars == 0.0 and not price.of:
-        return "", ""
-    return f"{price.bound} {dollars(price.dollars)}".strip() if price.dollars is not None else "unknown", price.of
+def _price(thing: Mapping[str, Any]) -> str:
+    if thing["dollars_a_month"] is None:
+        return "unknown"
+    free = thing["dollars_a_month"] == 0.0 and not thing["of"]
+    return "" if free else f"{thing['bound']} {dollars(thing['dollars_a_month'])}".strip()
+
+
+_THINGS: Rows = {
+    "kind": "{kind}",
+    "id": "{id}",
+    "stack": "{stack}",
+    "a month": _price,
+    "of": "{of}",
+    "outcome": "{outcome}",
+    "why": "{why}",
+}
 
 
 def _sum(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> float:
