@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from pathlib import Path
@@ -16,7 +16,6 @@ from corpus.reading.storage import check_writable, writable
 if TYPE_CHECKING:
     from trainer.classification.labelling import Prediction
 
-_UNKNOWN = "unknown"
 # Characters that would end the line of an answer, divide it, or be a command to the terminal.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -29,9 +28,8 @@ class AnswerForm:
 
         With `probabilities` an answer has those of all classes.
         """
-        self._names = classes
-        self._probabilities, self._keep = probabilities, keep
-        self._line: Callable[[str, Prediction, Sequence[object]], str] = self._json if wants_json() else self._columns
+        self._names, self._probabilities, self._keep = classes, probabilities, keep
+        self._line = self._json if wants_json() else self._columns
 
     def write(
         self,
@@ -61,7 +59,7 @@ class AnswerForm:
 
     def _name(self, prediction: "Prediction") -> str:
         label = prediction.label
-        return _UNKNOWN if label is None else self._names[label] if isinstance(label, int) else label
+        return "unknown" if label is None else self._names[label] if isinstance(label, int) else label
 
 
 @contextmanager

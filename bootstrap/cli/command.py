@@ -129,7 +129,7 @@ class Command(click.Command):
     ) -> None:
         super().__init__(*positional, **how)
         self.notes = notes or {}
-        if json and not any(each.name == "as_json" for each in self.params):
+        if json:
             self.params.append(Option(["--json"], is_flag=True, help=json))
         self._advanced = sum(getattr(each, "advanced", False) for each in self.params)
         if self._advanced:

@@ -8,7 +8,7 @@ import click
 
 from bootstrap.cli.command import command, group, option
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.output import json_option, say, show
+from bootstrap.cli.output import Result, print_result, say
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import check_name, connect_account
 from bootstrap.interrupt import status_of
@@ -101,8 +101,7 @@ Examples:
     help="begin nothing where the runs may cost more (default: the file's max_price)",
 )
 @option("--dry-run", is_flag=True, help="show the runs, and what they would take and cost; make none")
-@json_option
-def run_file(file: str, arms: tuple[str, ...], dry_run: bool, as_json: bool, **asked: Any) -> int:
+def run_file(file: str, arms: tuple[str, ...], dry_run: bool, **asked: Any) -> Result | int:
     from bootstrap.cli import experiment_tables as tables
     from bootstrap.experiments.running import plan_runs
     from experiments.plans.experiment_files import load
@@ -116,7 +115,7 @@ def run_file(file: str, arms: tuple[str, ...], dry_run: bool, as_json: bool, **a
     plan = plan_runs(found, _maker(found, asked, output), output=output, names=arms)
     prices = plan.prices()
     if dry_run:
-        show(tables.dry_content(plan, prices), "\n".join(tables.dry_lines(plan, prices)), as_json=as_json)
+        print_result(Result(tables.dry_content(plan, prices), ["\n".join(tables.dry_lines(plan, prices))]))
     limit = asked["max_price"] if asked["max_price"] is not None else found.experiment.max_price
     if not asked["local"]:
         require_price([price for _, price in prices], limit)
@@ -124,8 +123,8 @@ def run_file(file: str, arms: tuple[str, ...], dry_run: bool, as_json: bool, **a
         return 0
     stopped_by = _run(plan)
     result = read_experiment(output)
-    show(tables.content(result), "\n".join(tables.lines(result)), as_json=as_json)
-    return status_of(stopped_by) if stopped_by else 0
+    text = "\n".join(tables.lines(result))
+    return Result(tables.content(result), [text], status_of(stopped_by) if stopped_by else 0)
 
 
 run.add_command(run_file)

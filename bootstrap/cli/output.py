@@ -98,10 +98,6 @@ def wants_json() -> bool:
     return ctx is not None and bool(ctx.meta.get(JSON))
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="print the summary as JSON on standard output")
-"""Declares --json of commands that print by themselves."""
-
-
 def _plain(value: object) -> str:
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
 
@@ -178,16 +174,6 @@ def _say_marked(mark: str, sentence: str, *, ink: str) -> None:
     text = wrapped(f"{mark} {sentence}", columns(sys.stderr))
     click.secho(mark, fg=ink, bold=True, nl=False, err=True, color=colour())
     print(text.removeprefix(mark), file=sys.stderr, flush=True)  # noqa: T201
-
-
-def summary(content: Mapping[str, Any], rows: Iterable[Sequence[str]], *, as_json: bool) -> None:
-    """Print a command's summary: `content` as JSON where --json asks for it, else `rows` as a table."""
-    show(content, "" if as_json else table(rows), as_json=as_json)
-
-
-def show(content: Mapping[str, Any], text: str, *, as_json: bool) -> None:
-    """Print `content` as JSON where --json asks for it, else `text`."""
-    print(json.dumps(content, default=str) if as_json else wrapped(text, columns(sys.stdout)))  # noqa: T201
 
 
 def confirm(question: str) -> bool:

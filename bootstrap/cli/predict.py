@@ -5,7 +5,6 @@ Scores and warnings go to standard error.
 """
 
 import sys
-from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from bootstrap.cli.answer_lines import AnswerForm, answer_file
-from bootstrap.cli.command import Converted, command, described_options, option
+from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3
 from bootstrap.cli.output import print_warning
 from bootstrap.cli.scores import malformed, report
@@ -47,16 +46,6 @@ Examples:
   shoal predict --model s3://bucket/model new.csv --keep id --output new.tsv
       a model on S3; a field of the input beside each answer, in a file
 """
-
-
-def _probability(text: str) -> float:
-    try:
-        probability = float(text)
-    except ValueError:
-        probability = -1.0
-    if not 0 <= probability <= 1:
-        raise ArgumentTypeError(f"{text} is not a probability; give a number from 0 to 1, such as 0.5")
-    return probability
 
 
 @command(
@@ -94,7 +83,7 @@ records get no line; they are counted on standard error.
 )
 @option(
     "--threshold",
-    type=Converted(_probability),
+    type=click.FloatRange(0, 1),
     metavar="P",
     help="with two classes: call a text positive above this probability (default: the model's, which is 0.5 unless "
     "it was trained with --metric f1-macro)",

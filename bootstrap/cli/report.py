@@ -8,7 +8,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import size
-from bootstrap.cli.output import json_option, show, summary
+from bootstrap.cli.output import Result
 from common.errors import ShoalError, UsageError
 
 
@@ -35,8 +35,7 @@ Examples:
     help="the page (default: report.html in the first DIR); one that is there is replaced",
 )
 @option("--reference", is_flag=True, help="print the reference's tables")
-@json_option
-def run(*, folders: tuple[Path, ...], output: Path | None, reference: bool, as_json: bool) -> int:
+def run(*, folders: tuple[Path, ...], output: Path | None, reference: bool) -> Result:
     if reference == bool(folders):
         raise UsageError("give DIR..., the folders of runs, or --reference alone")
     if reference:
@@ -44,12 +43,11 @@ def run(*, folders: tuple[Path, ...], output: Path | None, reference: bool, as_j
             raise UsageError("--output goes with DIR...; --reference prints")
         from bootstrap.cli import reference_tables
 
-        show(reference_tables.content(), "\n".join(reference_tables.lines()), as_json=as_json)
-        return 0
-    return _write(folders, output or folders[0] / "report.html", as_json=as_json)
+        return Result(reference_tables.content(), ["\n".join(reference_tables.lines())])
+    return _write(folders, output or folders[0] / "report.html")
 
 
-def _write(folders: Sequence[Path], output: Path, *, as_json: bool) -> int:
+def _write(folders: Sequence[Path], output: Path) -> Result:
     from common.files import write_whole
     from experiments.report.writing import report
 
@@ -67,5 +65,4 @@ def _write(folders: Sequence[Path], output: Path, *, as_json: bool) -> int:
     }
     rows = [("report", str(output)), ("size", size(len(content))), *found.summary.items()]
     rows += [("warning", each) for each in found.warnings]
-    summary(told, rows, as_json=as_json)
-    return 0
+    return Result(told, [rows])
