@@ -96,8 +96,7 @@ def read_pile(asked: str) -> Pile:
 @described_options(JUDGING)
 def _reading(**options: Any) -> tuple[Inputs, Settings]:
     settings = read_judging(Namespace(**options), Settings())
-    scale = settings.rating_range, settings.rating_steps
-    return read_inputs(options, *scale, rating_fraction=settings.rating_fraction), settings
+    return read_inputs(options, settings), settings
 
 
 def make_parts(pile: Pile, folder: Path, *, seed: int) -> Parts:

@@ -11,6 +11,7 @@ import click
 
 from bootstrap.cli.command import Callback, option
 from common.errors import DataError, UsageError
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import FORMAT_CHOICES, QUOTING_CHOICES, Inputs, ReadingOptions
 
 INPUT, READING = "Input", "How it is read"
@@ -124,24 +125,23 @@ def reading_options(function: Callback) -> Callback:
     return function
 
 
-def read_inputs(
-    options: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
-) -> Inputs:
-    """The files and how they are read, by `options`. Raises DataError for options that contradict each other."""
+def read_inputs(options: dict[str, Any], scale: Settings) -> Inputs:
+    """The files and how they are read, by `options`, with ratings on this scale.
+
+    Raises DataError for options that contradict each other.
+    """
     return Inputs(
         files=options["input"],
         test=options["test_input"],
         positive=options["positive_input"],
         negative=options["negative_input"],
         exclude=options["exclude"],
-        options=read_reading_options(options, rating_range, rating_steps, rating_fraction=rating_fraction),
+        options=read_reading_options(options, scale),
     )
 
 
-def read_reading_options(
-    options: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
-) -> ReadingOptions:
-    """How files are read, as far as options give it.
+def read_reading_options(options: dict[str, Any], scale: Settings) -> ReadingOptions:
+    """How files are read, as far as options give it, with ratings on this scale.
 
     Raises DataError for options that contradict each other, UsageError for two of which one excludes the other.
     """
@@ -157,9 +157,9 @@ def read_reading_options(
         label=options["label_field"],
         positive_label=options["positive_label"],
         classes=options.get("classes", ()),  # which a model brings along
-        rating_range=rating_range,
-        rating_steps=rating_steps,
-        rating_fraction=rating_fraction,
+        rating_range=scale.rating_range,
+        rating_steps=scale.rating_steps,
+        rating_fraction=scale.rating_fraction,
     )
 
 

@@ -204,9 +204,7 @@ def find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, A
     try:
         settings = rating_settings(model, **{name: options[name] for name in _RATING_NAMES})
         reading = replace(
-            read_reading_options(
-                options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
-            ),
+            read_reading_options(options, settings),
             keep=options.get("keep", ()),
             classes=model.classes,
             others=bool(model.classes),

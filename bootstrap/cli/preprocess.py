@@ -100,9 +100,7 @@ def run(
         raise UsageError(f"{'--detach' if detach else '--force'} goes with --deployment")
     try:
         settings = read_settings(Namespace(**options), tuple(map(class_name, options["classes"])), options["preset"])
-        inputs = read_inputs(
-            options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
-        )
+        inputs = read_inputs(options, settings)
     except DataError as error:
         raise UsageError(str(error)) from error
     runner = _runner(target, output, runner, dry_run=dry_run)

@@ -130,9 +130,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
         )
     try:
         settings = read_judging(Namespace(**options), DEFAULT)
-        inputs = read_inputs(
-            options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
-        )
+        inputs = read_inputs(options, settings)
     except DataError as error:
         raise UsageError(str(error)) from error
     require_s3(*inputs.addresses)

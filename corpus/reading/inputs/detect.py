@@ -294,6 +294,11 @@ def _values(records: Sequence[dict[str, object]], choice: FieldChoice) -> Counte
     return count_values([] if choice.value is None else [record.get(choice.value) for record in records])
 
 
+def _lines_in(rows: Sequence[Sequence[str]]) -> int:
+    """The lines of some records of more than one column."""
+    return sum(1 + sum(cell.count("\n") for cell in row) for row in rows if len(row) > 1)
+
+
 def _require_clear_quotes(name: str, lines: Sequence[bytes], table: _Table, rows: Sequence[Sequence[str]]) -> None:
     """Raise DataError where quotes may be written in another way: those of a tab-separated file hold tabs or newlines,
     or those of CSV stand behind backslashes."""
@@ -302,7 +307,7 @@ def _require_clear_quotes(name: str, lines: Sequence[bytes], table: _Table, rows
         clear = len(odd) < 2 or len({line.count(b"\t") for line in odd}) == 1
     else:
         odd = [line for line in lines if b'\\"' in line]
-        clear = not odd or [*map(len, rows)] == [*map(len, _rows(table._replace(escapes=True), lines))]
+        clear = not odd or _lines_in(rows) >= _lines_in(_rows(table._replace(escapes=True), lines))
     if not clear:
         raise DataError(
             f"it is not clear how quotes are written in {name}, as in {_begins(odd)}; give --quoting doubled or "

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from common.display import plural
 from common.errors import DataError
@@ -35,11 +35,6 @@ _CONNECTIONS = 16
 _CLASSES_SHOWN = 8
 # A review that is a file is hardly longer than this.
 _LINES_OF_A_TEXT = 200
-_Skipped = Literal["no_lines", "binary"]
-_SKIP_NOTES: Mapping[object, str] = {
-    "no_lines": "has no lines and is left out",
-    "binary": "is a picture or another binary file and is left out",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,35 +203,15 @@ def _read_head(found: InputFile, limit: int) -> _Head:
 def _detect_all(
     found: Sequence[InputFile], options: ReadingOptions
 ) -> tuple[dict[InputFile, DetectedFormat], list[str]]:
-    """The format of each file that has a line, and notes on the others.
-
-    A file whose beginning has no whole line, such as a damaged one, gets the format of the others.
-    """
+    """The format of each file that has a line, and notes on the others."""
     remote = any(is_s3(each.address) for each in found)
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
         seen = dict(zip(found, threads.map(lambda each: _detect_among(found, each, options), found), strict=True))
-    clear = [known for known in seen.values() if isinstance(known, DetectedFormat)]
-    unclear = [each.address for each, known in seen.items() if known is None]
-    if unclear and len({like.format for like in clear}) != 1:
-        which = f"{unclear[0]} shows" if len(unclear) == 1 else f"{len(unclear)} files show"
-        listed = "" if len(unclear) == 1 else f" ({', '.join(unclear)})"
-        it = "it" if len(unclear) == 1 else "they"
-        raise DataError(
-            f"{which} no whole line, so {it} may be damaged{listed}; download again, or leave out by --exclude"
-        )
-    settled: dict[InputFile, DetectedFormat] = {}
-    notes = []
-    for each, known in seen.items():
-        if isinstance(known, DetectedFormat):
-            settled[each] = known
-        elif known in _SKIP_NOTES:
-            notes.append(f"{each.address} {_SKIP_NOTES[known]}")
-        else:
-            settled[each] = DetectedFormat(clear[0].format, clear[0].labelled, Counter())
-            notes.append(f"{each.address} shows no whole line, so it may be damaged; it is read as the others are")
+    settled = {each: known for each, known in seen.items() if isinstance(known, DetectedFormat)}
     if not settled:
         raise DataError("the input has no lines; give files of reviews")
-    return settled, [*_choice_notes(settled), *notes]
+    others = [f"{each.address} {known} and is left out" for each, known in seen.items() if isinstance(known, str)]
+    return settled, [*_choice_notes(settled), *others]
 
 
 def _choice_notes(settled: Mapping[InputFile, DetectedFormat]) -> list[str]:
@@ -249,9 +224,7 @@ def _choice_notes(settled: Mapping[InputFile, DetectedFormat]) -> list[str]:
     return [f"in {of[0]}{more[each]} {each}" for each, of in files.items()]
 
 
-def _detect_among(
-    files: Sequence[InputFile], found: InputFile, options: ReadingOptions
-) -> DetectedFormat | _Skipped | None:
+def _detect_among(files: Sequence[InputFile], found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
     """As `_detect`; the error on a file that the user did not name says how to leave it out."""
     try:
         return _detect(found, options)
@@ -262,20 +235,26 @@ def _detect_among(
         raise type(error)(f"{error}; if it is no input, leave it out by --exclude {name}") from error
 
 
-def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skipped | None:
+def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
+    """The format of a file, or why it is left out. Raises DataError for a damaged one without a whole line."""
     head = _head(found)
+    ends = head.whole and not head.broken
     if head.data.startswith(PARQUET):
         if found.compression:
             raise DataError(f"{found.address} is Parquet that is compressed once more; unpack it, and give that")
+        ends = False
         with closing(open_range(found.address, 0, 0)) as file:
-            return detect_parquet_format(found.address, file, options, found.code)
-    ends = head.whole and not head.broken
-    try:
-        return _detect_text(found, head.data, ends, options) or ("no_lines" if ends else None)
-    except BinaryFileError:
-        if found.named:
-            raise
-        return "binary"
+            known = detect_parquet_format(found.address, file, options, found.code)
+    else:
+        try:
+            known = _detect_text(found, head.data, ends, options)
+        except BinaryFileError:
+            if found.named:
+                raise
+            return "is a picture or another binary file"
+    if known is None and not ends:
+        raise DataError(f"{found.address} shows no whole line, so it may be damaged; download it again")
+    return known or "has no lines"
 
 
 def _detect_text(found: InputFile, data: bytes, whole: bool, options: ReadingOptions) -> DetectedFormat | None:
