@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
-from bootstrap.agent.launch import STUCK_SECONDS, Launch, end_of
+from bootstrap.agent.launch import Launch, end_of
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import NodeStatus
 from bootstrap.agent.store import Document
@@ -61,7 +61,7 @@ class Agent:
         stuck, launch = self._clock() - self._ticked, self._launch
         try:
             if launch is not None and not launch.ended and stuck < _MOST_STUCK_SECONDS:
-                launch.beat(stuck if stuck > STUCK_SECONDS else 0.0)
+                launch.beat()
             self._beat_for_guard()
         except _UNANSWERED as error:
             self._node.say(f"{type(error).__name__}: {error}")

@@ -9,17 +9,12 @@ from bootstrap.agent.membership import Heard, decide
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.node_run import NodeRun
-from bootstrap.agent.processes import staging
+from bootstrap.agent.processes import Restarts, staging
 from bootstrap.agent.store import Document
-from bootstrap.agent.supervisor import Restarts
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
 
-STUCK_SECONDS = 15.0
-"""How long one look at everything may take before the node tells that it is stuck."""
-_TOLD_SECONDS = 30.0
-"""How long a node tells afterwards that it was stuck."""
 _HEARD_SECONDS, _HURRIED_HEARD_SECONDS = 5.0, 1.0
 """How often a node beats, and how often while others wait for it: they count a node only once its beat has changed."""
 _LOOK_SECONDS = 5.0
@@ -55,8 +50,6 @@ class Launch:
         self._leaves = ""
         self._unbrought = Restarts()
         """Of what brings the dataset before this node takes part."""
-        self._stuck = ("", -_NEVER)
-        """How this node was stuck, and when it told that last."""
 
     def do(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
         due = self._clock() - self._looked >= _LOOK_SECONDS or not self._is_settled
@@ -264,25 +257,15 @@ class Launch:
         return found if found and found.attempt == attempt.number else None
 
     def _tell(self, status: NodeStatus) -> None:
-        trouble, since = self._stuck
-        if not status.trouble and self._clock() - since < _TOLD_SECONDS:
-            status = replace(status, trouble=trouble)
         if status != self._told:
             self._channel.write(documents.status_key(self._instance), status.to_json())
             self._told = replace(status)
 
-    def beat(self, stuck: float) -> None:
-        """Have the others hear this node, which has waited for so many seconds for something that does not answer."""
-        if self._clock() - self._beaten < (_HURRIED_HEARD_SECONDS if self.hurries else _HEARD_SECONDS):
-            return
-        began = self._clock()
-        self._beaten, self._beats = began, self._beats + 1
-        self._channel.write(documents.beat_key(self._instance), f"{self._clock():.3f} {self._beats}")
-        stuck = max(stuck, self._clock() - began)  # it may be the channel that does not answer
-        if stuck > STUCK_SECONDS and self._told is not None:
-            trouble = f"it has waited {stuck:.0f} s for its shared folder, its disk or the bucket to answer"
-            self._stuck = trouble, self._clock()
-            self._tell(replace(self._told, trouble=trouble))
+    def beat(self) -> None:
+        """Have the others hear this node."""
+        if self._clock() - self._beaten >= (_HURRIED_HEARD_SECONDS if self.hurries else _HEARD_SECONDS):
+            self._beaten, self._beats = self._clock(), self._beats + 1
+            self._channel.write(documents.beat_key(self._instance), f"{self._clock():.3f} {self._beats}")
 
 
 def _status(document: Document, token: str) -> NodeStatus | None:

@@ -21,9 +21,8 @@ from bootstrap.agent.health import Health
 from bootstrap.agent.machine import device_of
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
-from bootstrap.agent.processes import staging
+from bootstrap.agent.processes import Restarts, staging
 from bootstrap.agent.progress import RecordedProgress
-from bootstrap.agent.supervisor import Restarts
 from bootstrap.agent.uploads import Uploads
 from common.errors import DataError, TrainingError
 from corpus.stream.parts import part_numbers

@@ -22,6 +22,8 @@ State = int | Literal["running", "lost"] | None
 """An exit status, as of `subprocess`; "lost": its end nobody saw, as when the machine was started anew; None of a
 program that was never started."""
 
+RESTARTS = 3
+"""How often a process is started again that has made no progress since its last death."""
 _START_SECONDS = 30.0
 _SCOPE = ("systemd-run", "--scope", "--quiet", "--collect")
 """A scope of its own: systemd would end the agent's service with a process of it that is killed for memory."""
@@ -104,6 +106,24 @@ class Processes:
             if child.identity_of(process) == identity:
                 return process
         return None
+
+
+class Restarts:
+    """When a process that died is started again: not for ever, because one that fails whenever it starts does
+    nothing."""
+
+    def __init__(self) -> None:
+        self._deaths, self._progress = 0, -1
+
+    def again(self, progress: int) -> bool:
+        """Whether it is started again after another death, `progress` being how far it has come in all."""
+        self._deaths = 1 if progress > self._progress else self._deaths + 1
+        self._progress = progress
+        return not self.exhausted
+
+    @property
+    def exhausted(self) -> bool:
+        return self._deaths > RESTARTS
 
 
 def staging(request: RunRequest, folder: Path, store: str, *more: str) -> list[str]:

@@ -5,11 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from trainer.options.presets import ENDLESS
-from trainer.output.lines import Search, Start, Step, Trial, parse_line
+from trainer.output.lines import Line, Search, Start, Step, Trial, parse_line
 from trainer.output.run_files import RECORD
-
-_START, _STEP = b'{"kind": "start"', b'{"kind": "step"'
-_OF_SEARCH = (b'{"kind": "search"', b'{"kind": "trial"')
 
 
 class RecordedProgress:
@@ -60,7 +57,6 @@ class RecordedProgress:
 
     def look(self) -> None:
         """Read on. A record that cannot be read now is read the next time."""
-        latest = b""
         with suppress(OSError), self._record.open("rb") as file:
             if self._record.stat().st_size < self._offset:  # the run has begun again
                 self._offset, self.steps, self.attempt, self._first, self._latest = 0, None, None, None, None
@@ -70,27 +66,16 @@ class RecordedProgress:
                 if not line.endswith(b"\n"):
                     break
                 self._offset += len(line)
-                if line.startswith(_START):
-                    self._begin(line)
-                elif line.startswith(_OF_SEARCH):
-                    self._read_search(line)
-                elif line.startswith(_STEP):
-                    latest = line
-                    self._first = self._first or _step(line)
-        self._latest = _step(latest) or self._latest  # a killed process may have left half a line
+                self._take(parse_line(line))
 
-    def _begin(self, line: bytes) -> None:
-        self.attempt, self._first, self._search = (self.attempt or 0) + 1, None, None
-        start = parse_line(line)
-        self.steps = start.steps if isinstance(start, Start) and start.epochs < ENDLESS else None
-
-    def _read_search(self, line: bytes) -> None:
-        match parse_line(line):
-            case Search() as search:
-                self._search = search
-            case Trial(trial=made):
-                self._trials = made
-
-
-def _step(line: bytes) -> Step | None:
-    return found if isinstance(found := parse_line(line), Step) else None
+    def _take(self, line: Line | None) -> None:
+        match line:
+            case Start():
+                self.attempt, self._first, self._search = (self.attempt or 0) + 1, None, None
+                self.steps = line.steps if line.epochs < ENDLESS else None
+            case Step():
+                self._first, self._latest = self._first or line, line
+            case Search():
+                self._search = line
+            case Trial():
+                self._trials = line.trial

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bootstrap.agent import supervisor
+from bootstrap.agent import processes
 from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from common.starter import ends_with_this_process
@@ -33,7 +33,7 @@ class Readers:
     def __init__(self, stream: Path, settings: StreamSettings, bars: Bars) -> None:
         self._stream, self._settings, self._bars = stream, settings, bars
         self._running: dict[int, subprocess.Popen[bytes]] = {}
-        self._restarts = {number: supervisor.Restarts() for number in range(settings.readers)}
+        self._restarts = {number: processes.Restarts() for number in range(settings.readers)}
 
     def start(self) -> None:
         """Start those whose text has not ended. Raises DataError where one of them failed."""
@@ -53,7 +53,7 @@ class Readers:
             newest = max(part_numbers(reader_folder(self._stream, number)), default=-1)
             if not self._restarts[number].again(newest):
                 log = self._log(number)
-                raise ShoalError(f"reader {number} ended {supervisor.RESTARTS + 1} times by itself; its log is {log}")
+                raise ShoalError(f"reader {number} ended {processes.RESTARTS + 1} times by itself; its log is {log}")
             self._bars.note(f"reader {number} ended with status {process.returncode}; starting it again")
             self._start(number)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bootstrap.agent import supervisor
+from bootstrap.agent import processes
 from bootstrap.progress import Bars
 from bootstrap.training.sources.local_readers import Readers, forget, readers_of
 from common.errors import DataError, ShoalError
@@ -25,7 +25,7 @@ def stream(tmp_path: Path) -> Path:
 @pytest.fixture
 def readers(stream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
     """Of a file that grows; they are started again once, until there is another part."""
-    monkeypatch.setattr(supervisor, "RESTARTS", 1)
+    monkeypatch.setattr(processes, "RESTARTS", 1)
     settings = StreamSettings(
         sources=(str(stream.with_name("log")),), tokeniser="spaces", follow=True, part_rows=1, quiet_seconds=0.1
     )
