@@ -30,10 +30,11 @@ _PATTERN = re.compile(r"[*?\[]")
 _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negative": NEGATIVE}
 """The classes of the texts in folders of these names."""
 _OTHERS = re.compile(
-    r".+(~|\.(bak|old|orig|swp|part|partial|crdownload|tmp))|(readme|licen[cs]e|changelog)(\.\w+)?|desktop\.ini",
+    r".+(~|\.(bak|old|orig|swp|part|partial|crdownload|tmp))|(readme|licen[cs]e|changelog)(\.\w+)?|desktop\.ini"
+    rf"|{re.escape(DATASET_NAME)}|{re.escape(COUNTS_NAME)}",
     re.IGNORECASE,
 )
-"""The name of a backup, of an unfinished download, or of a file about its folder."""
+"""The name of a backup, of an unfinished download, of a file about its folder, or of an earlier run's result."""
 # https://github.com/delta-io/delta/blob/master/PROTOCOL.md, https://iceberg.apache.org/spec/#file-system-tables,
 # https://hudi.apache.org/tech-specs/
 _TABLE_LOG = re.compile(r"(.*)/(_delta_log|\.hoodie|metadata/[^/]*\.metadata\.json)(/|$)")
@@ -86,9 +87,6 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         raise DataError("--exclude leaves no file of the input; give fewer patterns")
     _check_duplicates(found)
     found, notes = _without_others(found)
-    found, results = _without_results(found)
-    if not found:
-        raise DataError(f"the input holds nothing but the results in {', '.join(results)}; give files of reviews")
     if not sum(each.size for each in found):
         which = f"{found[0].address} is" if len(found) == 1 else f"all {len(found)} files of the input are"
         raise DataError(f"{which} empty; download again, or give others")
@@ -96,7 +94,6 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         files=tuple(each for each in found if each.size),
         warnings=(
             *notes,
-            *(f"{folder} holds the results of an earlier run, which are left out" for folder in results),
             *(f"{each.address} is empty and left out" for each in found if not each.size),
             *(f"--exclude {each} fits no file" for each in inputs.exclude if each not in used),
         ),
@@ -150,18 +147,6 @@ def _refuse_table(path: str) -> None:
             f"{found[1]} is a table of Delta Lake, Iceberg or Hudi, whose files may hold rows that were removed; "
             "write the rows that it has to another folder, such as by Spark, and give that"
         )
-
-
-def _without_results(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """The files without datasets and the counts beside them, and the folders of these results."""
-    folders: dict[str, set[str]] = {}
-    for each in found:
-        folder, _, name = each.address.rpartition("/")
-        folders.setdefault(folder, set()).add(name)
-    results = {DATASET_NAME, COUNTS_NAME}
-    holding = [folder for folder, names in folders.items() if results <= names]
-    left_out = {f"{folder}/{name}" for folder in holding for name in results}
-    return [each for each in found if each.address not in left_out], holding
 
 
 def _local_files(given: str, leave_out: str | None) -> list[Entry]:

@@ -106,19 +106,18 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     positive = options.positive_label
     understood = {Source(**vars(found), format=each.format): each for found, each in settled.items()}
     sample = take_sample(tuple(understood), reading_settings(labelled, options))
-    if positive is not None and sample.values and not sample.values[POSITIVE_NAME]:
+    wanted = {POSITIVE_NAME: positive} if positive is not None else {name: name for name in options.class_names}
+    absent = (
+        [] if options.others else [repr(wanted[name]) for name in wanted if sample.values and not sample.values[name]]
+    )
+    if absent:
+        listed = ", ".join(absent[:_CLASSES_SHOWN]) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
         notes.append(
-            f"no text of the sample has the label {positive!r}, but {list_values(values)}; check --positive-label"
+            f"no text of the sample has the label {listed}, but {list_values(values)}; check --positive-label or "
+            "--classes"
         )
     if positive is not None and len(values) > 2:
         notes.append(f"the labels are {list_values(values)}: all but {positive!r} are negative")
-    if (
-        absent := []
-        if options.others
-        else [name for name in options.class_names if sample.values and not sample.values[name]]
-    ):
-        listed = ", ".join(map(repr, absent[:_CLASSES_SHOWN])) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
-        notes.append(f"no text of the sample has the label {listed}; check --classes")
     notes += [*_line_notes(sample, understood), *sample.copy_notes()]
     extents = [_extent(source, each, sample) for source, each in understood.items()]
     return Understanding(
