@@ -5,7 +5,7 @@ is reported at once, and `watch` for repeated ones, which tries again.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
 from botocore.exceptions import ClientError
@@ -20,7 +20,7 @@ Stack = Mapping[str, Any]
 Event = Mapping[str, Any]
 StackAction = Literal["deploy", "wait", "delete", "roll back"]
 
-_LOOK_SECONDS = 2.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
 _EMPTY = "REVIEW_IN_PROGRESS"
 """The state of a stack of which only a change set exists: it has no resources and no tags."""
 _HALF_MADE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
@@ -40,6 +40,21 @@ def describe(cloudformation: Any, name: str) -> Stack | None:
 def watch(cloudformation: Any, name: str) -> Stack | None:
     """As `describe`, for repeated calls: it waits for a network that is away for minutes."""
     return retrying(lambda: describe(cloudformation, name))
+
+
+def wait(cloudformation: Any, name: str, tick: Callable[[str], None], *, but: Collection[str] = ()) -> Stack | None:
+    """Wait until no operation runs on a stack, except those `but`; returns it, None when it is gone.
+
+    `tick` is called with its status before each pause; the pauses grow from half a second to five.
+    """
+    pause = _FIRST_PAUSE
+    while True:
+        stack = watch(cloudformation, name)
+        if stack is None or not stack["StackStatus"].endswith("_IN_PROGRESS") or stack["StackStatus"] in but:
+            return stack
+        tick(stack["StackStatus"])
+        time.sleep(pause)
+        pause = min(1.5 * pause, _LONGEST_PAUSE)
 
 
 def outputs(stack: Stack) -> dict[str, str]:
@@ -99,7 +114,8 @@ def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stac
             tried.add(action)
             _start(cloudformation, stack, action)
         bars.stage(f"an earlier deployment, {status}", 0)
-        _wait_until_stable(cloudformation, stack["StackId"], bars)
+        time.sleep(_FIRST_PAUSE)
+        wait(cloudformation, stack["StackId"], lambda _: bars.tick())
 
 
 def events(cloudformation: Any, stack: str) -> list[Event]:
@@ -118,13 +134,3 @@ def _start(cloudformation: Any, stack: Stack, action: StackAction) -> None:
         retrying(lambda: cloudformation.delete_stack(StackName=stack["StackName"]))
     else:
         retrying(lambda: cloudformation.continue_update_rollback(StackName=stack["StackName"]))
-
-
-def _wait_until_stable(cloudformation: Any, arn: str, bars: Bars) -> None:
-    """Wait until no operation runs on the stack."""
-    while True:
-        time.sleep(_LOOK_SECONDS)
-        bars.tick()
-        stack = watch(cloudformation, arn)
-        if stack is None or not stack["StackStatus"].endswith("_IN_PROGRESS"):
-            return

@@ -4,7 +4,6 @@ A deleted stack can leave resources: those it was told to keep, those made besid
 deleted it by hand. So the account is swept afterwards, with or without a stack.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +23,7 @@ from common.errors import ShoalError
 from infra import topology
 
 _ROUNDS = 3
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
-_DELETABLE_IN_PROGRESS = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
+_DELETABLE = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS", "DELETE_IN_PROGRESS")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,14 +97,20 @@ def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None], 
     With `retain` CloudFormation leaves what it could not delete before, and goes on with the rest.
     """
     cloudformation = account.client("cloudformation")
-    stack = _wait_until_deletable(cloudformation, arn, bars)
+    stack = stacks.wait(cloudformation, arn, lambda status: bars.stage(f"wait for {status}", 0), but=_DELETABLE)
     if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
         return _DELETED
     if stack["StackStatus"] != "DELETE_IN_PROGRESS":
         failed = _failed(account, arn) if retain and stack["StackStatus"] == "DELETE_FAILED" else []
         _start_deletion(cloudformation, stack, retain=[each["LogicalResourceId"] for each in failed])
-    _show_deletion(account, arn, bars)
-    stack = stacks.watch(cloudformation, arn)
+    total = len(_resources(account, arn))
+    bars.stage("CloudFormation deletes", total, unit="resource")
+
+    def show(_status: str) -> None:
+        bars.at(total - sum(each["ResourceStatus"] != "DELETE_COMPLETE" for each in _resources(account, arn)))
+        bars.tick()
+
+    stack = stacks.wait(cloudformation, arn, show)
     if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
         return _DELETED
     for each in _failed(account, arn):
@@ -117,21 +121,6 @@ def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None], 
 
 def _failed(account: Account, arn: str) -> list[Any]:
     return [each for each in _resources(account, arn) if each["ResourceStatus"] == "DELETE_FAILED"]
-
-
-def _wait_until_deletable(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
-    """Wait until CloudFormation accepts a deletion; returns the stack, None when it is gone."""
-    pause = _FIRST_PAUSE
-    while True:
-        stack = stacks.watch(cloudformation, arn)
-        if stack is None:
-            return None
-        status = stack["StackStatus"]
-        if not status.endswith("_IN_PROGRESS") or status in (*_DELETABLE_IN_PROGRESS, "DELETE_IN_PROGRESS"):
-            return stack
-        bars.stage(f"wait for {status}", 0)
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def _start_deletion(cloudformation: Any, stack: Stack, *, retain: Sequence[str]) -> None:
@@ -151,22 +140,6 @@ def _start_deletion(cloudformation: Any, stack: Stack, *, retain: Sequence[str])
                 "`cdk bootstrap` to create the role again, then run `shoal destroy` again"
             ) from None
         raise
-
-
-def _show_deletion(account: Account, arn: str, bars: Bars) -> None:
-    """Show the progress of the deletion until CloudFormation has ended it."""
-    cloudformation = account.client("cloudformation")
-    total = len(_resources(account, arn))
-    bars.stage("CloudFormation deletes", total, unit="resource")
-    pause = _FIRST_PAUSE
-    while True:
-        stack = stacks.watch(cloudformation, arn)
-        if stack is None or not stack["StackStatus"].endswith("_IN_PROGRESS"):
-            return
-        bars.at(total - sum(each["ResourceStatus"] != "DELETE_COMPLETE" for each in _resources(account, arn)))
-        bars.tick()
-        time.sleep(pause)
-        pause = min(1.5 * pause, _LONGEST_PAUSE)
 
 
 def _resources(account: Account, arn: str) -> list[Any]:

@@ -5,7 +5,7 @@ import json
 import secrets
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -251,20 +251,9 @@ def test_a_protected_stack_stays_and_the_command_that_unprotects_it_is_named() -
     assert destroy("protected")[0].stack == "deleted"
 
 
-@pytest.mark.parametrize(
-    ("wait", "status", "pauses"),
-    [
-        (teardown._wait_until_deletable, "UPDATE_IN_PROGRESS", [0.5, 1, 2, 4, 5]),
-        (partial(teardown._show_deletion, Account()), "DELETE_IN_PROGRESS", [0.5, 0.75, 1.125, 1.6875, 2.53125]),
-    ],
-)
-def test_while_cloudformation_works_it_is_asked_less_and_less_often(
-    wait: Any, status: str, pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    states, waited = iter([status] * 5 + ["DELETE_FAILED"]), []
+def test_while_cloudformation_works_it_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    states, waited = iter(["UPDATE_IN_PROGRESS"] * 7 + ["DELETE_FAILED"]), list[float]()
     monkeypatch.setattr(stacks, "watch", lambda *_: {"StackStatus": next(states)})
-    monkeypatch.setattr(teardown, "_resources", lambda *_: [])
-    monkeypatch.setattr("bootstrap.removal.teardown.time.sleep", waited.append)
-    arguments = ("arn",) if isinstance(wait, partial) else (None, "arn")
-    wait(*arguments, Bars())
-    assert waited == pytest.approx(pauses)
+    monkeypatch.setattr("bootstrap.aws.stacks.time.sleep", waited.append)
+    assert stacks.wait(None, "arn", lambda _: None) == {"StackStatus": "DELETE_FAILED"}
+    assert waited == pytest.approx([0.5, 0.75, 1.125, 1.6875, 2.53125, 3.796875, 5])
