@@ -39,7 +39,7 @@ def main() -> None:
     quotas.install(faults)
     instance_types.install(faults)
     storage.install(machines)
-    vpc.install(faults)
+    vpc.install()
     filters.install()
     functions.install()
     alarms.install()

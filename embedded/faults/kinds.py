@@ -88,14 +88,6 @@ class VolumeKey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EndpointState:
-    """The VPC endpoints of a service are in this state."""
-
-    state: str
-    service: str = "*"
-
-
-@dataclass(frozen=True, kw_only=True)
 class _ResourceFault:
     """A fault of CloudFormation. It happens `times` times; None: always."""
 
@@ -216,7 +208,6 @@ Fault = (
     | QuotaLimit
     | FreePlan
     | VolumeKey
-    | EndpointState
     | CreateFails
     | DeleteFails
     | Throttled

@@ -8,8 +8,6 @@ unless the request says otherwise; ministack drops these, and its state.
 from collections.abc import Callable
 from typing import Any
 
-from embedded.faults.file import Faults
-from embedded.faults.kinds import EndpointState
 from embedded.seams import ec2
 from embedded.service import Record, parameter
 
@@ -21,7 +19,7 @@ _SOURCES = {
 }
 
 
-def install(faults: Faults) -> None:
+def install() -> None:
     """Make security groups as strict as EC2's, and keep and tell what ministack drops of endpoints."""
     read, render = ec2.read_permissions.now, ec2.endpoint_xml.now
 
@@ -32,12 +30,10 @@ def install(faults: Faults) -> None:
     ec2.same_rule.put(lambda one, other: _identity(one) == _identity(other))
 
     def endpoint_xml(record: Record, tag: str = "item") -> str:
-        fault = faults.find(EndpointState, service=record["ServiceName"].rpartition(".")[2])
-        told = {**record, "State": fault.state} if fault else record
         groups = "".join(f"<item><groupId>{group}</groupId></item>" for group in record.get("SecurityGroupIds") or ())
         private = "true" if record.get("PrivateDnsEnabled") else "false"
         more = f"<privateDnsEnabled>{private}</privateDnsEnabled><groupSet>{groups}</groupSet></{tag}>"
-        return render(told, tag).removesuffix(f"</{tag}>") + more
+        return render(record, tag).removesuffix(f"</{tag}>") + more
 
     ec2.endpoint_xml.put(endpoint_xml)
     ec2.operations.wrap("CreateVpcEndpoint", _keeping)

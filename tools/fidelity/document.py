@@ -17,7 +17,6 @@ DOCUMENT = ROOT / "docs" / "fidelity.md"
 _RECORD, _TEXT = (Path(__file__).parent / name for name in ("record.yaml", "text.md"))
 KINDS_OF_OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "CutConnection": ("s3 GetObject",),
-    "EndpointState": ("ec2 DescribeVpcEndpoints",),
     "FreePlan": ("freetier GetAccountPlanState",),
     "LateUpload": ("s3 DeleteBucket",),
     "NotOffered": ("ec2 DescribeInstanceTypeOfferings",),
