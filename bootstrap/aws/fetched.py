@@ -24,11 +24,6 @@ def unfetched(s3: "S3Client", bucket: str) -> list[str]:
     return cleanup.unfetched(s3, bucket, topology.RUNS_PREFIX, topology.FETCHED_PREFIX)
 
 
-def etags(s3: "S3Client", folder: S3Path) -> dict[str, str]:
-    """The objects of a run's folder, by name. List them before they are fetched: what then changes counts as new."""
-    return {each["Key"].removeprefix(folder.key): each["ETag"] for each in list_objects(s3, folder)}
-
-
 def mark(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> None:
     """Note of each of these runs that these `etags` were fetched, besides those noted before.
 

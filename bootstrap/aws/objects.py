@@ -14,7 +14,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bootstrap.aws.paths import path_below
 from bootstrap.progress import Bars
 from common.errors import ShoalError, explain_os_error
 from common.files import whole_file
@@ -95,28 +94,6 @@ def upload_reviews(client: "S3Client", sources: tuple[Source, ...], folder: S3Pa
     paths = [Path(source.address) for source in local]
     there = dict(zip(local, upload(client, paths, folder, bars), strict=True))
     return tuple(replace(source, address=there.get(source, source.address)) for source in sources)
-
-
-def download(
-    client: "S3Client", place: S3Path, folder: Path, *, check: Callable[[str], str]
-) -> tuple[list[Path], list[str]]:
-    """Copy what is below a place, whose key ends with `/`, into a folder.
-
-    `check` raises ShoalError for a name that must not be copied, because a file of the user may have it. Returns the
-    files, and a sentence for each object that was not copied. Raises ShoalError where it cannot write.
-    """
-    files, refused = [], []
-    for key, size in sizes(client, place).items():
-        if is_marker(key, size):
-            continue
-        try:
-            path = path_below(folder, check(key.removeprefix(place.key)))
-        except ShoalError as error:
-            refused.append(str(error))
-            continue
-        save(client, S3Path(place.bucket, key), path)
-        files.append(path)
-    return files, refused
 
 
 def is_marker(key: str, size: int) -> bool:

@@ -1,9 +1,8 @@
 """A place whose datasets and runs are in the data bucket of a deployment."""
 
 from pathlib import Path
-from typing import Any
 
-from bootstrap.aws import fetched, names, objects
+from bootstrap.aws import names, objects
 from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
@@ -14,11 +13,9 @@ from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3, list_objects
-from experiments.records.summaries import read_summary
 from infra import topology
 from trainer.config import TrainConfig
 from trainer.embeddings.vectors import vectors_size
-from trainer.output.run_files import SUMMARY
 
 
 class InBucket(Place):
@@ -87,17 +84,3 @@ class InBucket(Place):
         return credentials_warning(
             self.deployment.session, seconds, "the training", f"{self.goes_on}: shoal attach {self.name}"
         )
-
-
-def copy_results(
-    deployment: Deployment, folder: s3.S3Path, output: Path, bars: Bars
-) -> tuple[list[Path], list[str], dict[str, Any] | None]:
-    """Copy a run's files to the output, and note that in the bucket; returns the files, a sentence for each object
-    that was not copied, and the content of the run's summary, if it left one."""
-    client = deployment.session.client("s3")
-    etags = fetched.etags(client, folder)
-    files, refused = objects.download(client, folder, output, check=names.result)
-    if not refused:
-        run = folder.key.removeprefix(topology.RUNS_PREFIX).rstrip("/")
-        fetched.mark(client, folder.bucket, {run: etags}, bars.note)
-    return files, refused, read_summary(output) if output / SUMMARY in files else None

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from bootstrap.aws import fetched
 from bootstrap.aws.names import SETS
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import Detached
@@ -21,8 +22,7 @@ from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS, scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.places import brought
-from bootstrap.training.places.bucket_place import copy_results
-from bootstrap.training.places.followed import GO_ON, LONGEST_STOP_SECONDS, AgentRun
+from bootstrap.training.places.followed import GO_ON, LONGEST_STOP_SECONDS, AgentRun, copy_results
 from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, options_of
 from bootstrap.training.places.place import Ended
 from bootstrap.training.readers import ReadingProgress, read_so_far
@@ -185,7 +185,10 @@ class DeploymentRun(AgentRun):
         """Copy the run's files to the output, and note that in the bucket."""
         read = self._what_was_read(bars) if self.prepared.readers else {}
         folder = self.launch.folder
-        files, refused, summary = copy_results(self._deployment, folder, self.config.output, bars)
+        copied = copy_results(self.launch.wanted.store, self.launch.run, self.config.output)
+        if not copied.refused:
+            fetched.mark(self._s3, folder.bucket, {self.launch.run: copied.tags}, bars.note)
+        summary = copied.summary
         self.launch.forget()
         if summary is not None and summary["stopped"] and not stopped:
             bars.note(self._what_is_left(summary))
@@ -196,7 +199,7 @@ class DeploymentRun(AgentRun):
         }
         return Ended(
             summary=summary,
-            failure=self._failure(files, summary, stopped=stopped),
+            failure=self._failure(copied, stopped=stopped),
             told={
                 "nodes": [vars(node) for node in train],
                 "readers": [vars(node) for node in read_nodes],
@@ -204,7 +207,7 @@ class DeploymentRun(AgentRun):
                 **({"kept": True} if self.launch.request.keep else {}),
                 **({"inputs": list(self.prepared.inputs)} if self.prepared.inputs else {}),
                 **read,
-                "refused": refused,
+                "refused": copied.refused,
             },
             launch={**kept, **({"emulated": True} if self._deployment.is_emulated else {})},
         )

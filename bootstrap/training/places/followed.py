@@ -4,16 +4,18 @@ import re
 import signal
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent.documents import RUNS, log_name
 from bootstrap.agent.node_documents import RunEnd
 from bootstrap.agent.store import Store
+from bootstrap.aws import names
+from bootstrap.aws.paths import path_below
 from bootstrap.aws.retry import is_not_accepted
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS
@@ -22,8 +24,10 @@ from bootstrap.training.places.launch import Launch, Wishes
 from bootstrap.training.places.place import Run
 from bootstrap.training.run_view import RecordView, RunView
 from common.display import plural
-from common.errors import ShoalError
-from trainer.output.run_files import RECORD
+from common.errors import ShoalError, explain_os_error
+from experiments.records.summaries import read_summary
+from infra.handlers import cleanup
+from trainer.output.run_files import RECORD, SUMMARY
 from trainer.rank_processes import STOP_SECONDS, failure_in
 
 _PAUSE_SECONDS = 1.0
@@ -34,6 +38,37 @@ _ANSWER_SECONDS = 120.0
 GO_ON = "; type the same command with --resume, which continues from the last checkpoint"
 _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
 """The names of datasets on nodes (bootstrap/agent/machine.py)."""
+
+
+class Copied(NamedTuple):
+    """What came of a run."""
+
+    files: list[Path]
+    refused: list[str]
+    """A sentence for each object with a name that Shoal gives to no file of a run."""
+    summary: dict[str, Any] | None
+    """The content of the run's summary, if it left one."""
+    tags: Mapping[str, str]
+    """The tags of the run's objects, by name, as they were before: what changes then was not fetched."""
+
+
+def copy_results(store: Store, run: str, output: Path) -> Copied:
+    """Copy what a run has left to its output. Raises ShoalError where it cannot write, or for a summary that is
+    none."""
+    folder, files, refused = f"{RUNS}{run}/", list[Path](), list[str]()
+    there = {key.removeprefix(folder): tag for key, tag in store.list(folder).items()}
+    for name in there:
+        if not name or name.endswith("/") or cleanup.is_partial(name):  # a mark of a folder, or not written whole
+            continue
+        try:
+            path = path_below(output, names.result(name))
+        except ShoalError as error:
+            refused.append(str(error))
+            continue
+        with explain_os_error(ShoalError, f"cannot write {path}", "free some space, or choose another folder"):
+            store.get(f"{folder}{name}", path)
+        files.append(path)
+    return Copied(files, refused, read_summary(output) if output / SUMMARY in files else None, there)
 
 
 class RemoteRun(Run):
@@ -144,14 +179,14 @@ class AgentRun(RemoteRun):
         self._watch = self._watch or _Watch(self)
         self._watch.look(bars)
 
-    def _failure(self, files: Sequence[Path], summary: dict[str, Any] | None, *, stopped: bool) -> Exception | None:
+    def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
         """Why a run came to no end, by its nodes, or else by its logs, in which what it learns from is a path of a
         node."""
         end = self._end
         if end is not None and end.error:
             log = f"; its log is in {self.launch.left_in}{GO_ON}" if end.error.startswith("reader ") else ""
             return ShoalError(f"{end.error}{log}")
-        was_stopped = end is not None and end.outcome == "stopped"
+        was_stopped, summary = end is not None and end.outcome == "stopped", copied.summary
         if was_stopped and summary is None and not stopped:
             return ShoalError(f"run {self.launch.run} was stopped before its first checkpoint; start it again")
         if stopped or was_stopped or (summary is not None and not summary["stopped"]):
@@ -159,7 +194,7 @@ class AgentRun(RemoteRun):
         output, attempt = self.config.output, self.launch.attempt()
         count, number = (len(attempt.trainers), attempt.number) if attempt else (0, 1)
         logs = [output / log_name(f"node-{each}", number) for each in range(count)]
-        text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in files)
+        text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in copied.files)
         failed = failure_in(text, f"the logs are in {output}")
         on_nodes = rf"\S*/(datasets/({_FILES})|streams/{re.escape(self.launch.run)}(/[\w-]+)*)"
         return type(failed)(re.sub(on_nodes, self.prepared.called, str(failed)))

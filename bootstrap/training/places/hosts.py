@@ -14,8 +14,6 @@ from bootstrap.agent import documents
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.folder import Folder
 from bootstrap.agent.store import Bucket, Store
-from bootstrap.aws import names
-from bootstrap.aws.paths import path_below
 from bootstrap.aws.retry import is_not_accepted, retrying
 from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.group import HostGroup
@@ -23,7 +21,7 @@ from bootstrap.hosts.hosts_file import HostsFile
 from bootstrap.hosts.payload import Code
 from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
-from bootstrap.training.places.followed import AgentRun
+from bootstrap.training.places.followed import AgentRun, copy_results
 from bootstrap.training.places.launch import DEFAULT, Launch, RequestedRuns, Wishes, options_of
 from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.sources.source import Prepared, Source
@@ -33,9 +31,7 @@ from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3, place_of
-from experiments.records.summaries import read_summary
 from trainer.config import TrainConfig
-from trainer.output.run_files import SUMMARY
 
 _GROUP = "hosts"
 """What the agents of hosts call theirs, of which a folder or a bucket has one."""
@@ -209,25 +205,15 @@ class HostsRun(AgentRun):
 
     def collect(self, bars: Bars, *, stopped: bool) -> Ended:
         """Copy the run's files to the output."""
-        output, folder = self.config.output, f"{documents.RUNS}{self.launch.run}/"
-        refused, files = list[str](), list[Path]()
         with self.hosts:
-            for key in self.store.list(folder):
-                try:
-                    path = path_below(output, names.result(key.removeprefix(folder)))
-                except ShoalError as error:
-                    refused.append(str(error))
-                    continue
-                self.store.get(key, path)
-                files.append(path)
+            copied = copy_results(self.store, self.launch.run, self.config.output)
             self.launch.forget()
-        for sentence in refused:
+        for sentence in copied.refused:
             bars.note(f"not fetched: {sentence}")
-        summary = read_summary(output) if output / SUMMARY in files else None
         return Ended(
-            summary=summary,
-            failure=self._failure(files, summary, stopped=stopped),
-            told={"run": self.launch.left_in, "refused": refused},
+            summary=copied.summary,
+            failure=self._failure(copied, stopped=stopped),
+            told={"run": self.launch.left_in, "refused": copied.refused},
         )
 
     @property

@@ -21,9 +21,9 @@ from bootstrap.aws.retry import Abandoned
 from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
 from bootstrap.training.places import brought
-from bootstrap.training.places.bucket_place import InBucket, copy_results
+from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment import OnDeployment
-from bootstrap.training.places.followed import GO_ON, RemoteRun, remote_record
+from bootstrap.training.places.followed import GO_ON, RemoteRun, copy_results, remote_record
 from bootstrap.training.places.launch import DEFAULT, Wishes, options_of, requested_runs
 from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_name, job_request, jobs, settings, work_of
 from bootstrap.training.places.place import Ended
@@ -266,7 +266,10 @@ class ManagedRun(RemoteRun):
         """Copy the run's files to the output, and note that in the bucket."""
         folder = self._folder
         fetched.forget_checkpoints(self._s3, folder, bars.note)
-        _, refused, summary = copy_results(self._deployment, folder, self.config.output, bars)
+        copied = copy_results(requested_runs(self._deployment).store, self._run, self.config.output)
+        if not copied.refused:
+            fetched.mark(self._s3, folder.bucket, {self._run: copied.tags}, bars.note)
+        summary = copied.summary
         if summary is not None and summary["stopped"] and not stopped:
             limits = {
                 "MaxRuntimeExceeded": f"its limit of {self.job.limit_hours:.3g} h was reached",
@@ -281,7 +284,7 @@ class ManagedRun(RemoteRun):
                 "readers": [],
                 "run": str(folder),
                 "job": self.job.name,
-                "refused": refused,
+                "refused": copied.refused,
             },
             launch={
                 "nodes": self.job.instances,
