@@ -133,11 +133,6 @@ def share_of_ideal(training: Training) -> float:
     return 1 / training.seconds / sum(count / _alone(gpu) for gpu, count in training.gpus.items())
 
 
-def least_seconds(training: Training) -> float:
-    """The seconds of GPUs that always compute, at their own rates."""
-    return training.seconds * share_of_ideal(training)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
     share: float

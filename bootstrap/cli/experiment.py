@@ -1,6 +1,7 @@
 """`shoal experiment run`: all runs of an experiment's file, repeated and in turns, and what they found."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,12 +9,12 @@ import click
 
 from bootstrap.cli.command import command, group, option
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.output import Result, print_result, say
+from bootstrap.cli.output import Result, say
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import check_name, connect_account
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
-from common.errors import ShoalError, UsageError
+from common.errors import ExperimentError, ShoalError, UsageError
 
 if TYPE_CHECKING:
     from bootstrap.experiments.places import Deployments
@@ -101,7 +102,7 @@ Examples:
     help="begin nothing where the runs may cost more (default: the file's max_price)",
 )
 @option("--dry-run", is_flag=True, help="show the runs, and what they would take and cost; make none")
-def run_file(file: str, arms: tuple[str, ...], dry_run: bool, **asked: Any) -> Result | int:
+def run_file(file: str, arms: tuple[str, ...], dry_run: bool, **asked: Any) -> Result:
     from bootstrap.cli import experiment_tables as tables
     from bootstrap.experiments.running import plan_runs
     from experiments.plans.experiment_files import load
@@ -114,17 +115,17 @@ def run_file(file: str, arms: tuple[str, ...], dry_run: bool, **asked: Any) -> R
     output = asked["output"] or Path("results/experiments") / found.name
     plan = plan_runs(found, _maker(found, asked, output), output=output, names=arms)
     prices = plan.prices()
-    if dry_run:
-        print_result(Result(tables.dry_content(plan, prices), ["\n".join(tables.dry_lines(plan, prices))]))
     limit = asked["max_price"] if asked["max_price"] is not None else found.experiment.max_price
-    if not asked["local"]:
-        require_price([price for _, price in prices], limit)
+    try:
+        require_price([price for _, price in prices], None if asked["local"] else limit)
+    except ExperimentError as error:
+        if not dry_run:
+            raise
+        return replace(tables.planned(plan, prices), failures=[str(error)], status=1)
     if dry_run:
-        return 0
+        return tables.planned(plan, prices)
     stopped_by = _run(plan)
-    result = read_experiment(output)
-    text = "\n".join(tables.lines(result))
-    return Result(tables.content(result), [text], status_of(stopped_by) if stopped_by else 0)
+    return replace(tables.found(read_experiment(output)), status=status_of(stopped_by) if stopped_by else 0)
 
 
 run.add_command(run_file)
@@ -174,11 +175,9 @@ def _maker(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "Run
     from bootstrap.training.sources.dataset import DatasetSource
 
     inputs = asked["inputs"]
-    if found.experiment.kind == "preprocessing":
-        if asked["local"]:
-            return preprocessings.LocalPreprocessings(inputs, output)
-        return preprocessings.DeployedPreprocessings(_deployments(found, asked), inputs, output)
     where = Here() if asked["local"] else _deployments(found, asked)
+    if found.experiment.kind == "preprocessing":
+        return preprocessings.Preprocessings(where, inputs, output)
     if found.experiment.kind == "words":
         source = trainings.text_of(found.experiment, inputs, output)
         return trainings.Trainings(found.experiment, where, source, similarity=asked["similarity"])

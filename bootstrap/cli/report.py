@@ -43,11 +43,11 @@ def run(*, folders: tuple[Path, ...], output: Path | None, reference: bool) -> R
             raise UsageError("--output goes with DIR...; --reference prints")
         from bootstrap.cli import reference_tables
 
-        return Result(reference_tables.content(), ["\n".join(reference_tables.lines())])
-    return _write(folders, output or folders[0] / "report.html")
+        return reference_tables.result()
+    return _written(folders, output or folders[0] / "report.html")
 
 
-def _write(folders: Sequence[Path], output: Path) -> Result:
+def _written(folders: Sequence[Path], output: Path) -> Result:
     from common.files import write_whole
     from experiments.report.writing import report
 
@@ -63,6 +63,5 @@ def _write(folders: Sequence[Path], output: Path) -> Result:
         "runs": [vars(each) for each in found.runs],
         "warnings": list(found.warnings),
     }
-    rows = [("report", str(output)), ("size", size(len(content))), *found.summary.items()]
-    rows += [("warning", each) for each in found.warnings]
-    return Result(told, [rows])
+    rows = [*found.summary.items(), *(("warning", each) for each in found.warnings)]
+    return Result(told, [[("report", str(output)), ("size", size(len(content))), *rows]])

@@ -1,61 +1,32 @@
 """Where the runs of an experiment are made: which arms can run there, and what a run takes and costs."""
 
 from collections.abc import Mapping
-from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bootstrap.training.places.place import Place
 from bootstrap.training.places.this_machine import ThisMachine
 from common.cores import cores
-from experiments.estimate import NOTHING, Estimate
+from experiments.estimate import NOTHING
 from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import DatasetSize, RunPrice, cannot_tell, training_price
-from experiments.records.runs import numbers
 from infra.topology import Topology, name_of
 from trainer.config import TrainConfig
-from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, LAUNCH, finished_summary, read_json, was_stopped
+from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, was_stopped
 from trainer.registry import MODELS
 
 if TYPE_CHECKING:
     from bootstrap.aws.deployment import Deployment
 
-_OFF = 0.1
-"""By what share a run's time is expected to differ from those of other repeats."""
-
-
-class Where(Protocol):
-    """This machine, or deployments."""
-
-    cores: int | None
-    """Of this machine; None for deployments."""
-
-    def why_not(self, arm: Arm) -> str:
-        """Why an arm cannot run there; empty where it can."""
-        ...
-
-    def deployment_of(self, arm: Arm) -> str | None:
-        """The name of the deployment that an arm runs on."""
-        ...
-
-    def place(self, arm: Arm) -> Place: ...
-
-    def can_resume(self, run: PlannedRun) -> bool:
-        """Whether a run has left a checkpoint to resume from."""
-        ...
-
-    def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
-        """What a training would take and cost; `size`: None where the source is no dataset, or not known here."""
-        ...
-
 
 class Here:
+    """This machine, where runs cost nothing."""
+
     def __init__(self) -> None:
         self.cores: int | None = cores()
 
     def why_not(self, arm: Arm) -> str:
-        """An arm says by `local` how it runs here."""
+        """Why an arm cannot run here; empty where it can. An arm says by `local` how it runs here."""
         return "" if arm.local else "it says nothing of this machine (`local`)"
 
     def deployment_of(self, arm: Arm) -> str | None:  # noqa: ARG002
@@ -67,15 +38,11 @@ class Here:
         return ThisMachine(arm.local.world_size)
 
     def can_resume(self, run: PlannedRun) -> bool:
+        """Whether a run has left a checkpoint to resume from."""
         return any((run.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN))
 
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:  # noqa: ARG002
-        """By the arm's finished runs."""
-        took = [seconds for folder in run.folder.parent.glob("*") if (seconds := _launch_seconds(folder))]
-        if took:
-            expected = Estimate.about(median(took), _OFF)
-            return RunPrice(seconds=expected, dollars=NOTHING, basis="the finished runs of this arm")
-        return cannot_tell("no run of this arm has finished", dollars=NOTHING)
+        return cannot_tell("how long trainings take here is not known", dollars=NOTHING)
 
 
 class Deployments:
@@ -117,7 +84,8 @@ class Deployments:
         return was_stopped(run.folder)
 
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
-        """By the price list and what is known of GPUs."""
+        """What a training would take and cost, by the price list and what is known of GPUs; `size`: None where the
+        source is no dataset, or not known here."""
         if MODELS[config.model].learns == "words":
             return cannot_tell("how long word embeddings take is not known")
         if size is None:
@@ -125,6 +93,4 @@ class Deployments:
         return training_price(self.topology(run.arm), config, size)
 
 
-def _launch_seconds(folder: Path) -> float | None:
-    """What the launch of a finished run took; None where that is not known."""
-    return numbers(read_json(folder / LAUNCH) or {}).get("seconds") if finished_summary(folder) else None
+Where = Here | Deployments

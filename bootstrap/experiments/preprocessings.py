@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING
 
-from bootstrap.experiments.places import Deployments, Here
+from bootstrap.experiments.places import Here, Where
 from bootstrap.progress import Bars
 from common.errors import ExperimentError, explain_full_disk
 from common.files import indented_json
@@ -25,106 +25,85 @@ from corpus.reading.inputs.finding import find_files
 from corpus.reading.lines import LongLine, split_lines
 from corpus.reading.sources import EXPANSION, InputFile, Inputs, digest_of_files
 from corpus.reading.storage import open_blocks, writable
+from experiments.forecast import workers_of
 from experiments.plans.kept import PREPROCESSING
 from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import RunPrice, preprocessing_price, price_of_cores
 from infra import catalog
-from infra.parts import PreprocessingSpec
 from trainer.output.run_files import read_json, write_whole
+
+if TYPE_CHECKING:
+    from jobs.merge import MergeResult
 
 _SHARES = ".input"
 """The folder of the shares of the input, in the output."""
 
 
-class _Preprocessings:
-    """What both places have in common: the input, and which runs are finished."""
-
-    def __init__(self, inputs: Sequence[str], output: Path) -> None:
+class Preprocessings:
+    def __init__(self, where: Where, inputs: Sequence[str], output: Path) -> None:
+        """Raises DataError for input that is not there."""
+        self.where = where
         self._files = find_files(Inputs(files=tuple(inputs)), leave_out=str(output.resolve())).files
         self._output = output
         self.data: str | None = digest_of_files(self._files)
+        self._warm = False
+
+    def why_not(self, arm: Arm) -> str:
+        """Why an arm cannot run there; empty where it can."""
+        workers, there = arm.local.workers if arm.local else None, self.where.cores
+        if workers and there and workers > there:
+            return f"it needs {workers} cores, and there are {there}"
+        return self.where.why_not(arm)
+
+    def price(self, run: PlannedRun) -> RunPrice:
+        """What a run takes and costs, by the price list and CPU-seconds that were measured elsewhere; nothing here."""
+        size = (run.arm.share or 1.0) * sum(  # of compressed files as they usually are
+            each.size * EXPANSION.get(compression(each.address) or "", 1) for each in self._files
+        )
+        if isinstance(self.where, Here):
+            return price_of_cores(_workers(run.arm), size)
+        return preprocessing_price(self.where.topology(run.arm), size)
 
     def is_finished(self, run: PlannedRun) -> bool:
         """Whether the run has come to its end before."""
         return read_json(run.folder / PREPROCESSING) is not None
 
-    def _bytes(self, arm: Arm) -> float:
-        """The bytes of an arm's input, unpacked; of compressed files as they usually are."""
-        return (arm.share or 1.0) * sum(
-            each.size * EXPANSION.get(compression(each.address) or "", 1) for each in self._files
-        )
-
-    def _inputs(self, arm: Arm) -> Inputs:
-        if arm.share is None:
-            return Inputs(files=tuple(each.address for each in self._files))
-        folder = self._output / _SHARES / f"{arm.share:g}"
-        return Inputs(files=tuple(_share(each, arm.share, folder, place) for place, each in enumerate(self._files)))
-
-
-class LocalPreprocessings(_Preprocessings):
-    def __init__(self, inputs: Sequence[str], output: Path) -> None:
-        """Raises DataError for input that is not there."""
-        super().__init__(inputs, output)
-        self.where = Here()
-        self._warm = False
-
-    def why_not(self, arm: Arm) -> str:
-        """Why an arm cannot run here; empty where it can."""
-        if arm.local is None:
-            return self.where.why_not(arm)
-        workers, cores = arm.local.workers or 1, self.where.cores or 1
-        return f"it needs {workers} cores, and there are {cores}" if workers > cores else ""
-
-    def price(self, run: PlannedRun) -> RunPrice:
-        """What a run takes; it costs nothing."""
-        return price_of_cores(_workers(run.arm), self._bytes(run.arm))
-
-    def make(self, run: PlannedRun, bars: Bars) -> str | None:
+    def make(self, run: PlannedRun, bars: Bars) -> None:
         """Make the run; an interrupt ends it, and leaves nothing to go on with."""
+        inputs = self._inputs(run.arm)
+        shutil.rmtree(run.folder, ignore_errors=True)
+        run.folder.mkdir(parents=True)
+        made, seconds, workers = (
+            self._here(run, inputs, bars) if isinstance(self.where, Here) else self._there(run, inputs, bars)
+        )
+        size = sum(each.size for each in find_files(inputs).files)
+        rows = {name: made.counts[name] for name in ("lines", "distinct", "train", "test")}
+        told = {"seconds": seconds, "bytes": size, "workers": workers, "digest": made.digest, **rows}
+        write_whole(run.folder / PREPROCESSING, indented_json(told))
+
+    def _here(self, run: PlannedRun, inputs: Inputs, bars: Bars) -> tuple["MergeResult", float, int]:
+        """What was made, in how many seconds, on how many cores."""
         from jobs import warm_up
         from jobs.pipeline import preprocess_locally
 
         if not self._warm:  # the first run would have the time of loading and compiling in it
             warm_up.main()
             self._warm = True
-        shutil.rmtree(run.folder, ignore_errors=True)
-        run.folder.mkdir(parents=True)
-        inputs = self._inputs(run.arm)
         with _bound(_workers(run.arm)):
             begin = time.monotonic()
             made = preprocess_locally(inputs, str(run.folder), settings=REFERENCE, progress=bars)
             seconds = time.monotonic() - begin
         (run.folder / DATASET_NAME).unlink()
-        _write(run, inputs, seconds, _workers(run.arm), made.digest, made.counts)
-        return None
+        return made, seconds, _workers(run.arm)
 
-
-class DeployedPreprocessings(_Preprocessings):
-    """Preprocessings on the EMR clusters of deployments."""
-
-    def __init__(self, where: Deployments, inputs: Sequence[str], output: Path) -> None:
-        """Raises DataError for input that is not there."""
-        super().__init__(inputs, output)
-        self.where = where
-
-    def why_not(self, arm: Arm) -> str:
-        """Why an arm cannot run on these deployments; empty where it can."""
-        return self.where.why_not(arm)
-
-    def price(self, run: PlannedRun) -> RunPrice:
-        """What a run takes and costs, by the price list and CPU-seconds that were measured elsewhere."""
-        return preprocessing_price(self.where.topology(run.arm), self._bytes(run.arm))
-
-    def make(self, run: PlannedRun, bars: Bars) -> str | None:
-        """Make the run; an interrupt cancels it."""
+    def _there(self, run: PlannedRun, inputs: Inputs, bars: Bars) -> tuple["MergeResult", float, int]:
         from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 
-        inputs = self._inputs(run.arm)
-        deployment = self.where.deployment(run.arm)
+        assert not isinstance(self.where, Here)
         begin = time.monotonic()
         made = preprocess_on_deployment(
-            deployment,
+            self.where.deployment(run.arm),
             inputs,
             settings=REFERENCE,
             max_malformed=DEFAULT_MAX_MALFORMED,
@@ -133,30 +112,21 @@ class DeployedPreprocessings(_Preprocessings):
             launch=LaunchOptions(force=True),
         )
         seconds = time.monotonic() - begin
-        run.folder.mkdir(parents=True, exist_ok=True)
         cluster = self.where.topology(run.arm).preprocessing
-        _write(run, inputs, seconds, _vcpus(cluster), made.digest, made.counts)
-        return None
+        assert cluster is not None
+        return made, seconds, sum(count * catalog.find(name).vcpu for name, count in workers_of(cluster))
+
+    def _inputs(self, arm: Arm) -> Inputs:
+        if arm.share is None:
+            return Inputs(files=tuple(each.address for each in self._files))
+        folder = self._output / _SHARES / f"{arm.share:g}"
+        return Inputs(files=tuple(_share(each, arm.share, folder, place) for place, each in enumerate(self._files)))
 
 
 def _workers(arm: Arm) -> int:
     assert arm.local is not None
     assert arm.local.workers is not None
     return arm.local.workers
-
-
-def _vcpus(cluster: PreprocessingSpec | None) -> int:
-    """The vCPUs that work; a cluster without workers works on its primary node."""
-    assert cluster is not None
-    nodes = [(group.instance_type, group.count) for _, group in cluster.workers] or [(cluster.primary.instance_type, 1)]
-    return sum(count * catalog.find(name).vcpu for name, count in nodes)
-
-
-def _write(run: PlannedRun, inputs: Inputs, seconds: float, workers: int, digest: str, counts: dict[str, Any]) -> None:
-    size = sum(each.size for each in find_files(inputs).files)
-    rows = {name: counts[name] for name in ("lines", "distinct", "train", "test")}
-    told = {"seconds": seconds, "bytes": size, "workers": workers, "digest": digest, **rows}
-    write_whole(run.folder / PREPROCESSING, indented_json(told))
 
 
 def _share(file: InputFile, share: float, folder: Path, place: int) -> str:

@@ -4,14 +4,12 @@ Write experiment.json before the first run: what reads the results must know wha
 goes on or was stopped.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
-from typing import Protocol
 
-from bootstrap.experiments.places import Where
+from bootstrap.experiments.preprocessings import Preprocessings
+from bootstrap.experiments.trainings import Trainings
 from bootstrap.progress import Bars
 from common.display import plural
 from common.errors import DataError, ExperimentError, TrainingError
@@ -21,31 +19,7 @@ from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun, chosen_arms, planned_runs
 from experiments.plans.prices import RunPrice
 
-
-class RunMaker(Protocol):
-    """Makes the runs of an experiment of one kind: trainings, or preprocessings."""
-
-    @property
-    def where(self) -> Where: ...
-
-    data: str | None
-    """What stands for the data (experiments/plans/kept.py)."""
-
-    def why_not(self, arm: Arm) -> str:
-        """Why an arm cannot run there; empty where it can."""
-        ...
-
-    def price(self, run: PlannedRun) -> RunPrice:
-        """What a run would take and cost."""
-        ...
-
-    def is_finished(self, run: PlannedRun) -> bool:
-        """Whether a run has come to its end before. Raises ExperimentError where its folder holds another one."""
-        ...
-
-    def make(self, run: PlannedRun, bars: Bars) -> str | None:
-        """Make a run, or go on with one that was stopped; returns the name of the signal that stopped it."""
-        ...
+RunMaker = Trainings | Preprocessings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,30 +73,17 @@ def run_experiment(plan: RunningPlan, bars: Bars) -> str | None:
     write_kept(plan.output, joined(read_kept(plan.output), _kept(plan.file, plan.maker, plan.arms), names))
     for arm, why in plan.left_out:
         bars.note(f"left out: '{arm.name}', because {why}")
-    cores = plan.maker.where.cores
-    for arm in plan.arms if cores else ():
-        if arm.local and cores and (arm.local.ranks or len(arm.local.slow)) > cores:
-            bars.note(
-                f"'{arm.name}' has {plural(arm.local.world_size, 'rank')} on {plural(cores, 'core')}, so it "
-                "is left out of efficiency"
-            )
     left = plan.unfinished()
     if done := len(plan.runs) - len(left):
         bars.note(f"{plural(done, 'run')} of {len(plan.runs)} finished before")
-    took: dict[str, list[float]] = {}
     for number, run in enumerate(left, done + 1):
-        bars.note(
-            f"run {number} of {len(plan.runs)}: {run.arm.name}, repeat {run.repeat}"
-            f"{_time_left(left[number - done - 1 :], took, plan.maker)}"
-        )
-        begin = time.monotonic()
+        bars.note(f"run {number} of {len(plan.runs)}: {run.arm.name}, repeat {run.repeat}")
         try:
             stopped_by = plan.maker.make(run, bars)
         except (TrainingError, DataError) as error:
             raise ExperimentError(f"'{run.arm.name}', repeat {run.repeat}: {error}") from error
         if stopped_by:
             return stopped_by
-        took.setdefault(run.arm.name, []).append(time.monotonic() - begin)
     return None
 
 
@@ -131,21 +92,3 @@ def _kept(file: ExperimentFile, maker: RunMaker, arms: Sequence[Arm]) -> Kept:
     return Kept(
         name=file.name, experiment=file.experiment, cores=maker.where.cores, deployments=deployments, data=maker.data
     )
-
-
-def _time_left(runs: Sequence[PlannedRun], took: dict[str, list[float]], maker: RunMaker) -> str:
-    """About how long these runs take, by those before them, or as predicted; empty where nothing is known."""
-    known = [_expected(run, took, maker) for run in runs]
-    told = [seconds for seconds in known if seconds is not None]
-    if not told:
-        return ""
-    seconds = sum(told) + (len(known) - len(told)) * mean(told)
-    return f"; about {max(1, round(seconds / 60))} min left"
-
-
-def _expected(run: PlannedRun, took: dict[str, list[float]], maker: RunMaker) -> float | None:
-    """Seconds of a run, by those of its arm, or as predicted; None where neither is known."""
-    if run.arm.name in took:
-        return mean(took[run.arm.name])
-    predicted = maker.price(run).seconds
-    return predicted.middle if predicted else None

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 from bootstrap.cli import experiment_tables
+from bootstrap.cli.output import print_result
 from experiments.plans.parts import Target
 from experiments.results.arm_results import ArmResult, ExperimentResult, Spread
 
@@ -43,17 +45,22 @@ EXPERIMENTS = {
 }
 
 
+def told(found: ExperimentResult) -> str:
+    stream = StringIO()
+    print_result(experiment_tables.found(found), stream)
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_table_of_an_experiment(name: str) -> None:
-    said = "\n".join(experiment_tables.lines(EXPERIMENTS[name]))
-    assert [line.rstrip() for line in said.splitlines()] == EXPECTED[f"table of {name}"].splitlines()
+    assert told(EXPERIMENTS[name]).splitlines() == EXPECTED[f"table of {name}"].splitlines()
 
 
 def test_a_folder_with_a_space_is_quoted_in_advice() -> None:
-    *_, advice = experiment_tables.lines(replace(EXPERIMENTS["words"], folder=Path("my runs")))
+    *_, advice = told(replace(EXPERIMENTS["words"], folder=Path("my runs"))).splitlines()
     assert advice == "A report of all runs: shoal report 'my runs'"
 
 
 def test_the_content_of_an_experiment() -> None:
-    content = json.loads(json.dumps(experiment_tables.content(EXPERIMENTS["words"])))
+    content = json.loads(json.dumps(experiment_tables.found(EXPERIMENTS["words"]).content))
     assert content == EXPECTED["content of words"]

@@ -7,7 +7,7 @@ import orjson
 import pytest
 import yaml
 
-from bootstrap.cli.experiment_tables import content
+from bootstrap.cli.experiment_tables import found
 from common.errors import ExperimentError
 from experiments.plans.kept import Kept, require_same, write_kept
 from experiments.plans.parts import Experiment, Target
@@ -59,7 +59,7 @@ def results(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     write_kept(folder, Kept(name="mine", experiment=experiment(*case["arms"], **about), cores=2))
     for path, run in case["runs"].items():
         (words if "losses" in run else trained)(folder / path, **run)
-    arms = content(read_experiment(folder))["arms"]
+    arms = found(read_experiment(folder)).content["arms"]
     unknown = (None, {}, [])
     return {
         arm["name"]: {name: arm[name] for name in arm if name not in ("name", "folder") and arm[name] not in unknown}
