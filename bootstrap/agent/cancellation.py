@@ -17,7 +17,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent.documents import MOST_ERROR, Cancellation, step_name
 from bootstrap.agent.job_progress import JobProgress, progress_key
-from bootstrap.agent.node_documents import CancellationAnswer
 from bootstrap.agent.store import Bucket, Document
 from common.display import printable
 from common.errors import DataError
@@ -67,34 +66,31 @@ class Launch:
 
     def end(self, client: "subprocess.Popen[bytes]") -> None:
         """End the command and the run's applications, and answer."""
-        answer = CancellationAnswer(token=self._cancellation.token)
+        answer = self._cancellation
         try:
-            answer = replace(answer, applications=end_work(client, self._cancellation.run))
+            end_work(client, answer.run)
         except DataError as error:
             _say(str(error))
             answer = replace(answer, error=str(error)[:MOST_ERROR])
         try:
-            self._channel.write(self._cancellation.answer_key, answer.to_json())
+            self._channel.write(answer.answer_key, answer.to_json())
         except _UNANSWERED as error:
             _say(f"{type(error).__name__}: {error}")
 
 
-def end_work(client: "subprocess.Popen[bytes]", run: str) -> int:
-    """End a command and a run's applications; returns the number of these. Raises DataError when they do not end."""
+def end_work(client: "subprocess.Popen[bytes]", run: str) -> None:
+    """End a command and a run's applications. Raises DataError when they do not end."""
     with suppress(psutil.NoSuchProcess):
         parent = psutil.Process(client.pid)
         for process in (parent, *parent.children(recursive=True)):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
     client.wait()
-    ended: set[str] = set()
     deadline = time.monotonic() + _YARN_SECONDS
     while left := _applications(run):
         if time.monotonic() > deadline:
             raise DataError(f"YARN still runs {', '.join(left)} {_YARN_SECONDS} seconds after it was told to end that")
-        ended.update(left)
         _yarn("-kill", *left)
-    return len(ended)
 
 
 def _applications(run: str) -> list[str]:

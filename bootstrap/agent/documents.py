@@ -155,15 +155,18 @@ class RequestQueue(JsonDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class Cancellation(JsonDocument):
-    """That a launch of the jobs is to end. Raises DataError for values that cannot be."""
+    """That a launch of the jobs is to end; its step answers by the same. Raises DataError for values that cannot be."""
 
     run: str
     token: str
     """8 hexadecimal digits, others for each launch of a run."""
+    error: str = ""
+    """Of a step: why some of its work may go on."""
 
     def __post_init__(self) -> None:
         require(FINGERPRINT.fullmatch(self.run), f"{self.run!r} is not the name of a run")
         require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+        require(len(self.error) <= MOST_ERROR, "its error is too long")
 
     @property
     def key(self) -> str:

@@ -206,20 +206,3 @@ class RunEnd(JsonDocument):
         require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
         require(self.outcome in OUTCOMES, f"{self.outcome!r} is not an outcome")
         require(len(self.error) <= MOST_ERROR, "its error is too long")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CancellationAnswer(JsonDocument):
-    """What a step has done of a cancellation. Raises DataError for values that cannot be."""
-
-    token: str
-    """Of the launch."""
-    applications: int = 0
-    """How many applications of YARN it has ended."""
-    error: str = ""
-    """Why some may go on: a sentence."""
-
-    def __post_init__(self) -> None:
-        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        require(0 <= self.applications < MOST_COUNTED, "a count cannot be")
-        require(len(self.error) <= MOST_ERROR, "its error is too long")

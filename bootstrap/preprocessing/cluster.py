@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent.documents import MOST_ERROR, TOKEN, Cancellation
-from bootstrap.agent.node_documents import CancellationAnswer
 from bootstrap.aws import clusters, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
@@ -219,22 +218,21 @@ class EmrCluster:
         if ids:
             retrying(partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=list(ids), **options))
 
-    def _answer(self, ids: Collection[str], cancellation: Cancellation) -> CancellationAnswer:
+    def _answer(self, ids: Collection[str], cancellation: Cancellation) -> Cancellation:
         """What the step that runs has done, once it has; nothing was to do where all steps have ended."""
-        none = CancellationAnswer(token=cancellation.token)
         deadline = time.monotonic() + _ANSWER_SECONDS
         while self._unfinished(ids):
             if time.monotonic() > deadline:
-                return replace(none, error=f"the step has not answered for {_ANSWER_SECONDS} seconds")
+                return replace(cancellation, error=f"the step has not answered for {_ANSWER_SECONDS} seconds")
             if text := retrying(partial(read_text, self._s3, S3Path(self._data, cancellation.answer_key))):
                 try:
-                    answer = CancellationAnswer.from_json(text)
+                    answer = Cancellation.from_json(text)
                 except DataError as error:
-                    return replace(none, error=f"its answer cannot be used: {error}"[:MOST_ERROR])
+                    return replace(cancellation, error=f"its answer cannot be used: {error}"[:MOST_ERROR])
                 if answer.token == cancellation.token:
                     return answer
             time.sleep(_FIRST_PAUSE)
-        return none
+        return cancellation
 
     def _unfinished(self, ids: Collection[str], *states: str) -> list[str]:
         """Those of the steps that have not ended, or are in one of these states."""

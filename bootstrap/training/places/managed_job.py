@@ -15,7 +15,7 @@ from bootstrap.aws import names
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
 from common.errors import DataError, ShoalError
-from common.json_values import parse_json_object
+from common.json_values import made, parse_json_object
 from corpus.reading import s3
 from corpus.reading.s3 import S3Path
 from corpus.reading.storage import size_of
@@ -64,8 +64,8 @@ def settings(deployment: Deployment) -> Settings:
     of this Shoal's."""
     text = deployment.output(topology.OUTPUT_MANAGED)
     try:
-        return Settings(**parse_json_object(text))
-    except (DataError, TypeError) as error:
+        return made(Settings, parse_json_object(text))
+    except DataError as error:
         raise ShoalError(
             f"the output {topology.OUTPUT_MANAGED} of the deployment '{deployment.name}' is of another version of "
             "Shoal; deploy it again"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bootstrap.agent.documents import Cancellation, RequestQueue, tokens_in
 from bootstrap.agent.job_progress import JobProgress
-from bootstrap.agent.node_documents import Attempt, CancellationAnswer, Member, NodeStatus, RunEnd
+from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
@@ -52,7 +52,7 @@ DOCUMENTS = (
     RunEnd(token="0a1b2c3d", outcome="failed", error="the disk is full"),
     STATUS,
     CANCELLATION,
-    CancellationAnswer(token="0a1b2c3d", applications=2, error="it is slow"),
+    replace(CANCELLATION, error="it is slow"),
     JobProgress(token="0a1b2c3d", name="shoal 0123456789ab: encode", total=9, done=2, failed="x", written="y"),
 )
 

@@ -11,7 +11,6 @@ from botocore.exceptions import EndpointConnectionError
 
 from bootstrap.agent.documents import Cancellation
 from bootstrap.agent.job_progress import JobProgress, progress_key
-from bootstrap.agent.node_documents import CancellationAnswer
 from bootstrap.preprocessing import cluster, followed_step
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.followed_step import FollowedSteps
@@ -139,7 +138,7 @@ def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(sess
         raise KeyboardInterrupt
     assert there.state(own) == "CANCELLED"
     answer = s3.get_object(Bucket="data", Key=MINE.answer_key)["Body"].read().decode()
-    assert CancellationAnswer.from_json(answer) == CancellationAnswer(token=MINE.token, applications=1)
+    assert Cancellation.from_json(answer) == MINE
     assert OWN not in there.yarn("application", "-list")
     assert s3.list_objects_v2(Bucket="data", Prefix="requests/")["KeyCount"] == 0
     until(lambda: OTHER in there.yarn("application", "-list"))
