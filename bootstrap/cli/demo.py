@@ -4,28 +4,46 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import Result, filled_rows, percent, say
+from bootstrap.cli.output import Result, Rows, filled_rows, percent, say
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.scores import SCORES
+from bootstrap.cli.training_result import balanced_text
 from common.display import plural
 
-if TYPE_CHECKING:
-    from bootstrap.demo.life import DemoResult
-
 _SHOWN = 80
-_REASONS = {
-    "imbalance": "one waited for the other",
-    "communication": "adding up gradients",
-    "data": "choosing texts",
-    "checkpoints": "checkpoints",
-    "rest": "the rest of a step",
+
+
+def _nodes(result: Mapping[str, Any]) -> str:
+    """The texts of each node, and how many times slower this machine makes it."""
+    nodes = zip(result["summary"]["nodes"], result["summary"]["rows_of_ranks"], result["slowed"], strict=True)
+    return "; ".join(
+        f"{rows:,} texts on {node['instance_type']}{f', slowed down {slowed:g} times here' if slowed else ''}"
+        for node, rows, slowed in nodes
+    )
+
+
+_ROWS: Rows = {
+    "created": lambda result: ", ".join(plural(number, kind) for kind, number in sorted(result["created"].items())),
+    "permissions": lambda result: (
+        f"{sum(result['asked'].values()):,} requests of {len(result['asked'])} users and roles, all allowed"
+    ),
+    "reviews": "{counts.lines:,} lines, {counts.malformed:,} of them malformed and {counts.empty:,} without a text; "
+    "{counts.distinct:,} distinct texts",
+    "training": "{summary.rows:,} texts, {summary.epochs} times each, in {summary.seconds:.1f} s; "
+    "{summary.global_batch:,} a step, which the nodes share by their speeds",
+    "nodes": _nodes,
+    "balanced": lambda result: balanced_text(result["summary"]),
 }
-"""Why the nodes were not at their full speed, in plain words."""
+_END: Rows = {
+    "on AWS": "${dollars_an_hour:.2f} an hour while all of it runs (us-east-1, on demand)",
+    "time": "{total_seconds:.0f} s",
+    "report": "{report}",
+}
 
 
 @command(
@@ -57,48 +75,15 @@ def run(inputs: tuple[Path, ...], output: Path) -> Result:
 
     with sole_writer(output):
         result = life.run(list(inputs), output, say=lambda text: say(f"demo: {text}"))
-    summary = result.summary
+    summary, content = result.summary, asdict(result)
+    shown = {**content, "slowed": [life.SLOWED.get(rank, 0) for rank in range(len(summary["nodes"]))]}
+    labelled = [
+        (f"'{shorten(text, _SHOWN, placeholder=' ...')}'", f"{label} ({percent(probability)} positive)")
+        for text, label, probability in result.predictions
+    ]
     passed = (
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
         f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
     )
-    return Result(asdict(result), [_rows(result, slowed=life.SLOWED, output=output), passed])
-
-
-def _rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> list[tuple[str, str]]:
-    """The summary for a person; `slowed`: how many times slower ranks were made."""
-    counts, summary = result.counts, result.summary
-    lost = ", ".join(f"{percent(share)} {_REASONS[reason]}" for reason, share in summary["lost"].items())
-    nodes = [
-        (
-            f"  node {rank + 1}, {node['instance_type']} ({node['group']})",
-            f"{rows:,} texts" + (f"; this machine slows it down {slowed[rank]:g} times" if rank in slowed else ""),
-        )
-        for rank, (node, rows) in enumerate(zip(summary["nodes"], summary["rows_of_ranks"], strict=True))
-    ]
-    return [
-        ("created", ", ".join(plural(number, kind) for kind, number in sorted(result.created.items()))),
-        ("permissions", f"{sum(result.asked.values()):,} requests of {len(result.asked)} users and roles, all allowed"),
-        (
-            "reviews",
-            f"{counts['lines']:,} lines, {counts['malformed']:,} of them malformed and {counts['empty']:,} without a "
-            f"text; {counts['distinct']:,} distinct texts",
-        ),
-        (
-            "training",
-            f"{summary['rows']:,} texts, {summary['epochs']} times each, in {summary['seconds']:.1f} s; "
-            f"{summary['global_batch']:,} a step, which the nodes share by their speeds",
-        ),
-        *nodes,
-        ("  speed", f"{percent(summary['balanced'])} of the sum of the nodes' speeds during the training"),
-        ("  lost", lost),
-        *filled_rows(SCORES, summary),
-        *(
-            (f"'{shorten(text, _SHOWN, placeholder=' ...')}'", f"{label} ({percent(probability)} positive)")
-            for text, label, probability in result.predictions
-        ),
-        ("on AWS", f"${result.dollars_an_hour:.2f} an hour while all of it runs (us-east-1, on demand)"),
-        ("time", f"{result.total_seconds:.0f} s"),
-        ("model, record, logs", str(output)),
-        ("report", str(result.report)),
-    ]
+    rows = [*filled_rows(_ROWS, shown), *filled_rows(SCORES, summary), *labelled, *filled_rows(_END, content)]
+    return Result(content, [rows, passed])

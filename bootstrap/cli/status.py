@@ -1,16 +1,12 @@
 """`shoal status`: what a deployment is doing, what it costs now, and when it ends."""
 
-import sys
-import time
 from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from bootstrap.cli.command import command, option
+from bootstrap.cli.command import command
 from bootstrap.cli.figures import dollars, duration, kept_content, spent, utc_time
-from bootstrap.cli.output import Result, Table, print_result
+from bootstrap.cli.output import Result, Table
 from bootstrap.cli.target import Target, target_options
 from common.display import plural
 from common.errors import ShoalError
@@ -33,7 +29,6 @@ _ALL = Table(
         "ends by itself": "{ends:utc}",
     },
 )
-_WATCH_SECONDS = 10.0
 _NODES = {"train": "nodes", "read": "readers"}
 
 
@@ -43,20 +38,10 @@ _NODES = {"train": "nodes", "read": "readers"}
     "it, and how far the nodes of a training are. Of each training that goes on: the share of its "
     "steps that is done, when it is expected to end, and the dollars of its nodes so far and in all, as upper bounds. "
     "Without a name: a line each for all deployments of the account, in every region or that of --region.",
-    epilog="Example: shoal status, then shoal status demo --watch",
+    epilog="Example: shoal status, then: watch -n 10 shoal status demo",
 )
 @target_options
-@option("--watch", is_flag=True, help="show it again every ten seconds, until Ctrl-C")
-def run(target: Target, watch: bool) -> Result:
-    while watch:
-        if sys.stdout.isatty():
-            click.clear()
-        print_result(_found(target))
-        time.sleep(_WATCH_SECONDS)
-    return _found(target)
-
-
-def _found(target: Target) -> Result:
+def run(target: Target) -> Result:
     if not target.typed:
         return _all(target)
     from bootstrap.aws import stacks

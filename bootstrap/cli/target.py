@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import MOST_RANKS, option
+from bootstrap.cli.command import MOST_RANKS, described_options, option
 from common.errors import UsageError
-from common.options import flag
+from common.options import Option, flag
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
@@ -137,27 +137,29 @@ def connect_account(region: str | None) -> "Account":
     return Account(connect(region or Topology.model_fields["region"].default))
 
 
+_LAUNCH = (
+    Option("detach", "not with --local: end as soon as the nodes have begun", kind=bool),
+    Option("queue", "not with --local: wait for the training that uses the nodes", kind=bool, advanced=True),
+    Option(
+        "keep",
+        "with --deployment: leave the nodes running afterwards, until they were idle for long",
+        kind=bool,
+        advanced=True,
+    ),
+    Option(
+        "managed",
+        "with --deployment: by a training job of SageMaker, where the topology has nodes, too",
+        kind=bool,
+        advanced=True,
+    ),
+)
 _WISHES = ("detach", "queue", "keep", "min_nodes", "managed", "max_dollars")
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Declare what is wanted of a launch on a deployment; the function gets what was given as `wishes`."""
 
-    @option("--detach", is_flag=True, group=_WHERE, help="not with --local: end as soon as the nodes have begun")
-    @option(
-        "--queue",
-        is_flag=True,
-        group=_WHERE,
-        advanced=True,
-        help="not with --local: wait for the training that uses the nodes",
-    )
-    @option(
-        "--keep",
-        is_flag=True,
-        group=_WHERE,
-        advanced=True,
-        help="with --deployment: leave the nodes running afterwards, until they were idle for long",
-    )
+    @described_options(_LAUNCH, group=_WHERE)
     @option(
         "--min-nodes",
         type=click.IntRange(1),
@@ -165,13 +167,6 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
         advanced=True,
         metavar="N",
         help="not with --local: where nodes are lost, go on with no fewer than N that train (default: 1)",
-    )
-    @option(
-        "--managed",
-        is_flag=True,
-        group=_WHERE,
-        advanced=True,
-        help="with --deployment: by a training job of SageMaker, where the topology has nodes, too",
     )
     @option(
         "--max-dollars",

@@ -100,7 +100,7 @@ def _cost(summary: Mapping[str, Any]) -> str | None:
     return f"{dollars(summary['cost'])}{', at most: spot nodes at their price on demand' if spot else ', on demand'}"
 
 
-def _balanced(summary: Mapping[str, Any]) -> str | None:
+def balanced_text(summary: Mapping[str, Any]) -> str | None:
     """How near the ranks together came to the sum of their speeds, and why not nearer; None for a single rank."""
     if summary["balanced"] is None or summary["lost"] is None or len(summary["rows_of_ranks"]) == 1:
         return None
@@ -136,7 +136,7 @@ _ROWS: Rows = {
     ),
     "predicted": _predicted,
     "cost of the nodes": _cost,
-    "balanced": _balanced,
+    "balanced": balanced_text,
     "share of ideal": "{share_of_ideal:.1%} of the sum of the ranks' speeds in bursts before and after",
     "staleness": "{staleness.mean:.1f} steps on average, {staleness.most} at most",
     **SCORES,
