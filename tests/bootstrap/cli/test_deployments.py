@@ -76,9 +76,10 @@ class Busy:
     def __init__(self, name: str) -> None:
         self.name, self.run = name, f"{name}.20260102T030405-0a1b"
         cloudformation, stack = boto3.client("cloudformation"), topology.stack_name(name)
+        own = {"Key": topology.TAG_DEPLOYMENT, "Value": name}
         outputs = {topology.OUTPUT_DATA_BUCKET: {"Value": {"Ref": "Data"}}}
         template = {"Resources": {"Data": {"Type": "AWS::S3::Bucket"}}, "Outputs": outputs}
-        cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(template), Tags=TAGS)
+        cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(template), Tags=[*TAGS, own])
         cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
         (made,) = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
         self.bucket = made["PhysicalResourceId"]
@@ -121,7 +122,7 @@ def test_trainings_are_stopped_before_their_deployment_is_destroyed(monkeypatch:
     busy = Busy("at-work")
     monkeypatch.setattr("bootstrap.lifecycle.status.read_status", unreadable)
     monkeypatch.setattr("bootstrap.nodes.fleet.groups", lambda *_, **__: [])
-    kept = shoal_here("destroy", "at-work", "--stop-runs", given=b"n\n\nn\n", terminal=True)
+    kept = shoal_here("destroy", "at-work", "--stop-runs", given=b"n\nn\n", terminal=True)
     assert (kept.returncode, f"Stop {busy.run} with a checkpoint" in kept.stderr) == (1, True)
     assert f"would be ended: {busy.run}" in kept.stderr
     done = busy.destroy("--yes", "--stop-runs")
