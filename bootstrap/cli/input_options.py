@@ -16,8 +16,8 @@ from corpus.reading.sources import FORMAT_CHOICES, QUOTING_CHOICES, Inputs, Read
 
 INPUT, READING = "Input", "How it is read"
 NOTES = {
-    INPUT: "Files, folders, patterns in quotes ('reviews/*.json.gz') or s3://bucket/prefix; plain, .gz, .bz2, .xz, "
-    ".zst or .zip of one file.",
+    INPUT: "Files, folders, patterns in quotes ('reviews/*.json.gz') or s3://bucket/prefix; plain, .gz, .bz2, .xz "
+    "or .zst.",
     READING: "Found out from the first lines of each file; `shoal preprocess --dry-run` shows what was found.",
 }
 """The sentences of the help below the headings of these groups of options."""

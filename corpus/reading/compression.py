@@ -1,4 +1,4 @@
-"""Decompresses files in bounded memory: every member of .gz, .bz2 and .xz, every frame of .zst, the one file of .zip.
+"""Decompresses files in bounded memory: every member of .gz, .bz2 and .xz, every frame of .zst.
 
 Do not use the standard library's file objects: before an error in the data they may lose what is in their buffers. Here
 all data before the error are returned first.
@@ -10,14 +10,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import BinaryIO, Protocol
-from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
-
-from common.display import plural, printable
 
 _PACKED_BYTES = 64 << 10
 # A block, its lines and the texts in them fit a core's cache together.
 BLOCK_BYTES = 128 << 10
-_MEMBERS_SHOWN = 3
 _XZ_BYTES = 1 << 30
 """How much memory a file of xz may claim: `xz -9` needs 65 MiB (man xz); the format allows 4 GiB."""
 
@@ -72,8 +68,6 @@ def _xz() -> _Decoder:
     return lzma.LZMADecompressor(memlimit=_XZ_BYTES)
 
 
-ZIP = ".zip"
-"""An archive of one file; see `zip_member`."""
 COMPRESSIONS: dict[str, Callable[[], _Decoder]] = {
     ".gz": _Gzip,
     ".bz2": bz2.BZ2Decompressor,
@@ -85,17 +79,17 @@ COMPRESSIONS: dict[str, Callable[[], _Decoder]] = {
 def compression(address: str) -> str | None:
     """The ending of a compressed file's name, such as `.gz`; None for a plain one."""
     suffix = PurePosixPath(address).suffix.lower()
-    return suffix if suffix in COMPRESSIONS or suffix == ZIP else None
+    return suffix if suffix in COMPRESSIONS else None
 
 
 def decompress(file: BinaryIO, suffix: str) -> Iterator[bytes]:
-    """The content of a compressed file in blocks of at most 256 KiB; a zip archive has to be all of a seekable file.
+    """The content of a compressed file in blocks of at most 256 KiB.
 
     Raises DamagedArchiveError after all data before the damage.
     """
     pending = b""
     try:
-        for block in _unzipped(file) if suffix == ZIP else _members(file, suffix):
+        for block in _members(file, suffix):
             # Each of many small members is a small block.
             pending = pending + block if pending else block
             if len(pending) >= BLOCK_BYTES:
@@ -107,34 +101,6 @@ def decompress(file: BinaryIO, suffix: str) -> Iterator[bytes]:
         raise
     if pending:
         yield pending
-
-
-def zip_member(file: BinaryIO) -> tuple[ZipFile, ZipInfo]:
-    """A zip archive, and the one file in it that can be read, without what macOS adds.
-
-    Raises DamagedArchiveError with the reason why there is none.
-    """
-    try:
-        archive = ZipFile(file)
-    except (BadZipFile, ValueError) as error:
-        raise DamagedArchiveError(f"its list of files cannot be read: {error}") from error
-    found = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
-    if len(found) != 1:
-        listed = printable(", ".join(each.filename for each in found[:_MEMBERS_SHOWN])) + ", ..." * (len(found) > 3)
-        raise DamagedArchiveError(f"it holds {plural(len(found), 'file')} ({listed})")
-    if found[0].flag_bits & 1 or found[0].compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise DamagedArchiveError("it is encrypted, or compressed in another way than by deflate")
-    return archive, found[0]
-
-
-def _unzipped(file: BinaryIO) -> Iterator[bytes]:
-    archive, member = zip_member(file)
-    try:
-        with archive.open(member) as content:
-            while block := content.read(BLOCK_BYTES):
-                yield block
-    except (BadZipFile, EOFError, NotImplementedError, zlib.error) as error:
-        raise DamagedArchiveError(f"the compressed data are damaged: {error}") from error
 
 
 def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from corpus.dataset_settings import Settings
 from corpus.reading.compression import compression
 from corpus.reading.formats import Format, class_name
 
-EXPANSION = {".gz": 4, ".bz2": 5, ".xz": 5, ".zst": 4, ".zip": 4}
+EXPANSION = {".gz": 4, ".bz2": 5, ".xz": 5, ".zst": 4}
 """The usual ratio of decompressed to compressed size, by the ending of the name."""
 
 POSITIVE, NEGATIVE = 1, 0

@@ -13,11 +13,10 @@ from common.errors import DataError, explain_os_error
 from common.files import regular, whole_file
 from common.private_folders import temporary_folder
 from corpus.reading import s3
-from corpus.reading.compression import BLOCK_BYTES, ZIP, compression, decompress
+from corpus.reading.compression import BLOCK_BYTES, compression, decompress
 from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.s3_object import open_object
 
-_AHEAD_BYTES = 8 << 20
 PART_PREFIX = "part-"
 """The prefix of the output files of a job's tasks, as Hadoop names them."""
 
@@ -91,7 +90,7 @@ def open_blocks(address: str) -> Iterator[bytes]:
     Raises DamagedArchiveError after all data before the damage, and DataError when it cannot be read.
     """
     suffix = compression(address)
-    with open_range(address, ahead=_AHEAD_BYTES if suffix == ZIP else None) as file:
+    with open_range(address) as file:
         if suffix:
             yield from decompress(file, suffix)
         else:

@@ -13,7 +13,7 @@ from math import inf
 
 from common.display import plural
 from corpus.dataset_settings import Settings
-from corpus.reading.compression import ZIP, DamagedArchiveError, decompress, zip_member
+from corpus.reading.compression import DamagedArchiveError, decompress
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
@@ -202,8 +202,6 @@ def _expansion(source: Source, limit: int) -> float:
     if not source.compression:
         return 1.0
     with closing(open_range(source.address, 0, limit)) as file:
-        if source.compression == ZIP:
-            return zip_member(file)[1].file_size / source.size
         packed = file.read(limit)
     taken = 0
     with suppress(DamagedArchiveError):  # the sample ends within the data

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.compression import ZIP, DamagedArchiveError, compression, decompress
+from corpus.reading.compression import DamagedArchiveError, compression, decompress
 from corpus.reading.formats import MAX_LINE_BYTES
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format
 from corpus.reading.inputs.fields import reading_settings
@@ -28,7 +28,7 @@ from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, 
 from corpus.reading.lines import in_utf8
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
-from corpus.reading.storage import open_blocks, open_range
+from corpus.reading.storage import open_range
 
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
@@ -183,14 +183,12 @@ def _read_head(found: InputFile, limit: int) -> _Head:
     with closing(open_range(found.address, 0, limit)) as file:
         packed = file.read(limit)
     check_signature(found.address, packed[:SIGNATURE_BYTES])
-    is_zip = found.compression == ZIP  # whose list of files is at its end
-    whole = is_zip or len(packed) == found.size
+    whole = len(packed) == found.size
     if not found.compression:
         return _Head(packed, whole, False)
     data = bytearray()
     try:
-        blocks = open_blocks(found.address) if is_zip else decompress(BytesIO(packed), found.compression)
-        for block in blocks:
+        for block in decompress(BytesIO(packed), found.compression):
             data += block
             if len(data) > limit:
                 return _Head(bytes(data[:limit]), False, False)

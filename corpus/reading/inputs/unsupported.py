@@ -6,12 +6,10 @@ Without these checks a web page, a picture or a file in UTF-16 would be counted 
 import codecs
 import re
 from collections.abc import Sequence
-from contextlib import closing
 
 from common.display import printable
 from common.errors import DataError
-from corpus.reading.compression import ZIP, DamagedArchiveError, compression, zip_member
-from corpus.reading.storage import open_range
+from corpus.reading.compression import compression
 
 SIGNATURE_BYTES = 6
 """How many bytes of a file `check_signature` needs."""
@@ -21,12 +19,12 @@ _SIGNATURES = {
     ".bz2": b"BZh",
     ".xz": b"\xfd7zXZ\x00",
     ".zst": b"\x28\xb5\x2f\xfd",
-    ZIP: b"PK\x03\x04",
 }
 # https://www.rfc-editor.org/rfc/rfc8878#name-skippable-frames: pzstd writes one at the start of a file.
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
-_UNSUPPORTED_NAMES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|7z|rar|z|lz4|lzma|br|xlsx?|xlsm|ods)$", re.IGNORECASE)
+_UNSUPPORTED_NAMES = re.compile(r"\.(zip|tar(\.\w+)?|t[gbx]z2?|7z|rar|z|lz4|lzma|br|xls[xm]?|ods)$", re.IGNORECASE)
 _UNSUPPORTED = {
+    b"PK\x03\x04": "a zip archive, or an office document",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
     b"Rar!\x1a\x07": "a rar archive",
     b"\x04\x22\x4d\x18": "an lz4 archive",
@@ -78,27 +76,13 @@ def check_signature(address: str, beginning: bytes) -> None:
             f"cannot read {address}: it holds no {packed.lstrip('.')} data, though its name says so; "
             "rename it, or download it again"
         )
-    if packed == ZIP:
-        _check_zip(address)
-
-
-def _check_zip(address: str) -> None:
-    """Raise DataError for a zip archive that is not of one file, and say what is in it."""
-    with closing(open_range(address, ahead=0)) as file:
-        try:
-            zip_member(file)
-        except DamagedArchiveError as error:
-            raise DataError(
-                f"cannot read the zip archive {address}: {error}; give one of a single file, unpack what holds reviews "
-                "(unzip -p OLD MEMBER > NEW), or download it again"
-            ) from error
 
 
 def refuse_unsupported(name: str, data: bytes) -> None:
     """Raise DataError for a file that is not text in UTF-8, by its first bytes."""
     for beginning, what in _UNSUPPORTED.items():
         if data.startswith(beginning):
-            raise DataError(f"{name} is {what}; export its reviews as JSON lines, CSV or Parquet, and give that")
+            raise DataError(f"{name} is {what}; unpack it, or export its reviews as JSON lines, CSV or Parquet")
     if inner := next((kind for kind, magic in _SIGNATURES.items() if data.startswith(magic)), None):
         again = " and is compressed twice" if compression(name) else ""
         raise DataError(f"{name} holds {inner.lstrip('.')} data{again}; unpack it once, and give that")

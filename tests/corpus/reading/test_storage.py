@@ -5,10 +5,8 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from io import BytesIO
 from pathlib import Path
 from threading import Thread
-from zipfile import ZIP_DEFLATED, ZipFile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,15 +37,9 @@ LINES = b"".join(b'{"reviewText": "text %d of many", "overall": %d}\n' % (n, 1 +
 SNAP = Format(kind="json", text=("reviewText",), value="overall")
 
 
-def zipped(content: bytes) -> bytes:
-    with ZipFile(made := BytesIO(), "w", ZIP_DEFLATED) as archive:
-        archive.writestr("lines.json", content)
-    return made.getvalue()
-
-
 @pytest.fixture(scope="module", autouse=True)
 def objects(pile: EmbeddedAws) -> None:
-    packed = {"lines.json.gz": gzip.compress(LINES, 1), "lines.json.zip": zipped(LINES)}
+    packed = {"lines.json.gz": gzip.compress(LINES, 1)}
     for key, content in {"body": BODY, "lines.json": LINES, "empty": b"", **packed}.items():
         s3.client().put_object(Bucket="pile", Key=key, Body=content)
 
@@ -87,16 +79,6 @@ def test_files_appear_whole_under_their_names_and_are_listed_and_read(tmp_path: 
     with readable(f"{home}/part-2") as path:
         assert path.read_text() == "two\nlines\n"
     assert path.exists() != there
-
-
-def test_a_zip_archive_of_one_file_is_read_here_and_on_s3_as_far_as_it_is_whole(tmp_path: Path) -> None:
-    assert read("s3://pile/lines.json.zip") == read("s3://pile/lines.json")
-    content = bytearray(zipped(LINES))
-    content[len(content) // 2] ^= 255
-    (tmp_path / "a.zip").write_bytes(content)
-    tally, part = Tally(), Range(str(tmp_path / "a.zip"), 0, WHOLE, SNAP, None, False)
-    assert 10_000 < sum(len(batch.texts) for batch in read_batches(part, Codes(Settings()), tally)) <= 60_000
-    assert [each.file for each in tally.damaged_files()] == [str(tmp_path / "a.zip")]
 
 
 def test_a_local_file_is_read_from_any_byte(tmp_path: Path) -> None:
