@@ -48,9 +48,8 @@ def test_a_job_of_mrjob_counts_words(shoal_aws: boto3.Session, tmp_path: Path) -
     bucket = made_bucket(shoal_aws, "mrjob-texts")
     (tmp_path / "count_words.py").write_text(JOB)
     options = "-r emr --region us-east-1 --release-label emr-7.10.0 --instance-type m5.xlarge --no-bootstrap-mrjob"
-    roles = "--iam-service-role EMR_DefaultRole --iam-instance-profile EMR_EC2_DefaultRole"
     places = f"--cloud-tmp-dir s3://{bucket}/scratch/ --output-dir s3://{bucket}/counts s3://{bucket}/texts/"
-    words = [*options.split(), "--python-bin", "python3.11", *roles.split(), *places.split()]
+    words = [*options.split(), "--python-bin", "python3.11", *places.split()]
     subprocess.run([sys.executable, tmp_path / "count_words.py", *words], check=True)
     assert {word.strip('"'): count for word, count in counts_in(shoal_aws, bucket).items()} == COUNTS
 

@@ -7,6 +7,7 @@ uploaded when it has succeeded. A program that has such addresses in its own tex
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,8 @@ _VALUED = (
 """Options of `spark-submit` that have a value."""
 _KEPT = ("--conf", "--name")
 """Those that say something on one machine, too."""
+_FILES = ("--files", "--py-files")
+"""Options of `spark-submit` that name files, separated by commas."""
 _S3 = "s3://"
 
 
@@ -42,10 +45,10 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[list[str], str, list[str]
                 raise EmulatorError(f"The embedded Spark runs programs of PySpark, not {word}.")
             return options, word, list(rest)
         name, equals, value = word.partition("=")
-        if name not in _VALUED:
+        if name not in (*_VALUED, *_FILES):
             raise EmulatorError(f"The embedded Spark does not support the option {name}.")
         value = value if equals else next(rest, "")
-        options += [name, value] if name in _KEPT else []
+        options += [name, value] if name in (*_KEPT, *_FILES) else []
     raise EmulatorError("spark-submit needs a program, such as s3://BUCKET/program.py.")
 
 
@@ -94,12 +97,13 @@ def _submit(arguments: Sequence[str]) -> int:
     if find_spec("pyspark") is None:
         raise EmulatorError(f"The embedded EMR runs steps of Spark by pyspark; install it beside {sys.executable}.")
     with tempfile.TemporaryDirectory(dir=Path(os.environ["NODE_ROOT"]) / "mnt") as name:
-        script, mirror = Path(name) / "program.py", Mirror(Path(name) / "s3", boto3.client("s3"))
-        files, address = Files(), program if ":" in program else f"file://{Path(program).resolve()}"
-        if files.find(address) is None:
-            raise EmulatorError(f"File {program} does not exist")
-        with files.open(address) as source:
-            script.write_bytes(source.read())
+        mirror = Mirror(Path(name) / "s3", boto3.client("s3"))
+        script = copy(program, Path(name) / "program")
+        for place, option in enumerate(options):
+            if option in _FILES:
+                options[place + 1] = ",".join(
+                    str(copy(each, Path(name) / option.strip("-"))) for each in options[place + 1].split(",")
+                )
         addressed = [mirror.local(each) if each.startswith(_S3) else each for each in given]
         conf = ("--conf", f"spark.local.dir={name}", "--conf", "spark.ui.enabled=false")
         submit = Path(sys.executable).parent / "spark-submit"  # of pyspark
@@ -108,6 +112,22 @@ def _submit(arguments: Sequence[str]) -> int:
         if code == 0:
             mirror.upload()
         return code
+
+
+def copy(named: str, folder: Path) -> Path:
+    """Copy a file that an address or a path of the node names to a folder, under its own name.
+
+    Raises:
+        EmulatorError: There is no such file.
+    """
+    files, address = Files(), named if ":" in named else f"file://{Path(named).resolve()}"
+    if files.find(address) is None:
+        raise EmulatorError(f"File {named} does not exist")
+    folder.mkdir(exist_ok=True)
+    path = folder / Path(address).name
+    with files.open(address) as source, path.open("wb") as target:
+        shutil.copyfileobj(source, target)
+    return path
 
 
 def main() -> int:

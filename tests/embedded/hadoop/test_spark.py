@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from embedded.emulator_error import EmulatorError
-from embedded.hadoop.spark import Mirror, parse_arguments
+from embedded.hadoop.spark import Mirror, copy, parse_arguments
 
 
 def test_options_the_program_and_its_arguments_are_told_apart() -> None:
-    words = "--deploy-mode cluster --conf=a=b --conf c=d s3://b/count.py s3://b/in --deep s3://b/out"
+    words = "--deploy-mode cluster --conf=a=b --conf c=d --files x,y s3://b/count.py s3://b/in --deep s3://b/out"
     options, program, given = parse_arguments(words.split())
-    assert options == ["--conf", "a=b", "--conf", "c=d"]
+    assert options == ["--conf", "a=b", "--conf", "c=d", "--files", "x,y"]
     assert (program, given) == ("s3://b/count.py", ["s3://b/in", "--deep", "s3://b/out"])
 
 
@@ -88,3 +88,12 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "embedded.hadoop.spark", str(tmp_path / "absent.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, f"File {tmp_path}/absent.py does not exist\n")
+
+
+def test_a_file_is_copied_under_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_bytes(b"WORDS = 1")
+    copied = copy(f"file://{tmp_path}/words.py", tmp_path / "files")
+    assert copied == tmp_path / "files" / "words.py"
+    assert copied.read_bytes() == b"WORDS = 1"
+    with pytest.raises(EmulatorError, match=r"File .*/absent\.py does not exist"):
+        copy(str(tmp_path / "absent.py"), tmp_path / "files")
