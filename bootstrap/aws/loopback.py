@@ -5,7 +5,6 @@ Look at an error's whole chain of causes, because libraries wrap the error that 
 
 import os
 import socket
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from botocore.exceptions import ConnectionError as NoConnectionError
@@ -18,14 +17,18 @@ START = "no emulator answers there: start `shoal embedded`, and use the environm
 """The advice for that case."""
 
 
-def is_gone(error: BaseException) -> bool:
+def is_gone(error: BaseException | None) -> bool:
     """Whether an error, or one of its causes, is that nothing answers at an address of this machine."""
-    return any(
-        isinstance(each, NoConnectionError | HTTPClientError)
-        and not isinstance(each, SSLError)  # something answers, or the CA bundle cannot be read
-        and emulated(str(each.kwargs.get("endpoint_url", "")))
-        for each in _chain(error)
-    )
+    while error is not None:
+        # Behind an SSLError something answers, or the CA bundle cannot be read.
+        if (
+            isinstance(error, NoConnectionError | HTTPClientError)
+            and not isinstance(error, SSLError)
+            and emulated(str(error.kwargs.get("endpoint_url", "")))
+        ):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def require_s3() -> None:
@@ -43,9 +46,3 @@ def require_s3() -> None:
         ).close()
     except (OSError, ValueError) as error:
         raise ShoalError(f"there is no S3 at {endpoint} ({error}); {START}") from error
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

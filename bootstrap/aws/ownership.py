@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 8
 _OF_TOOLKIT = f"cdk-{policies.QUALIFIER}-"
+_ABSENT = ("NoSuch", "NotFound", "DoesNotExist", "NonExistent")
+"""Parts of the codes of errors that mean that there are no tags, or that the resource is gone."""
 _Answer = TypeVar("_Answer")
 
 Owned = Callable[["Ownership", ResourceRecord], bool]
@@ -201,7 +203,8 @@ def fetched_tags(service: str, operation: str, answer: str, **parameters: str) -
         try:
             found = getattr(ownership.account.client(service), operation)(**values)
         except (BotoCoreError, ClientError) as error:
-            if _means_absent(error):
+            code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+            if any(word in code for word in _ABSENT):
                 return False
             raise OwnershipUnknownError(f"its tags cannot be read ({reason_of(error)})") from None
         for key in answer.split("."):
@@ -209,12 +212,6 @@ def fetched_tags(service: str, operation: str, answer: str, **parameters: str) -
         return ownership.of(found)
 
     return owned
-
-
-def _means_absent(error: BotoCoreError | ClientError) -> bool:
-    """Whether the error means that there are no tags, or that the resource is gone."""
-    code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
-    return any(word in code for word in ("NoSuch", "NotFound", "DoesNotExist", "NonExistent"))
 
 
 def in_vpc(owned: Owned) -> Owned:
