@@ -82,17 +82,18 @@ def found(result: "ExperimentResult") -> Result:
         *warnings([run for arm in result.arms for run in arm.runs]),
         *(f"left out: {each}" for each in result.problems),
     ]
+    of = result.kept.experiment
     content = {
-        "experiment": result.name,
-        "about": result.about,
-        "kind": result.kind,
+        "experiment": result.kept.name,
+        "about": of.about,
+        "kind": of.kind,
         "output": str(result.folder),
-        "target": result.target.model_dump(exclude_none=True) if result.target else None,
-        "baseline": list(result.baseline),
+        "target": of.target.model_dump(exclude_none=True) if of.target else None,
+        "baseline": list(of.baseline),
         "arms": [_arm(arm) for arm in result.arms],
         "warnings": warned,
     }
-    parts: list[Part] = [f"{result.name}: {about(result)}"]
+    parts: list[Part] = [f"{result.kept.name}: {about(result)}"]
     if not any(arm.finished for arm in result.arms):
         return Result(content, [*parts, "No run has finished."])
     for spec in EXPERIMENT:

@@ -234,20 +234,21 @@ def shares(content: Found) -> Iterator[Row]:
 
 def about(found: ExperimentResult) -> str:
     """What an experiment was for."""
-    target = f" Its target is {found.target}." if found.target else ""
-    baseline = f" Speed-ups are to {' or '.join(found.baseline)}." if found.baseline else ""
-    runs = f" Each arm runs {found.repeats} times, in turns." if found.repeats > 1 else ""
-    return f"{found.about.rstrip('.')}.{target}{baseline}{runs}"
+    of = found.kept.experiment
+    target = f" Its target is {of.target}." if of.target else ""
+    baseline = f" Speed-ups are to {' or '.join(of.baseline)}." if of.baseline else ""
+    runs = f" Each arm runs {of.repeats} times, in turns." if of.repeats > 1 else ""
+    return f"{of.about.rstrip('.')}.{target}{baseline}{runs}"
 
 
 def arms(found: ExperimentResult) -> Iterator[Row]:
-    trains = found.kind != "preprocessing"
+    trains = found.kept.experiment.kind != "preprocessing"
     for arm in found.arms:
         rate, seconds = arm.rate and arm.rate.median, arm.seconds
         yield {
             **vars(arm),
             "arm": arm.name,
-            "place": arm.place or ("this machine" if found.cores and (arm.runs or arm.finished) else None),
+            "place": arm.place or ("this machine" if found.kept.is_local and arm.finished else None),
             "runs": arm.finished,
             "seconds": seconds and seconds.median,
             "least": seconds.least if seconds and arm.finished > 1 else None,

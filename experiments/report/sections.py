@@ -350,7 +350,7 @@ DATA = _SectionSpec(
 def sections(content: Found) -> list[Section]:
     """What there is to show, in the order of the page; sections without tables are left out."""
     found = [
-        _section(f"experiment-{number}", f"The experiment {each.name}", rows.about(each), EXPERIMENT, each)
+        _section(f"experiment-{number}", f"The experiment {each.kept.name}", rows.about(each), EXPERIMENT, each)
         for number, each in enumerate(content.experiments, 1)
     ]
     found += [_section(each.key, each.title, each.text, each.tables, content) for each in (*RUNS, DATA)]

@@ -31,7 +31,6 @@ class Subject:
     """Its own."""
     group: str
     """That of the runs with the same settings but for the seed: they are drawn alike."""
-    is_of_experiment: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,30 +88,21 @@ def find_subjects(folders: Sequence[Path]) -> Found:
 
     Raises ExperimentError for a folder with none of them, and where nothing of a kind can be read.
     """
+    for folder in folders:
+        if not any(find_below([folder], name) for name in (EXPERIMENT, COUNTS_NAME)):
+            find_runs([folder])
     experiments = [read_experiment(folder) for folder in find_below(folders, EXPERIMENT)]
-    data = [read_counts(folder) for folder in find_below(folders, COUNTS_NAME) if not _is_within(folder, experiments)]
-    searched = [folder for folder in folders if not _holds(folder, experiments, data)]
+    own = [each.folder.resolve() for each in experiments]  # datasets of an experiment's runs are no subjects
+    counted = [each for each in find_below(folders, COUNTS_NAME) if not {*own} & {*each.resolve().parents}]
+    data = [read_counts(folder) for folder in counted]
     known = {run.folder.resolve(): run for each in experiments for arm in each.arms for run in arm.runs}
-    others = {each.resolve(): each for each in (find_runs(searched) if searched else ())}
-    more, problems = read_all(read_run, [each for resolved, each in others.items() if resolved not in known])
+    others = [each for each in find_below(folders, RECORD) if each.resolve() not in known]
+    more, problems = read_all(read_run, others)
     runs = [*known.values(), *more]
     if problems and not (runs or experiments or data):
         raise ExperimentError(problems[0])
     problems += [each for found in experiments for each in found.problems if each not in problems]
     return Found(subjects=_named(runs, _arms(experiments)), experiments=experiments, data=data, problems=problems)
-
-
-def _is_within(folder: Path, experiments: Sequence[ExperimentResult]) -> bool:
-    """Whether a folder is of a run of an experiment: its dataset is no subject of its own."""
-    return any(each.folder.resolve() in folder.resolve().parents for each in experiments)
-
-
-def _holds(folder: Path, experiments: Sequence[ExperimentResult], data: Sequence[DataCounts]) -> bool:
-    """Whether there is something else than runs in this folder, and no run."""
-    if not folder.is_dir() or find_below([folder], RECORD):
-        return False
-    known = [each.folder.resolve() for each in experiments] + [each.folder.resolve() for each in data]
-    return any(folder.resolve() in (each, *each.parents) for each in known)
 
 
 def _arms(experiments: Sequence[ExperimentResult]) -> dict[Path, str]:
@@ -162,8 +152,7 @@ def _named(runs: Sequence[RunRecord], arms: Mapping[Path, str]) -> list[Subject]
     own = [group if 0 < len(group) <= _MOST_LETTERS else first[group] for group in settings] if repeated else names
     groups = _elided([arms.get(run.folder.resolve(), group) for run, group in zip(runs, own, strict=True)])
     return [
-        Subject(run=run, name=name, group=group, is_of_experiment=run.folder.resolve() in arms)
-        for run, name, group in zip(runs, _elided(names), groups, strict=True)
+        Subject(run=run, name=name, group=group) for run, name, group in zip(runs, _elided(names), groups, strict=True)
     ]
 
 

@@ -40,7 +40,7 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
 
 def _title(content: Found) -> str:
     if content.experiments:
-        return ", ".join(each.name for each in content.experiments)
+        return ", ".join(each.kept.name for each in content.experiments)
     if len(content.subjects) == 1:
         return content.subjects[0].name
     return f"{len(content.subjects)} runs" if content.subjects else "data"

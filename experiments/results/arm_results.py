@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from common.display import plural
 from common.errors import ExperimentError
 from experiments.plans.kept import NAME, PREPROCESSING, Kept, read_kept
-from experiments.plans.parts import Arm, Kind, Target
+from experiments.plans.parts import Arm, Target
 from experiments.plans.planned import run_folder
 from experiments.records.comparing import common_measures
 from experiments.records.runs import RunRecord, numbers, read_all, read_run
@@ -94,17 +94,13 @@ class ExperimentResult:
     """An experiment and what its runs found so far."""
 
     folder: Path
-    name: str
-    about: str
-    kind: Kind
-    repeats: int
-    target: Target | None
-    baseline: tuple[str, ...]
-    cores: int | None
-    """Of the machine; None for deployments."""
+    kept: Kept
     arms: tuple[ArmResult, ...]
-    problems: tuple[str, ...]
-    """Sentences on runs that cannot be read, and are left out."""
+
+    @property
+    def problems(self) -> list[str]:
+        """Sentences on runs that cannot be read, and are left out."""
+        return [problem for arm in self.arms for problem in arm.problems]
 
 
 class _Measured(NamedTuple):
@@ -127,21 +123,9 @@ def read_experiment(folder: Path) -> ExperimentResult:
     kept = read_kept(folder)
     if kept is None:
         raise ExperimentError(f"{folder} has no {NAME}; give the --output of `shoal experiment run`")
-    experiment = kept.experiment
-    arms = [_read_arm(folder, kept, arm) for arm in experiment.arms]
-    baselines = [each for name in experiment.baseline for each in arms if each.name == name]
-    return ExperimentResult(
-        folder=folder,
-        name=kept.name,
-        about=experiment.about,
-        kind=experiment.kind,
-        repeats=experiment.repeats,
-        target=experiment.target,
-        baseline=experiment.baseline,
-        cores=kept.cores,
-        arms=tuple(_compared(each, kept, baselines) for each in arms),
-        problems=tuple(problem for each in arms for problem in each.problems),
-    )
+    arms = [_read_arm(folder, kept, arm) for arm in kept.experiment.arms]
+    baselines = [each for name in kept.experiment.baseline for each in arms if each.name == name]
+    return ExperimentResult(folder=folder, kept=kept, arms=tuple(_compared(each, kept, baselines) for each in arms))
 
 
 def _read_arm(folder: Path, kept: Kept, arm: Arm) -> ArmResult:

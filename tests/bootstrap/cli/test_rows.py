@@ -11,7 +11,8 @@ import yaml
 
 from bootstrap.cli import experiment_tables
 from bootstrap.cli.output import print_result
-from experiments.plans.parts import Target
+from experiments.plans.kept import Kept
+from experiments.plans.parts import Experiment
 from experiments.results.arm_results import ArmResult, ExperimentResult, Spread
 
 EXPECTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("rows.yaml").read_text())
@@ -20,13 +21,21 @@ EXPECTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("rows.yaml").
 def arm(name: str, **changes: Any) -> ArmResult:
     unknown = dict.fromkeys(ArmResult.__dataclass_fields__)
     plain = {"name": name, "folder": Path("out", name), "settings": {"dim": 8}, "runs": (), "measures": {}, "words": {}}
-    return ArmResult(**{**unknown, **plain, "finished": 2, "remark": "", **changes})
+    return ArmResult(**{**unknown, **plain, "finished": 2, "remark": "", "problems": (), **changes})
 
 
-def experiment(kind: Any, *arms: ArmResult) -> ExperimentResult:
-    target = Target(measure="accuracy", at_least=0.9)
-    about = {"folder": Path("out"), "name": "mine", "about": "Two ways", "kind": kind, "repeats": 2, "cores": 2}
-    return ExperimentResult(**about, target=target, baseline=("one",), arms=arms, problems=("run 3 is damaged",))
+def experiment(kind: str, *arms: ArmResult) -> ExperimentResult:
+    about = {
+        "about": "Two ways",
+        "kind": kind,
+        "repeats": 2,
+        "baseline": "one",
+        "target": {"measure": "similarity" if kind == "words" else "accuracy", "at_least": 0.9},
+        "arms": [{"name": arm.name, "local": {"ranks": 1}} for arm in arms],
+    }
+    damaged = replace(arms[-1], problems=["run 3 is damaged"])
+    kept = Kept(name="mine", experiment=Experiment.model_validate(about), cores=2)
+    return ExperimentResult(folder=Path("out"), kept=kept, arms=(*arms[:-1], damaged))
 
 
 LEARNT = {"seconds_an_epoch": 4.0, "words_a_second": 12_345.6, "pip_loss": 0.125, "pip_mean_square": 0.5, "loss": 2.25}
