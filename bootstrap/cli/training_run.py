@@ -62,20 +62,15 @@ def place_of(
         return OnHosts(read_hosts(target), Wishes(**wishes))
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.places.managed import place_on
-    from bootstrap.training.places.managed_job import is_managed
 
     deployment = find_deployment(target.name, target.account)
-    managed, wishes = wishes.get("managed", False), {name: wishes[name] for name in wishes if name != "managed"}
     most = wishes.get("max_dollars") or deployment.max_dollars
     if most and "queue" in wishes:
         raise UsageError(
             f"{deployment.limit_of(most)}, which counts from the start of the nodes, so it does not go with --queue; "
             "leave --queue out when the run before it has ended"
         )
-    wanted = Wishes(**{**wishes, "max_dollars": most})
-    if managed and not is_managed(deployment):
-        raise UsageError(f"the topology of '{target.name}' has no `managed`; leave out --managed")
-    return place_on(deployment, wanted, managed=managed)
+    return place_on(deployment, Wishes(**{**wishes, "max_dollars": most}))
 
 
 def run_training(ctx: click.Context, source: "Source", config: TrainConfig, place: "Place") -> dict[str, Any]:

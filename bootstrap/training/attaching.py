@@ -143,7 +143,7 @@ class _NodesTraining(BegunTraining):
             return end.outcome, end.error
         bars.stage("stop", 0)
         if launch.before() or not launch.request.ready or not any(group.desired for group in groups):
-            launch.end_by_hand()
+            launch.wanted.end_by_hand(launch.request)
             launch.forget()
         else:
             launch.ask_to_stop()

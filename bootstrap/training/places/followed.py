@@ -227,7 +227,7 @@ class _Turn:
             bars.note(f"waiting for run {first.run}")
             self._first, self._since = first.token, time.monotonic()
         elif not first.ready and waited > LONGEST_READY_SECONDS:
-            self._launch.give_up(first)
+            self._launch.wanted.end_by_hand(first, "its command was ended before its nodes had booted")
 
 
 class _Watch:

@@ -47,6 +47,8 @@ class Wishes:
     """The fewest nodes that train, where some are lost."""
     max_dollars: float | None = None
     """The most that its nodes may cost."""
+    managed: bool = False
+    """Whether a job of SageMaker trains, where there are nodes, too."""
     detach: bool = False
     """Whether the command ends as soon as the nodes have agreed on the first attempt."""
     leave: bool = False
@@ -189,10 +191,6 @@ class Launch:
     def ask_to_stop(self) -> None:
         self._replace(stop=True)
 
-    def end_by_hand(self, error: str = "") -> None:
-        """Write that it has ended, where no node is left to do so; `error`: why it has failed."""
-        self.wanted.end_by_hand(self.request, error)
-
     def keeps_nodes(self) -> bool:
         """Whether the nodes stay after it: they are to, or are wanted for another run."""
         with suppress(ShoalError):  # of requests that cannot be read no node does anything
@@ -211,10 +209,6 @@ class Launch:
     def before(self) -> Sequence[RunRequest]:
         first = itertools.takewhile(lambda each: each.token != self.request.token, self.wanted.read())
         return self.wanted.going(list(first))
-
-    def give_up(self, request: RunRequest) -> None:
-        """End another run, whose command was ended before its nodes had booted."""
-        self.wanted.end_by_hand(request, "its command was ended before its nodes had booted")
 
     def forget(self) -> None:
         """Remove the request: nodes that stay have nothing more to do."""

@@ -29,7 +29,7 @@ from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_na
 from bootstrap.training.places.place import Ended
 from bootstrap.training.run_view import RecordView, RunView
 from bootstrap.training.sources.source import Prepared, Source
-from common.errors import ShoalError
+from common.errors import ShoalError, UsageError
 from common.options import flag
 from corpus.reading import s3
 from experiments.forecast import Node
@@ -43,9 +43,13 @@ _NOT_GIVEN = (*FILES, "resume", "force")
 _QUESTIONS = ".questions"
 
 
-def place_on(deployment: Deployment, wishes: Wishes = DEFAULT, *, managed: bool = False) -> InBucket:
-    """Where a deployment trains: on its nodes, or where it has none or they are not wanted (`managed`) by jobs."""
-    if is_managed(deployment) and (managed or not settings(deployment).beside):
+def place_on(deployment: Deployment, wishes: Wishes = DEFAULT) -> InBucket:
+    """Where a deployment trains: on its nodes, or where it has none or they are not wanted by jobs. Raises UsageError
+    where jobs are wanted of a deployment that has none."""
+    has_jobs = is_managed(deployment)
+    if wishes.managed and not has_jobs:
+        raise UsageError(f"the topology of '{deployment.name}' has no `managed`; leave out --managed")
+    if has_jobs and (wishes.managed or not settings(deployment).beside):
         return OnManaged(deployment, wishes)
     return OnDeployment(deployment, wishes)
 

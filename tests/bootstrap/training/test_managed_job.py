@@ -9,9 +9,9 @@ import pytest
 from bootstrap.aws.deployment import Deployment
 from bootstrap.training.places import managed, managed_job
 from bootstrap.training.places.launch import Wishes
-from bootstrap.training.places.managed import OnManaged
+from bootstrap.training.places.managed import OnManaged, place_on
 from bootstrap.training.places.managed_job import Job, job_name, jobs
-from common.errors import ShoalError
+from common.errors import ShoalError, UsageError
 from infra import topology
 
 NOW = datetime(2026, 1, 2, 4, tzinfo=UTC)
@@ -93,3 +93,8 @@ def test_what_a_job_cannot_do_is_refused(wishes: Wishes, sentence: str, monkeypa
     monkeypatch.setattr(managed, "settings", lambda _: asked)
     with pytest.raises(ShoalError, match=sentence):
         OnManaged(deployment(), wishes).longest_seconds()
+
+
+def test_jobs_are_wanted_only_of_a_topology_that_has_them() -> None:
+    with pytest.raises(UsageError, match=r"^the topology of 'demo' has no `managed`; leave out --managed$"):
+        place_on(deployment(), Wishes(managed=True))
