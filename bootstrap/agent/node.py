@@ -18,7 +18,7 @@ class Node:
     """Its private IPv4 address."""
     gpus: int
     store: str
-    """The address of its channel."""
+    """The address of what `channel` reaches."""
     machine: Machine
     processes: Processes
     channel: Store

@@ -77,7 +77,7 @@ class DeploymentRun(AgentRun):
             start = not running and not launch.before()
             with scaled_up(deployment, bars, readers=readers, start=start, stays=launch.keeps_nodes) as nodes:
                 self._spending.see(nodes)
-                self._nodes = nodes
+                self._nodes, self._seen = nodes, time.monotonic()
                 yield
 
     @contextmanager
