@@ -144,10 +144,14 @@ class Work:
     rows: int
     epochs: int
     raw_bytes: float | None = None
+    known: Training | None = None
+    """The training, where more is known of it."""
 
     @property
     def training(self) -> Training:
         """On the rows that are left by test and validation."""
+        if self.known is not None:
+            return self.known
         rows = max(1, round((1 - DEFAULT.test_share) * (1 - VALIDATION_SHARE) * self.rows))
         return Training(
             rows=rows, epochs=self.epochs, dataset_bytes=ROW_BYTES * self.rows, global_batch=default_batch(rows)

@@ -1,11 +1,8 @@
 """Reads and checks an experiment's file: one of those that Shoal has, by its name, or any other by its path."""
 
 import difflib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -62,21 +59,14 @@ def load(given: str) -> ExperimentFile:
 
 
 def _check_settings(source: Document, found: Experiment) -> None:
-    """Raise TopologyError, with the line, for settings that no training takes."""
+    """Raise TopologyError, with the line, for settings that no training takes: an arm's own, or else shared ones."""
     for index, arm in enumerate(found.arms) if found.kind != "preprocessing" else ():
         (run,) = planned_runs([arm], 1, _OUTPUT)
-        with _located(source, index, arm.settings):
+        try:
             require_kind(found, config_of(found, run, data=_DATA, local=True))
-
-
-@contextmanager
-def _located(source: Document, index: int, own: Mapping[str, Any]) -> Iterator[None]:
-    """A setting that cannot be, as an error with its line: of an arm's `own`, or else of the shared ones."""
-    try:
-        yield
-    except SettingError as error:
-        shared = error.name is not None and error.name not in own
-        where: Location = ("settings",) if shared else ("arms", index, "settings")
-        words = "settings" if shared else f"arms {index + 1}, settings"
-        location = where if error.name is None else (*where, error.name)
-        raise source.fault(location, f"{words}: {error}", at_key=True) from None
+        except SettingError as error:
+            shared = error.name is not None and error.name not in arm.settings
+            where: Location = ("settings",) if shared else ("arms", index, "settings")
+            words = "settings" if shared else f"arms {index + 1}, settings"
+            location = where if error.name is None else (*where, error.name)
+            raise source.fault(location, f"{words}: {error}", at_key=True) from None

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from common.errors import ExperimentError
 from corpus.rules import VALIDATION_SHARE
 from experiments import forecast
-from experiments.choices import cost_of_share, idle_cluster, running_hourly, setup_hourly
+from experiments.choices import predict, setup_hourly
 from experiments.estimate import NOTHING, Estimate, total
-from experiments.forecast import Training
+from experiments.forecast import Training, Work
 from infra import catalog, cost
 from infra.topology import Topology, instance_types
 from trainer.config import TrainConfig
@@ -73,13 +73,10 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
     if config.embedding is None:
         return cannot_tell("the size of the vectors in --embeddings is not known", retired=retired)
     work = size.training(config, sum(node.gpus for node in nodes), config.embedding)
-    stages = forecast.node_stages(nodes, work, shared=topology.share is not None)
-    seconds = total(stage.seconds for stage in stages)
-    share, unpriced = cost_of_share(topology, work.dataset_bytes)
-    if unknown := [*cost.unknown(topology), *unpriced]:
-        return RunPrice(seconds=seconds, basis=_without_price(unknown), retired=retired)
-    dollars = seconds * running_hourly(topology) / 3600 + idle_cluster(topology, seconds) + Estimate.exact(share)
-    return RunPrice(seconds=seconds, dollars=dollars, basis=stages[-1].basis, retired=retired)
+    found = predict(topology, Work(rows=work.rows, epochs=work.epochs, known=work))
+    if found.unknown:
+        return RunPrice(seconds=found.seconds, basis=_without_price(found.unknown), retired=retired)
+    return RunPrice(seconds=found.seconds, dollars=found.dollars, basis=found.stages[-1].basis, retired=retired)
 
 
 def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:

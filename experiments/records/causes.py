@@ -115,42 +115,30 @@ def _parts(run: RunRecord) -> list[tuple[Mapping[str, Any], list[Session]]]:
 
 
 def _of_launch(launch: Mapping[str, Any], sessions: Sequence[Session]) -> Iterator[Cause]:
-    """The stages of a launch, the training among them by its causes."""
+    """The stages of a launch, the training among them by its causes, and what these do not name."""
     inside = {each.name: each.seconds for each in _added(_of_sessions(sessions)) if each.seconds > 0}
     listed = launch.get("stages")
     stages = [
-        Cause(name=each["name"], seconds=each["seconds"], dollars=each["dollars"] if _is(each.get("dollars")) else None)
+        (each["name"], each["seconds"], each.get("dollars"))
         for each in (listed if isinstance(listed, list) else ())
         if isinstance(each, dict) and isinstance(each.get("name"), str) and _is(each.get("seconds"))
     ]
+    known = sum(inside.values())
     if not stages:
-        whole, cost = launch.get("seconds"), launch.get("cost")
-        stages = [
-            Cause(
-                name=_TRAIN,
-                seconds=whole if _is(whole) else sum(inside.values()),
-                dollars=cost if _is(cost) else None,
-            )
-        ]
-    elif inside and all(stage.name != _TRAIN for stage in stages):
-        stages.append(Cause(name=_TRAIN, seconds=sum(inside.values()), dollars=None))
-    for stage in stages:
-        if stage.name == _TRAIN:
-            yield from _divided(stage, inside)
-        else:
-            yield stage
-
-
-def _divided(stage: Cause, inside: Mapping[str, float]) -> Iterator[Cause]:
-    """The stage of the training by its causes, and what these do not name."""
-    parts = dict(inside)
-    parts[STARTING] = parts.get(STARTING, 0.0) + max(0.0, stage.seconds - sum(inside.values()))
-    total = sum(parts.values())
-    for name, seconds in parts.items():
-        if seconds:
-            yield Cause(
-                name=name, seconds=seconds, dollars=None if stage.dollars is None else stage.dollars * seconds / total
-            )
+        whole = launch.get("seconds")
+        stages = [(_TRAIN, whole if _is(whole) else known, launch.get("cost"))]
+    elif inside and all(name != _TRAIN for name, *_ in stages):
+        stages.append((_TRAIN, known, None))
+    for name, seconds, told in stages:
+        dollars = told if _is(told) else None
+        parts = {name: seconds}
+        if name == _TRAIN:
+            parts = {**inside, STARTING: inside.get(STARTING, 0.0) + max(0.0, seconds - known)}
+        total = sum(parts.values())
+        for part, took in parts.items():
+            if took or name != _TRAIN:
+                paid = dollars if dollars is None or not total else dollars * took / total
+                yield Cause(name=part, seconds=took, dollars=paid)
 
 
 def _of_sessions(sessions: Sequence[Session]) -> Iterator[Cause]:
