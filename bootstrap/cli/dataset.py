@@ -3,7 +3,6 @@
 Do not read arrays whole, because a dataset on S3 may have gigabytes; only --check reads all of it.
 """
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, group, option
-from bootstrap.cli.dataset_summary import TWO_CLASSES, count_figures
+from bootstrap.cli.dataset_summary import TWO_CLASSES, count_figures, settings_table
 from bootstrap.cli.figures import size
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.output import Result, Rows, Table, percent, table
+from bootstrap.cli.output import Result, Rows, Table, percent
 from bootstrap.terminal import columns
 from common.display import plural
 
@@ -60,17 +59,12 @@ def info(file: str, sample: int, check: bool) -> Result:
         content = _content(file, dataset, stored_bytes, sample)
         content["checked"] = check
     classes = _classes(content)
-    settings = [
-        (name, value if isinstance(value, str) else json.dumps(value))
-        for name, value in content["settings"].items()
-        if name != "classes"
-    ]
     return Result(
         content,
         [
             _HEAD,
             _ARRAYS,
-            table(settings, ("setting", ""), ruled=True),
+            settings_table(content["settings"]),
             count_figures(content["counts"], classes)
             if content["counts"]
             else "no counts: those of a part file are in its dataset's",

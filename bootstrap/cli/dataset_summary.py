@@ -3,6 +3,7 @@
 Bars are drawn in ASCII alone, because a terminal or a log file may lack other characters.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,9 +46,16 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
     return "\n\n".join(parts)
 
 
-def _malformed(counts: Mapping[str, Any]) -> str:
+def malformed_text(counts: Mapping[str, Any]) -> str:
+    """The number of malformed records, with the numbers by reason."""
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts["malformed_by_reason"].items() if number)
     return f"{counts['malformed']:,}" + (f" ({reasons})" if reasons else "")
+
+
+def settings_table(settings: Mapping[str, Any]) -> str:
+    """The settings of a dataset, without the names of its classes, which may be many."""
+    rows = [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in settings.items()]
+    return table([row for row in rows if row[0] != "classes"], ("setting", ""), ruled=True)
 
 
 def malformed_places(content: Mapping[str, Any]) -> str:
@@ -59,7 +67,7 @@ def malformed_places(content: Mapping[str, Any]) -> str:
 TOTALS: Rows = {
     "dataset": "{dataset}",
     "lines": "{lines:,}",
-    "malformed": _malformed,
+    "malformed": malformed_text,
     "empty": "{empty:,}",
     "texts": "{distinct:,}, {conflicting:,} of them with duplicates that disagree",
     "without a kept word": "{wordless:,}",

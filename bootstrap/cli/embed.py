@@ -123,8 +123,7 @@ def run(
     if dry_run:
         from bootstrap.cli import stream_preview
 
-        found = stream_preview.content(source.settings_for(place), place)
-        return Result(found, [stream_preview.text(found)])
+        return Result(stream_preview.content(source.settings_for(place), place), [stream_preview.READ])
     return training_result(run_training(ctx, source, config, place), config.output)
 
 

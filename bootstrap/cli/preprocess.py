@@ -8,7 +8,7 @@ import click
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.dataset_summary import TOTALS, TWO_CLASSES, count_figures, malformed_places
 from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3
-from bootstrap.cli.output import Part, Result, Rows, print_result, say
+from bootstrap.cli.output import Part, Result, Rows, say
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, where_options
 from bootstrap.interrupt import Detached
@@ -95,7 +95,7 @@ def run(
     detach: bool,
     force: bool,
     **options: Any,
-) -> Result | int:
+) -> Result:
     if (detach or force) and target is None:
         raise UsageError(f"{'--detach' if detach else '--force'} goes with --deployment")
     try:
@@ -107,7 +107,7 @@ def run(
     require_s3(*inputs.addresses, output)
     how: dict[str, Any] = {"settings": settings, **{name: options[name] for name in ("max_malformed", "allow_damaged")}}
     if dry_run:
-        return _show_preview(target, inputs, output, runner, **how)
+        return _preview(target, inputs, output, runner, **how)
     if target is None:
         assert output is not None
         return result_of(_preprocess_here(inputs, output, runner, **how), settings)
@@ -157,7 +157,7 @@ def _preprocess_on(
         return preprocess_on_deployment(deployment, inputs, bars=bars, say=say, launch=launch, **how)
 
 
-def _show_preview(
+def _preview(
     target: Target | None,
     inputs: "Inputs",
     output: str | None,
@@ -165,11 +165,11 @@ def _show_preview(
     *,
     settings: "Settings",
     **accepted: Any,
-) -> int:
-    """Show what would be done, and end with the run's error if the sample shows one."""
+) -> Result:
+    """What would be done."""
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.cli.preview import content, text
-    from bootstrap.preprocessing.preview import check_preview, preview_local, preview_on_deployment
+    from bootstrap.cli.preview import preview_result
+    from bootstrap.preprocessing.preview import preview_local, preview_on_deployment
     from jobs.job_settings import read_stopwords
 
     read_stopwords(settings.stopwords, settings.words)
@@ -177,6 +177,4 @@ def _show_preview(
         preview = preview_local(inputs, settings, output=output, processes=runner != "inline")
     else:
         preview = preview_on_deployment(inputs, settings, find_deployment(target.name, target.account))
-    print_result(Result(content(preview), [text(preview)]))
-    check_preview(preview, **accepted)
-    return 0
+    return preview_result(preview, **accepted)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bootstrap.cli.dataset_summary import histogram
-from bootstrap.cli.figures import duration, size
-from bootstrap.cli.output import percent, table
-from bootstrap.preprocessing.preview import PreprocessingPreview
+from bootstrap.cli.dataset_summary import histogram, malformed_places, malformed_text, settings_table
+from bootstrap.cli.figures import size
+from bootstrap.cli.output import Part, Result, Rows, table
+from bootstrap.preprocessing.preview import PreprocessingPreview, check_preview
 from common.display import plural
-from corpus.dataset_settings import Settings
+from common.errors import DataError
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import Understanding
 from corpus.reading.sources import Source
@@ -61,57 +61,45 @@ def content(preview: PreprocessingPreview) -> dict[str, Any]:
     }
 
 
-def text(preview: PreprocessingPreview) -> str:
-    understanding, estimated = preview.understanding, preview.estimated
-    sample = understanding.sample
-    parts = [_files(understanding)]
-    if sample.lines:
-        words = sample.words(preview.settings.words)
-        line_bytes = f", {sample.line_bytes:,.0f} bytes each" if sample.values else ""
-        reasons = ", ".join(f"{number:,} {reason}" for reason, number in sample.malformed_by_reason.items())
-        seen = [
-            ("sample", f"{plural(sample.lines, 'record')}{line_bytes}; {words:,.0f} words a text"),
-            (
-                "malformed",
-                f"{sample.malformed:,} ({percent(sample.malformed / sample.lines)})" + f": {reasons}" * bool(reasons),
-            ),
-            *(
-                ("", f"{place.reason}: {place.file}, line {place.line}: {place.begins}")
-                for place in sample.malformed_lines[:3]
-            ),
-        ]
-        if sample.values:
-            seen.append(("a text as read", f"{sample.example_value}: {sample.example} ..."))
-        parts.append(table(seen))
-    if sample.values:
-        title = "label" if understanding.labelled else "rating"
-        parts.append(histogram(title, {"in the sample": dict(sorted(sample.values.items()))}))
-    packed = sum(source.size for source in understanding.sources)
-    uploads = []
-    if preview.uploaded:
-        sent = size(sum(source.size for source in preview.uploaded))
-        uploads = [("would upload", f"{plural(len(preview.uploaded), 'file')}, {sent}, to {preview.uploads_to}")]
-    files = plural(len(understanding.sources), "file")
-    unpacked = f", {size(understanding.plain_bytes)} unpacked" if understanding.plain_bytes != packed else ""
-    parts.append(
-        table(
-            [
-                (
-                    "in all",
-                    f"about {plural(understanding.rows, 'record')} in {files}, {size(packed)}{unpacked}",
-                ),
-                ("takes about", f"{duration(estimated.seconds)} on {plural(preview.cores, 'core')}"),
-                ("memory", f"up to {size(estimated.memory_bytes)}"),
-                ("work space", f"about {size(estimated.disk_bytes)}"),
-                ("settings", _settings(preview.settings)),
-                *([("", _BETTER)] if preview.settings.stopwords == "nltk" else []),
-                *uploads,
-                *(("would write" if not number else "", address) for number, address in enumerate(preview.output)),
-            ]
-        )
-    )
-    parts += [f"warning: {each}" for each in preview.warnings]
-    return "\n\n".join(parts)
+def preview_result(preview: PreprocessingPreview, *, max_malformed: float, allow_damaged: bool) -> Result:
+    """The result of a dry run, which fails where the sample shows that the run would."""
+    found = content(preview)
+    labelled, settings = preview.understanding.labelled, preview.settings
+    histograms = {"in the sample": found["sample"]["values"]}
+    parts: list[Part] = [
+        _files(preview.understanding),
+        _SAMPLE if found["sample"]["lines"] else "",
+        malformed_places(found["sample"]),
+        histogram("label" if labelled else "rating", histograms) if histograms["in the sample"] else "",
+        _WORK,
+        settings_table(found["settings"]),
+    ]
+    warnings = [*preview.warnings, *([_BETTER] if settings.stopwords == "nltk" else [])]
+    failures = []
+    try:
+        check_preview(preview, max_malformed=max_malformed, allow_damaged=allow_damaged)
+    except DataError as error:
+        failures = [str(error)]
+    return Result(found, parts, len(failures), warnings, failures)
+
+
+_SAMPLE: Rows = {
+    "sample": "{sample.lines:plural record}; {sample.words:,.0f} words a text",
+    "bytes of a record": "{sample.line_bytes:,.0f}",
+    "malformed": lambda found: malformed_text(found["sample"]),
+    "a text as read": lambda found: (
+        "{value}: {begins} ...".format(**found["sample"]["example"]) if found["sample"]["values"] else None
+    ),
+}
+_WORK: Rows = {
+    "in all": "about {rows:plural record} in {files:plural file}, {bytes:size}",
+    "unpacked": "{plain_bytes:size}",
+    "takes about": "{estimate.seconds:duration} on {estimate.cores:plural core}",
+    "memory": "up to {estimate.memory_bytes:size}",
+    "work space": "about {estimate.disk_bytes:size}",
+    "would upload": lambda found: plural(len(found["uploaded"]), "file") if found["uploaded"] else None,
+    "would write": lambda found: ", ".join(found["output"]) or None,
+}
 
 
 def format_name(form: Format) -> str:
@@ -163,31 +151,3 @@ def _groups(sources: Sequence[Source]) -> list[list[Source]]:
     for source in sources:
         groups.setdefault((source.format, source.test, source.code), []).append(source)
     return list(groups.values())
-
-
-def _settings(settings: Settings) -> str:
-    classes = (
-        f"positive is {settings.positive_label!r}"
-        if settings.positive_label is not None
-        else f"{len(settings.classes)} classes: {', '.join(settings.classes)}"
-        if settings.classes
-        else "classes by label"
-        if settings.labelled
-        else _threshold(settings)
-    )
-    test = "own files to test" if settings.test_input else f"{percent(settings.test_share)} to test"
-    rows = "whole texts as rows" if settings.ragged else f"rows of {settings.row_length} words"
-    rule = ", words with digits and punctuation" if settings.words == "tokens" else ""
-    duplicates = ", duplicates kept" if settings.duplicates else ""
-    return (
-        f"{rows}{rule}{duplicates}, a vocabulary of {settings.vocabulary_size:,}, {classes}, {test}, "
-        f"stopwords: {settings.stopwords}"
-    )
-
-
-def _threshold(settings: Settings) -> str:
-    low, high, positive = map(settings.in_units, (*settings.rating_range, settings.positive_from))
-    return (
-        f"positive from {positive} of {low} to {high}"
-        + {1: "", 2: ", in halves", 10: ", in tenths"}[settings.rating_steps]
-    )

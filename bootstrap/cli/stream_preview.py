@@ -1,10 +1,10 @@
 """What `shoal embed --dry-run` shows of its text, and what readers have done with it, in words."""
 
+from collections.abc import Mapping
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.cli.figures import dollars, size
-from bootstrap.cli.output import table
+from bootstrap.cli.output import Rows
 from common.display import plural
 from common.errors import DataError
 from corpus.reading.inputs.finding import files_for_now
@@ -43,28 +43,25 @@ def content(settings: StreamSettings, place: "Place") -> dict[str, Any]:
     }
 
 
-def text(found: dict[str, Any]) -> str:
-    """The same for a person."""
-    sample, settings = found["sample"], found["settings"]
-    how = [settings["tokeniser"], "lower case" if settings["lowercase"] else "case as it is"]
-    how += ["lemmas"] if settings["lemmatize"] else []
-    rows = [
-        ("sources", ", ".join(found["sources"])),
-        ("now", f"{plural(found['files'], 'file')}, {size(found['bytes'])}"),
-        ("end", "none: what comes is read, too" if found["goes_on"] else "at the end of these files"),
-        ("words", ", ".join(how)),
-        ("readers", str(settings["readers"])),
-    ]
-    if sample:
-        rows += [
-            ("sample", f"the first {plural(sample['lines'], 'line')} of {sample['file']}: {sample['words']:,} words"),
-            ("malformed", f"{sample['malformed']:,}"),
-            ("as read", " ".join(sample["example"])),
-        ]
-    if "nodes" in found:
-        rows.append(("nodes", ", ".join(found["nodes"])))
-        rows.append(("their price", dollars(found["dollars_an_hour"], " an hour")))
-    return table(rows)
+def _words(found: Mapping[str, Any]) -> str:
+    settings = found["settings"]
+    case = "lower case" if settings["lowercase"] else "case as it is"
+    return ", ".join([settings["tokeniser"], case, *(["lemmas"] if settings["lemmatize"] else [])])
+
+
+READ: Rows = {
+    "sources": "{sources:list}",
+    "now": "{files:plural file}, {bytes:size}",
+    "end": lambda found: "none: what comes is read, too" if found["goes_on"] else "at the end of these files",
+    "words": _words,
+    "readers": "{settings.readers}",
+    "sample": "the first {sample.lines:plural line} of {sample.file}: {sample.words:,} words",
+    "malformed": "{sample.malformed:,}",
+    "as read": lambda found: " ".join(found["sample"]["example"]) if found["sample"] else None,
+    "nodes": "{nodes:list}",
+    "their price": "{dollars_an_hour:dollars} an hour",
+}
+"""The same for a person."""
 
 
 def describe_reading(read: Status) -> str:

@@ -17,7 +17,7 @@ from bootstrap.cli.input_options import (
     reading_options,
     require_s3,
 )
-from bootstrap.cli.output import Result, print_result
+from bootstrap.cli.output import Result
 from bootstrap.cli.target import Target, hosts_option, launch_options, local_ranks_option, where_options
 from bootstrap.cli.training_result import training_result
 from bootstrap.cli.training_run import config_of, place_of, run_training
@@ -95,14 +95,13 @@ def run(
     data: str | None,
     dry_run: bool,
     **options: Any,
-) -> Result | int:
+) -> Result:
     source = _source(typed_options(ctx), options, data, local=target is None)
     if dry_run and not any(options[name] for name in _FILES):
         raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
     config = config_of(ctx, default_model(typed_options(ctx)))
     if dry_run:
-        _show_preview(source, config)
-        return 0
+        return _preview(source, config)
     place = place_of(target, nodes, wishes)
     return training_result(run_training(ctx, source, config, place), config.output)
 
@@ -144,13 +143,12 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
     )
 
 
-def _show_preview(source: "Source", config: TrainConfig) -> None:
-    """Show how the texts are read, and end with the error that the sample shows, if it does."""
-    from bootstrap.cli.preview import content, text
-    from bootstrap.preprocessing.preview import check_preview, preview_texts
+def _preview(source: "Source", config: TrainConfig) -> Result:
+    """How the texts are read."""
+    from bootstrap.cli.preview import preview_result
+    from bootstrap.preprocessing.preview import preview_texts
     from bootstrap.training.sources.texts import TextsSource, settings_of_texts
 
     assert isinstance(source, TextsSource)
     preview = preview_texts(source.inputs, settings_of_texts(source.settings), str(config.output))
-    print_result(Result(content(preview), [text(preview)]))
-    check_preview(preview, max_malformed=source.max_malformed, allow_damaged=source.allow_damaged)
+    return preview_result(preview, max_malformed=source.max_malformed, allow_damaged=source.allow_damaged)
