@@ -5,8 +5,8 @@ import posixpath
 import shutil
 import stat
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeVar
@@ -121,7 +121,12 @@ class Folder(Store):
         return self._with(read)
 
     def write(self, key: str, text: str) -> None:
-        self._with(lambda files: files.posix_rename(self._written(files, key, text), self._path(key)))
+        def write(files: Files) -> None:
+            with self._partial(files, key) as part:
+                _write(files, part, text)
+                files.posix_rename(part, self._path(key))
+
+        self._with(write)
 
     def write_if(self, key: str, text: str, known: Document | None) -> bool:
         if known is None:
@@ -175,9 +180,9 @@ class Folder(Store):
                 count(done - sent)
                 sent = done
 
-            part = self._partial(files, key)
-            files.put(str(path), part, show)
-            files.posix_rename(part, self._path(key))
+            with self._partial(files, key) as part:
+                files.put(str(path), part, show)
+                files.posix_rename(part, self._path(key))
 
         self._with(copy)
 
@@ -195,26 +200,26 @@ class Folder(Store):
     def _path(self, key: str) -> str:
         return posixpath.join(self.name, key)
 
-    def _partial(self, files: Files, key: str) -> str:
-        """A new name to write to in the folder of a key, which is made."""
+    @contextmanager
+    def _partial(self, files: Files, key: str) -> Iterator[str]:
+        """A new name to write to in the folder of a key, which is made; after an error nothing is left there."""
         above, name = posixpath.split(self._path(key))
         make_folder(files, above)
-        return posixpath.join(above, f".{name}.{uuid4().hex}.partial")
-
-    def _written(self, files: Files, key: str, text: str) -> str:
-        """The path of a new file with this text, beside that of the key."""
-        part = self._partial(files, key)
-        with files.open(part, "wb") as file:
-            file.write(text.encode())
-        return part
+        part = posixpath.join(above, f".{name}.{uuid4().hex}.partial")
+        try:
+            yield part
+        except BaseException:
+            with suppress(Exception):  # it may be the connection that has failed
+                files.remove(part)
+            raise
 
     def _write_new(self, key: str, text: str) -> bool:
         def write(files: Files) -> bool:
-            part = self._written(files, key, text)
             try:
-                files.rename(part, self._path(key))
+                with self._partial(files, key) as part:
+                    _write(files, part, text)
+                    files.rename(part, self._path(key))
             except OSError:
-                files.remove(part)
                 if not exists(files, self._path(key)):
                     raise
                 return False
@@ -241,8 +246,7 @@ class Folder(Store):
         """Remove a lock that was left; one that somebody else has made since is put back."""
 
         def take(files: Files) -> None:
-            away = self._partial(files, key)
-            with suppress(OSError):  # somebody else was quicker
+            with suppress(OSError), self._partial(files, key) as away:  # somebody else may be quicker
                 files.posix_rename(self._path(key), away)
                 with files.open(away, "rb") as file:
                     is_stale = bytes(file.read()) == stale.encode()
@@ -252,6 +256,11 @@ class Folder(Store):
                     files.remove(away)
 
         self._with(take)
+
+
+def _write(files: Files, path: str, text: str) -> None:
+    with files.open(path, "wb") as file:
+        file.write(text.encode())
 
 
 def _listed(files: Files, folder: str) -> Sequence[Any]:

@@ -1,7 +1,9 @@
 """What a run writes is copied as it changes, and nothing is removed because it cannot be seen."""
 
+import errno
 import shutil
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -75,3 +77,16 @@ def test_what_an_older_attempt_leaves_replaces_nothing_of_a_newer_one(run: Run) 
     found = run.bucket.read("runs/a/record.jsonl")
     assert found is not None
     assert found.text == "record.jsonl"
+
+
+def test_of_a_file_that_cannot_be_copied_whole_nothing_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: str, there: str) -> NoReturn:
+        Path(there).write_text("half")
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    before = sorted(run.bucket.list(""))
+    monkeypatch.setattr(shutil, "copyfile", fails)
+    with pytest.raises(OSError, match="full"):
+        run.bucket.put(run.folder / "record.jsonl", "runs/a/other")
+    assert sorted(run.bucket.list("")) == before
+    assert list(Path(run.bucket.name).rglob("*.partial")) == []
