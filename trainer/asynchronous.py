@@ -69,7 +69,11 @@ class AsynchronousTrainer(Trainer):
         where, error = f"at step {self.steps_done + 1}", None
         with failures.note_position(where), collectives.convert_errors(where):
             try:
-                self._train_dealt_steps(dealer)
+                finished: Finished | None = None
+                while (step := self._server.take(finished, stop=self.stop.made)) is not None:
+                    finished = self._train_dealt_step(step)
+                    if ranks.is_first:
+                        self._count(dealer.take_reports())
             except TrainingError as raised:
                 error = raised
                 dealer.end()
@@ -97,13 +101,6 @@ class AsynchronousTrainer(Trainer):
             self._server.deal = lambda finished, stop: dealer.take(finished, stop=stop)
         return dealer
 
-    def _train_dealt_steps(self, dealer: Dealer) -> None:
-        finished: Finished | None = None
-        while (step := self._server.take(finished, stop=self.stop.made)) is not None:
-            finished = self._train_dealt_step(step)
-            if self.ranks.is_first:
-                self._count(dealer.take_reports())
-
     def _train_dealt_step(self, step: int) -> Finished:
         """Take a step of the epoch."""
         timer, order, ranks = self.timer, self.order, self.ranks.world_size
@@ -120,7 +117,7 @@ class AsynchronousTrainer(Trainer):
         means = self.compute.take_means()
         self._server.push([table.ids.long() for table in means], [-table.gradients for table in means], versions)
         timer.end_phase(ALL_REDUCE)
-        self.throughput.add_own_rows(size)
+        self.throughput.own_rows += size
         return Finished(rank=self.ranks.rank, step=step, loss=float(loss), rows=size, seconds=seconds)
 
     def _count(self, finished: list[Finished], *, last: bool = False) -> None:

@@ -170,12 +170,6 @@ def _any_of(holds: Callable[[Model], object]) -> str:
     return f"--model {' or '.join(models_that(holds))}"
 
 
-def chosen_model(given: Mapping[str, Any]) -> str:
-    """The model that the options which were `given` ask for, themselves or by a preset."""
-    model: str = {**PRESETS.get(given.get("preset", ""), {}), **given}.get("model", TrainConfig.model)
-    return model
-
-
 def default_model(given: Mapping[str, Any]) -> dict[str, str]:
     """What a person who has `given` these options trains: a model that is searched for, unless they name one,
     themselves or by a preset."""
@@ -192,7 +186,8 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
     for one, other in (("global_batch", "rank_batch"), ("rank_batch", "global_batch")):
         if one in values:
             values.setdefault(other, None)
-    model, preset = chosen_model(values), values.pop("preset", None)
+    preset = values.pop("preset", None)
+    model: str = {**PRESETS.get(preset, {}), **values}.get("model", TrainConfig.model)
     if model == AUTO:
         if preset is not None:
             raise TrainingError(f"--preset {preset} has a model of its own; leave out --model {AUTO}, or --preset")

@@ -228,7 +228,7 @@ class Trainer:
         )
         self.optimiser.step(rate)
         timer.end_phase(UPDATE)
-        self.throughput.add_own_rows(len(own))
+        self.throughput.own_rows += len(own)
         progress.step += 1
         progress.rows_seen += size
         self.reporter.advance(size)
@@ -311,15 +311,15 @@ class Trainer:
             self.reporter.notes(self.task.closing_notes())
             self.reporter.write(Test.of(self.progress.epoch, tested))
             with self.clock.during(Activity.RATES):
-                self.throughput.add_final_rates(
-                    measure_own_rates(
-                        self.compute,
-                        self.optimiser,
-                        self.config,
-                        split=self.balancer.split(self.order.size(0)),
-                        slowness=self.slowness,
-                    )
+                rates = measure_own_rates(
+                    self.compute,
+                    self.optimiser,
+                    self.config,
+                    split=self.balancer.split(self.order.size(0)),
+                    slowness=self.slowness,
                 )
+            # Of each rank's two rates the higher counts.
+            self.throughput.rates = [max(pair) for pair in zip(self.throughput.rates, rates, strict=True)]
         summary = self.summary(tested)
         if self.ranks.is_first:
             if tested or self.task.saves_when_stopped:

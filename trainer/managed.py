@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -207,7 +207,9 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
         files = sorted(str(path) for path in folder.iterdir() if not path.name.startswith("."))
         files = [each for each in files if not each.endswith(".answers")]  # beside a set of analogies
         if folder.name == DATA:
-            data = Path(_only(folder, files))
+            if len(files) != 1:
+                raise DataError(f"the channel {DATA} must have one dataset, and has {len(files)} files")
+            data = Path(files[0])
         elif folder.name in named:
             option = named[folder.name]
             words[option.name] = tuple(files) if option.several else (files[0] if len(files) == 1 else str(folder),)
@@ -233,12 +235,6 @@ def _words(name: str, value: Any) -> tuple[str, ...]:
         if isinstance(found, str):  # as the SDK of SageMaker encodes texts
             return (found,)
     return (value,)
-
-
-def _only(folder: Path, files: Sequence[str]) -> str:
-    if len(files) != 1:
-        raise DataError(f"the channel {folder.name} must have one dataset, and has {len(files)} files")
-    return files[0]
 
 
 def _rendezvous(hosts: Hosts) -> list[str]:

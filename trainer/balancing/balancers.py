@@ -166,11 +166,6 @@ class _RankModel:
         self.ratios.append(seconds / self.fitted.seconds(rows) if rows > 0 else 0.0)
 
     @property
-    def has_changed(self) -> bool:
-        """Whether its last times agree that its speed has changed."""
-        return _agree_on_a_change(self.ratios)
-
-    @property
     def has_finished_trial(self) -> bool:
         """Whether its last times are all of the few rows of a trial, so that their result is certain."""
         few, latest = max(self.min_rows, 1), list(self.history)[-_RECENT:]
@@ -251,7 +246,7 @@ class StepBalancer:
         self._observations += 1
         for rank, count, duration in zip(self._ranks, rows.tolist(), seconds.tolist(), strict=True):
             rank.observe(count, duration)
-        changed = any(rank.has_changed for rank in self._ranks)
+        changed = any(_agree_on_a_change(rank.ratios) for rank in self._ranks)
         if changed:
             for rank in self._ranks:
                 rank.ratios.clear()  # the refit below knows this speed

@@ -6,7 +6,7 @@ times as long. Change this together with `FastText.classify`: a test holds both 
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from trainer.classification.losses import Loss
 from trainer.classification.models.fasttext import FastText
@@ -60,8 +60,5 @@ class _Direct:
             by_means *= mask
         made_of = Means(*map(torch.from_numpy, (means.ids, means.lengths, by_means)))
         timer.end_phase(BACKWARD)
-        return Piece(_scalar(total / of, weights), (torch.from_numpy(by_outputs.T @ values),), [[made_of]])
-
-
-def _scalar(value: float, like: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.asarray(value, dtype=like.dtype))
+        scalar = torch.from_numpy(np.asarray(total / of, dtype=weights.dtype))
+        return Piece(scalar, (torch.from_numpy(by_outputs.T @ values),), [[made_of]])

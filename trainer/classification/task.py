@@ -193,7 +193,7 @@ class Classification(Task[TextData]):
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         data = self._data
-        row_length = None if self._reads_all else data.row_length
+        reads_all = self.model.reads_whole_texts and isinstance(data.training, RaggedRows)
         model = TrainedModel(
             name=self._config.model,
             settings=self._settings(),
@@ -201,7 +201,7 @@ class Classification(Task[TextData]):
             loss=self._loss,
             ids=word_ids(data.vocabulary),
             stopwords=data.stopwords,
-            row_length=row_length,
+            row_length=None if reads_all else data.row_length,
             words=data.words,
             classes=data.classes,
             about={
@@ -213,11 +213,6 @@ class Classification(Task[TextData]):
             },
         )
         write_model(output / MODEL, model)
-
-    @property
-    def _reads_all(self) -> bool:
-        """Whether the model reads texts to their end."""
-        return self.model.reads_whole_texts and isinstance(self._data.training, RaggedRows)
 
     def _settings(self) -> dict[str, Any]:
         words = len(self._data.vocabulary) + FIRST_WORD

@@ -87,7 +87,11 @@ def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     if content["row_length"] is not None:
         require_fields(Settings, {"row_length": content["row_length"]})
         Settings(row_length=content["row_length"])
-    _check_about(content["about"])
+    about = content["about"]
+    Settings.from_json({name: about[name] for name in ("rating_steps", "rating_fraction") if name in about})
+    json.dumps(about, allow_nan=False).encode()
+    if not isinstance(about.get("test", {}), dict):
+        raise DamagedError("its measures are not a table")
     loss = Loss.of(content["loss"])
     settings = _settings(content["name"], content["settings"])
     if (settings["words"], settings["outputs"]) != (len(vocabulary) + FIRST_WORD, loss.outputs):
@@ -104,7 +108,7 @@ def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
         ids=word_ids(vocabulary),
         stopwords=frozenset(stopwords),
         row_length=content["row_length"],
-        about=content["about"],
+        about=about,
         words=content["words"],
         classes=tuple(classes),
     )
@@ -131,14 +135,6 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     if ClassifierOptions(**given).model_settings(name, words=words, outputs=outputs) != settings:
         raise DamagedError("its settings are not those of a model")
     return settings
-
-
-def _check_about(about: dict[str, Any]) -> None:
-    """Raise an error unless `about` describes ratings as a dataset's settings do, and is what JSON can hold."""
-    Settings.from_json({name: about[name] for name in ("rating_steps", "rating_fraction") if name in about})
-    json.dumps(about, allow_nan=False).encode()
-    if not isinstance(about.get("test", {}), dict):
-        raise DamagedError("its measures are not a table")
 
 
 def _words(found: Sequence[Any], is_entry: Callable[[str], bool]) -> Sequence[str]:

@@ -68,8 +68,5 @@ class Dealer:
     @property
     def _may_answer(self) -> bool:
         self.ended = self.ended or self._is_due(self._finished)
-        return self.ended or self._next == self._last or self._is_near
-
-    @property
-    def _is_near(self) -> bool:
-        return not self._open or self._next - min(self._open) <= self._bound
+        is_near = not self._open or self._next - min(self._open) <= self._bound
+        return self.ended or self._next == self._last or is_near

@@ -50,7 +50,8 @@ class LocalSteps:
                 rows = numbers[begin : begin + self.rows]
                 part, means = self._gradients.of_rows(model, rows, self.rows, step)
                 loss += part * (self.rows / of)
-                rate = self.rate * self._shortening(means)
+                norm = math.hypot(*(float(each.gradients.norm()) for each in means))
+                rate = self.rate * (min(1.0, self._clip_norm / norm) if self._clip_norm and norm else 1.0)
                 for start, each in zip(starts, [*means, *means[: len(squares)]], strict=True):
                     start.keep(each.ids)
                 for number, (table, each) in enumerate(zip(tables, means, strict=True)):
@@ -67,10 +68,6 @@ class LocalSteps:
         factors = self._gradients.rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
         timer.end_phase(BACKWARD)
         return Piece(loss, (), [[each] for each in (*scaled(ways[:2], factors, 1.0), *ways[2:])])
-
-    def _shortening(self, means: list[Means]) -> float:
-        norm = math.hypot(*(float(each.gradients.norm()) for each in means))
-        return min(1.0, self._clip_norm / norm) if self._clip_norm and norm else 1.0
 
 
 class _Start:

@@ -72,5 +72,5 @@ class Checkpointer:
                 self._writing = time.monotonic() - start
                 self._reporter.checkpoint(steps, path, self._writing)
         if awaited:
-            self._throughput.add_wait(time.monotonic() - start)
+            self._throughput.awaited += time.monotonic() - start
         return self._written == steps

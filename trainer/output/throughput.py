@@ -22,22 +22,12 @@ class Throughput:
         self._progress, self._clock, self.rates = progress, clock, rates
         self._rows_before, self._seconds_before = progress.rows_seen, progress.seconds
         self._efficiency = Efficiency(rates)
-        self._own_rows = 0
-        self._awaited = 0.0
-
-    def add_own_rows(self, rows: int) -> None:
-        self._own_rows += rows
-
-    def add_wait(self, seconds: float) -> None:
-        """Add seconds that the other ranks wait, in the all-reduce of the next step, for this rank's other work."""
-        self._awaited += seconds
+        self.own_rows = 0
+        self.awaited = 0.0
+        """Seconds that the other ranks waited, in the all-reduce of the next step, for this rank's other work."""
 
     def add(self, report: StepReport) -> None:
         self._efficiency.add(report.rows, report.seconds)
-
-    def add_final_rates(self, rates: list[float]) -> None:
-        """Add the ranks' own rates after the last step; of each rank's two rates the higher counts."""
-        self.rates = [max(pair) for pair in zip(self.rates, rates, strict=True)]
 
     @property
     def seconds(self) -> float:
@@ -71,7 +61,7 @@ class Throughput:
                 seconds=self._clock.training,
                 phases=phases,
                 checkpoints=times[Activity.CHECKPOINTS],
-                awaited=ranks.broadcast(self._awaited),
+                awaited=ranks.broadcast(self.awaited),
             )
         return {
             "samples_per_second": self._progress.rows_seen / self.seconds if self.seconds else 0.0,
@@ -83,7 +73,7 @@ class Throughput:
             "times": times,
             "wall": sum(times.values()),
             "own_rates": self.rates,
-            "rows_of_ranks": ranks.gather(self._own_rows),
+            "rows_of_ranks": ranks.gather(self.own_rows),
         }
 
     @property

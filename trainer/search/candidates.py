@@ -6,7 +6,7 @@ Everything here follows from the trials alone.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainer.config import TrainConfig
 from trainer.options.presets import MODEL_DEFAULTS, SEARCHED
@@ -30,14 +30,6 @@ _OF_FASTTEXT: Sequence[Settings] = (
 )
 
 
-class Subject(NamedTuple):
-    """What candidates depend on, besides the trials."""
-
-    traits: Traits
-    epochs: int
-    """The passes over the rows that a model has by default."""
-
-
 def configured_candidate(config: TrainConfig, settings: Settings) -> TrainConfig:
     """The configuration of a candidate in a run of `config`, whose fixed options it keeps."""
     kept = {name: getattr(config, name) for name in config.fixed}
@@ -54,36 +46,36 @@ def resumed_candidate(config: TrainConfig, made: Mapping[str, Any]) -> TrainConf
     return replace(config, **chosen, fixed=(), minutes=None)
 
 
-def next_candidate(trials: Sequence[Trial], subject: Subject, fixed: Sequence[str]) -> Settings | None:
-    """The settings to try after these trials; None where nothing is left that may be better. Options that are `fixed`
-    do not change."""
+def next_candidate(trials: Sequence[Trial], traits: Traits, epochs: int, fixed: Sequence[str]) -> Settings | None:
+    """The settings to try after these trials; None where nothing is left that may be better. `epochs`: those that a
+    model has by default. Options that are `fixed` do not change."""
     if not trials:  # the linear model learns by no other optimiser than its own
         return {"model": "fasttext"} if "optimiser" in fixed else START
     best, tried = best_of(trials).settings, [trial.settings for trial in trials]
-    for candidate in _neighbours(best, subject):
+    for candidate in _neighbours(best, traits, epochs):
         changed = {name for name in {*candidate, *best} if candidate.get(name) != best.get(name)}
         if candidate not in tried and changed.isdisjoint(fixed):
             return candidate
     return None
 
 
-def _neighbours(best: Settings, subject: Subject) -> Iterator[Settings]:
+def _neighbours(best: Settings, traits: Traits, epochs: int) -> Iterator[Settings]:
     """The best settings so far with one change, those that help most often first."""
     others = [{"model": model} for model in _OTHERS if best["model"] not in ("lstm", model)]
-    first = 1 if subject.traits.words < _SHORT else 0
-    if subject.traits.rated:
+    first = 1 if traits.words < _SHORT else 0
+    if traits.rated:
         by_default = MODEL_DEFAULTS[best["model"]].get("loss", TrainConfig.loss)
         yield {**best, "loss": "cross-entropy" if by_default == "bce" else "bce"}
     yield from others[:first]
     changes = _OF_FASTTEXT if best["model"] == "fasttext" else ()
-    yield from ({**best, **change} for change in (*changes, *_of_the_steps(best, subject)))
+    yield from ({**best, **change} for change in (*changes, *_of_the_steps(best, epochs)))
     yield from others
-    if subject.traits.rows < _FEW_ROWS and best["model"] == CAUTIOUS["model"]:
+    if traits.rows < _FEW_ROWS and best["model"] == CAUTIOUS["model"]:
         yield CAUTIOUS
 
 
-def _of_the_steps(best: Settings, subject: Subject) -> Iterator[Settings]:
-    epochs = best.get("epochs", subject.epochs)
+def _of_the_steps(best: Settings, epochs: int) -> Iterator[Settings]:
+    epochs = best.get("epochs", epochs)
     rate = best.get("learning_rate", MODEL_DEFAULTS[best["model"]].get("learning_rate", TrainConfig.learning_rate))
     if "epochs" not in MODEL_DEFAULTS[best["model"]]:
         yield {"epochs": 2 * epochs}

@@ -20,14 +20,14 @@ from trainer.distributed.ranks import Ranks, Stop
 from trainer.loop import Trainer
 from trainer.options.section import shown_options
 from trainer.order import BatchOrder
-from trainer.output.lines import End, Line
+from trainer.output.lines import End
 from trainer.output.lines import Search as SearchLine
 from trainer.output.lines import Trial as TrialLine
 from trainer.output.record import Record
 from trainer.output.reporter import open_record
 from trainer.output.run_files import SUMMARY, write_whole
 from trainer.rank_errors import DivergedError
-from trainer.search.candidates import Settings, Subject, configured_candidate, next_candidate
+from trainer.search.candidates import Settings, configured_candidate, next_candidate
 from trainer.search.trials import CAUTIOUS, Trial, best_of, differences, is_hopeless
 from trainer.task import TRAINING, VALIDATION, BlockScore, RunData, task_class
 
@@ -44,7 +44,7 @@ class Search:
         steps = BatchOrder(
             rows=data.sizes[TRAINING], global_batch=config.batch_for(ranks.world_size), seed=config.seed
         ).steps
-        self._subject = Subject(self._task.traits(data), config.epochs_for(steps))
+        self._traits, self._epochs = self._task.traits(data), config.epochs_for(steps)
         self._until: float = time.monotonic() + config.search_seconds
         self._stopped: Trainer | None = None
         with ranks.agreement():
@@ -55,28 +55,30 @@ class Search:
         TrainingError on all ranks if the first trial cannot be made."""
         with self._record:
             rows = self._folds[0].sizes[TRAINING] if self._folds else 0
-            self._write(SearchLine(limit=self._config.search_seconds, rows=rows, folds=len(self._folds)))
+            self._record.write(SearchLine(limit=self._config.search_seconds, rows=rows, folds=len(self._folds)))
             while (settings := self._ranks.broadcast(self._next())) is not None:
                 trial = self._try(settings)
                 if self._stopped:
                     return self._stop_summary(self._stopped)
                 self._trials.append(trial)
                 best = best_of(self._trials) is trial
-                self._write(TrialLine(trial=len(self._trials), **_plain(trial), best=best))
+                self._record.write(TrialLine(trial=len(self._trials), **_plain(trial), best=best))
         return None
 
     def chosen(self) -> tuple[TrainConfig, dict[str, Any]]:
         """The configuration of the run that follows, and what its summary has of the search."""
-        best = best_of(self._trials).settings if self._trials else self._first()
         score = best_of(self._trials).score if self._trials else None
+        best = self._best
         config = configured_candidate(self._config, best)
         told = self._told(verdict(config, self._trials, best, cut_short=self._next_settings() is not None))
         return replace(config, temperature=score and exp(score.log_temperature)), told
 
-    def _first(self) -> Settings:
-        first = next_candidate((), self._subject, self._config.fixed)
-        assert first is not None
-        return first
+    @property
+    def _best(self) -> Settings:
+        """The settings of the best trial; without one the best guess."""
+        found = best_of(self._trials).settings if self._trials else self._next_settings()
+        assert found is not None
+        return found
 
     @property
     def _trials_end(self) -> float:
@@ -92,7 +94,7 @@ class Search:
         return self._next_settings()
 
     def _next_settings(self) -> Settings | None:
-        return next_candidate(self._trials, self._subject, self._config.fixed)
+        return next_candidate(self._trials, self._traits, self._epochs, self._config.fixed)
 
     def _try(self, settings: Settings) -> Trial:
         """Train and measure on one fold after the other, as long as the model may still be the best. Folds for which
@@ -134,10 +136,9 @@ class Search:
 
     def _told(self, sentence: str) -> dict[str, Any]:
         """What summary.json has of the search; `sentence`: the verdict."""
-        best = best_of(self._trials).settings if self._trials else self._first()
         return {
             "verdict": sentence,
-            "settings": dict(best),
+            "settings": dict(self._best),
             "seconds": sum(trial.seconds for trial in self._trials),
             "trials": [_plain(trial) for trial in self._trials],
         }
@@ -150,11 +151,8 @@ class Search:
         summary = {**trainer.summary(None), **unknown, "search": told}
         if self._ranks.is_first:
             write_whole(self._config.output / SUMMARY, indented_json(summary))
-        self._write(End(summary=summary))
+        self._record.write(End(summary=summary))
         return summary
-
-    def _write(self, line: Line) -> None:
-        self._record.write(line)
 
 
 class _Limited:

@@ -11,7 +11,7 @@ from trainer.command_line import as_words, from_words
 from trainer.config import TrainConfig, configured, default_model
 from trainer.options.presets import MODEL_DEFAULTS, SEARCHED
 from trainer.registry import AUTO, CLASSIFIERS
-from trainer.search.candidates import START, Subject, configured_candidate, next_candidate, resumed_candidate
+from trainer.search.candidates import START, configured_candidate, next_candidate, resumed_candidate
 from trainer.search.trials import CAUTIOUS, Trial
 from trainer.task import BlockScore, Traits
 
@@ -27,7 +27,7 @@ def trial(settings: Mapping[str, Any], worth: float) -> Trial:
 def searched(traits: Traits, worth: Worth, *fixed: str) -> list[Mapping[str, Any]]:
     """The settings of all trials of a search in which models are worth what `worth` says."""
     trials: list[Trial] = []
-    while settings := next_candidate(trials, Subject(traits, 6), fixed):
+    while settings := next_candidate(trials, traits, 6, fixed):
         trials.append(trial(settings, worth(settings)))
     return [each.settings for each in trials]
 
