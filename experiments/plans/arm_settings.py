@@ -43,16 +43,16 @@ def config_of(
 ) -> TrainConfig:
     """The configuration of a run. Raises SettingError for a setting that is no option of `shoal train`, or has a value
     that cannot be, also beside the arm's `local`."""
-    arm = run.arm
-    made = _configured(experiment.settings_of(arm), data=data, output=run.folder)
-    here = arm.local if local else None
+    given = {name: _value(name, value) for name, value in experiment.settings_of(run.arm).items()}
     try:
-        return replace(
-            made,
-            seed=run.repeat,
-            resume=resume,
-            slow={rank: factor for rank, factor in enumerate(here.slow) if factor > 1} if here else {},
-        )
+        made = configured({**given, "data": data, "output": run.folder})
+    except TrainingError as error:
+        named = [name for name in given if str(error).startswith(f"{flag(name)} ")]
+        raise SettingError(named[0] if named else None, f"{error}.") from None
+    here = run.arm.local if local else None
+    slow = {rank: factor for rank, factor in enumerate(here.slow) if factor > 1} if here else {}
+    try:
+        return replace(made, seed=run.repeat, resume=resume, slow=slow)
     except TrainingError as error:
         raise SettingError(None, f"{error}.") from None
 
@@ -65,15 +65,6 @@ def require_kind(experiment: Experiment, config: TrainConfig) -> None:
         )
     if experiment.kind == "training" and config.model in WORD_MODELS:
         raise SettingError("model", f"{config.model} learns word embeddings; write `kind: words`.")
-
-
-def _configured(settings: Mapping[str, Any], *, data: Path, output: Path) -> TrainConfig:
-    given = {name: _value(name, value) for name, value in settings.items()}
-    try:
-        return configured({**given, "data": data, "output": output})
-    except TrainingError as error:
-        named = [name for name in given if str(error).startswith(f"{flag(name)} ")]
-        raise SettingError(named[0] if named else None, f"{error}.") from None
 
 
 def _value(name: str, value: Any) -> Any:

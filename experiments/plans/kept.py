@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from common.errors import ExperimentError, explain_os_error
 from common.files import write_whole
-from experiments.plans.parts import Arm, Experiment
+from experiments.plans.parts import Experiment
 from experiments.plans.planned import run_folder
 
 NAME = "experiment.json"
@@ -80,23 +80,20 @@ def require_same(before: Kept, now: Kept, output: Path) -> None:
     if None not in (before.data, now.data) and before.data != now.data:
         raise ExperimentError(f"{output} holds runs on other data; {otherwise}")
     earlier = {arm.name: arm for arm in before.experiment.arms}
+    repeats = range(1, 1 + max(before.experiment.repeats, now.experiment.repeats))
     for arm in now.experiment.arms:
         was = earlier.get(arm.name)
-        if was is None or not _has_runs(output, arm, max(before.experiment.repeats, now.experiment.repeats)):
+        if was is None or not any(run_folder(output, arm, repeat).exists() for repeat in repeats):
             continue
-        if _essence(before.experiment, was) != _essence(now.experiment, arm):
+        settings = [
+            (each.settings_of(own), each.text, own.local, own.topology, own.share)
+            for each, own in ((before.experiment, was), (now.experiment, arm))
+        ]
+        if settings[0] != settings[1]:
             raise ExperimentError(
                 f"{output / arm.folder} holds runs of '{arm.name}' with other settings than the file has now; "
                 f"{otherwise}"
             )
-
-
-def _essence(experiment: Experiment, arm: Arm) -> tuple[object, ...]:
-    return experiment.settings_of(arm), experiment.text, arm.local, arm.topology, arm.share
-
-
-def _has_runs(output: Path, arm: Arm, repeats: int) -> bool:
-    return any(run_folder(output, arm, repeat).exists() for repeat in range(1, repeats + 1))
 
 
 def joined(before: Kept | None, now: Kept, names: Sequence[str]) -> Kept:

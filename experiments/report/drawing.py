@@ -76,14 +76,13 @@ def svg(rows: Sequence[Row], spec: Mapping[str, Any], *, title: str, description
     Names come from files, and may have any character. One that XML does not have would end the whole process, by a
     panic in vl-convert; so none that is not printed gets there.
     """
-    plain = [{key: _rounded(value) for key, value in row.items() if _is_plain(value)} for row in rows]
     whole = {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "width": WIDTH,
         "height": HEIGHT,
         "autosize": {"type": "fit", "contains": "padding"},
         "config": _CONFIG,
-        "data": {"values": plain},
+        "data": {"values": [_plain(row) for row in rows]},
         **spec,
     }
     try:
@@ -102,12 +101,10 @@ def _printable(part: Any) -> Any:
     return [_printable(each) for each in part] if isinstance(part, Sequence) else part
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float)
-
-
-def _rounded(value: Value) -> Value:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+def _plain(row: Row) -> dict[str, Value]:
+    """The fields that a plot can have; its numbers have the digits that a screen shows."""
+    found = {key: value for key, value in row.items() if value is None or isinstance(value, str | int | float)}
+    return {key: float(f"{each:.4g}") if isinstance(each, float) else each for key, each in found.items()}
 
 
 _OPENING = re.compile(r"<svg\b[^>]*?viewBox=\"(?P<box>[^\"]*)\"[^>]*>")

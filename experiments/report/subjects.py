@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -146,7 +146,8 @@ def _named(runs: Sequence[RunRecord], arms: Mapping[Path, str]) -> list[Subject]
     """The runs with their names: their folders', as short as tells them apart. Their group has the name of its
     settings, of its first run where these are many, or of the arm of an experiment, by the folders of its runs."""
     names = _short_names([run.folder.resolve() for run in runs])
-    settings = [_without_seed(each) for each in differing_settings(runs)]
+    differing = differing_settings(runs)
+    settings = [described({name: each[name] for name in each if name != "seed"}) for each in differing]
     repeated = len(set(settings)) < len(runs) and len(set(settings)) > 1
     first = dict(reversed([*zip(settings, names, strict=True)]))
     own = [group if 0 < len(group) <= _MOST_LETTERS else first[group] for group in settings] if repeated else names
@@ -167,11 +168,6 @@ def one_of_each(subjects: Sequence[Subject], most: int) -> list[Subject]:
     """At most so many runs: the first of each group, and then others."""
     firsts = [members[0] for members in groups(subjects).values()]
     return [*firsts, *(each for each in subjects if each not in firsts)][:most]
-
-
-def _without_seed(settings: Mapping[str, Any]) -> str:
-    """The settings in which runs differ, in words; without the seed, by which repeated runs differ."""
-    return described({name: value for name, value in settings.items() if name != "seed"})
 
 
 def _elided(names: Sequence[str]) -> list[str]:

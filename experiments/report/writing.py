@@ -1,16 +1,23 @@
-"""A report of folders: what is in them, as sections, and the page of these."""
+"""Writes a report of folders: what is in them, as sections, and one HTML page that asks no network for anything."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
-from common.display import plural
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from common.display import plural, printable_lines
 from experiments.records.comparing import RunRow, common_measures, table_of, warnings
-from experiments.report.page import page
+from experiments.report.drawing import DrawingError
+from experiments.report.plots import drawn
 from experiments.report.sections import sections
 from experiments.report.subjects import Found, find_subjects
-from experiments.report.tables import time_unit
+from experiments.report.tables import Table, time_unit
 
 
 class Report(NamedTuple):
@@ -33,9 +40,31 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
     table = table_of(runs, [each.name for each in content.subjects])
     found = _headlines(content, table)
     warned = [*warnings(runs), *(f"left out: {each}" for each in content.problems)]
-    written = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC"
-    text = page(f"Shoal: {_title(content)}", list(found.items()), sections(content), warnings=warned, written=written)
-    return Report(text, found, table, warned)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    page = environment.from_string(_text("page.html")).render(
+        title=f"Shoal: {_title(content)}",
+        summary=list(found.items()),
+        sections=sections(content),
+        warnings=warned,
+        written=f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC",
+        style=Markup(_text("page.css")),  # noqa: S704  our own file
+        plots=_plots,
+        plural=plural,
+        quoted=partial(quote, safe=" ,:;/()"),
+    )
+    return Report(printable_lines(page), found, table, warned)
+
+
+def _plots(table: Table) -> list[tuple[str, Markup]]:
+    """The title and the SVG of each of its plots."""
+    try:
+        return [(title, Markup(svg)) for title, svg in drawn(table)]  # noqa: S704  drawing.py escapes what is in it
+    except DrawingError:
+        return [(table.title, Markup("<p>This plot could not be drawn; its numbers are in the table.</p>"))]
+
+
+def _text(name: str) -> str:
+    return files("experiments.report").joinpath(name).read_text("utf-8")
 
 
 def _title(content: Found) -> str:
