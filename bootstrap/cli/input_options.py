@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from bootstrap.cli.command import Callback, option
-from common.errors import DataError, UsageError
+from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import FORMAT_CHOICES, QUOTING_CHOICES, Inputs, ReadingOptions
 
@@ -143,10 +143,8 @@ def read_inputs(options: dict[str, Any], scale: Settings) -> Inputs:
 def read_reading_options(options: dict[str, Any], scale: Settings) -> ReadingOptions:
     """How files are read, as far as options give it, with ratings on this scale.
 
-    Raises DataError for options that contradict each other, UsageError for two of which one excludes the other.
+    Raises DataError for options that contradict each other.
     """
-    if options["rating_field"] is not None and options["label_field"] is not None:
-        raise UsageError("--rating-field and --label-field contradict each other; give one of them")
     return ReadingOptions(
         kind=options["format"],
         encoding=_encoding(options["encoding"]),
