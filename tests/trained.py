@@ -6,7 +6,7 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes
+from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.stream import StreamSource
@@ -20,7 +20,7 @@ def train_on(
     config: TrainConfig,
     learnt: str | StreamSettings,
     bars: Bars,
-    wishes: Wishes = DEFAULT,
+    wishes: LaunchOptions = DEFAULT,
 ) -> dict[str, Any]:
     """Train on a deployment's nodes, on the dataset at an address or on text."""
     source = DatasetSource(learnt) if isinstance(learnt, str) else StreamSource(learnt, readers=learnt.readers)

@@ -46,7 +46,7 @@ class Agent:
         try:
             self._look()
             if self._launch is not None:
-                self._launch.do(self._has_ended_others)
+                self._launch.reconcile(self._has_ended_others)
                 if self._launch.ended:
                     self._ended.add(self._launch.request.token)
             else:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RunRequest
-from bootstrap.agent.membership import Heard, decide
+from bootstrap.agent.membership import ClusterView, decide
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.node_run import NodeRun
@@ -51,7 +51,7 @@ class Launch:
         self._unbrought = Restarts()
         """Of what brings the dataset before this node takes part."""
 
-    def do(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
+    def reconcile(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
         due = self._clock() - self._looked >= _LOOK_SECONDS or not self._is_settled
         if due:
             self._looked = self._clock()
@@ -207,7 +207,7 @@ class Launch:
         may_go_on = bool(over) or any(each.leaves_now for each in told)
         may_go_on |= any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members)
         may_go_on |= any((each := statuses.get(name)) is not None and each.attempt == 0 for name in members)
-        heard = Heard(
+        view = ClusterView(
             statuses=statuses,
             unheard=unheard,
             waited=now - self._since,
@@ -215,7 +215,7 @@ class Launch:
             step=self._newest_step() if may_go_on else 0,
             finished=bool(over) and self._is_finished(),
         )
-        match decide(self.request, self._latest, heard, number=self._number + 1):
+        match decide(self.request, self._latest, view, number=self._number + 1):
             case Attempt() as attempt:
                 if self._is_finished():
                     self._end(RunEnd(token=self.request.token, outcome="finished"))

@@ -13,7 +13,7 @@ from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.node_documents import LEAVES_NOW, Attempt, Member, NodeStatus, RunEnd
 
 GONE_SECONDS = 20.0
-"""How long a node may not be heard."""
+"""How long a node may send no heartbeat."""
 SUSPECT_SECONDS = 10.0
 """The same while ranks of another node wait for those that they lost. Nodes beat every five seconds."""
 JOIN_SECONDS = 600.0
@@ -30,7 +30,7 @@ _PORTS = range(20_000, 30_000)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
+class ClusterView:
     """What a node knows of all nodes, itself included."""
 
     statuses: Mapping[str, NodeStatus]
@@ -67,139 +67,139 @@ class _Choice:
         return len(self.members) == self.request.trainers + self.request.readers
 
 
-def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number: int) -> Attempt | RunEnd | None:
+def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, number: int) -> Attempt | RunEnd | None:
     """The next attempt, with this number, or the end of the run, where one of them is due.
 
     `latest` is the latest attempt at this launch.
     """
     if latest is None:
-        return _first(request, heard, number)
-    gone = [each for each in latest.instances if not _is_there(each, latest, heard)]
-    leaving = _leaving(LEAVES_NOW, latest, heard)
-    goes_on = not (request.stop or heard.finished or _any_fails(latest, heard))
+        return _first(request, view, number)
+    gone = [each for each in latest.instances if not _is_there(each, latest, view)]
+    leaving = _leaving(LEAVES_NOW, latest, view)
+    goes_on = not (request.stop or view.finished or _any_fails(latest, view))
     if leaving and goes_on:  # all others stop for it with a checkpoint
         here = [each for each in latest.members if each.instance not in gone]
-        ended = _all(here, lambda each: each.over, latest, heard)
-        return _without([*leaving, *gone], request, latest, heard, number, why=_left(leaving, heard)) if ended else None
-    if _all(latest.trainers, lambda each: each.over, latest, heard):
-        told = {name: each for name, each in heard.statuses.items() if name in latest.instances}
+        ended = _all(here, lambda each: each.over, latest, view)
+        return _without([*leaving, *gone], request, latest, view, number, why=_left(leaving, view)) if ended else None
+    if _all(latest.trainers, lambda each: each.over, latest, view):
+        told = {name: each for name, each in view.statuses.items() if name in latest.instances}
         failed = [each for each in told.values() if each.fails]
         lost = [name for name, each in told.items() if each.lost]
-        unfinished = not failed and not heard.finished
+        unfinished = not failed and not view.finished
         if not unfinished and (not failed or any(each.error for each in failed) or not (gone or lost)):
-            return _end(request, latest, heard)
+            return _end(request, latest, view)
         if not gone:  # ranks fail with those of a node that is lost
             why = f"{_named(lost, 'was', 'were')} started anew" if lost else "somebody else has stopped the ranks"
-            why = _left(leaving, heard) if leaving else why
-            return _without(leaving, request, latest, heard, number, why=why)
+            why = _left(leaving, view) if leaving else why
+            return _without(leaving, request, latest, view, number, why=why)
     if gone:
-        return _without(gone, request, latest, heard, number)
-    trains = _all(latest.members, lambda each: each.phase == "run", latest, heard)
-    if request.stop or not trains or heard.waited < SETTLED_SECONDS:
+        return _without(gone, request, latest, view, number)
+    trains = _all(latest.members, lambda each: each.phase == "run", latest, view)
+    if request.stop or not trains or view.waited < SETTLED_SECONDS:
         return None
-    risky = _leaving(("soon",), latest, heard)
-    replaced = _chosen(request, [each for each in latest.members if each.instance not in risky], heard)
+    risky = _leaving(("soon",), latest, view)
+    replaced = _chosen(request, [each for each in latest.members if each.instance not in risky], view)
     if risky and len(replaced.members) == len(latest.members):
         return _attempt(replaced, number, f"{_named(risky, 'is', 'are')} likely to be reclaimed by AWS, and replaced")
-    choice = _chosen(request, latest.members, heard)
+    choice = _chosen(request, latest.members, view)
     if len(choice.members) == len(latest.members):
         return None
     new = [each.instance for each in choice.members if each.instance not in latest.instances]
     return _attempt(choice, number, f"{_named(new, 'has', 'have')} come")
 
 
-def _first(request: RunRequest, heard: Heard, number: int) -> Attempt | RunEnd | None:
+def _first(request: RunRequest, view: ClusterView, number: int) -> Attempt | RunEnd | None:
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
-    choice = _chosen(request, (), heard)
-    if choice.is_whole or (heard.waited >= JOIN_SECONDS and choice.trainers >= request.min_nodes):
+    choice = _chosen(request, (), view)
+    if choice.is_whole or (view.waited >= JOIN_SECONDS and choice.trainers >= request.min_nodes):
         return _attempt(choice, number, "")
-    return _too_few(choice, "not all nodes came") if heard.waited >= JOIN_SECONDS else None
+    return _too_few(choice, "not all nodes came") if view.waited >= JOIN_SECONDS else None
 
 
 def _without(
-    gone: Sequence[str], request: RunRequest, latest: Attempt, heard: Heard, number: int, *, why: str = ""
+    gone: Sequence[str], request: RunRequest, latest: Attempt, view: ClusterView, number: int, *, why: str = ""
 ) -> Attempt | RunEnd | None:
     """An attempt of the nodes that are left, and of those that have come; `why`: by default that the others are
     gone."""
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
-    choice = _chosen(request, [each for each in latest.members if each.instance not in gone], heard)
+    choice = _chosen(request, [each for each in latest.members if each.instance not in gone], view)
     why = why or f"{_named(gone, 'is', 'are')} gone"
     if choice.trainers < request.min_nodes:
-        silent = min((heard.unheard.get(each, 0.0) for each in gone), default=0.0)
+        silent = min((view.unheard.get(each, 0.0) for each in gone), default=0.0)
         return _too_few(choice, why) if silent >= JOIN_SECONDS else None
-    fruitless = latest.fruitless + 1 if heard.step == latest.step else 0
+    fruitless = latest.fruitless + 1 if view.step == latest.step else 0
     if fruitless >= FRUITLESS:
-        error = f"{why}, and {FRUITLESS} attempts in turn have come no further than step {heard.step}"
+        error = f"{why}, and {FRUITLESS} attempts in turn have come no further than step {view.step}"
         return RunEnd(token=request.token, outcome="failed", error=error)
-    return _attempt(choice, number, why, step=heard.step, fruitless=fruitless)
+    return _attempt(choice, number, why, step=view.step, fruitless=fruitless)
 
 
-def _end(request: RunRequest, latest: Attempt, heard: Heard) -> RunEnd | None:
+def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | None:
     """How the run has ended, now that all ranks have."""
-    readers = [each for each in latest.members if not each.gpus and heard.hears(each.instance)]
-    if not _all(readers, lambda each: each.over, latest, heard):
+    readers = [each for each in latest.members if not each.gpus and view.hears(each.instance)]
+    if not _all(readers, lambda each: each.over, latest, view):
         return None
-    told = [each for each in map(heard.statuses.get, latest.instances) if each is not None]
+    told = [each for each in map(view.statuses.get, latest.instances) if each is not None]
     failed = [each for each in told if each.fails]
     if not failed:
         return RunEnd(token=request.token, outcome="stopped" if request.stop else "finished")
     error = next((each.error for each in failed if each.error), "")
-    if not error and heard.failed < 2 * GONE_SECONDS:
+    if not error and view.failed < 2 * GONE_SECONDS:
         return None  # ranks fail with a node that is lost, which is known only later
     return RunEnd(token=request.token, outcome="failed", error=error)
 
 
-def _is_there(instance: str, latest: Attempt, heard: Heard) -> bool:
-    """Whether a member is heard, and can go on. Ranks that lost others make one that is silent suspect sooner."""
-    silent = heard.unheard.get(instance, float("inf"))
+def _is_there(instance: str, latest: Attempt, view: ClusterView) -> bool:
+    """Whether a member is view, and can go on. Ranks that lost others make one that is silent suspect sooner."""
+    silent = view.unheard.get(instance, float("inf"))
     if silent >= SUSPECT_SECONDS:
-        told = ((name, heard.statuses.get(name)) for name in latest.instances if name != instance and heard.hears(name))
+        told = ((name, view.statuses.get(name)) for name in latest.instances if name != instance and view.hears(name))
         lost = any(
             each and each.attempt == latest.number and (each.waits or each.fails or each.over) for _, each in told
         )
         silent = GONE_SECONDS if lost else silent
-    return silent < GONE_SECONDS and not _has_lost_all(instance, heard)
+    return silent < GONE_SECONDS and not _has_lost_all(instance, view)
 
 
-def _has_lost_all(instance: str, heard: Heard) -> bool:
+def _has_lost_all(instance: str, view: ClusterView) -> bool:
     """Whether a member waits as a new node does: it was started anew, and has nothing of the attempt any more."""
-    found = heard.statuses.get(instance)
-    return found is not None and found.attempt == 0 and heard.waited >= GONE_SECONDS
+    found = view.statuses.get(instance)
+    return found is not None and found.attempt == 0 and view.waited >= GONE_SECONDS
 
 
-def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, heard: Heard) -> bool:
+def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, view: ClusterView) -> bool:
     """Whether something holds of what all of these nodes have told of the latest attempt."""
-    found = [heard.statuses.get(each.instance) for each in members]
+    found = [view.statuses.get(each.instance) for each in members]
     return all(each is not None and each.attempt == latest.number and holds(each) for each in found)
 
 
-def _chosen(request: RunRequest, first: Sequence[Member], heard: Heard) -> _Choice:
+def _chosen(request: RunRequest, first: Sequence[Member], view: ClusterView) -> _Choice:
     """The nodes `first`, and after them those that wait, as many as were asked for."""
     known = {each.instance for each in first}
-    here = (name for name in sorted(heard.statuses) if heard.hears(name) and name in (request.nodes or (name,)))
-    waiting = (name for name in here if heard.statuses[name].phase == "wait" and not heard.statuses[name].leaves)
-    joining = [member for name in waiting if name not in known and (member := heard.statuses[name].member(name))]
+    here = (name for name in sorted(view.statuses) if view.hears(name) and name in (request.nodes or (name,)))
+    waiting = (name for name in here if view.statuses[name].phase == "wait" and not view.statuses[name].leaves)
+    joining = [member for name in waiting if name not in known and (member := view.statuses[name].member(name))]
     every = [*first, *joining]
     trainers = [each for each in every if each.gpus][: request.trainers]
     readers = [each for each in every if not each.gpus][: request.readers]
     return _Choice(request, [*trainers, *readers])
 
 
-def _leaving(when: Sequence[str], latest: Attempt, heard: Heard) -> list[str]:
+def _leaving(when: Sequence[str], latest: Attempt, view: ClusterView) -> list[str]:
     """The nodes of the latest attempt that have told that they leave then."""
-    found = ((name, heard.statuses.get(name)) for name in latest.instances)
+    found = ((name, view.statuses.get(name)) for name in latest.instances)
     return [name for name, each in found if each and each.attempt == latest.number and each.leaves in when]
 
 
-def _left(leaving: Sequence[str], heard: Heard) -> str:
-    of = {when: [name for name in leaving if heard.statuses[name].leaves == when] for when in _WHY}
+def _left(leaving: Sequence[str], view: ClusterView) -> str:
+    of = {when: [name for name in leaving if view.statuses[name].leaves == when] for when in _WHY}
     return "; ".join(f"{_named(names, 'is', 'are')} {_WHY[when]}" for when, names in of.items() if names)
 
 
-def _any_fails(latest: Attempt, heard: Heard) -> bool:
-    told = map(heard.statuses.get, latest.instances)
+def _any_fails(latest: Attempt, view: ClusterView) -> bool:
+    told = map(view.statuses.get, latest.instances)
     return any(each is not None and each.attempt == latest.number and each.fails for each in told)
 
 

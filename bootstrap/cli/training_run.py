@@ -53,13 +53,13 @@ def place_of(
         raise UsageError(
             "--nodes goes with --local; a deployment uses all nodes of its topology, and --hosts all hosts"
         )
-    from bootstrap.training.places.launch import Wishes
+    from bootstrap.training.places.launch import LaunchOptions
 
     if isinstance(target, Path):
         from bootstrap.hosts.hosts_file import read_hosts
         from bootstrap.training.places.hosts import OnHosts
 
-        return OnHosts(read_hosts(target), Wishes(**wishes))
+        return OnHosts(read_hosts(target), LaunchOptions(**wishes))
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.places.managed import place_on
 
@@ -70,7 +70,7 @@ def place_of(
             f"{deployment.limit_of(most)}, which counts from the start of the nodes, so it does not go with --queue; "
             "leave --queue out when the run before it has ended"
         )
-    return place_on(deployment, Wishes(**{**wishes, "max_dollars": most}))
+    return place_on(deployment, LaunchOptions(**{**wishes, "max_dollars": most}))
 
 
 def run_training(ctx: click.Context, source: "Source", config: TrainConfig, place: "Place") -> dict[str, Any]:

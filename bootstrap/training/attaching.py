@@ -19,7 +19,7 @@ from bootstrap.training.outlook import Outlook, first_told, outlook
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
-from bootstrap.training.places.launch import NodeLaunch, Wishes, requested_runs
+from bootstrap.training.places.launch import LaunchOptions, NodeLaunch, requested_runs
 from bootstrap.training.places.managed import ManagedRun, OnManaged
 from bootstrap.training.places.managed_job import Job, is_managed, jobs
 from bootstrap.training.places.place import Place, Run
@@ -100,14 +100,14 @@ class BegunTraining(ABC):
         An interrupt ends this command alone. Raises TrainingError where it would replace a finished model.
         """
         config = from_words(self._options, endless=self._is_endless, data=Path("dataset"), output=output, cache=output)
-        place, run = self._run(config, Wishes(leave=True))
+        place, run = self._run(config, LaunchOptions(leave=True))
         place.finished_before(replace(config, resume=False, force=False))
         return carry_out(place, run, bars)
 
     _is_endless = False
 
     @abstractmethod
-    def _run(self, config: TrainConfig, wishes: Wishes) -> tuple[Place, Run]: ...
+    def _run(self, config: TrainConfig, wishes: LaunchOptions) -> tuple[Place, Run]: ...
 
 
 class _JobTraining(BegunTraining):
@@ -124,7 +124,7 @@ class _JobTraining(BegunTraining):
             time.sleep(_PAUSE_SECONDS)
         return job.outcome, job.why
 
-    def _run(self, config: TrainConfig, wishes: Wishes) -> tuple[Place, Run]:
+    def _run(self, config: TrainConfig, wishes: LaunchOptions) -> tuple[Place, Run]:
         place = OnManaged(self.deployment, wishes)
         return place, ManagedRun(place, PreparedDataset(self._job.dataset), config, self.name, self._job)
 
@@ -161,7 +161,7 @@ class _NodesTraining(BegunTraining):
             )
         return end.outcome, end.error
 
-    def _run(self, config: TrainConfig, wishes: Wishes) -> tuple[Place, Run]:
+    def _run(self, config: TrainConfig, wishes: LaunchOptions) -> tuple[Place, Run]:
         request = self._launch.request
         learnt: Prepared = PreparedDataset(str(request.dataset))
         if request.texts is not None:

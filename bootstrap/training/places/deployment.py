@@ -9,7 +9,7 @@ from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
 from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes
+from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch
 from bootstrap.training.places.managed_job import is_managed, jobs
 from bootstrap.training.readers import count_readers
 from bootstrap.training.sources.source import Source
@@ -32,7 +32,7 @@ class OnDeployment(InBucket):
     )
     reads_s3_alone = True
 
-    def __init__(self, deployment: Deployment, wishes: Wishes = DEFAULT) -> None:
+    def __init__(self, deployment: Deployment, wishes: LaunchOptions = DEFAULT) -> None:
         super().__init__(deployment)
         self.wishes, self.shares = wishes, deployment.share is not None
 

@@ -23,7 +23,7 @@ from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS, scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.places import brought
 from bootstrap.training.places.followed import GO_ON, LONGEST_STOP_SECONDS, AgentRun, copy_results
-from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, options_of
+from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, options_of
 from bootstrap.training.places.place import Ended
 from bootstrap.training.readers import ReadingProgress, read_so_far
 from bootstrap.training.sources.source import Prepared
@@ -48,7 +48,7 @@ class DeploymentRun(AgentRun):
         prepared: Prepared,
         config: TrainConfig,
         *,
-        wishes: Wishes = DEFAULT,
+        wishes: LaunchOptions = DEFAULT,
     ) -> None:
         self.config, self.prepared, self.launch = config, prepared, launch
         self.wishes, self._deployment = wishes, launch.deployment

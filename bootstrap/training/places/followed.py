@@ -20,7 +20,7 @@ from bootstrap.aws.retry import is_not_accepted
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS
 from bootstrap.progress import Bars
-from bootstrap.training.places.launch import Launch, Wishes
+from bootstrap.training.places.launch import Launch, LaunchOptions
 from bootstrap.training.places.place import Run
 from bootstrap.training.run_view import RecordView, RunView
 from common.display import plural
@@ -75,7 +75,7 @@ class RemoteRun(Run):
     """A run that can go on without its command, and whose record is in a store."""
 
     survives = True
-    wishes: Wishes
+    wishes: LaunchOptions
 
     def leaves(self, interrupt: KeyboardInterrupt) -> bool:
         """Whether this interrupt ends the command alone."""

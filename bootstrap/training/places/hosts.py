@@ -22,7 +22,7 @@ from bootstrap.hosts.payload import Code
 from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import AgentRun, copy_results
-from bootstrap.training.places.launch import DEFAULT, Launch, RequestedRuns, Wishes, options_of
+from bootstrap.training.places.launch import DEFAULT, Launch, LaunchOptions, RequestedRuns, options_of
 from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.sources.source import Prepared, Source
 from common.errors import DataError, ShoalError, UsageError
@@ -43,7 +43,7 @@ _MOST_SILENT_SECONDS = 300.0
 class OnHosts(Place):
     pause = 1.0
 
-    def __init__(self, file: HostsFile, wishes: Wishes = DEFAULT) -> None:
+    def __init__(self, file: HostsFile, wishes: LaunchOptions = DEFAULT) -> None:
         self.file, self.wishes, self.name = file, wishes, str(file.path)
         self.options = {"hosts": (str(file.path),)}
 

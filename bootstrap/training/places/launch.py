@@ -36,7 +36,7 @@ _CHANGES_AT_ONCE = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class LaunchOptions:
     """What a command wants of its launch."""
 
     queue: bool = False
@@ -55,7 +55,7 @@ class Wishes:
     """Whether Ctrl-C ends the command alone, and not the run."""
 
 
-DEFAULT = Wishes()
+DEFAULT = LaunchOptions()
 
 
 class RequestedRuns:
@@ -153,7 +153,7 @@ class Launch:
     def require_free(self, going: Sequence[RunRequest]) -> None:
         """Raise ShoalError where nodes do one of these runs, or are about to."""
 
-    def claim(self, wishes: Wishes, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
+    def claim(self, wishes: LaunchOptions, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
         """Claim the nodes for a training, or follow the launch of it that the same command has begun, also with
         another name; returns whether it is claimed by this call, which then leaves a copy of the request with the run.
 
@@ -256,7 +256,7 @@ class Launch:
         return f"{documents.RUNS}{self.run}/{REQUEST_NAME}"
 
     def _with(
-        self, wanted: RunRequest, wishes: Wishes, runs: Sequence[RunRequest], *, anew: bool
+        self, wanted: RunRequest, wishes: LaunchOptions, runs: Sequence[RunRequest], *, anew: bool
     ) -> Sequence[RunRequest]:
         """The requests with this one; the same where it is among them. Raises ShoalError where another is not over."""
         ends = {each.token: self.wanted.end(each) for each in runs}
@@ -291,7 +291,7 @@ class NodeLaunch(Launch):
             return self._began
         return datetime.strptime(self.run.rpartition(".")[2].partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
 
-    def claim(self, wishes: Wishes, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
+    def claim(self, wishes: LaunchOptions, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
         new = super().claim(wishes, bars, anew=anew, **wanted)
         if new:  # nobody needs to fetch what the command was told
             tag = self.wanted.store.list(self._copy_key)[self._copy_key]

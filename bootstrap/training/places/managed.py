@@ -24,7 +24,7 @@ from bootstrap.training.places import brought
 from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.followed import GO_ON, RemoteRun, copy_results, remote_record
-from bootstrap.training.places.launch import DEFAULT, Wishes, options_of, requested_runs
+from bootstrap.training.places.launch import DEFAULT, LaunchOptions, options_of, requested_runs
 from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_name, job_request, jobs, settings, work_of
 from bootstrap.training.places.place import Ended
 from bootstrap.training.run_view import RecordView, RunView
@@ -43,7 +43,7 @@ _NOT_GIVEN = (*FILES, "resume", "force")
 _QUESTIONS = ".questions"
 
 
-def place_on(deployment: Deployment, wishes: Wishes = DEFAULT) -> InBucket:
+def place_on(deployment: Deployment, wishes: LaunchOptions = DEFAULT) -> InBucket:
     """Where a deployment trains: on its nodes, or where it has none or they are not wanted by jobs. Raises UsageError
     where jobs are wanted of a deployment that has none."""
     has_jobs = is_managed(deployment)
@@ -60,7 +60,7 @@ class OnManaged(InBucket):
     pause = 1.0
     goes_on = "the job goes on without them; renew them, and follow it by"
 
-    def __init__(self, deployment: Deployment, wishes: Wishes = DEFAULT) -> None:
+    def __init__(self, deployment: Deployment, wishes: LaunchOptions = DEFAULT) -> None:
         """Raises ShoalError for wishes that jobs cannot fulfil."""
         super().__init__(deployment)
         self.wishes, self.settings = wishes, settings(deployment)

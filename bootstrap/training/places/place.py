@@ -11,7 +11,7 @@ from typing import Any
 
 from bootstrap.progress import Bars
 from bootstrap.training.run_view import RunView
-from bootstrap.training.sources.source import Prepared, Reach, Source
+from bootstrap.training.sources.source import DataAccess, Prepared, Source
 from common.errors import TrainingError
 from experiments.forecast import Node
 from trainer.config import TrainConfig
@@ -80,7 +80,7 @@ class Run(ABC):
         """Bring its results to its output. Raises ShoalError for a summary that is none."""
 
 
-class Place(Reach):
+class Place(DataAccess):
     """Where runs happen."""
 
     name: str

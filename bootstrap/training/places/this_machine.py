@@ -15,7 +15,7 @@ from bootstrap.agent.folder import Folder
 from bootstrap.progress import Bars
 from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.run_view import RecordView, RunView
-from bootstrap.training.sources.source import Beside, Prepared, Source
+from bootstrap.training.sources.source import Prepared, Sidecar, Source
 from common.errors import TrainingError, UsageError
 from corpus.dataset import open_dataset
 from experiments.records.summaries import read_summary
@@ -55,7 +55,7 @@ class ThisMachine(Place):
 class _LocalRun(Run):
     def __init__(self, prepared: Prepared, config: TrainConfig, ranks: int) -> None:
         self.prepared, self.config, self._ranks = prepared, config, ranks
-        self._beside, self._stopping, self._output = Beside(), False, Folder(config.output)
+        self._beside, self._stopping, self._output = Sidecar(), False, Folder(config.output)
         self._before: int | None = None
         """The bytes of the record of an earlier run."""
         self._record: RecordView | None = None

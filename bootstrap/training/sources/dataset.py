@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.progress import Bars
-from bootstrap.training.sources.source import Prepared, Reach, Source
+from bootstrap.training.sources.source import DataAccess, Prepared, Source
 from corpus.dataset import Dataset, open_dataset
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_range, size_of
@@ -25,7 +25,7 @@ class DatasetSource(Source):
     def __init__(self, address: str | None) -> None:
         self.address = address
 
-    def prepare(self, reach: Reach, config: TrainConfig, bars: Bars) -> "PreparedDataset":  # noqa: ARG002
+    def prepare(self, reach: DataAccess, config: TrainConfig, bars: Bars) -> "PreparedDataset":  # noqa: ARG002
         """Find it."""
         return PreparedDataset(reach.dataset(self.address, bars))
 

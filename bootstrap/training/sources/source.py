@@ -21,7 +21,7 @@ from experiments.plans.prices import DatasetSize
 from trainer.config import TrainConfig
 
 
-class Reach(ABC):
+class DataAccess(ABC):
     """What the ranks of a place can read."""
 
     reads_s3_alone = False
@@ -65,7 +65,7 @@ class Staging(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Beside:
+class Sidecar:
     """What runs beside the ranks on this machine."""
 
     look: Callable[[], None] = lambda: None
@@ -104,16 +104,16 @@ class Prepared(ABC):
         return self
 
     @contextmanager
-    def beside(self, bars: Bars) -> Iterator[Beside]:  # noqa: ARG002
+    def beside(self, bars: Bars) -> Iterator[Sidecar]:  # noqa: ARG002
         """What has to run beside the ranks on this machine, until the end of the block."""
-        yield Beside()
+        yield Sidecar()
 
 
 class Source(ABC):
     """What the user named to learn from."""
 
     @abstractmethod
-    def prepare(self, reach: Reach, config: TrainConfig, bars: Bars) -> Prepared:
+    def prepare(self, reach: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
         """Check it for a place, and bring there what its ranks could not read.
 
         Raises DataError for data that cannot be used, and ShoalError for what the place cannot read.

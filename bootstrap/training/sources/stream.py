@@ -10,7 +10,7 @@ from typing import Any, Self
 from bootstrap.agent.documents import RunRequest
 from bootstrap.progress import Bars
 from bootstrap.training.sources.local_readers import FOLDER, forget, readers_of
-from bootstrap.training.sources.source import Beside, Prepared, Reach, Source, Staging
+from bootstrap.training.sources.source import DataAccess, Prepared, Sidecar, Source, Staging
 from common.errors import DataError, ShoalError
 from corpus.reading.inputs.finding import files_for_now, find_files
 from corpus.reading.sources import Inputs, digest_of_files
@@ -46,7 +46,7 @@ class StreamSource(Source):
     def endless(self) -> bool:
         return self._settings.endless
 
-    def prepare(self, reach: Reach, config: TrainConfig, bars: Bars) -> "PreparedStream":  # noqa: ARG002
+    def prepare(self, reach: DataAccess, config: TrainConfig, bars: Bars) -> "PreparedStream":  # noqa: ARG002
         """Check that nodes can read it."""
         settings = self.settings_for(reach)
         if reach.reads_s3_alone:
@@ -54,7 +54,7 @@ class StreamSource(Source):
         folder = self._folder or config.output / FOLDER
         return PreparedStream(settings, folder, keep=self._folder is not None or config.resume)
 
-    def settings_for(self, reach: Reach) -> StreamSettings:
+    def settings_for(self, reach: DataAccess) -> StreamSettings:
         """How it is read at a place. Raises what `prepare` raises."""
         settings = self._settings if self._readers else replace(self._settings, readers=reach.readers)
         if reach.reads_s3_alone:
@@ -97,10 +97,10 @@ class PreparedStream(Prepared):
         return type(self)(stream)
 
     @contextmanager
-    def beside(self, bars: Bars) -> Iterator[Beside]:
+    def beside(self, bars: Bars) -> Iterator[Sidecar]:
         """Its readers; a finite text is read to its end first."""
         assert self.here is not None
         if not self._keep:
             forget(self.here)
         with readers_of(self.here, self.settings, bars) as readers:
-            yield Beside(readers.look, partial(read_status, self.here) if self.settings.endless else None)
+            yield Sidecar(readers.look, partial(read_status, self.here) if self.settings.endless else None)

@@ -13,7 +13,7 @@ from typing import Any
 
 from bootstrap.progress import Bars
 from bootstrap.training.sources.dataset import PreparedDataset
-from bootstrap.training.sources.source import Prepared, Reach, Source, Staging
+from bootstrap.training.sources.source import DataAccess, Prepared, Source, Staging
 from common.errors import DataError, ShoalError
 from common.private_folders import temporary_folder
 from corpus.dataset import open_dataset
@@ -37,7 +37,7 @@ class TextsSource(Source):
     max_malformed: float
     allow_damaged: bool
 
-    def prepare(self, reach: Reach, config: TrainConfig, bars: Bars) -> Prepared:
+    def prepare(self, reach: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
         """Make their dataset, unless nodes are to read them from S3. A node that preprocesses makes it by the jobs,
         without duplicates."""
         addresses = self.inputs.addresses

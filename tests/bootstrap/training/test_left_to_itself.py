@@ -15,7 +15,7 @@ from bootstrap.training.attaching import find_training
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
-from bootstrap.training.places.launch import NodeLaunch, Wishes, requested_runs
+from bootstrap.training.places.launch import LaunchOptions, NodeLaunch, requested_runs
 from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
 from bootstrap.training.spending import Spending
 from bootstrap.training.train import train
@@ -40,7 +40,7 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_se
         monkeypatch.setattr(module, "_PAUSE_SECONDS", 0.1)
     config = TrainConfig(data=Path("dataset"), output=tmp_path / "here", epochs=6, threads=1, seed=3)
     with Bars() as bars:
-        left = train(DatasetSource(DATASET), config, OnDeployment(one.deployment, Wishes(detach=True)), bars)
+        left = train(DatasetSource(DATASET), config, OnDeployment(one.deployment, LaunchOptions(detach=True)), bars)
     assert (left["detached"], left["deployment"]) == (True, one.name)
     assert one.desired() == {"one": 1}
     assert places_of(secret, aws.folder, tmp_path) == []

@@ -8,7 +8,7 @@ import pytest
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.training.places import managed, managed_job
-from bootstrap.training.places.launch import Wishes
+from bootstrap.training.places.launch import LaunchOptions
 from bootstrap.training.places.managed import OnManaged, place_on
 from bootstrap.training.places.managed_job import Job, job_name, jobs
 from common.errors import ShoalError, UsageError
@@ -80,15 +80,15 @@ def test_those_of_an_earlier_deployment_of_the_name_do_not_count(monkeypatch: py
 @pytest.mark.parametrize(
     ("wishes", "sentence"),
     [
-        (Wishes(keep=True), "--keep is about nodes, and SageMaker trains for 'demo'; leave it out"),
-        (Wishes(min_nodes=2), "--min-nodes is about nodes"),
+        (LaunchOptions(keep=True), "--keep is about nodes, and SageMaker trains for 'demo'; leave it out"),
+        (LaunchOptions(min_nodes=2), "--min-nodes is about nodes"),
         (
-            Wishes(max_dollars=0.001),
+            LaunchOptions(max_dollars=0.001),
             r"--max-dollars is 0.001, but a job costs \$1.41 an hour; give a higher --max-doll",
         ),
     ],
 )
-def test_what_a_job_cannot_do_is_refused(wishes: Wishes, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_job_cannot_do_is_refused(wishes: LaunchOptions, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = SimpleNamespace(max_hours=12, hourly=lambda _: 1.408)
     monkeypatch.setattr(managed, "settings", lambda _: asked)
     with pytest.raises(ShoalError, match=sentence):
@@ -97,4 +97,4 @@ def test_what_a_job_cannot_do_is_refused(wishes: Wishes, sentence: str, monkeypa
 
 def test_jobs_are_wanted_only_of_a_topology_that_has_them() -> None:
     with pytest.raises(UsageError, match=r"^the topology of 'demo' has no `managed`; leave out --managed$"):
-        place_on(deployment(), Wishes(managed=True))
+        place_on(deployment(), LaunchOptions(managed=True))

@@ -23,7 +23,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.attaching import find_training, overview
 from bootstrap.training.places import followed
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, options_of, requested_runs
+from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, options_of, requested_runs
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.texts import PreparedTexts
@@ -99,14 +99,16 @@ def begun(nodes: list[GpuNode], data: Prepared, *, agreed: bool = True) -> NodeL
     return made
 
 
-def claim(launch: NodeLaunch, data: Prepared = DATASET, wishes: Wishes = DEFAULT, config: TrainConfig = CONFIG) -> None:
+def claim(
+    launch: NodeLaunch, data: Prepared = DATASET, wishes: LaunchOptions = DEFAULT, config: TrainConfig = CONFIG
+) -> None:
     with Bars() as bars:
         more = {"share": "nfs", "options": options_of(config), **data.request()}
         launch.claim(wishes, bars, anew=config.force, trainers=2, readers=0, **more)
 
 
 def wait_for_data(launch: NodeLaunch, bars: Bars, *, detach: bool = False) -> None:
-    DeploymentRun(launch, DATASET, CONFIG, wishes=Wishes(detach=detach)).wait_for_data(bars)
+    DeploymentRun(launch, DATASET, CONFIG, wishes=LaunchOptions(detach=detach)).wait_for_data(bars)
 
 
 def agree(launch: NodeLaunch, nodes: Sequence[GpuNode], number: int = 1, why: str = "") -> None:
@@ -138,7 +140,7 @@ def put(key: str, text: str) -> None:
 def queued(launch: NodeLaunch) -> NodeLaunch:
     """Another run, which waits behind this one."""
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    claim(other, config=OTHER, wishes=Wishes(queue=True))
+    claim(other, config=OTHER, wishes=LaunchOptions(queue=True))
     return other
 
 
