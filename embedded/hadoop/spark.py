@@ -108,7 +108,9 @@ def _submit(arguments: Sequence[str]) -> int:
         conf = ("--conf", f"spark.local.dir={name}", "--conf", "spark.ui.enabled=false")
         submit = Path(sys.executable).parent / "spark-submit"  # of pyspark
         command = [str(submit), "--master", "local[2]", *options, *conf, str(script), *addressed]
-        code = subprocess.run(command, check=False).returncode
+        work = Path(name) / "files"  # as in a container of YARN, where --files are in the working folder
+        work.mkdir(exist_ok=True)
+        code = subprocess.run(command, cwd=work, check=False).returncode
         if code == 0:
             mirror.upload()
         return code

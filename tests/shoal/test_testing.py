@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from shoal.testing import local_aws
-from tests.shoal.outside import EXAMPLES
+from tests.shoal.outside import EXAMPLES, run
 
 
 @pytest.mark.soak
@@ -21,6 +21,22 @@ def test_the_example_s_tests_pass_in_another_folder(tmp_path: Path) -> None:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, check=False)
     assert re.search(r"\b2 passed\b", done.stdout), done.stdout + done.stderr
+
+
+@pytest.mark.soak
+def test_examples_of_mrjob_run_as_they_are(tmp_path: Path, shoal_aws: boto3.Session) -> None:
+    (tmp_path / "text.txt").write_text("the cat sat on the mat\nunder the dog\n")
+    commands = (
+        *("wc", "word_freq_count", "words_containing_u_freq_count", "count_lines_right", "grep -e cat"),
+        *("most_used_word --add-steps-in-batch", "spark_wordcount", "spark_wordcount_script", "spark_most_used_word"),
+    )
+    for name, *options in map(str.split, commands):
+        printed = dict[str, list[str]]()
+        for runner in ("emr", "local"):
+            words = (sys.executable, "-m", f"mrjob.examples.mr_{name}", "-r", runner, *options, "text.txt")
+            # Hadoop ends a line without a value by a tab.
+            printed[runner] = sorted(line.rstrip("\t") for line in run(tmp_path, *words).splitlines())
+        assert printed["emr"] == printed["local"] != []
 
 
 def test_afterwards_the_environment_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
