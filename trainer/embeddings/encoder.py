@@ -54,8 +54,10 @@ class EncoderSettings:
     @property
     def weights(self) -> int:
         """How many numbers such a model has."""
-        with torch.device("meta"):
-            return sum(each.numel() for each in self.build().parameters())
+        inputs = self.character_embedding + (self.layers - 1) * self.hidden
+        lstm = 4 * self.hidden * (inputs + self.layers * self.hidden + 2 * self.layers)
+        spelling = Spelling(self.characters).size * self.character_embedding
+        return spelling + lstm + 2 * (self.hidden + 1) * self.size
 
 
 class WordEncoder:

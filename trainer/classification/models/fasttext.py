@@ -141,5 +141,11 @@ def build(settings: Mapping[str, Any]) -> FastText:
     return FastText(**settings)
 
 
+def weights(settings: Mapping[str, Any]) -> int:
+    """The number of weights of a model that `build` returns."""
+    rows = _rows(settings["words"], settings["ngrams"], settings["buckets"], settings.get("char_ngrams"))
+    return int(settings["embedding"] * (rows + settings["outputs"]))
+
+
 def _rows(words: int, ngrams: int, buckets: int, char_ngrams: str | None) -> int:
     return words + (buckets if ngrams > 1 or char_ngrams else 0)

@@ -227,6 +227,12 @@ def build(settings: Mapping[str, Any]) -> Linear:
     return Linear(**settings)
 
 
+def weights(settings: Mapping[str, Any]) -> int:
+    """The number of weights of a model that `build` returns, with the keys and ratios of its n-grams, and its longest
+    row."""
+    return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"] + 1)
+
+
 def _divided(values: Tensor, lengths: Tensor) -> Tensor:
     """Values over the lengths of texts' values; 0 for a text without a known n-gram."""
     return values / lengths.clamp(min=_TINY) * (lengths > 0)

@@ -121,6 +121,16 @@ def build(settings: Mapping[str, Any]) -> LSTMClassifier:
     return LSTMClassifier(**settings)
 
 
+def weights(settings: Mapping[str, Any]) -> int:
+    """The number of weights of a model that `build` returns."""
+    embedding, hidden, layers = settings["embedding"], settings["hidden"], settings["layers"]
+    features = _features(embedding, hidden, settings["pooling"])
+    inputs = embedding + (layers - 1) * hidden
+    lstm = 4 * hidden * (inputs + layers * hidden + 2 * layers)
+    head = (features + 1) * _HEAD + (_HEAD + 1) * settings["outputs"]
+    return int(_rows(settings["words"], settings.get("vocabulary")) * embedding + lstm + head)
+
+
 def _rows(words: int, vocabulary: int | None) -> int:
     """The rows of the table of word vectors, for so many ids."""
     return words if vocabulary is None else min(words, vocabulary + FIRST_WORD)
