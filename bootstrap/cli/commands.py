@@ -106,11 +106,8 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
         # What Python writes at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except _KNOWN as error:
-        print_error(f"{error}{_hint(error)}")
-        return 1
     except Exception as error:
-        explanation = _explain_aws_error(error)
+        explanation = _explanation(error)
         if explanation is None:
             raise
         print_error(explanation)
@@ -153,26 +150,16 @@ def _with_help(error: click.ClickException) -> str:
     return f"{sentence[:1].lower()}{sentence[1:].rstrip('.')}; see: {where} --help"
 
 
-def _has_used_aws() -> bool:
-    """Whether the command has used AWS; if not, its errors need not be loaded."""
-    return "botocore" in sys.modules
-
-
-def _hint(error: Exception) -> str:
-    """How to start the emulator, where an error has the cause that it does not run."""
-    if not _has_used_aws():
-        return ""
+def _explanation(error: Exception) -> str | None:
+    """The sentence for an error; None for one that nobody foresaw."""
+    known = str(error) if isinstance(error, _KNOWN) else None
+    if "botocore" not in sys.modules:  # the command has used no AWS
+        return known
     from bootstrap.aws.loopback import START, is_gone
-
-    return f"; {START}" if is_gone(error) else ""
-
-
-def _explain_aws_error(error: Exception) -> str | None:
-    """The sentence for an error of AWS; None for any other one."""
-    if not _has_used_aws():
-        return None
     from bootstrap.cli.aws_errors import AwsError, sentence
 
+    if known is not None:
+        return f"{known}; {START}" if is_gone(error) else known
     return sentence(error) if isinstance(error, AwsError) else None
 
 
