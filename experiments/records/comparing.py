@@ -1,5 +1,6 @@
 """Several runs beside each other: in which settings they differ, and whether they can be compared at all."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -164,8 +165,8 @@ def common_measures(runs: Sequence[RunRecord]) -> list[str]:
 def warnings(runs: Sequence[RunRecord]) -> list[str]:
     """Sentences on what keeps these runs from being compared, and on what could not be read."""
     found = []
-    if len(digests := _groups(runs)) > 1:
-        parts = "; ".join(f"{digest[:12]}: {plural(len(members), 'run')}" for digest, members in digests.items())
+    if len(digests := Counter(run.latest.digest for run in runs)) > 1:
+        parts = "; ".join(f"{digest[:12]}: {plural(count, 'run')}" for digest, count in digests.items())
         found.append(f"these runs learnt from different data, so their measures cannot be compared ({parts})")
     found += [
         f"{run.folder}: {plural(run.left_out, 'line')} of its record left out as damaged, or of another version"
@@ -173,10 +174,3 @@ def warnings(runs: Sequence[RunRecord]) -> list[str]:
         if run.left_out
     ]
     return found
-
-
-def _groups(runs: Sequence[RunRecord]) -> Mapping[str, list[RunRecord]]:
-    groups: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        groups.setdefault(run.latest.digest, []).append(run)
-    return groups
