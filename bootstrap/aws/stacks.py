@@ -21,6 +21,8 @@ Event = Mapping[str, Any]
 StackAction = Literal["deploy", "wait", "delete", "roll back"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
+_STARTING_SECONDS = 2.0
+"""Until a stack shows the state of an operation that was just started."""
 _EMPTY = "REVIEW_IN_PROGRESS"
 """The state of a stack of which only a change set exists: it has no resources and no tags."""
 _HALF_MADE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
@@ -114,7 +116,7 @@ def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stac
             tried.add(action)
             _start(cloudformation, stack, action)
         bars.stage(f"an earlier deployment, {status}", 0)
-        time.sleep(_FIRST_PAUSE)
+        time.sleep(_STARTING_SECONDS)
         wait(cloudformation, stack["StackId"], lambda _: bars.tick())
 
 

@@ -20,6 +20,7 @@ OnlineRule = Callable[[PreflightContext], Iterator[str]]
 
 _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", account.name_taken, "Whether the deployment's name is free"),
+    ("error", account.no_such_release, "Whether the region has the EMR release"),
     ("error", capacity.too_few_zones, "Whether the region has enough zones"),
     ("error", capacity.type_not_offered, "Whether the zone offers the instance types"),
     (
@@ -32,6 +33,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
     ("error", quotas.network_quota_too_low, "Whether the region has room for another VPC and its addresses"),
     ("error", capacity.may_not_start, "Whether GPU nodes may be started"),
+    ("error", capacity.image_unusable, "Whether the images of GPU nodes fit the nodes"),
     ("error", capacity.reservation_unusable, "Whether the reserved capacity suffices"),
     (
         "error",

@@ -22,7 +22,8 @@ from bootstrap.removal.sweep import STUCK_SECONDS, UNVERIFIED, FoundResource, sw
 from common.errors import ShoalError
 from infra import topology
 
-_ROUNDS = 3
+_ROUNDS = 4
+"""After the sweep: one that leaves nothing, and one for each resource that another depends on."""
 _DELETABLE = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS", "DELETE_IN_PROGRESS")
 
 
@@ -85,9 +86,9 @@ def destroy(
         bars.at(done)
 
     things = sweep(deployment, account, progress=show, stuck_seconds=stuck_seconds)
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         if stack is not None and outcome != _DELETED:  # the sweep may have deleted what blocked it
-            outcome = _delete(account, stack["StackId"], bars, say, retain=True)
+            outcome = _delete(account, stack["StackId"], bars, say, retain=number > 0)
     return DestroyResult(stack=outcome, things=things)
 
 

@@ -14,6 +14,9 @@ from bootstrap.lifecycle.rules import PreflightContext
 from infra import catalog, sizing
 from infra.topology import instance_types
 
+_ROOT_DEVICE = "/dev/xvda"
+"""Which infra/training.py makes larger, and encrypts."""
+
 
 def too_few_zones(context: PreflightContext) -> Iterator[str]:
     """The network needs subnets in more zones than CloudFormation names; and the two ways to continue."""
@@ -95,6 +98,24 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
                 yield f"{kind} ({group.name}): EC2 would not start it from {image}: {message}"
             else:
                 raise
+
+
+def image_unusable(context: PreflightContext) -> Iterator[str]:
+    """Each image of a node group from which nodes would boot, but without the volume that the topology promises."""
+    for group in context.topology.training:
+        if group.image is None:
+            continue
+        found = context.account.client("ec2").describe_images(ImageIds=[group.image])["Images"]
+        for image in found:  # `may_not_start` reports one that does not exist
+            device = image.get("RootDeviceName", _ROOT_DEVICE)
+            volumes = [
+                each["Ebs"].get("VolumeSize", 0) for each in image.get("BlockDeviceMappings", ()) if "Ebs" in each
+            ]
+            where = f"training, {group.name}, image: {group.image}"
+            if device != _ROOT_DEVICE:
+                yield f"{where} has the root device {device}, not {_ROOT_DEVICE} as Amazon Linux has; write another."
+            elif (gib := max(volumes, default=0)) > sizing.GPU_ROOT_GIB:
+                yield f"{where} needs {gib} GiB, and the nodes have {sizing.GPU_ROOT_GIB}; write another."
 
 
 def reservation_unusable(context: PreflightContext) -> Iterator[str]:

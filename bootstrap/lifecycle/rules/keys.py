@@ -38,7 +38,8 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
     elif context.topology.training and not _lets_in(context, key["Arn"], role := _scaling_role(context)):
         yield (
             f"{named} does not let Auto Scaling use it, so no GPU node would start; allow {role} in the key's policy "
-            f"{USES}, or {_instead(context)}"
+            f"{USES} (where the role does not exist yet, create it first: aws iam create-service-linked-role "
+            f"--aws-service-name autoscaling.amazonaws.com), or {_instead(context)}"
         )
 
 

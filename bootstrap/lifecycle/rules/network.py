@@ -52,6 +52,7 @@ def no_way_out(context: PreflightContext) -> Iterator[str]:
         return
     filters = [{"Name": "vpc-id", "Values": [str(network.vpc)]}]
     endpoints = list(context.account.items("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters))
+    endpoints = [each for each in endpoints if str(each["State"]).lower() == "available"]
     there = {endpoint["ServiceName"].removeprefix(f"com.amazonaws.{region}.") for endpoint in endpoints}
     gateways = {each for endpoint in endpoints for each in endpoint.get("RouteTableIds", ())}
     make = f"aws ec2 create-vpc-endpoint --region {region} --vpc-id {network.vpc}"

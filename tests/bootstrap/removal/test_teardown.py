@@ -20,7 +20,7 @@ from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.removal.sweep import DELETED
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Denied
+from embedded.faults.kinds import DeleteFails, Denied
 from infra import topology
 from tests import slow
 from tests.bootstrap.removal.plants import command
@@ -224,6 +224,16 @@ def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported() -> None:
     assert any(line.startswith("Bucket (AWS::S3::Bucket) could not be deleted: ") for line in said)
     assert any(line.startswith("Group (AWS::EC2::SecurityGroup) could not be deleted: ") for line in said)
     ec2.delete_security_group(GroupId=foreign)
+
+
+def test_what_failed_to_be_deleted_once_is_deleted_with_its_stack_and_not_left_without_one(aws: EmbeddedAws) -> None:
+    made = Made("once", {"Files": RESOURCES["Files"]})
+    made.settled()
+    denied = Denied(service="elasticfilesystem", operation="DescribeFileSystems")
+    with aws.faults.during(DeleteFails(logical_id="Files", times=1), denied):  # the sweep does not find it
+        done, _ = destroy("once")
+    assert done.stack == "deleted"
+    assert boto3.client("efs").describe_file_systems()["FileSystems"] == []
 
 
 def test_resources_that_a_deletion_by_hand_left_are_found() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.rules import PreflightContext
-from bootstrap.lifecycle.rules.capacity import reservation_unusable, too_few_zones
+from bootstrap.lifecycle.rules.capacity import image_unusable, reservation_unusable, too_few_zones
 from tests.bootstrap.lifecycle.preflight import GPU, of
 
 RESERVATION, ZONE = "cr-0a1b2c3d4e5f60718", "us-east-1b"
@@ -51,3 +51,20 @@ def test_a_reservation_must_have_what_its_group_needs(held: dict[str, Any] | Non
     context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
     found = list(reservation_unusable(context))
     assert [said in sentence for sentence in found] == ([True] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        ({"RootDeviceName": "/dev/sda1"}, "has the root device /dev/sda1"),
+        ({"RootDeviceName": "/dev/xvda", "BlockDeviceMappings": [{"Ebs": {"VolumeSize": 200}}]}, "needs 200 GiB"),
+        ({"RootDeviceName": "/dev/xvda", "BlockDeviceMappings": [{"Ebs": {"VolumeSize": 75}}]}, ""),
+        (None, ""),
+    ],
+)
+def test_nodes_boot_from_an_image_as_from_amazon_linux(image: dict[str, Any] | None, said: str) -> None:
+    ec2 = SimpleNamespace(describe_images=lambda **_: {"Images": [image] if image else []})
+    account: Any = SimpleNamespace(client=lambda _: ec2)
+    wanted = of(training=[{**GPU, "image": "ami-0a1b2c3d4e5f60718"}])
+    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
+    assert [said in sentence for sentence in image_unusable(context)] == ([True] if said else [])
