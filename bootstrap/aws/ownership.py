@@ -8,7 +8,7 @@ refusal as a no: raise OwnershipUnknownError, or add the source to `failed_sourc
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -17,8 +17,8 @@ from bootstrap.aws.account import Account, ResourceRecord, read_tags
 from common.errors import ShoalError
 from infra import policies, topology
 
-if TYPE_CHECKING:
-    from bootstrap.removal.kinds import ResourceKind
+Kind = Any
+"""A `ResourceKind` of `bootstrap/removal/kinds.py`, a room above this one."""
 
 _AT_ONCE = 8
 _OF_TOOLKIT = f"cdk-{policies.QUALIFIER}-"
@@ -59,15 +59,15 @@ class Ownership:
         texts = (value.lower() for value in record.values() if isinstance(value, str))
         return any("shoal" in text.replace(_OF_TOOLKIT, "") for text in texts)
 
-    def owns_by_name(self, _kind: "ResourceKind", _identifier: str, _record: ResourceRecord) -> bool:
+    def owns_by_name(self, _kind: Kind, _identifier: str, _record: ResourceRecord) -> bool:
         """Whether a resource belongs to it by what is recorded of its name, whatever its kind: of deployments never."""
         return False
 
-    def stack_of(self, _kind: "ResourceKind", _identifier: str, _record: ResourceRecord) -> tuple[str, bool]:
+    def stack_of(self, _kind: Kind, _identifier: str, _record: ResourceRecord) -> tuple[str, bool]:
         """The stack that owns it, and whether that is a living one of somebody else: of deployments it is not asked."""
         return "", False
 
-    def is_of_this_region(self, kind: "ResourceKind", identifier: str) -> bool:
+    def is_of_this_region(self, kind: Kind, identifier: str) -> bool:
         """Whether something without a region, which is the owner's by name or tag, is that of the owner in this one.
 
         Raises OwnershipUnknownError where other regions do not tell.
