@@ -7,7 +7,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.output import Result, print_warning, table
+from bootstrap.cli.output import Result, Table, print_warning
 from common.errors import ShoalError
 
 if TYPE_CHECKING:
@@ -43,11 +43,8 @@ def run(*, model: str, words: Sequence[str], count: int) -> Result:
             found[word] = known.nearest(word, count)
     if unknown:
         raise ShoalError(f"{model} has no vector of: {', '.join(unknown)}; leave it out, or give another form of it")
-    parts = [
-        table([(name, f"{cosine:.3f}") for name, cosine in nearest], (word, "cosine"), right=(1,), ruled=True)
-        for word, nearest in found.items()
-    ]
     content = {word: [{"word": name, "cosine": cosine} for name, cosine in nearest] for word, nearest in found.items()}
+    parts = [Table(nearest, {word: "{word}", "cosine": "{cosine:.3f}"}) for word, nearest in content.items()]
     return Result({"model": model, "neighbours": content}, parts)
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.figures import dollars, duration
-from bootstrap.cli.output import Result, table
+from bootstrap.cli.output import Result, Rows, Table
 from common.errors import UsageError
 
 _SETTINGS_LETTERS = 80
@@ -38,25 +37,19 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
         if sort not in known:
             raise UsageError(f"--sort is {sort}, but must be one of: {', '.join(sorted(known))}")
         listed.sort(key=lambda each: _rank(vars(each), sort))
-    text = table(
-        [
-            (
-                each.folder,
-                each.state,
-                _shortened(comparing.described(each.settings)),
-                *(_number(each.measures.get(measure)) for measure in measures),
-                duration(each.seconds),
-                _number(each.rows_per_second, ",.0f"),
-                dollars(each.dollars),
-            )
-            for each in listed
-        ],
-        ("run", "state", "settings that differ", *measures, "time", "rows/s", "cost"),
-        right=range(3, len(measures) + 6),
-        ruled=True,
-    )
+    columns: Rows = {
+        "run": "{folder}",
+        "state": "{state}",
+        "settings that differ": lambda each: _shortened(comparing.described(each["settings"])),
+        **{measure: f"{{measures.{measure}:.4f}}" for measure in measures},
+        "time": "{seconds:duration}",
+        "rows/s": "{rows_per_second:,.0f}",
+        "cost": "{dollars:dollars}",
+    }
     warnings = [*comparing.warnings(found), *(f"left out: {each}" for each in problems)]
-    return Result({"runs": [vars(each) for each in listed], "warnings": warnings}, [text, "\n".join(warnings)])
+    return Result(
+        {"runs": [vars(each) for each in listed], "warnings": warnings}, [Table("runs", columns), "\n".join(warnings)]
+    )
 
 
 def _shortened(text: str) -> str:
@@ -73,7 +66,3 @@ def _rank(figures: dict[str, Any], column: str) -> tuple[bool, float]:
     if value is None:
         return True, 0.0
     return False, value if column.endswith("loss") or column in ("seconds", "dollars") else -value
-
-
-def _number(value: float | None, form: str = ".4f") -> str:
-    return "-" if value is None else f"{value:{form}}"
