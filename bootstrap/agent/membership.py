@@ -152,7 +152,7 @@ def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | No
 
 
 def _is_there(instance: str, latest: Attempt, view: ClusterView) -> bool:
-    """Whether a member is view, and can go on. Ranks that lost others make one that is silent suspect sooner."""
+    """Whether a member is heard, and can go on. Ranks that lost others make one that is silent suspect sooner."""
     silent = view.unheard.get(instance, float("inf"))
     if silent >= SUSPECT_SECONDS:
         told = ((name, view.statuses.get(name)) for name in latest.instances if name != instance and view.hears(name))
