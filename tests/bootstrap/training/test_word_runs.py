@@ -113,7 +113,7 @@ class WordRun:
 LINES = [line.encode() for line in made_text.lines(15_000)]
 WORDS = 12 * len(LINES)
 TWO = ("--nodes", "2", "--slow", "0:10", "1:10")
-"""Slow only after the first step, in which functions may be compiled."""
+"""So slow that the ranks can be killed before they have learnt all."""
 
 
 @pytest.fixture
