@@ -31,6 +31,7 @@ _LEVELS = 4
 _SEPARATORS = (",", ";", "\t", "|")
 _OTHER_JSON = re.compile(rb'\s*(\{\s*("|$)|\[\s*(\{|$))')
 """The beginning of JSON that is an array, or an object over several lines."""
+_QUOTED = re.compile(rb'"([^"]|"")*"')
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
 
 
@@ -249,9 +250,9 @@ def _rows(table: _Table, lines: Sequence[bytes]) -> list[list[str]]:
 def _detect_columns(
     name: str, table: _Table, lines: Sequence[bytes], options: ReadingOptions, code: int | None
 ) -> DetectedFormat:
-    rows = _rows(table, lines)
     if options.quoting is None and len(table.separator) == 1:
-        _require_clear_quotes(name, lines, table, rows)
+        table = _with_clear_quotes(name, lines, table)
+    rows = _rows(table, lines)
     header = [column.strip() for column in rows[0]] if rows else []
     named = any(candidates(header)) if not options.fields else are_field_names(header, code)
     named = named or not all(each.isdecimal() for each in options.fields)
@@ -299,17 +300,38 @@ def _lines_in(rows: Sequence[Sequence[str]]) -> int:
     return sum(1 + sum(cell.count("\n") for cell in row) for row in rows if len(row) > 1)
 
 
-def _require_clear_quotes(name: str, lines: Sequence[bytes], table: _Table, rows: Sequence[Sequence[str]]) -> None:
-    """Raise DataError where quotes may be written in another way: those of a tab-separated file hold tabs or newlines,
-    or those of CSV stand behind backslashes."""
-    if table.separator == "\t":
-        odd = [line for line in lines if line.count(b'"') % 2]
-        clear = len(odd) < 2 or len({line.count(b"\t") for line in odd}) == 1
+def _with_clear_quotes(name: str, lines: Sequence[bytes], table: _Table) -> _Table:
+    """The table, as csv where the cells of separated lines are quoted.
+
+    Raises DataError where quotes may be written in another way: those of separated lines around some texts or around a
+    newline, or those of csv behind backslashes.
+    """
+    if table.kind == "separated":
+        separator = table.separator.encode()
+        cells = [cell for line in lines for cell in line.removesuffix(b"\r").split(separator) if b'"' in cell]
+        well_quoted = bool(cells) and all(map(_QUOTED.fullmatch, cells))
+        most = 2 * sum(separator + b'"' in separator + line for line in lines) > len(lines)
+        if well_quoted and (most or any(b'""' in cell for cell in cells)):
+            return table._replace(kind="csv")
+        # Excel quotes a cell with a comma; quotes that are letters may stand behind backslashes in quoted cells.
+        doubtful = (
+            all(b"," in cell for cell in cells) if well_quoted else most and not any(b'\\"' in each for each in cells)
+        )
+        if doubtful:
+            unclear = [line for line in lines if b'"' in line]
+        else:  # lines of a cell with a newline have fewer columns than others
+            widths = Counter(line.count(separator) for line in lines)
+            width = max(lines[0].count(separator), widths.most_common(1)[0][0])
+            unclear = [line for line in lines if line.count(b'"') % 2]
+            if all(line.count(separator) >= width for line in unclear):
+                unclear = []
     else:
-        odd = [line for line in lines if b'\\"' in line]
-        clear = not odd or _lines_in(rows) >= _lines_in(_rows(table._replace(escapes=True), lines))
-    if not clear:
+        unclear = [line for line in lines if b'\\"' in line]
+        if unclear and _lines_in(_rows(table, lines)) >= _lines_in(_rows(table._replace(escapes=True), lines)):
+            unclear = []
+    if unclear:
         raise DataError(
-            f"it is not clear how quotes are written in {name}, as in {_begins(odd)}; give --quoting doubled or "
+            f"it is not clear how quotes are written in {name}, as in {_begins(unclear)}; give --quoting doubled or "
             "backslash, or --quoting none where quotes are letters"
         )
+    return table

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from common.errors import FinalError
+from common.errors import DataError, FinalError
 from corpus.dataset_settings import Settings
-from corpus.reading.acceptance import require_classes
+from corpus.reading.acceptance import check_input, require_classes
 from corpus.reading.formats import Format
 from corpus.reading.sources import Source
+from corpus.reading.tally import Tally
 from tests.corpus.reading.inputs.beginnings import tuples
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("acceptance.yaml").read_text())
@@ -27,3 +28,12 @@ def test_texts_of_one_class_are_refused(row: dict[str, Any]) -> None:
     except FinalError as error:
         sentence = str(error)
     assert sentence == row["refused"]
+
+
+@pytest.mark.parametrize(("begins", "hint"), [(b'5\t"a part', True), (b'5\t"a text"', False)])
+def test_malformed_lines_with_half_a_quoted_text_name_the_option_of_quotes(begins: bytes, hint: bool) -> None:
+    tally = Tally()
+    tally.count_malformed("too_few_columns", "/in.tsv", 0, 7, begins)
+    with pytest.raises(DataError, match="1 of 1 lines are malformed") as error:
+        check_input(tally, 0.05, allow_damaged=False)
+    assert ("give --quoting doubled" in str(error.value)) == hint
