@@ -47,10 +47,11 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
         blocks = in_utf8(_blocks(part), part.format.encoding)
         for lines in split_lines(blocks):
             if header:
-                header, done = False, 1
-                if isinstance(lines, LongLine):
+                skipped = 1 if isinstance(lines, LongLine) else _header_lines(lines, part.format)
+                header, done = skipped is None, done + (len(lines) if skipped is None else skipped)
+                if skipped is None or isinstance(lines, LongLine):
                     continue
-                del lines[0]
+                del lines[:skipped]
             if isinstance(lines, LongLine):
                 done += 1
                 malformed("too_long", done, lines.begins)
@@ -65,6 +66,12 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
         yield TextBatch([], [], 0), done
         raise
     yield TextBatch([], [], 0), done
+
+
+def _header_lines(lines: list[bytes], form: Format) -> int | None:
+    """How many of a file's first lines end with its header, after any without a cell; None where all are such."""
+    empty = form.separator.encode() + b" \r\t"
+    return next((number for number, line in enumerate(lines, 1) if line.strip(empty)), None)
 
 
 def _blocks(part: Range) -> Iterator[bytes]:

@@ -153,7 +153,9 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
     given = 0
     try:
         for fields in _records(lines, form.separator):
-            if not header and (isinstance(fields, MalformedLineError) or not is_blank(lines.lines[0])):
+            if header:  # the first record with a cell
+                header = not isinstance(fields, MalformedLineError) and not any(fields)
+            elif isinstance(fields, MalformedLineError) or not is_blank(lines.lines[0]):
                 try:
                     review = _review(fields, lines, parse, form)
                 except MalformedLineError as error:
@@ -163,7 +165,6 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
                     text_codes.append(review.code)
                     if form.keep:
                         kept.append(review.kept)
-            header = False
             if len(texts) == BATCH_TEXTS or lines.bytes_read - given > BLOCK_BYTES:
                 yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.read
                 texts, text_codes, kept, given = [], [], [], lines.bytes_read

@@ -129,7 +129,7 @@ def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(dataset: Path, 
     sentence = "checkpoints of a run that has not ended; continue with --resume, or remove that folder, or"
     refused(sentence, "--data", dataset, "--output", tmp_path)
     assert (tmp_path / "checkpoints" / "step-000000003.pt").exists()
-    (tmp_path / "record.jsonl").write_text('{"kind": "end", "stopped": false}\n')
+    (tmp_path / "summary.json").write_text('{"stopped": false}')
     assert run_here("--data", dataset, "--output", tmp_path, "--epochs", "1") == (0, "")
     assert len(lines(tmp_path, "end")) == 1  # the record of the run before is gone
 

@@ -28,6 +28,8 @@ _JSON_SHARE = 0.1
 _JSON_NAMES = (".json", ".jsonl", ".ndjson")
 _SHOWN_LETTERS = 60
 _LEVELS = 4
+_MANY = 20
+"""Records from which a label that stands once looks like the name of a column."""
 _SEPARATORS = (",", ";", "\t", "|")
 _OTHER_JSON = re.compile(rb'\s*(\{\s*("|$)|\[\s*(\{|$))')
 """The beginning of JSON that is an array, or an object over several lines."""
@@ -216,7 +218,7 @@ def _paths(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str, 
 def _no_json_lines(name: str, lines: Sequence[bytes]) -> DataError:
     return DataError(
         f"{name} has no JSON object a line: its first line begins {_begins(lines)}; write each review as an object on "
-        "a line of its own (of an array: jq -c '.[]' OLD > NEW), or give another --format"
+        "a line of its own (jq -c . OLD > NEW; of an array: jq -c '.[]' OLD > NEW), or give another --format"
     )
 
 
@@ -277,6 +279,7 @@ def _detect_columns(
         choice = choose_fields(name, fields, options, code)
     else:
         choice = choose_columns(name, whole, options, code)
+        _require_no_header(name, whole, choice)
     form = Format(
         kind=table.kind,
         text=choice.text,
@@ -288,6 +291,20 @@ def _detect_columns(
         columns=tuple(columns),
     )
     return DetectedFormat(form, choice.labelled, _values(records, choice), notes=choice.notes)
+
+
+def _require_no_header(name: str, rows: Sequence[Sequence[str]], choice: FieldChoice) -> None:
+    """Raise DataError where the first of the rows looks like a header: its label is that of no other, and all others
+    repeat."""
+    if choice.value is None:
+        return
+    first, *others = (row[int(choice.value) - 1].strip() for row in rows)
+    counts = Counter(others)
+    if len(others) >= _MANY and first not in counts and min(counts.values()) > 1 and first[:1].isalpha():
+        raise DataError(
+            f"the first record of {name} looks like a header, because no other has {first!r}; give the names of the "
+            "columns in place of their numbers"
+        )
 
 
 def _values(records: Sequence[dict[str, object]], choice: FieldChoice) -> Counter[str]:

@@ -37,7 +37,7 @@ LAYOUTS = (
     Layout("restaurant reviews, Kaggle", ("Review",), "Liked", labelled=True),
     Layout("US airlines, Kaggle", ("text",), "airline_sentiment", labelled=True),
     Layout("Rotten Tomatoes, Kaggle", ("Phrase",), "Sentiment", labelled=True),
-    Layout("Steam, Kaggle", ("review_text",), "review_score", labelled=True),
+    Layout("Goodreads, UCSD", ("review_text",), "rating"),
 )
 _POLARITY = Layout("Amazon and Yelp polarity, with a header", ("title", "text"), "label", labelled=True)
 """It counts where there is no other field: in other files a title is not a part of the text."""
@@ -64,7 +64,7 @@ def _plain_fields(layout: Layout) -> tuple[tuple[str, ...], str]:
 _KNOWN = set(map(_plain_fields, (*LAYOUTS, _POLARITY)))
 _TEXTS = tuple(dict.fromkeys(_plain_fields(layout)[0] for layout in LAYOUTS))
 _LABELLED = {_plain(layout.value): layout.labelled for layout in LAYOUTS}
-_FIRST, _SECOND = _TEXTS[:2]
+_FIRST, _SECOND = ("reviewtext",), ("text",)
 
 
 def candidates(names: Collection[str]) -> Candidates:
@@ -103,8 +103,10 @@ def is_labelled(value: str) -> bool:
 
 
 def is_guess(text: Sequence[str], value: str) -> bool:
-    """Whether no known dataset has these fields together."""
-    return (tuple(map(_plain, text)), _plain(value)) not in _KNOWN
+    """Whether no known dataset has these fields together, or they belong to different objects, such as a review and a
+    business."""
+    of = {name.rpartition(".")[0] for name in (*text, value)}
+    return len(of) > 1 or (tuple(map(_plain, text)), _plain(value)) not in _KNOWN
 
 
 def are_field_names(names: Collection[str], code: int | None) -> bool:

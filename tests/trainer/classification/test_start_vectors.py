@@ -97,8 +97,8 @@ def test_what_a_run_began_with_is_part_of_it() -> None:
         "progress": {"epoch": 0, "step": 0},
     }
     again = configured({**PLACES, "embeddings": "one.bin", "resume": True})
-    going, notes = resumed_config(state, again, digest="a", rows=1000, ranks=1)
+    going, notes = resumed_config(state, again, digest="a")
     assert (going.embedding, going.embeddings, notes) == (100, "one.bin", [])
     other = configured({**PLACES, "embeddings": "other.bin", "resume": True})
     with pytest.raises(TrainingError, match=r"made with --embeddings one\.bin, not --embeddings other\.bin"):
-        resumed_config(state, other, digest="a", rows=1000, ranks=1)
+        resumed_config(state, other, digest="a")
