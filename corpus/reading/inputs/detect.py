@@ -26,6 +26,7 @@ _MOST_LINES = 1000
 # A line is a JSON object by no accident: a few of them among broken lines are enough.
 _JSON_SHARE = 0.1
 _JSON_NAMES = (".json", ".jsonl", ".ndjson")
+_MOST = 0.9
 _SHOWN_LETTERS = 60
 _LEVELS = 4
 _MANY = 20
@@ -118,7 +119,7 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
             return kind, ""
         separator = _separator_of_header(lines, options, code)
         if separator is None and not is_table:
-            if code is not None:
+            if code is not None and not _are_one_column(lines, code):
                 return "text", ""
             raise _unclear_format(name, lines)
         if separator and not is_table and code is not None and not options.fields:
@@ -156,12 +157,22 @@ def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: 
     for separator in _SEPARATORS:
         names = [each.strip() for row in csv_rows(lines[:1], separator, escapes=False) for each in row]
         given = options.fields and set(options.fields) <= set(names)
-        # A text may begin as a header does: below a header lines have its columns.
-        least = len(lines) > 1 and min(line.count(separator.encode()) for line in lines)
-        below = code is None or given or least >= len(names) - 1
+        # A text may begin as a header does: below a header most records have its columns.
+        wide = [len(row) >= len(names) for row in csv_rows(lines[1:], separator, escapes=False)]
+        below = code is None or given or (len(lines) > 1 and 2 * sum(wide) >= len(wide))
         if len(names) > 1 and below and (given or are_field_names(names, code)):
             return separator
     return None
+
+
+def _are_one_column(lines: Sequence[bytes], code: int) -> bool:
+    """Whether nearly all lines, below the name of a text where they have one, are no plain texts but quoted cells."""
+    named = are_field_names([lines[0].decode("utf-8", "replace").strip(' \r"')], code)
+    below = lines[named:]
+    rows = csv_rows(below, ",", escapes=False)
+    covered = sum(1 + sum(cell.count("\n") for cell in row) for row in rows)
+    quoted = sum(line.startswith(b'"') for line in below)
+    return len(lines) > 2 - named and covered >= _MOST * len(below) and quoted >= _MOST * len(rows)
 
 
 def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
