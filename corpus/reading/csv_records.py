@@ -14,7 +14,7 @@ from contextlib import suppress
 from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
-from corpus.reading.formats import MAX_LINE_BYTES, Codes, Format, MalformedLineError
+from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, Codes, Format, MalformedLineError
 from corpus.reading.lines import LongLine, in_utf8, split_lines, without_byte_order_mark
 from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
@@ -161,6 +161,8 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
                 except MalformedLineError as error:
                     malformed(error.reason, lines.first, lines.lines[0][:EXCERPT_BYTES])
                 else:
+                    if form.value is not None and len(lines.lines) > 1 and _could_be_records(lines.lines, parse, form):
+                        malformed(HOLDS_RECORDS, lines.first, b"")
                     texts.append(review.text)
                     text_codes.append(review.code)
                     if form.keep:
@@ -198,3 +200,14 @@ def _swallows(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
             parse(fields)
             sound += 1
     return sound >= _MOST * (len(lines) - 1)
+
+
+def _could_be_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
+    """Whether each of the lines of a record would be one, if quotes were letters; the first may have more columns."""
+    first, *others = (line.decode(errors="replace").removesuffix("\r").split(form.separator) for line in lines)
+    try:
+        for fields in (first[: len(form.columns) or None], *others):
+            parse(fields)
+    except MalformedLineError:
+        return False
+    return True

@@ -43,6 +43,9 @@ MALFORMED_REASONS = (
 BLANK = "blank"
 """The reason why a record without any value is left out; it is not counted, as blank lines are not."""
 
+HOLDS_RECORDS = "holds_records"
+"""The reason why a record that is read is doubtful: each of its lines could be one, too."""
+
 MISSING = ("", "nan", "\\n")
 """How tables write that there is no rating or label, in small letters; MySQL and Hive write the last."""
 

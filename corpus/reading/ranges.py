@@ -15,7 +15,7 @@ from common.errors import DataError
 from corpus.reading.batches import TextBatch, line_batches
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches
-from corpus.reading.formats import BLANK, Codes, Format
+from corpus.reading.formats import BLANK, HOLDS_RECORDS, Codes, Format
 from corpus.reading.parquet import group_sizes, row_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import size_of
@@ -102,7 +102,9 @@ def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]
     """
 
     def malformed(reason: str, line: int, begins: bytes) -> None:
-        if reason != BLANK:
+        if reason == HOLDS_RECORDS:
+            tally.counts[reason] += 1
+        elif reason != BLANK:
             tally.count_malformed(reason, part.path, part.start, line, begins)
 
     batches = {"csv": record_batches, "parquet": row_batches}.get(part.format.kind, line_batches)

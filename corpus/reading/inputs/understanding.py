@@ -16,7 +16,7 @@ from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import DamagedArchiveError, compression, decompress
-from corpus.reading.formats import MAX_LINE_BYTES
+from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format
 from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.finding import find_files
@@ -119,6 +119,11 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     if positive is not None and len(values) > 2:
         notes.append(f"the labels are {list_values(values)}: all but {positive!r} are negative")
     notes += [*_line_notes(sample, understood), *sample.copy_notes()]
+    if doubtful := sample.tally.counts[HOLDS_RECORDS]:
+        notes.append(
+            f"{plural(doubtful, 'text')} of several lines could be as many records, if a quote is not closed; where "
+            "quotes are letters, give --quoting none"
+        )
     extents = [_extent(source, each, sample) for source, each in understood.items()]
     return Understanding(
         sources=tuple(understood),
