@@ -46,8 +46,10 @@ BLANK = "blank"
 HOLDS_RECORDS = "holds_records"
 """The reason why a record that is read is doubtful: each of its lines could be one, too."""
 
-MISSING = ("", "nan", "\\n")
-"""How tables write that there is no rating or label, in small letters; MySQL and Hive write the last."""
+NULL = "\\N"
+"""How MySQL and Hive write that there is no value."""
+MISSING = ("", "nan", NULL.lower())
+"""How tables write that there is no rating or label, in small letters."""
 
 FASTTEXT_PREFIX = "__label__"
 

@@ -16,7 +16,12 @@ from corpus.reading.csv_records import csv_rows
 from corpus.reading.formats import BYTE_ORDER_MARK, FASTTEXT_PREFIX, Format, MalformedLineError, label_text
 from corpus.reading.inputs.fields import FieldChoice, choose_columns, choose_fields
 from corpus.reading.inputs.layouts import are_field_names, candidates
-from corpus.reading.inputs.unsupported import refuse_answers, refuse_undecodable, refuse_unsupported
+from corpus.reading.inputs.unsupported import (
+    refuse_answers,
+    refuse_escaped_newlines,
+    refuse_undecodable,
+    refuse_unsupported,
+)
 from corpus.reading.parsing import is_blank, json_field, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
@@ -266,10 +271,17 @@ def _detect_columns(
     if options.quoting is None and len(table.separator) == 1:
         table = _with_clear_quotes(name, lines, table)
     rows = _rows(table, lines)
-    header = [column.strip() for column in rows[0]] if rows else []
+    if not rows:
+        raise DataError(
+            f"no record of {name} has a value: its first line begins {_begins(lines)}; give --quoting none where "
+            "quotes are letters, or leave the file out"
+        )
+    header = [column.strip() for column in rows[0]]
     named = any(candidates(header)) if not options.fields else are_field_names(header, code)
     named = named or not all(each.isdecimal() for each in options.fields)
-    width = len(header) if named else Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
+    width = len(header) if named else Counter(map(len, rows)).most_common(1)[0][0]
+    if table.kind == "separated":
+        refuse_escaped_newlines(name, lines, table.separator.encode(), width)
     whole = [row for row in rows if len(row) == width]
     if width < 2 and code is None:
         raise DataError(

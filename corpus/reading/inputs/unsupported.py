@@ -6,6 +6,7 @@ Without these checks a web page, a picture or a file in UTF-16 would be counted 
 import codecs
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from common.display import printable
 from common.errors import DataError
@@ -131,6 +132,19 @@ def refuse_answers(name: str, lines: Sequence[bytes], fields: Sequence[str]) -> 
             f"{name} holds answers of shoal predict, which no person has checked; leave it out, or name its fields by "
             "--text-field and --label-field"
         )
+
+
+def refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes, columns: int) -> None:
+    """Raise DataError where a line of columns ends in a backslash, and it or the next one has too few of them."""
+    for line, following in pairwise(lines):
+        escaped = (len(line) - len(line.rstrip(b"\\"))) % 2
+        if escaped and min(line.count(separator), following.count(separator)) < columns - 1:
+            ends = printable(line[-_SHOWN_LETTERS:].decode("utf-8", "replace"))
+            # https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-field-line-handling
+            raise DataError(
+                f"in {name} a newline within a value stands behind a backslash, as in {ends!r}, which is how MySQL "
+                "writes tables; write it with FIELDS TERMINATED BY ',' ENCLOSED BY '\"' ESCAPED BY '\"'"
+            )
 
 
 def is_utf8(data: bytes, *, whole: bool = False) -> bool:
