@@ -17,7 +17,7 @@ from corpus.reading.s3 import is_s3, place_of
 from corpus.stream.stream_settings import StreamSettings
 from corpus.text_request import TextRequest
 
-VERSION = 1
+VERSION = 2
 """Of all kinds of document. An agent of another version does nothing but say so."""
 
 REQUESTS, RUNS, NODES, WORK = "requests/", "runs/", "nodes/", "work/"

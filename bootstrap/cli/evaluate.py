@@ -178,7 +178,11 @@ def _evaluate_vectors(model: str, similarity: Sequence[str], analogy: Sequence[s
     parts: list[Part] = [_SIMILARITY] if by_pairs else []
     for name, found in content["analogy"].items():
         sections = found["sections"] if len(found["sections"]) > 1 else {}
-        parts.append(Table({**sections, "all": found["all"]}, {PurePosixPath(name).name: "{key}", **_ANALOGY}))
+        parts.append(
+            Table(
+                {**sections, "in all": found["all"]}, {f"analogies of {PurePosixPath(name).name}": "{key}", **_ANALOGY}
+            )
+        )
     return Result(content, parts)
 
 

@@ -44,7 +44,7 @@ def run(*, model: str, words: Sequence[str], count: int) -> Result:
     if unknown:
         raise ShoalError(f"{model} has no vector of: {', '.join(unknown)}; leave it out, or give another form of it")
     content = {word: [{"word": name, "cosine": cosine} for name, cosine in nearest] for word, nearest in found.items()}
-    parts = [Table(nearest, {word: "{word}", "cosine": "{cosine:.3f}"}) for word, nearest in content.items()]
+    parts = [Table(nearest, {f"near {word}": "{word}", "cosine": "{cosine:.3f}"}) for word, nearest in content.items()]
     return Result({"model": model, "neighbours": content}, parts)
 
 

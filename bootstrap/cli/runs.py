@@ -1,5 +1,7 @@
 """`shoal runs`: trainings beside each other: their settings, measures, time and dollars."""
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,7 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
         "run": "{folder}",
         "state": "{state}",
         "settings that differ": lambda each: _shortened(comparing.described(each["settings"])),
-        **{measure: f"{{measures.{measure}:.4f}}" for measure in measures},
+        **{measure: partial(_measured, measure=measure) for measure in measures},
         "time": "{seconds:duration}",
         "rows/s": "{rows_per_second:,.0f}",
         "cost": "{dollars:dollars}",
@@ -50,6 +52,12 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
     return Result(
         {"runs": [vars(each) for each in listed], "warnings": warnings}, [Table("runs", columns), "\n".join(warnings)]
     )
+
+
+def _measured(figures: Mapping[str, Any], *, measure: str) -> str | None:
+    """The figure of a measure, whose name may have any letter: it comes from the name of a file."""
+    value = figures["measures"].get(measure)
+    return None if value is None else f"{value:.4f}"
 
 
 def _shortened(text: str) -> str:

@@ -29,7 +29,7 @@ def training_result(summary: dict[str, Any], output: Path) -> Result:
     rows = _FINISHED if summary.get("finished_before") else _ROWS
     shown = filled_rows(rows, summary)
     if not summary.get("finished_before"):
-        shown += confusion_rows(summary["confusion"]) if "confusion" in summary else ()
+        shown += confusion_rows(matrix) if (matrix := summary.get("confusion")) else ()
         shown += [("not fetched", sentence) for sentence in summary.get("refused", ())]
     status = status_of(summary.get("stopped_by", "SIGINT")) if summary["stopped"] else int(bool(summary.get("refused")))
     if "accuracy" in summary and not status:

@@ -48,9 +48,15 @@ def seconds_to(run: RunRecord, target: Target) -> float | None:
 
 
 def _seconds_at(run: RunRecord, seconds: Sequence[float], step: int) -> float:
-    """The seconds after so many steps, between the recorded steps beside it, the first of which have these seconds."""
+    """The seconds after so many steps, between the recorded steps beside it, the first of which have these seconds.
+
+    Steps after the last recorded one take as long as those before it.
+    """
     steps = [each.step for each in run.steps[: len(seconds)]]
-    return float(np.interp(step, [0, *steps], [0.0, *seconds]))
+    found = float(np.interp(step, [0, *steps], [0.0, *seconds]))
+    if steps and step > steps[-1] and (rate := run.steps[len(steps) - 1].rows_per_second):
+        found += (_rows(run.latest, step) - _rows(run.latest, steps[-1])) / rate
+    return found
 
 
 def _rows(start: Start, steps: int) -> int:

@@ -210,7 +210,7 @@ class Deployed:
 
     def want(self, *runs: object) -> None:
         """Want these runs of the nodes."""
-        queue = json.dumps({"version": 1, "runs": runs})
+        queue = json.dumps({"version": 2, "runs": runs})
         self.client("s3").put_object(Bucket=self.bucket, Key=f"requests/{self.name}.json", Body=queue.encode())
 
     def wanted(self) -> list[dict[str, Any]]:
@@ -220,7 +220,7 @@ class Deployed:
 
     def end(self, run: str, token: str) -> None:
         """Write what nodes write when a launch of a run has ended."""
-        end = json.dumps({"version": 1, "token": token, "outcome": "stopped", "error": ""})
+        end = json.dumps({"version": 2, "token": token, "outcome": "stopped", "error": ""})
         self.client("s3").put_object(Bucket=self.bucket, Key=f"runs/{run}/ended.json", Body=end.encode())
 
     @property

@@ -95,11 +95,11 @@ def test_a_reader_that_dies_again_and_again_ends_the_run(tmp_path: Path) -> None
 
 
 def test_a_request_of_another_version_is_refused_in_a_status(world: World) -> None:
-    world.channel.write(KEY, RequestQueue(runs=(world.wanted,)).to_json().replace('"version": 1', '"version": 2'))
+    world.channel.write(KEY, RequestQueue(runs=(world.wanted,)).to_json().replace('"version": 2', '"version": 3'))
     world.tick(FIRST)
     found = world.status(FIRST)
     assert found is not None
-    assert (found.phase, "of version 2, and this is Shoal's 1; deploy again" in found.error) == ("failed", True)
+    assert (found.phase, "of version 3, and this is Shoal's 2; deploy again" in found.error) == ("failed", True)
     assert world.started("stage") == [False, False]
 
 

@@ -69,7 +69,7 @@ def test_nodes_read_texts_of_s3_alone() -> None:
 
 
 def test_the_launches_that_are_asked_for_are_known_also_of_another_version() -> None:
-    written = RequestQueue(runs=REQUESTS).to_json().replace('"version": 1', '"version": 9')
+    written = RequestQueue(runs=REQUESTS).to_json().replace('"version": 2', '"version": 9')
     assert tokens_in(written) == [each.token for each in REQUESTS]
     assert tokens_in("{") == tokens_in('{"runs": 3}') == tokens_in('{"runs": [{"token": "../x"}]}') == []
 
@@ -134,7 +134,7 @@ def test_no_field_of_what_is_wanted_is_a_path_or_a_word_of_a_shell(wanted: Any, 
         (REQUESTS[0], {"trainers": 0}, "has 1 to 1,024 nodes"),
         (REQUESTS[0], {"min_nodes": 3}, "min_nodes must be 1 to 2"),
         (REQUESTS[0], {"dataset": None}, "learns from a dataset, from texts or from a stream"),
-        (REQUESTS[0], {"version": 2}, "it is of version 2, and this is Shoal's 1; deploy again"),
+        (REQUESTS[0], {"version": 3}, "it is of version 3, and this is Shoal's 2; deploy again"),
         (REQUESTS[0], {"dataset": "s3://data/datasets/../x/dataset.h5"}, "is not the address of a dataset"),
         (REQUESTS[0], {"options": {"--output": ["x"]}}, "an option has no valid name"),
         (REQUESTS[0], {"options": {"epochs": "12"}}, "options is not of type Mapping"),

@@ -197,7 +197,7 @@ def test_the_status_of_a_deployment_shows_what_its_nodes_tell(launch: NodeLaunch
         first: "run, step 1,234 of 4,000, attempt 1, GPUs 97% used",
         second: "failed, no disk",
     }
-    put(documents.status_key(first), '{"version": 1, "step": "x"}')
+    put(documents.status_key(first), '{"version": 2, "step": "x"}')
     boto3.client("s3").delete_object(Bucket=BUCKET, Key=documents.status_key(second))
     (group,) = groups_now(Account(boto3.Session()), name, BUCKET)
     assert [(each, describe_work(told)) for each, told in group.told.items()] == [
