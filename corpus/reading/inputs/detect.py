@@ -19,6 +19,7 @@ from corpus.reading.inputs.layouts import are_field_names, candidates
 from corpus.reading.inputs.unsupported import (
     refuse_answers,
     refuse_escaped_newlines,
+    refuse_separator_line,
     refuse_undecodable,
     refuse_unsupported,
 )
@@ -84,6 +85,7 @@ def detect_format(
         return None
     refuse_undecodable(name, lines)
     refuse_answers(name, lines, options.fields)
+    refuse_separator_line(name, lines)
     kind, separator = _detect_kind(name, lines, options, code)
     if kind == "json":
         return _detect_json(name, lines, options, code)

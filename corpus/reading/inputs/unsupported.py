@@ -47,6 +47,7 @@ _ANSWER = re.compile(
     rb'[^\t]+(\t[01]\.[0-9]{4})+\t|\{"label": "[^"]*", "probability": [01]\.[0-9]{1,4}, ("probabilities"|"text"): '
 )
 """The beginning of a line of bootstrap/cli/answer_lines.py."""
+_SEPARATOR_LINE = re.compile(rb'"?sep=."?\r?')
 _TAR_MAGIC = slice(257, 262)
 _SHOWN_LETTERS = 60
 
@@ -131,6 +132,15 @@ def refuse_answers(name: str, lines: Sequence[bytes], fields: Sequence[str]) -> 
         raise DataError(
             f"{name} holds answers of shoal predict, which no person has checked; leave it out, or name its fields by "
             "--text-field and --label-field"
+        )
+
+
+def refuse_separator_line(name: str, lines: Sequence[bytes]) -> None:
+    """Raise DataError where the first line tells Excel the separator."""
+    if _SEPARATOR_LINE.fullmatch(lines[0]):
+        raise DataError(
+            f"the first line of {name} is for Excel alone ({printable(lines[0].decode('latin-1'))}); leave it out: "
+            "tail -n +2 OLD > NEW"
         )
 
 
