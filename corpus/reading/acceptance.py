@@ -11,8 +11,6 @@ from corpus.reading.tally import Tally
 
 DEFAULT_MAX_MALFORMED = 0.05
 _PLACES_SHOWN = 3
-_CUT_REASONS = ("too_few_columns", "bad_rating", "bad_label")
-"""Why a line is malformed that is a part of a quoted record."""
 
 
 def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> None:
@@ -31,7 +29,7 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
     if malformed / lines > max_malformed:  # divided, because a product is not exact: 0.29 * 100 is below 29
         reasons = sorted(name for name in counts if name.startswith("malformed_by_reason.") and counts[name])
         listed = ", ".join(f"{counts[name]} {name.partition('.')[2]}" for name in reasons)
-        cut = any(each.reason in _CUT_REASONS and each.begins.count('"') % 2 for each in tally.malformed_lines())
+        cut = any(each.may_be_cut for each in tally.malformed_lines())
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
         raise DataError(
             f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "

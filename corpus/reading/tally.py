@@ -40,6 +40,11 @@ class MalformedLine:
     line: int
     begins: str
 
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether it may be a part of a quoted record of several lines."""
+        return self.reason in ("too_few_columns", "bad_rating", "bad_label") and self.begins.count('"') % 2 > 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class DamagedFile:

@@ -178,8 +178,10 @@ def _are_one_column(lines: Sequence[bytes], code: int) -> bool:
     below = lines[named:]
     rows = csv_rows(below, ",", escapes=False)
     covered = sum(1 + sum(cell.count("\n") for cell in row) for row in rows)
-    quoted = sum(line.startswith(b'"') for line in below)
-    return len(lines) > 2 - named and covered >= _MOST * len(below) and quoted >= _MOST * len(rows)
+    first = [line for line in below if line.startswith(b'"')]
+    alone = sum(line.rstrip(b",\r").endswith(b'"') for line in first)  # such as strings of JSON
+    quoted = alone >= _MOST * len(below) or (covered >= _MOST * len(below) and len(first) >= _MOST * len(rows))
+    return len(lines) > 2 - named and quoted
 
 
 def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
