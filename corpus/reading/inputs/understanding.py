@@ -124,7 +124,9 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
             f"{plural(doubtful, 'text')} of several lines could be as many records, if a quote is not closed; where "
             "quotes are letters, give --quoting none"
         )
-    lines = {each.address for each in understood if each.format.kind == "separated"} if options.quoting is None else set()
+    lines = (
+        {each.address for each in understood if each.format.kind == "separated"} if options.quoting is None else set()
+    )
     if cut := next((each for each in sample.malformed_lines if each.may_be_cut and each.file in lines), None):
         notes.append(
             f"a quoted text may be cut at its newline in line {cut.line} of {cut.file} ({cut.begins[:40]!r}); give "
