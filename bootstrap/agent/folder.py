@@ -112,21 +112,10 @@ class Folder(Store):
         return self._content(key, offset, most) or b""
 
     def _content(self, key: str, offset: int, most: int) -> bytes | None:
-        def read(files: Files) -> bytes | None:
-            with suppress(FileNotFoundError), files.open(self._path(key), "rb") as file:
-                file.seek(offset)
-                return bytes(file.read(most))
-            return None
-
-        return self._with(read)
+        return self._with(lambda files: _read(files, self._path(key), offset, most))
 
     def write(self, key: str, text: str) -> None:
-        def write(files: Files) -> None:
-            with self._partial(files, key) as part:
-                _write(files, part, text)
-                files.posix_rename(part, self._path(key))
-
-        self._with(write)
+        self._write(key, text)
 
     def write_if(self, key: str, text: str, known: Document | None) -> bool:
         if known is None:
@@ -137,8 +126,7 @@ class Folder(Store):
             there = self.read(key)
             if there is None or there.tag != known.tag:
                 return False
-            self.write(key, text)
-            return True
+            return self._write(key, text, lock, own)
         finally:
             if (held := self.read(lock)) is not None and held.text == own:
                 self.remove(lock)
@@ -213,6 +201,20 @@ class Folder(Store):
                 files.remove(part)
             raise
 
+    def _write(self, key: str, text: str, lock: str = "", own: str = "") -> bool:
+        """Write a document; with a lock only where that is still this call's own, as another may have taken it away."""
+
+        def write(files: Files) -> bool:
+            with self._partial(files, key) as part:
+                _write(files, part, text)
+                if lock and _read(files, self._path(lock), 0, MOST_BYTES) != own.encode():
+                    files.remove(part)
+                    return False
+                files.posix_rename(part, self._path(key))
+            return True
+
+        return self._with(write)
+
     def _write_new(self, key: str, text: str) -> bool:
         def write(files: Files) -> bool:
             try:
@@ -256,6 +258,13 @@ class Folder(Store):
                     files.remove(away)
 
         self._with(take)
+
+
+def _read(files: Files, path: str, offset: int, most: int) -> bytes | None:
+    with suppress(FileNotFoundError), files.open(path, "rb") as file:
+        file.seek(offset)
+        return bytes(file.read(most))
+    return None
 
 
 def _write(files: Files, path: str, text: str) -> None:

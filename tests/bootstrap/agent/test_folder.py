@@ -1,0 +1,26 @@
+"""A folder as a store: of a document that several change, each change is of what was there."""
+
+from pathlib import Path
+
+from bootstrap.agent.folder import Folder
+from bootstrap.agent.store import Document
+
+
+def test_who_has_lost_the_lock_to_somebody_else_writes_nothing(tmp_path: Path) -> None:
+    class Slow(Folder):
+        """Its lock is another's before it writes."""
+
+        def read(self, key: str, known: Document | None = None) -> Document | None:
+            found = super().read(key, known)
+            if key == "a.json":
+                Folder(tmp_path).write("a.json.lock", "of another command")
+            return found
+
+    folder = Folder(tmp_path)
+    assert folder.write_if("a.json", "1", None)
+    assert not Slow(tmp_path).write_if("a.json", "2", folder.read("a.json"))
+    assert (tmp_path / "a.json").read_text() == "1"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.json", "a.json.lock"]
+    (tmp_path / "a.json.lock").unlink()
+    assert folder.write_if("a.json", "3", folder.read("a.json"))
+    assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
