@@ -34,11 +34,10 @@ _FIGURES = (
 )
 """In this order: a narrow terminal has no room for the last ones."""
 
-
 _LONG_WAIT = 30.0
+"""Seconds after which a wait for text is worth a sentence, also where no bar is shown."""
 PIECE_BYTES = 4 << 20
 """How much of a record is read at once: of a run that others began it may be long, or no record."""
-"""Seconds after which a wait for text is worth a sentence, also where no bar is shown."""
 
 
 class RunView:
