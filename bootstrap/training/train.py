@@ -109,6 +109,9 @@ def carry_out(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] |
         launched |= {"stages": stages.found, "cost": stages.spent}
     launched |= {"predicted": predicted} if predicted else {}
     write_launch(config.output, goes_on=config.resume, where=place.name, **launched, **ended.launch)
+    if ended.failure or ended.summary is None:
+        for sentence in ended.told.get("refused", ()):  # which no summary tells
+            bars.note(f"not fetched: {sentence}")
     if ended.failure:
         raise ended.failure
     if ended.summary is None:

@@ -173,6 +173,7 @@ class AgentRun(RemoteRun):
         """Have the ranks stop with a checkpoint; then their time begins."""
         if not self.launch.request.stop:
             self.launch.ask_to_stop()
+        if self._deadline is None:  # also where a command before this one has asked
             self._deadline = time.monotonic() + LONGEST_STOP_SECONDS
 
     def _look(self, bars: Bars) -> None:

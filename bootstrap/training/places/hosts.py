@@ -118,24 +118,24 @@ class HostsRun(AgentRun):
             each["works"] for each in self.hosts.each(partial(self._call_agent, "--ask"))
         )
         try:
+            launch.claim(
+                self.wishes,
+                bars,
+                anew=self.config.force,
+                trainers=len(hosts),
+                nodes=tuple(each.instance for each in hosts),
+                share=None,
+                options=options_of(self.config),
+                dataset=self._data,
+            )
+            if launch.end() is None:
+                self.hosts.each(self.start_agent)
+            launch.begin([each.instance for each in hosts])
             with self._left_to_itself():
-                launch.claim(
-                    self.wishes,
-                    bars,
-                    anew=self.config.force,
-                    trainers=len(hosts),
-                    nodes=tuple(each.instance for each in hosts),
-                    share=None,
-                    options=options_of(self.config),
-                    dataset=self._data,
-                )
-                if launch.end() is None:
-                    self.hosts.each(self.start_agent)
-                launch.begin([each.instance for each in hosts])
                 yield
-        except LostError as error:
-            raise Detached(f"{error}; the run goes on, and the same command follows it") from error
-        except (KeyboardInterrupt, ShoalError):
+        except (KeyboardInterrupt, ShoalError) as error:
+            if isinstance(error, LostError) and launch.request.ready:
+                raise Detached(f"{error}; the run goes on, and the same command follows it") from error
             if not launch.found:  # the agents end what they have begun for this command
                 with suppress(ShoalError):
                     launch.forget()
@@ -203,13 +203,11 @@ class HostsRun(AgentRun):
                         bars.note(f"{error}; it is looked for again and again")
                 self._heard[host.instance] = (tag, time.monotonic(), min(2 * pause, _MOST_SILENT_SECONDS))
 
-    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
+    def collect(self, bars: Bars, *, stopped: bool) -> Ended:  # noqa: ARG002
         """Copy the run's files to the output."""
         with self.hosts:
             copied = copy_results(self.store, self.launch.run, self.config.output)
             self.launch.forget()
-        for sentence in copied.refused:
-            bars.note(f"not fetched: {sentence}")
         return Ended(
             summary=copied.summary,
             failure=self._failure(copied, stopped=stopped),

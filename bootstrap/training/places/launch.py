@@ -168,13 +168,14 @@ class Launch:
             max_dollars=wishes.max_dollars,
             **wanted,
         )
+        self._request = request  # an interrupt may come when it is written already: `forget` then removes it
         runs = self.wanted.change(partial(self._with, request, wishes, anew=anew))
         if request not in runs:
             self.follow(next(each for each in reversed(runs) if request.same_work(each)))
             bars.note(f"following run {self.run}, which the same command has begun")
             return False
         attempts = self.wanted.store.list(documents.attempts_prefix(self.run))
-        self._request, self._number = request, max(map(documents.attempt_number, attempts), default=0)
+        self._number = max(map(documents.attempt_number, attempts), default=0)
         self.wanted.store.write(self._copy_key, request.to_json())
         return True
 

@@ -1,0 +1,114 @@
+"""A run on hosts from its claim to its end, with a folder of this machine in the place of theirs."""
+
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bootstrap.agent.documents import RUNS, RunRequest
+from bootstrap.agent.folder import Folder
+from bootstrap.agent.store import Document
+from bootstrap.hosts.connection import LostError
+from bootstrap.hosts.hosts_file import Host, HostsFile
+from bootstrap.progress import Bars
+from bootstrap.training.places import followed
+from bootstrap.training.places.hosts import HostsRun, OnHosts
+from bootstrap.training.places.launch import RequestedRuns
+from bootstrap.training.sources.dataset import PreparedDataset
+from bootstrap.training.train import carry_out
+from common.errors import ShoalError
+from trainer.config import TrainConfig
+
+_HOST = Host(name="a", user=None, port=None, gpus=None, address=None, python="python3")
+_NAME = "hosts.20260102T030405-0a1b"
+
+
+class Ending(Folder):
+    """Writes a document that others may have changed, and then fails."""
+
+    error: BaseException | None = None
+
+    def write_if(self, key: str, text: str, known: Document | None) -> bool:
+        written, error, self.error = super().write_if(key, text, known), self.error, None
+        if error:
+            raise error
+        return written
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Ending:
+    return Ending(tmp_path / "shared")
+
+
+@pytest.fixture
+def run(store: Ending, tmp_path: Path) -> HostsRun:
+    """A run on one host, whose agent says that it works."""
+    file = HostsFile(path=Path("hosts"), folder=store.name, hosts=(_HOST,))
+    config = TrainConfig(data=Path("dataset"), output=tmp_path / "out", epochs=3)
+    made: Any = HostsRun(OnHosts(file), PreparedDataset("dataset"), config)
+    made.store, made._data = store, f"datasets/{1:032x}/dataset.h5"
+    made.hosts.each = lambda _: [{"works": True}]
+    found: HostsRun = made
+    return found
+
+
+def going(store: Ending, run: HostsRun, **more: Any) -> RunRequest:
+    """A request of another command, with other options."""
+    options = {"epochs": ("4",)}
+    made = RunRequest(run=_NAME, token="0a1b2c3d", trainers=1, share=None, options=options, dataset=run._data, **more)
+    RequestedRuns(store, "hosts").change(lambda _: [made])
+    return made
+
+
+def test_busy_hosts_are_refused_in_a_sentence(store: Ending, run: HostsRun) -> None:
+    other = going(store, run, ready=True)
+    with (
+        Bars() as bars,
+        pytest.raises(ShoalError, match=rf"^a training uses these hosts: {_NAME}; .*--queue$"),
+        run.started(bars),
+    ):
+        pass
+    assert list(RequestedRuns(store, "hosts").read()) == [other]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), LostError("no host answers")], ids=["interrupted", "lost"])
+def test_a_claim_that_does_not_end_leaves_no_request_and_is_no_detached_run(
+    store: Ending, run: HostsRun, error: BaseException
+) -> None:
+    store.error = error
+    with Bars() as bars, pytest.raises(type(error)) as raised, run.started(bars):
+        pass
+    assert raised.value is error
+    assert list(RequestedRuns(store, "hosts").read()) == []
+
+
+def test_hosts_that_an_earlier_command_has_asked_to_stop_are_not_waited_for_without_end(
+    store: Ending, run: HostsRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed, "LONGEST_STOP_SECONDS", -1)
+    with Bars() as bars, run.started(bars):
+        run.launch.follow(replace(run.launch.request, stop=True))
+        view = run.view(bars)
+        assert not run.is_over(view)
+        run.stop(bars)
+        time.sleep(0.01)
+        with pytest.raises(ShoalError, match=r"^the nodes did not stop in time"):
+            run.is_over(view)
+
+
+def test_what_a_failed_run_has_left_and_is_no_file_of_one_is_noted(
+    store: Ending, run: HostsRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> None:
+        store.write(f"{RUNS}{run.launch.run}/train.py", "")
+        run.launch.wanted.end_by_hand(run.launch.request, "the disk is full")
+
+    run.config.output.mkdir()
+    monkeypatch.setattr(run, "resources", lambda _: nullcontext())
+    monkeypatch.setattr(run.hosts, "each", fail)
+    with Bars() as bars, pytest.raises(ShoalError, match=r"^the disk is full$"):
+        carry_out(run._place, run, bars)
+    assert "not fetched: 'train.py' cannot name a file of a training run" in " ".join(capsys.readouterr().err.split())
