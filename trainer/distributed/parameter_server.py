@@ -8,8 +8,10 @@ Messages are gloo's, whose sizes both ends know: a request begins with its kind 
 have a group of their own: an owner may wait for one as long as the run lasts, an asker soon has its answer.
 """
 
+import os
+import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
@@ -204,24 +206,35 @@ class ParameterServer:
         return [part.view(-1, width) for part, width in zip(parts, columns, strict=True)]
 
     def _serve(self, asker: int) -> None:
-        """Answer what another rank asks, until it has no more to ask, or is lost."""
+        """Answer what another rank asks, until it has no more to ask, or is lost.
+
+        An error of this rank ends its process, so that no other rank waits for an answer.
+        """
+        try:
+            self._answer(asker)
+        except Exception as error:
+            if isinstance(error, RuntimeError) and "gloo" in str(error):
+                return  # whoever asks a lost rank next reports it
+            traceback.print_exc()
+            os._exit(1)
+
+    def _answer(self, asker: int) -> None:
         head = torch.empty(2 + len(self._copies), dtype=torch.int64)
-        with suppress(RuntimeError):  # whoever asks a lost rank next reports it
-            while _receive(self._requests, asker, head)[0] != _Kind.END:
-                kind, version, *counts = head.tolist()
-                if kind == _Kind.TAKE:
-                    told = _receive(self._requests, asker, torch.empty(6, dtype=torch.float64))
-                    answers = [torch.tensor([self._taken(asker, *told.tolist())])]
+        while _receive(self._requests, asker, head)[0] != _Kind.END:
+            kind, version, *counts = head.tolist()
+            if kind == _Kind.TAKE:
+                told = _receive(self._requests, asker, torch.empty(6, dtype=torch.float64))
+                answers = [torch.tensor([self._taken(asker, *told.tolist())])]
+            else:
+                ids = _receive(self._requests, asker, torch.empty(sum(counts), dtype=torch.int64))
+                rows = torch.split(ids, counts)
+                if kind == _Kind.PUSH:
+                    self._shard.push(rows, self._received_values(self._requests, asker, counts), version)
+                    answers = [torch.zeros(1, dtype=torch.int64)]
                 else:
-                    ids = _receive(self._requests, asker, torch.empty(sum(counts), dtype=torch.int64))
-                    rows = torch.split(ids, counts)
-                    if kind == _Kind.PUSH:
-                        self._shard.push(rows, self._received_values(self._requests, asker, counts), version)
-                        answers = [torch.zeros(1, dtype=torch.int64)]
-                    else:
-                        now, values = self._shard.pull(rows)
-                        answers = [torch.tensor([now]), _joined(values)]
-                _send(self._answers, asker, *answers)
+                    now, values = self._shard.pull(rows)
+                    answers = [torch.tensor([now]), _joined(values)]
+            _send(self._answers, asker, *answers)
 
     def _taken(
         self, rank: int, stop: float, finished: float, step: float, loss: float, rows: float, took: float
@@ -238,10 +251,10 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
 
 
 def _send(group: Any, rank: int, *messages: Tensor) -> None:
-    """Send what is not empty. Raises RuntimeError if the rank is gone."""
+    """Send what is not empty. Raises RuntimeError if the rank is gone, or does not receive it in time."""
     for each in messages:
         if len(each):
-            group.send([each], rank, 0).wait()
+            group.send([each], rank, 0).wait(collectives.TIMEOUT)
 
 
 def _receive(group: Any, rank: int, message: Tensor) -> Tensor:
