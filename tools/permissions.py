@@ -70,7 +70,7 @@ instances without a role, and with a role `Shoal-*` those with the tag `shoal:de
 | --- | --- |
 | deploy, change and delete the stacks `Shoal-*` | change a stack of another name, also by the CDK's role |
 | have CloudFormation create roles `Shoal-*` within `{BOUNDARY}` | get another role, but for two of the CDK's |
-| by it read all buckets, and decrypt with the account's keys | write into other accounts, or outside Shoal's folders |
+| read all buckets by such a role, and use the account's keys | write into other accounts, or outside Shoal's folders |
 | give other code to all deployments of the account | give code to other apps of the CDK |""",
     _NAMED: """\
 What the handlers of CloudFormation's resource types need, by AWS's registry of types, for the types in Shoal's

@@ -69,7 +69,7 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
 
 
 def _header_lines(lines: list[bytes], form: Format) -> int | None:
-    """How many of a file's first lines end with its header, after any without a cell; None where all are such."""
+    """The number of lines up to and including the header, the first line with a cell; None where no line has one."""
     empty = form.separator.encode() + b" \r\t"
     return next((number for number, line in enumerate(lines, 1) if line.strip(empty)), None)
 

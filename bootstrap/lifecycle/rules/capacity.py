@@ -105,8 +105,13 @@ def image_unusable(context: PreflightContext) -> Iterator[str]:
     for group in context.topology.training:
         if group.image is None:
             continue
-        found = context.account.client("ec2").describe_images(ImageIds=[group.image])["Images"]
-        for image in found:  # `may_not_start` reports one that does not exist
+        try:
+            found = context.account.client("ec2").describe_images(ImageIds=[group.image])["Images"]
+        except ClientError as error:
+            if not error.response["Error"]["Code"].startswith("InvalidAMIID"):
+                raise
+            continue  # `may_not_start` reports an image that does not exist
+        for image in found:
             device = image.get("RootDeviceName", _ROOT_DEVICE)
             volumes = [
                 each["Ebs"].get("VolumeSize", 0) for each in image.get("BlockDeviceMappings", ()) if "Ebs" in each

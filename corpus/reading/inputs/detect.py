@@ -36,7 +36,7 @@ _MOST = 0.9
 _SHOWN_LETTERS = 60
 _LEVELS = 4
 _MANY = 20
-"""Records from which a label that stands once looks like the name of a column."""
+"""The least number of records in which a label that occurs once looks like the name of a column."""
 _SEPARATORS = (",", ";", "\t", "|")
 _OTHER_JSON = re.compile(rb'\s*(\{\s*("|$)|\[\s*(\{|$))')
 """The beginning of JSON that is an array, or an object over several lines."""
@@ -321,8 +321,7 @@ def _detect_columns(
 
 
 def _require_no_header(name: str, rows: Sequence[Sequence[str]], choice: FieldChoice) -> None:
-    """Raise DataError where the first of the rows looks like a header: its label is that of no other, and all others
-    repeat."""
+    """Raise DataError where the first row looks like a header: its label occurs once, and all other labels repeat."""
     if choice.value is None:
         return
     first, *others = (row[int(choice.value) - 1].strip() for row in rows)

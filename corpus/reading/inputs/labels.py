@@ -13,7 +13,7 @@ _LEAST_KNOWN = 0.95
 _SHOWN_LETTERS = 40
 _SHOWN_LABELS = 8
 _MOST_LABEL = 2
-"""Whole numbers above it are rather ratings."""
+"""Larger whole numbers are probably ratings."""
 _MOST_NAMED = 32
 """More labels than these are hardly classes, and their names are no help."""
 
@@ -31,7 +31,10 @@ def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOpt
         return
     names = sorted(filter(None, {class_name(value) for value in values}), key=_name_order)
     several = ""
-    if all(value.isdecimal() for value in values) and max(map(int, values)) > _MOST_LABEL:
+    if (
+        all(value.isdecimal() and len(value) < _SHOWN_LETTERS for value in values)
+        and max(map(int, values)) > _MOST_LABEL
+    ):
         several = "; or if they are ratings, name their field by --rating-field"
     if 2 < len(names) <= _MOST_NAMED:
         several += f"; or name all classes, those that were not seen here, too: --classes {shlex.join(names)}"

@@ -1,5 +1,6 @@
 """Tables that ranks keep for each other: what is pulled is what was pushed, and each byte and push is counted."""
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -81,3 +82,24 @@ def test_the_first_rank_deals_the_steps_of_all(servers: list[Served]) -> None:
     ]
     assert found == [1, 2, None]
     assert asked == [(None, False), (last, False), (None, True)]
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"),
+    [
+        (RuntimeError("[third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer"), []),
+        (RuntimeError("shape mismatch"), [1]),
+        (IndexError("index 7 is out of bounds"), [1]),
+    ],
+)
+def test_an_owner_that_fails_ends_its_rank_and_a_lost_asker_does_not(
+    error: Exception, ended: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(*_: object) -> None:
+        raise error
+
+    statuses = list[int]()
+    monkeypatch.setattr(ParameterServer, "_answer", answer)
+    monkeypatch.setattr(os, "_exit", statuses.append)
+    ParameterServer._serve(ParameterServer.__new__(ParameterServer), 1)
+    assert statuses == ended

@@ -5,6 +5,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.rules import PreflightContext
@@ -51,6 +52,16 @@ def test_a_reservation_must_have_what_its_group_needs(held: dict[str, Any] | Non
     context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
     found = list(reservation_unusable(context))
     assert [said in sentence for sentence in found] == ([True] if said else [])
+
+
+def test_an_image_that_does_not_exist_is_left_to_the_dry_run() -> None:
+    def describe_images(**_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "InvalidAMIID.NotFound", "Message": "no"}}, "DescribeImages")
+
+    account: Any = SimpleNamespace(client=lambda _: SimpleNamespace(describe_images=describe_images))
+    wanted = of(training=[{**GPU, "image": "ami-0a1b2c3d4e5f60718"}])
+    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
+    assert list(image_unusable(context)) == []
 
 
 @pytest.mark.parametrize(
