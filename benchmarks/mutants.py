@@ -38,7 +38,7 @@ from benchmarks.record import Log
 from common.errors import ShoalError
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("bootstrap", "common", "corpus", "embedded", "experiments", "infra", "jobs", "shoal", "trainer")
+ROOMS = ("bootstrap", "common", "corpus", "shoal_local_aws", "experiments", "infra", "jobs", "shoal", "trainer")
 _PYTEST = ["-q", "-p", "no:cacheprovider", "-m", "not slow and not soak and not lint"]
 _LIBRARIES = ("boto3", "h5py", "hypothesis", "numba", "numpy", "pyarrow", "pytest", "torch")
 _LEFT_OUT = "statement left out"

@@ -25,9 +25,9 @@ from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import exists, join, write_text
-from embedded.faults.kinds import AttemptFaults
-from embedded.hadoop.streaming import attempt_faults_environment
-from embedded.hadoop.yarn import LOGS
+from shoal_local_aws.faults.kinds import AttemptFaults
+from shoal_local_aws.hadoop.streaming import attempt_faults_environment
+from shoal_local_aws.hadoop.yarn import LOGS
 from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import prepare_work
 from jobs.steps import CommandStep, JobStep, Plan
@@ -83,7 +83,7 @@ class StreamingNode:
         resources = WorkerResources(vcpus=reducers, cores=1, task_mb=1536)
         arguments = streaming_arguments(_with_schemes(step), reducers=reducers, run="here", resources=resources)[1:]
         more = [argument for each in properties for argument in ("-D", each)]
-        return [sys.executable, "-m", "embedded.hadoop.streaming", *more, *arguments]
+        return [sys.executable, "-m", "shoal_local_aws.hadoop.streaming", *more, *arguments]
 
     def start(self, command: Sequence[str]) -> "subprocess.Popen[bytes]":
         """Start a command; its output goes to the file `said`."""

@@ -21,7 +21,7 @@ import pytest
 if TYPE_CHECKING:
     import boto3
 
-    from embedded.aws import EmbeddedAws
+    from shoal_local_aws.aws import EmbeddedAws
 
 __all__ = ["local_aws", "shoal_aws"]
 
@@ -42,7 +42,7 @@ def local_aws(folder: Path | str) -> Iterator["EmbeddedAws"]:
     Raises:
         EmulatorError: It does not start.
     """
-    from embedded.aws import EmbeddedAws  # pytest loads this module in whatever it tests
+    from shoal_local_aws.aws import EmbeddedAws  # pytest loads this module in whatever it tests
 
     with EmbeddedAws(Path(folder)) as running, asked(running):
         yield running

@@ -10,7 +10,7 @@ import botocore.session
 import pytest
 from hypothesis import HealthCheck, settings
 
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests.aws import asked_aws
 
 TESTS = Path(__file__).parent

@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from embedded.aws import EmbeddedAws
-from embedded.processes import kill_marked
-from embedded.watchdog import MARK
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.processes import kill_marked
+from shoal_local_aws.watchdog import MARK
 
 _NO_PORT = "65535"
 """The port while the server is imported; some modules of ministack read it then."""
@@ -91,7 +91,7 @@ def _importer() -> socket.socket:
 
 def main() -> None:
     """Fork for each connection that arrives, until the process that started this one ends."""
-    from embedded import server  # in this process alone
+    from shoal_local_aws import server  # in this process alone
 
     gc.freeze()
     parent, orders = os.getppid(), socket.socket(fileno=int(sys.argv.pop(1)))

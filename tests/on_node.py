@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from embedded.processes import marked_processes
+from shoal_local_aws.processes import marked_processes
 
 
 def run(root: Path, script: str) -> "subprocess.CompletedProcess[str]":

@@ -11,7 +11,7 @@ from typing import Any
 
 import boto3
 
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests.aws import keys_of
 from tests.waiting import PATIENCE
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 def make_repository(folder: Path, *, but: Collection[str] = ()) -> None:
     """Fill a folder with this repository by links, `but` for some of its folders, and for its topologies."""
-    for name in ("bootstrap", "build", "common", "corpus", "embedded", "experiments", "infra", "jobs", "trainer"):
+    for name in ("bootstrap", "build", "common", "corpus", "experiments", "infra", "jobs", "packages", "trainer"):
         if name not in but:
             (folder / name).symlink_to(ROOT / name)
     for name in ("app.py", "cdk.json"):  # the app looks for the rest beside it

@@ -15,7 +15,7 @@ import pytest
 from bootstrap.aws import cdk
 from bootstrap.demo import life
 from common.errors import ShoalError
-from embedded.aws import ACCOUNT, REGION
+from shoal_local_aws.aws import ACCOUNT, REGION
 from tests.infra.grants import mistaken_grants
 from tests.processes import MARK, left_behind, marked
 from tests.waiting import PATIENCE, until

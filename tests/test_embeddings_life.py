@@ -11,7 +11,7 @@ import pytest
 
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
-from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from tests.person import ROOT, Person, install_from_this_machine
 from tests.trainer.embeddings import made_text
 from tests.waiting import PATIENCE

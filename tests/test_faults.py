@@ -6,8 +6,8 @@ import pytest
 
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
-from embedded.aws import ACCOUNT, REGION, EmbeddedAws
-from embedded.faults.kinds import (
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.faults.kinds import (
     CreateFails,
     Denied,
     LateInterfaces,

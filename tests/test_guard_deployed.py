@@ -13,7 +13,7 @@ from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
-from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 from tests.bootstrap.cli.command import shoal
 from tests.bootstrap.training.on_nodes import rows

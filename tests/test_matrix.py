@@ -14,7 +14,7 @@ import pytest
 from bootstrap.aws import cdk, policies
 from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
-from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 from infra.policies import BOUNDARY
 from tests.aws import refused

@@ -19,7 +19,7 @@ from bootstrap.cli.completion import COMPLETION
 from bootstrap.cli.output import colour, print_error
 from bootstrap.interrupt import ENDING_SIGNALS
 from common.errors import DataError, ExperimentError, JobError, OutputError, ShoalError, TrainingError, UsageError
-from embedded.emulator_error import EmulatorError
+from shoal_local_aws.emulator_error import EmulatorError
 from infra.topology_error import TopologyError
 
 COMMANDS = (

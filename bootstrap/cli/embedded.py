@@ -22,7 +22,7 @@ from common.errors import ShoalError
 from common.private_folders import temporary_folder
 
 if TYPE_CHECKING:
-    from embedded.aws import EmbeddedAws
+    from shoal_local_aws.aws import EmbeddedAws
 
 _POLL_SECONDS = 0.5
 _END_SECONDS = 10.0
@@ -51,7 +51,7 @@ refuses web pages.
     help="a command with its arguments, which is run against the emulator",
 )
 def run(port: int | None, words: tuple[str, ...]) -> int:
-    from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+    from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 
     with temporary_folder("shoal-embedded-") as folder:
         emulator = EmbeddedAws(folder, port)

@@ -21,7 +21,7 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.training.places.launch import NodeLaunch
 from common.errors import ShoalError
-from embedded.nodes import commands
+from shoal_local_aws.nodes import commands
 from infra import topology
 from tests.bash import Bash
 

@@ -3,7 +3,7 @@
 import pytest
 
 from corpus.reading import s3, s3_object
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests import on_node
 from tests.embedded.conftest import Client
 from tests.waiting import until

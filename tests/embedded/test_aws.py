@@ -8,10 +8,10 @@ from pathlib import Path
 import boto3
 import pytest
 
-from embedded.aws import EmbeddedAws
-from embedded.emulator_error import EmulatorError
-from embedded.processes import kill_marked, marked_processes
-from embedded.watchdog import MARK
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.processes import kill_marked, marked_processes
+from shoal_local_aws.watchdog import MARK
 from tests.waiting import until
 
 PACKAGES = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ STARTS_A_NODE_THAT_SLEEPS = """
 import os, sys, time
 from pathlib import Path
 import boto3
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 with EmbeddedAws(Path(sys.argv[1])) as aws:
     os.environ.update(aws.environment)
     script = "setsid sleep 1000 & echo here > $NODE_ROOT/asleep; sleep 1000"
@@ -79,7 +79,7 @@ def test_its_environment_outweighs_the_users_own_and_nothing_runs_after_its_bloc
 def test_no_code_comes_from_the_folder_where_the_user_stands(folder, monkeypatch):
     downloaded, ran = folder / "downloaded", folder / "ran"
     downloaded.mkdir(parents=True)
-    for name in ("embedded", "ministack"):
+    for name in ("shoal_local_aws", "ministack"):
         (downloaded / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write('{name} ')\nraise SystemExit(1)\n")
     monkeypatch.chdir(downloaded)
     with EmbeddedAws(folder / "aws"):

@@ -10,8 +10,8 @@ import pytest
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 
-from embedded.aws import EmbeddedAws
-from embedded.origin_check import install, is_allowed
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.origin_check import install, is_allowed
 from tests.waiting import PATIENCE
 
 HERE = (b"host", b"127.0.0.1:4566")
@@ -89,7 +89,7 @@ def test_a_websocket_is_served_to_clients_alone(
     async def send(message: Any) -> None:
         done[0].append(message)
 
-    monkeypatch.setattr("embedded.origin_check.routing.serve", seam := SimpleNamespace(now=serve))
+    monkeypatch.setattr("shoal_local_aws.origin_check.routing.serve", seam := SimpleNamespace(now=serve))
     seam.put = lambda guarded: setattr(seam, "now", guarded)
     install()
     asyncio.run(seam.now({"type": "websocket", "headers": headers}, None, send))

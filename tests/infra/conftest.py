@@ -17,7 +17,7 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 from aws_cdk import App
 
 from app import flags
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from infra.handlers.guard import main
 from infra.stack import ShoalStack
 from infra.topology import Topology

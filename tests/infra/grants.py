@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from embedded.permissions.record import read_checks
+from shoal_local_aws.permissions.record import read_checks
 from infra.roles import UNEXERCISED
 from tests.infra.replay import read_policies, unneeded
 

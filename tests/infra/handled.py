@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from embedded.permissions.handlers import Resource, handlers_of, needed
-from embedded.permissions.record import ALLOWED, Check, Statement
-from embedded.seams import identity
+from shoal_local_aws.permissions.handlers import Resource, handlers_of, needed
+from shoal_local_aws.permissions.record import ALLOWED, Check, Statement
+from shoal_local_aws.seams import identity
 from infra.topology import Topology, stack_name
 from tests.infra.invariants import Resources
 

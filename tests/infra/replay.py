@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from embedded.permissions.checks import request_of
-from embedded.permissions.record import FILE, Check, Statement
-from embedded.seams import identity
+from shoal_local_aws.permissions.checks import request_of
+from shoal_local_aws.permissions.record import FILE, Check, Statement
+from shoal_local_aws.seams import identity
 
 Policy = list[Statement]
 

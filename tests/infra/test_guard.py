@@ -12,8 +12,8 @@ from bootstrap.aws.account import Account
 from bootstrap.lifecycle.fetch import fetch_runs, find_data_bucket
 from bootstrap.lifecycle.kept import find_kept
 from bootstrap.progress import Bars
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 from infra import topology
 from infra.guard import prices
 from infra.handlers.guard import main

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from embedded.permissions.record import Check
+from shoal_local_aws.permissions.record import Check
 from infra import policies
 from tests.infra.handled import statements
 from tests.infra.replay import is_allowed, unneeded

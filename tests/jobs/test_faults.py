@@ -9,8 +9,8 @@ from benchmarks.streaming import StreamingNode, made, planned
 from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 
 FAULTS = (
     Throttled(service="s3", share=0.1),

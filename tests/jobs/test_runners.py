@@ -20,7 +20,7 @@ from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResour
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
 from corpus.text import load_stopwords
-from embedded.faults.kinds import AttemptFaults
+from shoal_local_aws.faults.kinds import AttemptFaults
 from jobs.steps import JobStep, Plan
 from tests import oracle
 from tests.jobs.piles import NLTK, assert_dataset

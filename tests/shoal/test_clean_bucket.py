@@ -7,7 +7,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 from constructs import Construct
 
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from infra.handlers import cleanup
 from shoal.cdk import CleanBucket
 

@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 from bootstrap.demo.reviews import write_reviews
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "reviews.ipynb"
 

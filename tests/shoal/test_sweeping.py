@@ -7,7 +7,7 @@ import boto3
 import pytest
 
 import shoal
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests.shoal.outside import EXAMPLES
 
 TEMPLATE = {

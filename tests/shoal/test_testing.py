@@ -51,7 +51,7 @@ def test_afterwards_the_environment_is_as_before(tmp_path: Path, monkeypatch: py
 
 def test_a_test_run_that_asks_for_nothing_does_not_load_the_emulator(tmp_path: Path) -> None:
     (tmp_path / "test_nothing.py").write_text(
-        "import sys\n\ndef test_nothing():\n    assert not {'boto3', 'embedded', 'torch'} & set(sys.modules)\n"
+        "import sys\n\ndef test_nothing():\n    assert not {'boto3', 'shoal_local_aws', 'torch'} & set(sys.modules)\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_nothing.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

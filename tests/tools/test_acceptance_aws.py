@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from infra import policies
 from tests.waiting import until
 from tools.acceptance_aws.__main__ import main, refuse_above

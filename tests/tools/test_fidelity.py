@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from common.errors import ShoalError
-from embedded.faults.kinds import Fault
+from shoal_local_aws.faults.kinds import Fault
 from infra import policies
 from infra.policies import POLICIES
 from tools.acceptance_aws.__main__ import main as acceptance

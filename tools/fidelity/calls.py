@@ -18,7 +18,7 @@ from bootstrap.removal.kinds import TABLE
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer")
-"""The folders of what is installed, without `embedded`, which plays AWS."""
+"""The folders of what is installed, without `shoal_local_aws`, which plays AWS."""
 Calls = Mapping[tuple[str, str], set[str]]
 """By service, as boto3 names it, and operation, as its API does: the rooms that ask for it."""
 _TRANSFERS = {

@@ -58,7 +58,7 @@ def own_operations() -> frozenset[str]:
     """The operations that the emulator's own code answers or changes: their names are in its calls and tables, or begin
     the description of a function that it replaces."""
     found: set[str] = set()
-    for path in sorted((ROOT / "embedded").rglob("*.py")):
+    for path in sorted((ROOT / "packages" / "local-aws" / "shoal_local_aws").rglob("*.py")):
         if path.parent.name in ("permissions", "seams") or path.name in ("kinds.py", "operations.py", "refusals.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -70,7 +70,7 @@ def own_operations() -> frozenset[str]:
 
 
 def _seams() -> Iterator[str]:
-    for path in sorted((ROOT / "embedded" / "seams").glob("*.py")):
+    for path in sorted((ROOT / "packages" / "local-aws" / "shoal_local_aws" / "seams").glob("*.py")):
         body = ast.parse(path.read_text("utf-8")).body
         for node, after in pairwise(body):
             made = isinstance(node, ast.AnnAssign) and "Seam[" in ast.unparse(node.annotation)

@@ -13,9 +13,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from bootstrap.demo import life
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Throttled
-from embedded.permissions.record import ALLOWED, read_checks
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Throttled
+from shoal_local_aws.permissions.record import ALLOWED, read_checks
 from tools.fidelity.answers import compared
 
 _ABSENT = ("InvalidAction", "NotImplemented", "UnknownOperation", "UnknownOperationException", "501", "405")

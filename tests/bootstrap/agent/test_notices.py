@@ -6,8 +6,8 @@ import boto3
 import pytest
 
 from bootstrap.agent.notices import spot_notice
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import RebalanceAdvice, SpotInterruption
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import RebalanceAdvice, SpotInterruption
 
 ONE, OTHER = "i-0a1b2c3d", "i-0a1b2c3e"
 

@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError
 from bootstrap.aws.account import connect, credentials_end, credentials_warning
 from bootstrap.cli.aws_errors import sentence
 from corpus.reading import s3
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import ExpiredCredentials
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import ExpiredCredentials
 
 END = "AWS_CREDENTIAL_EXPIRATION"
 

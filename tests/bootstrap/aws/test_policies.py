@@ -9,7 +9,7 @@ import pytest
 
 from bootstrap.aws import policies
 from bootstrap.aws.account import Account
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from infra.policies import BOUNDARY, EXECUTION, document
 
 

@@ -10,8 +10,8 @@ import pytest
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from common.errors import ShoalError
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Denied
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
 from tests.bootstrap.removal.plants import make_stack

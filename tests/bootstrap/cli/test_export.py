@@ -8,8 +8,8 @@ import pytest
 
 from bootstrap.cli.main import main
 from corpus.reading import s3
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import CutConnection, Denied, Throttled
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import CutConnection, Denied, Throttled
 from shoal import Model
 from tests.trainer.classification.made_models import random_model
 from trainer.classification.loading import load_model

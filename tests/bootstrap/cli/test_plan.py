@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bootstrap.cli.main import main
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests.experiments.test_forecast import a_run
 
 ROWS = ("--rows", "21300000", "--epochs", "10")

@@ -7,7 +7,7 @@ from bootstrap.cli import ssh
 from bootstrap.cli.target import Target
 from bootstrap.nodes import fleet
 from common.errors import ShoalError
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests.fleet import Fleet
 from tests.waiting import until
 

@@ -16,8 +16,8 @@ from bootstrap.hosts.connection import LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
 from bootstrap.training.places.hosts import store_of
-from embedded.aws import EmbeddedAws
-from embedded.permissions.credentials import USER
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.permissions.credentials import USER
 from tests.bootstrap.hosts.on_hosts import LONG, Training, made_dataset
 from tests.secrets import places_of
 from tests.ssh_hosts import SshHosts, ssh_hosts

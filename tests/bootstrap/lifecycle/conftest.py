@@ -6,7 +6,7 @@ import boto3
 import pytest
 
 from bootstrap.lifecycle import preflight
-from embedded.aws import REGION, EmbeddedAws
+from shoal_local_aws.aws import REGION, EmbeddedAws
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from bootstrap.aws.stacks import next_action
 from bootstrap.lifecycle import deploy
 from bootstrap.lifecycle.deploy import ResourceChange, compare
 from common.errors import ShoalError
-from embedded.aws import ACCOUNT, EmbeddedAws
-from embedded.faults.kinds import CreateFails
+from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
+from shoal_local_aws.faults.kinds import CreateFails
 from infra import topology
 from infra.policies import BOUNDARY
 from tests.person import Person

@@ -14,8 +14,8 @@ from bootstrap.lifecycle.fetch import fetch_runs
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import copy_results
 from common.errors import ShoalError
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Denied
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied
 
 BUCKET = "data"
 ATTACKED = "attacked"

@@ -14,8 +14,8 @@ from bootstrap.aws.account import Account
 from bootstrap.lifecycle import preflight
 from bootstrap.lifecycle.rules import PreflightContext
 from bootstrap.lifecycle.rules.capacity import may_not_start
-from embedded.aws import REGION, EmbeddedAws
-from embedded.faults.kinds import Denied, NotOffered
+from shoal_local_aws.aws import REGION, EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied, NotOffered
 from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 

@@ -18,8 +18,8 @@ from bootstrap.nodes import scale_up
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
 from common.errors import ShoalError
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Denied, NoCapacity, SilentBoot
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied, NoCapacity, SilentBoot
 from infra import policies, topology
 from tests.aws import session_with
 from tests.bootstrap.test_shell import NODE

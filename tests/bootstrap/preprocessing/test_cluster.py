@@ -18,7 +18,7 @@ from bootstrap.preprocessing.step_arguments import cancellable
 from bootstrap.progress import Bars
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from infra import topology
 from tests.aws import asked_aws
 from tests.bootstrap.preprocessing.emr_clusters import deployment, deployment_of, make_buckets

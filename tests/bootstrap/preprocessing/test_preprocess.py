@@ -19,9 +19,9 @@ from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
-from embedded.hadoop import yarn
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
+from shoal_local_aws.hadoop import yarn
 from infra import topology
 from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here

@@ -17,7 +17,7 @@ from bootstrap.preprocessing.step_arguments import (
 )
 from common.errors import ShoalError
 from corpus.dataset_settings import Settings
-from embedded.hadoop.tasks import split_arguments
+from shoal_local_aws.hadoop.tasks import split_arguments
 from infra import catalog
 from jobs.steps import CommandStep, JobStep, Plan
 

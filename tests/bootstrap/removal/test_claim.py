@@ -16,8 +16,8 @@ from bootstrap.removal.kinds import ALL_KINDS, is_being_deleted
 from bootstrap.removal.monthly import price_of
 from bootstrap.removal.sweep import DELETED, FOUND, KEPT, LEFT, UNVERIFIED, FoundResource, delete_found, find_owned
 from common.errors import UsageError
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Denied
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied
 from tests.bootstrap.removal.plants import make_stack
 
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})

@@ -19,8 +19,8 @@ from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.removal.sweep import DELETED
 from common.errors import ShoalError
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import DeleteFails, Denied
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import DeleteFails, Denied
 from infra import topology
 from tests import slow
 from tests.bootstrap.removal.plants import command

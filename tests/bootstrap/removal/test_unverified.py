@@ -15,8 +15,8 @@ from bootstrap.nodes import boot_report
 from bootstrap.removal.kinds import KINDS
 from bootstrap.removal.sweep import DELETED, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
 from common.errors import ShoalError
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Denied, Throttled
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied, Throttled
 from infra import topology
 from tests.bootstrap.removal.plants import PERMISSION, PLANTS, Planter, command, make_bucket, make_stack
 

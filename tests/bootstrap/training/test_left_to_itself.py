@@ -20,7 +20,7 @@ from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
 from bootstrap.training.spending import Spending
 from bootstrap.training.train import train
 from common.errors import ShoalError
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests.bootstrap.agent.world import request
 from tests.bootstrap.training.on_nodes import DATASET
 from tests.fleet import Fleet, boot_agent

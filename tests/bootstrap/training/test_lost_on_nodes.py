@@ -11,7 +11,7 @@ import pytest
 
 from bootstrap.nodes.fleet import nodes
 from bootstrap.progress import Bars
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests.bootstrap.training.on_nodes import DATASET, boot, checkpoints
 from tests.fleet import Fleet
 from tests.processes import rank_processes

@@ -17,7 +17,7 @@ from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.s3 import S3Path
 from corpus.reading.sources import Inputs
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet
 from trainer.config import TrainConfig
 

@@ -29,7 +29,7 @@ from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.texts import PreparedTexts
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, read_text
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from infra import topology
 from tests.bootstrap.agent.test_documents import TEXTS
 from tests.fleet import BUCKET, Fleet

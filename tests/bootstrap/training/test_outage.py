@@ -11,7 +11,7 @@ import pytest
 
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.nodes import fleet
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from shoal.testing import asked
 from tests.aws import make_roles
 from tests.fleet import BUCKET, Fleet

@@ -9,7 +9,7 @@ from bootstrap.agent.store import Bucket
 from bootstrap.cli.stream_preview import describe_reading
 from bootstrap.training.readers import count_readers, read_so_far
 from corpus.stream.progress import Status
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet
 
 

@@ -14,7 +14,7 @@ from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.sources.stream import PreparedStream, StreamSource
 from common.errors import DataError, ShoalError
 from corpus.stream.stream_settings import StreamSettings
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from infra import topology
 from tests.bootstrap.agent.world import STREAM, request
 from tests.fleet import BUCKET, Fleet

@@ -8,8 +8,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from embedded.aws import ACCOUNT, REGION, EmbeddedAws
-from embedded.permissions.record import ALLOWED, read_checks
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.permissions.record import ALLOWED, read_checks
 
 TOPIC = {"Type": "AWS::SNS::Topic", "Properties": {"Tags": [{"Key": "a", "Value": "b"}]}}
 TRUST = {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from embedded.faults.kinds import DeleteFails
+from shoal_local_aws.faults.kinds import DeleteFails
 
 RESOURCES: dict[str, Any] = {
     "Bucket": {"Type": "AWS::S3::Bucket"},

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from embedded.faults.kinds import DeleteFails
+from shoal_local_aws.faults.kinds import DeleteFails
 from tests.embedded.resources import TOPIC, cluster
 from tests.waiting import until
 

@@ -5,8 +5,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from embedded.aws import ACCOUNT, REGION
-from embedded.faults.kinds import CreateFails, DeleteFails, Throttled
+from shoal_local_aws.aws import ACCOUNT, REGION
+from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Throttled
 from tests.aws import keys_of
 from tests.embedded.resources import GROUP, PROPERTIES, SUBNET, VPC
 

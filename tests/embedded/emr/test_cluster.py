@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from embedded.emr import cluster as cluster_module
-from embedded.emr.cluster import EmulatedCluster
-from embedded.nodes.machine import Machine
-from embedded.seams import identity
+from shoal_local_aws.emr import cluster as cluster_module
+from shoal_local_aws.emr.cluster import EmulatedCluster
+from shoal_local_aws.nodes.machine import Machine
+from shoal_local_aws.seams import identity
 
 
 def step_of(*command: str, on_failure: str = "CONTINUE") -> dict[str, Any]:

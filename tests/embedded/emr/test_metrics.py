@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.emr.metrics import points
+from shoal_local_aws.emr.metrics import points
 
 MINUTE = 60.0
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.faults.file import FaultFile, Faults
-from embedded.faults.kinds import DeleteFails, NoCapacity, QuotaLimit, Throttled
+from shoal_local_aws.faults.file import FaultFile, Faults
+from shoal_local_aws.faults.kinds import DeleteFails, NoCapacity, QuotaLimit, Throttled
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import ClientError, ResponseStreamingError
 
-from embedded.faults.kinds import CutConnection, S3Error, Throttled
+from shoal_local_aws.faults.kinds import CutConnection, S3Error, Throttled
 from tests.aws import keys_of
 
 BODY = random.Random(3).randbytes(1 << 20)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.hadoop import mapred
+from shoal_local_aws.hadoop import mapred
 
 JOB = "job_1700000000000_0012"
 ATTEMPT = "attempt_1700000000000_0012_m_000003_2"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded.emulator_error import EmulatorError
-from embedded.hadoop.spark import Mirror, copy, parse_arguments
+from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.hadoop.spark import Mirror, copy, parse_arguments
 
 
 def test_options_the_program_and_its_arguments_are_told_apart() -> None:
@@ -85,7 +85,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "mnt").mkdir()
     pytest.importorskip("pyspark", reason="requirements-bench.txt is not installed")
     environment = {**os.environ, "NODE_ROOT": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])}
-    command = [sys.executable, "-m", "embedded.hadoop.spark", str(tmp_path / "absent.py")]
+    command = [sys.executable, "-m", "shoal_local_aws.hadoop.spark", str(tmp_path / "absent.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, f"File {tmp_path}/absent.py does not exist\n")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from embedded.emulator_error import EmulatorError
-from embedded.faults.kinds import AttemptFaults
-from embedded.hadoop.job_options import parse_options
-from embedded.hadoop.streaming import attempt_faults_environment
+from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.faults.kinds import AttemptFaults
+from shoal_local_aws.hadoop.job_options import parse_options
+from shoal_local_aws.hadoop.streaming import attempt_faults_environment
 
 PACKAGES = Path(__file__).resolve().parents[3]
 
@@ -80,7 +80,7 @@ class Hadoop:
         settings = [part for name, value in properties.items() for part in ("-D", f"{name.replace('_', '.')}={value}")]
         return subprocess.run(
             [
-                *(sys.executable, "-m", "embedded.hadoop.streaming", *settings),
+                *(sys.executable, "-m", "shoal_local_aws.hadoop.streaming", *settings),
                 *(*arguments, "-output", f"file://{self.output}"),
             ],
             env={

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.hadoop.tasks import (
+from shoal_local_aws.hadoop.tasks import (
     AttemptControl,
     HadoopTask,
     KilledError,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from embedded.nodes import filters
-from embedded.seams import ec2
+from shoal_local_aws.nodes import filters
+from shoal_local_aws.seams import ec2
 
 NODE = "i-0a1b2c3d4e5f60718"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from embedded.processes import marked_processes
+from shoal_local_aws.processes import marked_processes
 from tests.embedded.scaling import Group
 from tests.waiting import until
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-from embedded.aws import REGION
-from embedded.permissions import handlers
+from shoal_local_aws.aws import REGION
+from shoal_local_aws.permissions import handlers
 
 OPERATIONS = ("create", "read", "update", "delete")
 WITHOUT_HANDLERS = {"AWS::EMR::Cluster", "Custom"}

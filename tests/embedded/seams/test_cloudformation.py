@@ -1,6 +1,6 @@
 """Resource types that the emulator adds to those of ministack."""
 
-from embedded.seams import cloudformation
+from shoal_local_aws.seams import cloudformation
 
 
 def test_an_added_type_has_its_handlers() -> None:

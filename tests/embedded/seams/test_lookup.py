@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded.emulator_error import EmulatorError
-from embedded.seams.lookup import WRITTEN_FOR, MinistackModule, Operations, Seam
+from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.seams.lookup import WRITTEN_FOR, MinistackModule, Operations, Seam
 
 ROOT = Path(__file__).resolve().parents[3]
 FOR = f"it was written for ministack {re.escape(WRITTEN_FOR)}"
@@ -36,7 +36,7 @@ def importing(seam: str, before: str) -> str:
 def test_a_name_that_is_gone_is_said_at_the_import(seam, module, name):
     said = importing(seam, f"import ministack.{module} as module; del module.{name}")
     assert re.search(rf"has no ministack\.{module}\.{name}, .*{FOR}\b", said)
-    assert "embedded/seams" in said
+    assert "shoal_local_aws/seams" in said
 
 
 def test_an_operation_that_is_gone_is_said_when_it_is_to_be_wrapped():
@@ -66,5 +66,5 @@ def test_the_seams_are_written_for_the_version_that_is_installed():
 def test_nothing_but_the_seams_names_a_module_of_ministack():
     """The import contracts see imports only; this test also sees modules that are named in strings."""
     named = re.compile(r"ministack\.(app|core|services)|import ministack|from ministack")
-    naming = {path for path in (ROOT / "embedded").rglob("*.py") if named.search(path.read_text())}
+    naming = {path for path in (ROOT / "packages" / "local-aws" / "shoal_local_aws").rglob("*.py") if named.search(path.read_text())}
     assert not [path for path in naming if path.parent.name != "seams"]

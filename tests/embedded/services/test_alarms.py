@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from embedded.aws import ACCOUNT, REGION
+from shoal_local_aws.aws import ACCOUNT, REGION
 
 METRIC: dict[str, Any] = {
     "Namespace": "AWS/Lambda",

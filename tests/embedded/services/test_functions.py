@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from embedded.aws import ACCOUNT
+from shoal_local_aws.aws import ACCOUNT
 from tests.slow import ROLE
 from tests.waiting import until
 

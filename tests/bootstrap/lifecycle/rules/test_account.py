@@ -2,8 +2,8 @@
 
 import boto3
 
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Denied, FreePlan
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied, FreePlan
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 
 TRAINING = {"training": [GPU], "share": "efs"}

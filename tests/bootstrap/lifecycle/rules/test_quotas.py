@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.lifecycle.rules.quotas import needs, quota_of
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import QuotaLimit, StaysPending
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import QuotaLimit, StaysPending
 from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 

@@ -12,7 +12,7 @@ import yaml
 from common.errors import DataError
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.sources import Inputs
-from embedded.aws import EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("finding.yaml").read_text())
 USES = ("test", "positive", "negative")

@@ -1,0 +1,188 @@
+"""Starts and stops the embedded AWS.
+
+Several may run at once, each with its own folder and port. Their environment overrides the user's profile, token and
+proxy, so that no request of a demo reaches the real AWS.
+"""
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.faults.file import FaultFile
+from shoal_local_aws.permissions.credentials import USER_FILE, Credentials
+from shoal_local_aws.processes import kill_marked
+from shoal_local_aws.watchdog import MARK
+
+ACCOUNT = "000000000000"
+REGION = "us-east-1"
+_HOST = "127.0.0.1"
+_START_SECONDS = 60.0
+_LOG_LINES = 12
+_REPOSITORY = Path(__file__).resolve().parent.parent
+# Emulated nodes use this interpreter and these wheels; the deployed wheels are for AWS's machines.
+_WHEELS = _REPOSITORY / "build" / "wheels" / "here"
+_OVERRIDES = {
+    "AWS_PROFILE": "default",
+    "AWS_DEFAULT_PROFILE": "default",
+    "AWS_SESSION_TOKEN": "",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
+    "AWS_USE_FIPS_ENDPOINT": "false",
+    "AWS_USE_DUALSTACK_ENDPOINT": "false",
+}
+
+
+class EmbeddedAws:
+    """The emulator as a child process, for the length of a `with` block.
+
+    Args:
+        folder: for its log, its nodes and its file systems; created when missing, and kept afterwards.
+        port: where it listens on the loopback interface; None: a free port.
+
+    Raises (on entering):
+        EmulatorError: the port is in use, or the emulator does not start.
+    """
+
+    def __init__(self, folder: Path, port: int | None = None) -> None:
+        self.folder = folder.resolve()
+        self.log = self.folder / "emulator.log"
+        self.port = _available_port(port)
+        self.endpoint = f"http://{_HOST}:{self.port}"
+        self.faults = FaultFile(self.folder)
+        self._user = Credentials.new()
+        self._watchdog: subprocess.Popen[bytes] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that direct a process's AWS clients, including the CDK's, to the emulator."""
+        added = {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            **self._user.environment(),
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": str(self.folder / "aws" / "config"),
+            "AWS_SHARED_CREDENTIALS_FILE": str(self.folder / "aws" / "credentials"),
+            "AWS_PAGER": "",
+            "CDK_HOME": str(self.folder / "cdk"),
+            "CDK_DISABLE_CLI_TELEMETRY": "1",
+            "CDK_DISABLE_VERSION_CHECK": "1",
+            "NO_PROXY": f"{_HOST},localhost",
+            "no_proxy": f"{_HOST},localhost",
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        }
+        # A variable cannot be removed here, only set to a harmless value.
+        added |= {name: value for name, value in _OVERRIDES.items() if name in os.environ}
+        added |= {name: self.endpoint for name in os.environ if name.startswith("AWS_ENDPOINT_URL_")}
+        return added
+
+    def __enter__(self) -> Self:
+        (self.folder / "aws").mkdir(parents=True, exist_ok=True)
+        (self.folder / "tmp").mkdir(exist_ok=True)
+        Path(self.environment["AWS_CONFIG_FILE"]).write_text(f"[default]\nregion = {REGION}\n")
+        Path(self.environment["AWS_SHARED_CREDENTIALS_FILE"]).write_text(
+            f"[default]\naws_access_key_id = {self._user.key}\naws_secret_access_key = {self._user.secret}\n"
+        )
+        self._user.write(self.folder / USER_FILE)
+        with self.log.open("wb") as log:
+            self._watchdog = self.launch(log)
+        try:
+            self._wait_until_healthy(self._watchdog)
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def launch(self, log: BinaryIO) -> "subprocess.Popen[bytes]":
+        """Start the server under a watchdog, which ends it when its own input ends."""
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "shoal_local_aws.watchdog", str(self.folder)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=self.server_environment(),
+            start_new_session=True,
+        )
+
+    def ended(self, within: float) -> bool:
+        """Whether the emulator has ended, or ends by itself within these seconds."""
+        if self._watchdog is None:
+            return True
+        try:
+            self._watchdog.wait(within)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def log_tail(self) -> str:
+        """The last lines of the emulator's log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+
+    def server_environment(self) -> dict[str, str]:
+        settings = {
+            "AUTH": "true",
+            "AWS_ACCESS_KEY_ID": "root",
+            "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),  # nobody else knows it, so nobody acts as root
+            "BIND_HOST": _HOST,
+            "GATEWAY_PORT": str(self.port),
+            "MINISTACK_HOST": _HOST,
+            "IOT_MTLS_ENABLED": "0",  # IoT uses a fixed port, so a second emulator would not start
+            "SFTP_ENABLED": "0",
+            "DOCKER_HOST": f"unix://{self.folder}/no-docker.sock",
+            "TMPDIR": str(self.folder / "tmp"),
+            "PYTHONPATH": str(_REPOSITORY),
+            "PIP_FIND_LINKS": _WHEELS.as_uri(),  # pip would split a path at its spaces
+            "PYTHONUNBUFFERED": "1",
+        }
+        return os.environ | self.environment | settings
+
+    def _wait_until_healthy(self, watchdog: "subprocess.Popen[bytes]") -> None:
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        until = time.monotonic() + _START_SECONDS
+        while time.monotonic() < until and watchdog.poll() is None:
+            try:
+                with direct.open(f"{self.endpoint}/_ministack/health", timeout=2):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.05)
+        raise EmulatorError(
+            f"The embedded AWS did not start on port {self.port}; its log {self.log} ends with:\n{self.log_tail()}"
+        )
+
+    def _stop(self) -> None:
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is None or watchdog.stdin is None:
+            return
+        watchdog.stdin.close()
+        try:
+            watchdog.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            watchdog.kill()
+            watchdog.wait()
+        kill_marked(MARK, str(self.folder))
+
+
+def _available_port(port: int | None) -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port or 0))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise EmulatorError(
+                f"Port {port} of {_HOST} cannot be used ({reason}); stop what listens there or choose another."
+            ) from error
+        return int(probe.getsockname()[1])

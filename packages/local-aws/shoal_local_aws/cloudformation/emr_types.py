@@ -1,0 +1,137 @@
+"""The CloudFormation types of EMR.
+
+A cluster changes in place in the number of its core and task nodes, its policies and its tags; any other
+change replaces it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from shoal_local_aws.cloudformation.resource_type import TAGS, Created, ResourceType, call_service, shown_as_creating
+from shoal_local_aws.emr.api import cluster_of
+from shoal_local_aws.emr.cluster import TERMINATED
+from shoal_local_aws.seams.cloudformation import generated_name
+from shoal_local_aws.service import Record, client
+
+_IN_PLACE = (TAGS, "StepConcurrencyLevel", "AutoTerminationPolicy", "Instances")
+
+
+def _create_cluster(logical: str, properties: Record, stack: str) -> Created:
+    identifier = call_service("emr", "run_job_flow", _job_flow(properties))["JobFlowId"]
+    cluster = cluster_of(identifier)
+    with shown_as_creating(stack, logical, "AWS::EMR::Cluster", identifier):
+        cluster.wait_until_ready()
+        if cluster.state in TERMINATED:
+            raise ValueError(cluster.record["Status"]["StateChangeReason"]["Message"])
+    return identifier, {"MasterPublicDNS": cluster.record["MasterPublicDnsName"]}
+
+
+def _job_flow(properties: Record) -> Record:
+    """RunJobFlow's request for a template's cluster."""
+    instances = dict(properties["Instances"])
+    groups = _taken(instances, "InstanceGroup", "InstanceRole")
+    fleets = _taken(instances, "InstanceFleet", "InstanceFleetType")
+    instances = {"KeepJobFlowAliveWhenNoSteps": True, **instances}
+    instances |= {"InstanceGroups": groups} if groups else {"InstanceFleets": fleets}
+    request: Record = _renamed({**properties, "Instances": instances})
+    return request
+
+
+def _taken(instances: Record, kind: str, field: str) -> list[Record]:
+    """Take the groups or fleets of all roles out of a template's `Instances`, each with its role in a field."""
+    found = [
+        {**nodes, field: role}
+        for role, prefix in (("MASTER", "Master"), ("CORE", "Core"))
+        if (nodes := instances.pop(f"{prefix}{kind}", None))
+    ]
+    return found + [{**nodes, field: "TASK"} for nodes in instances.pop(f"Task{kind}s", [])]
+
+
+def _renamed(value: Any) -> Any:
+    """Rename the two fields whose names differ between CloudFormation and EMR."""
+    if isinstance(value, list):
+        return [_renamed(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    names = {"ConfigurationProperties": "Properties", "StepProperties": "Properties"}
+    return {names.get(name, name): _renamed(inner) for name, inner in value.items()}
+
+
+def _delete_cluster(identifier: str, properties: Record) -> None:
+    del properties
+    client("emr").terminate_job_flows(JobFlowIds=[identifier])
+    cluster_of(identifier).wait_until_terminated()
+
+
+def _change_cluster(identifier: str, old: Record, new: Record) -> None:
+    if old.get(TAGS) != new.get(TAGS):
+        _change_tags(identifier, old.get(TAGS) or [], new.get(TAGS) or [])
+    if "StepConcurrencyLevel" in new:
+        call_service(
+            "emr", "modify_cluster", {"ClusterId": identifier, "StepConcurrencyLevel": new["StepConcurrencyLevel"]}
+        )
+    _resize(identifier, new)
+    if policy := new.get("AutoTerminationPolicy"):
+        call_service("emr", "put_auto_termination_policy", {"ClusterId": identifier, "AutoTerminationPolicy": policy})
+    elif old.get("AutoTerminationPolicy"):
+        call_service("emr", "remove_auto_termination_policy", {"ClusterId": identifier})
+
+
+def _change_tags(identifier: str, old: list[Record], new: list[Record]) -> None:
+    emr = client("emr")
+    gone = {tag["Key"] for tag in old} - {tag["Key"] for tag in new}
+    emr.remove_tags(ResourceId=identifier, TagKeys=sorted(gone))
+    emr.add_tags(ResourceId=identifier, Tags=new)
+
+
+def _resize(identifier: str, new: Record) -> None:
+    """Resize the core and task groups as the template requires."""
+    groups = client("emr").list_instance_groups(ClusterId=identifier)["InstanceGroups"]
+    for role, requested in (
+        ("CORE", [new["Instances"]["CoreInstanceGroup"]] if "CoreInstanceGroup" in new["Instances"] else []),
+        ("TASK", new["Instances"].get("TaskInstanceGroups") or []),
+    ):
+        held = [group for group in groups if group["InstanceGroupType"] == role]
+        for group, change in zip(held, requested, strict=False):
+            if group["RequestedInstanceCount"] != int(change["InstanceCount"]):
+                resized = {"InstanceGroupId": group["Id"], "InstanceCount": change["InstanceCount"]}
+                call_service("emr", "modify_instance_groups", {"ClusterId": identifier, "InstanceGroups": [resized]})
+
+
+def _replaces(old: Record, new: Record) -> bool:
+    """Whether the nodes change in anything but the number of core and task nodes."""
+    return _without_counts(old["Instances"]) != _without_counts(new["Instances"])
+
+
+def _without_counts(instances: Record) -> Record:
+    def unnumbered(group: Record) -> Record:
+        return {name: value for name, value in group.items() if name != "InstanceCount"}
+
+    core, tasks = instances.get("CoreInstanceGroup"), instances.get("TaskInstanceGroups") or []
+    return {
+        **instances,
+        "CoreInstanceGroup": core and unnumbered(core),
+        "TaskInstanceGroups": [unnumbered(group) for group in tasks],
+    }
+
+
+def _create_security_configuration(logical: str, properties: Record, stack: str) -> Created:
+    name = properties.get("Name") or generated_name(stack, logical)
+    configuration = properties["SecurityConfiguration"]
+    text = configuration if isinstance(configuration, str) else json.dumps(configuration)
+    client("emr").create_security_configuration(Name=name, SecurityConfiguration=text)
+    return name, {"Name": name}
+
+
+TYPES: Mapping[str, ResourceType] = {
+    "AWS::EMR::Cluster": ResourceType(
+        create=_create_cluster, delete=_delete_cluster, change=_change_cluster, changeable=_IN_PLACE, replaces=_replaces
+    ),
+    "AWS::EMR::SecurityConfiguration": ResourceType(
+        create=_create_security_configuration,
+        delete=lambda identifier, _: client("emr").delete_security_configuration(Name=identifier),
+        gone=("InvalidRequestException",),
+        tagged=False,
+    ),
+}

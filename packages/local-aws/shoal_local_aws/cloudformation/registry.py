@@ -1,0 +1,215 @@
+"""Adds resource types to ministack's CloudFormation, and makes some of ministack's types as strict as AWS's.
+
+The handlers of added types run on threads of their own, because they call the services over HTTP and wait for the
+result. An unknown type is refused before anything is created.
+"""
+
+from collections.abc import Callable, Container, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from shoal_local_aws.cloudformation import ec2_types, emr_types, other_types
+from shoal_local_aws.cloudformation.resource_type import TAGS, Created, ResourceType
+from shoal_local_aws.faults.file import Faults
+from shoal_local_aws.faults.kinds import CreateFails, DeleteFails
+from shoal_local_aws.seams import cloudformation, ec2, identity, storage
+from shoal_local_aws.service import Record
+
+TYPES: Mapping[str, ResourceType] = {**ec2_types.TYPES, **emr_types.TYPES, **other_types.TYPES}
+
+
+class _AllBut(Container[str]):
+    """All properties except these; a change of one replaces the resource."""
+
+    def __init__(self, *kept: str) -> None:
+        self._kept = kept
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._kept
+
+
+def install(faults: Faults) -> None:
+    """Add the types to ministack's tables, and apply faults to resources."""
+    for name, kind in TYPES.items():
+        cloudformation.add_type(name, _handlers(kind), _AllBut(*kind.changeable))
+        if kind.tagged:
+            cloudformation.tag_type(name, TAGS)
+    blocks, replacing = cloudformation.runs_on_thread.now, cloudformation.replaces.now
+    cloudformation.runs_on_thread.put(lambda name: name in TYPES or blocks(name))
+
+    def replaces(name: str, old: Record, new: Record) -> bool:
+        kind = TYPES.get(name)
+        also = kind is not None and kind.replaces is not None and kind.replaces(old, new)
+        return also or replacing(name, old, new)
+
+    cloudformation.replaces.put(replaces)
+    _make_others_stricter()
+    _name_zones()
+    cloudformation.conditions.wrap(_joining)
+    _let_fail(faults)
+
+
+def _name_zones() -> None:
+    """Make `Fn::GetAZs` return the zones with a default subnet, or all zones where none has one."""
+    resolve = cloudformation.resolve.now
+
+    def resolved(value: Any, *rest: Any) -> Any:
+        answer = resolve(value, *rest)
+        if not isinstance(value, dict) or "Fn::GetAZs" not in value:
+            return answer
+        zones = {subnet["AvailabilityZone"] for subnet in ec2.subnets.values() if subnet.get("DefaultForAz")}
+        return [zone for zone in answer if zone in zones] or answer
+
+    cloudformation.resolve.put(resolved)
+
+
+def _joining(evaluate: Callable[[Record, Record], dict[str, bool]]) -> Callable[[Record, Record], dict[str, bool]]:
+    """Join lists of parameters in conditions, for which ministack takes a joined list as true."""
+
+    def joined(value: Any, parameters: Record) -> Any:
+        if isinstance(value, list):
+            return [joined(each, parameters) for each in value]
+        if not isinstance(value, dict):
+            return value
+        separator, of = value.get("Fn::Join") or ("", None)
+        if isinstance(of, dict) and of.get("Ref") in parameters:
+            return str(parameters[of["Ref"]]["Value"]).replace(",", separator)
+        return {name: joined(each, parameters) for name, each in value.items()}
+
+    def evaluated(template: Record, parameters: Record) -> dict[str, bool]:
+        asked = joined(template.get("Conditions", {}), parameters)
+        return evaluate({**template, "Conditions": asked}, parameters)
+
+    return evaluated
+
+
+def _let_fail(faults: Faults) -> None:
+    create, delete = cloudformation.create_resource.now, cloudformation.delete_resource.now
+
+    def created(kind: str, logical: str, *rest: Any) -> Any:
+        fault = faults.trigger(CreateFails, resource_type=kind, logical_id=logical)
+        if fault is not None:
+            raise ValueError(fault.reason)
+        return create(kind, logical, *rest)
+
+    def deleted(kind: str, physical: str, properties: Record, stack: str, logical: str) -> None:
+        fault = faults.trigger(DeleteFails, resource_type=kind, logical_id=logical)
+        if fault is not None:
+            raise ValueError(fault.reason)
+        delete(kind, physical, properties, stack, logical)
+
+    cloudformation.create_resource.put(created)
+    cloudformation.delete_resource.put(deleted)
+
+
+def _handlers(kind: ResourceType) -> Record:
+    attributes_of: dict[str, dict[str, str]] = {}
+
+    def create(logical: str, properties: Record, stack: str) -> Created:
+        identifier, attributes = kind.create(logical, properties, stack)
+        attributes_of[identifier] = attributes
+        return identifier, attributes
+
+    def update(identifier: str, old: Record, new: Record, stack: str) -> Created:
+        del stack
+        if kind.change is not None:
+            kind.change(identifier, old, new)
+        return identifier, attributes_of[identifier]
+
+    def delete(identifier: str, properties: Record) -> None:
+        try:
+            kind.delete(identifier, properties)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in kind.gone:
+                raise
+
+    return {"create": create, "update": update, "delete": delete}
+
+
+def _make_others_stricter() -> None:
+    """Change types of ministack where AWS returns or refuses more."""
+    vpc = cloudformation.handlers_of("AWS::EC2::VPC")
+    create_vpc, update_vpc = vpc["create"], vpc["update"]
+
+    def created(logical: str, properties: Record, stack: str) -> Created:
+        identifier, attributes = create_vpc(logical, properties, stack)
+        return identifier, {**attributes, "CidrBlock": properties["CidrBlock"]}
+
+    def updated(*arguments: Any) -> Created:
+        identifier, attributes = update_vpc(*arguments)
+        return identifier, {**attributes, "CidrBlock": ec2.vpcs[identifier]["CidrBlock"]}
+
+    vpc.update(create=created, update=updated)
+    _bound_roles(cloudformation.handlers_of("AWS::IAM::Role"))
+    bucket = cloudformation.handlers_of("AWS::S3::Bucket")
+    bucket["delete"] = _delete_bucket
+    _tag_buckets(bucket)
+    _name_log_groups(cloudformation.handlers_of("AWS::Logs::LogGroup"))
+
+
+def _name_log_groups(handlers: Record) -> None:
+    """Name log groups without a name after the stack and the logical id, as AWS does."""
+    create: Callable[..., Created] = handlers["create"]
+    update: Callable[..., Created] = handlers["update"]
+
+    def created(logical: str, properties: Record, stack: str) -> Created:
+        return create(logical, {"LogGroupName": cloudformation.generated_name(stack, logical), **properties}, stack)
+
+    def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
+        named = {"LogGroupName": identifier}
+        return update(identifier, {**named, **old}, {**named, **new}, *rest)
+
+    handlers.update(create=created, update=updated)
+
+
+def _bound_roles(handlers: Record) -> None:
+    """Limit a role by its permissions boundary, which must exist."""
+    create, update = handlers["create"], handlers["update"]
+
+    def bound(properties: Record, handle: Callable[[], Created]) -> Created:
+        boundary = properties.get("PermissionsBoundary")
+        if boundary and not identity.policy_exists(boundary):
+            reason = f"Scope ARN: {boundary} does not exist or is not attachable."
+            raise ValueError(f"{reason} (Service: Iam, Status Code: 404)")
+        name, attributes = handle()
+        identity.roles[name]["PermissionsBoundary"] = boundary
+        return name, attributes
+
+    def created(logical: str, properties: Record, stack: str) -> Created:
+        return bound(properties, lambda: create(logical, properties, stack))
+
+    def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
+        return bound(new, lambda: update(identifier, old, new, *rest))
+
+    handlers.update(create=created, update=updated)
+
+
+def _tag_buckets(handlers: Record) -> None:
+    """Store a bucket's tags, including the stack's, for GetBucketTagging."""
+    cloudformation.tag_type("AWS::S3::Bucket", TAGS)
+    create, update = handlers["create"], handlers["update"]
+
+    def created(logical: str, properties: Record, stack: str) -> Created:
+        name, attributes = create(logical, properties, stack)
+        storage.bucket_tags[name] = _tag_map(properties)
+        return name, attributes
+
+    def updated(identifier: str, old: Record, new: Record, stack: str) -> Created:
+        name, attributes = update(identifier, old, new, stack)
+        storage.bucket_tags[name] = _tag_map(new)
+        return name, attributes
+
+    handlers.update(create=created, update=updated)
+
+
+def _tag_map(properties: Record) -> dict[str, str]:
+    return {str(tag["Key"]): str(tag["Value"]) for tag in properties.get(TAGS) or []}
+
+
+def _delete_bucket(identifier: str, properties: Record) -> None:
+    del properties
+    status, _headers, body = storage.delete_bucket.now(identifier)
+    if status >= 300 and status != 404:
+        reason = "is not empty" if b"BucketNotEmpty" in body else "cannot be deleted"
+        raise ValueError(f"The bucket you tried to delete {reason}: {identifier} (Service: S3, Status Code: {status})")

@@ -1,0 +1,270 @@
+"""Emulates EMR: the operations of its API, over the clusters that `cluster.py` runs.
+
+ministack keeps the records of clusters, steps and instance groups. It reports clusters and steps as done at once; here
+they really start, run and end.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shoal_local_aws.emr import releases
+from shoal_local_aws.emr.cluster import TERMINATED, EmulatedCluster
+from shoal_local_aws.emr.traffic import refusal_of_groups
+from shoal_local_aws.faults import capacity
+from shoal_local_aws.faults.file import Faults
+from shoal_local_aws.faults.kinds import AttemptFaults, NoCapacity, NotOffered
+from shoal_local_aws.nodes.machine import Machines
+from shoal_local_aws.seams import ec2, emr, requests
+from shoal_local_aws.service import Record, RefusedError, json_operation
+
+_IDLE_SECONDS = range(60, 604_801)
+_clusters: dict[str, EmulatedCluster] = {}
+
+
+def cluster_of(identifier: str) -> EmulatedCluster:
+    """The cluster with an id.
+
+    Raises:
+        RefusedError: there never was such a cluster.
+    """
+    if identifier not in _clusters:
+        raise RefusedError("InvalidRequestException", f"Cluster id '{identifier}' is not valid.")
+    return _clusters[identifier]
+
+
+def clusters() -> list[EmulatedCluster]:
+    """The clusters in the region of the current request."""
+    return [_clusters[identifier] for identifier in emr.clusters if identifier in _clusters]
+
+
+def install(machines: Machines, faults: Faults) -> None:
+    """Replace ministack's EMR operations, so that clusters boot, run steps and end."""
+    make_step, run_job_flow = emr.make_step.now, emr.operations.now("RunJobFlow")
+
+    def pending(configuration: Record) -> Record:
+        step: Record = make_step(configuration)
+        created = step["Status"]["Timeline"]["CreationDateTime"]
+        step["Status"] = {"State": "PENDING", "StateChangeReason": {}, "Timeline": {"CreationDateTime": created}}
+        return step
+
+    def run(request: Record) -> Any:
+        refused = json_operation(_check)(request)
+        if refused[0] >= 300:
+            return refused
+        known = set(emr.clusters)
+        answer = run_job_flow(request)
+        for identifier in set(emr.clusters) - known:
+            record = emr.clusters[identifier]
+            _keep_attributes(record, request)
+            _clusters[identifier] = EmulatedCluster(
+                record=record,
+                steps=emr.steps[identifier],
+                machine=machines.make(
+                    "clusters",
+                    identifier,
+                    {"USER": "hadoop"},
+                    profile=record["Ec2InstanceAttributes"]["IamInstanceProfile"],
+                ),
+                start_error=_start_error(record, faults),
+                attempt_faults=lambda: faults.find(AttemptFaults),
+                idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
+            )
+            _clusters[identifier].start()
+        return answer
+
+    emr.make_step.put(pending)
+    operations = {**_OPERATIONS, **_ON_SECURITY_CONFIGURATIONS}
+    emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in operations.items()})
+
+
+def _start_error(record: Record, faults: Faults) -> str:
+    """Why a cluster does not start, empty when it does. A task group may stay without nodes, as on EMR."""
+    refused = refusal_of_groups(record["Ec2InstanceAttributes"])
+    if refused:
+        return refused
+    zone = record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"]
+    for group in record["InstanceGroups"]:
+        kind, market = group["InstanceType"], capacity.SPOT if group["Market"] == "SPOT" else capacity.ON_DEMAND
+        unsupported = faults.find(NotOffered, zone=zone, instance_type=kind)
+        if not unsupported and not faults.find(NoCapacity, zone=zone, instance_type=kind, market=market):
+            continue
+        if unsupported:
+            return f"The requested instance type {kind} is not supported in the requested Availability Zone."
+        if group["InstanceGroupType"] != "TASK":
+            return f"EC2 is out of capacity for {kind}."
+        group["RunningInstanceCount"] = 0
+    return ""
+
+
+def _keep_attributes(record: Record, request: Record) -> None:
+    """Keep what DescribeCluster returns and ministack drops."""
+    instances = request.get("Instances") or {}
+    subnet = ec2.subnets.get(instances.get("Ec2SubnetId", ""))
+    if subnet is not None:
+        record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"] = subnet["AvailabilityZone"]
+    for name in ("ServiceAccessSecurityGroup", "AdditionalMasterSecurityGroups", "AdditionalSlaveSecurityGroups"):
+        if name in instances:
+            record["Ec2InstanceAttributes"][name] = instances[name]
+    record["Applications"] = releases.applications(request.get("ReleaseLabel", ""), request.get("Applications") or [])
+    for name in ("SecurityConfiguration", "CustomAmiId", "EbsRootVolumeSize", "OSReleaseLabel", "Configurations"):
+        if name in request:
+            record[name] = request[name]
+
+
+def _add_steps(request: Record) -> Record:
+    cluster = cluster_of(request["JobFlowId"])
+    if cluster.state in ("TERMINATING", *TERMINATED):
+        raise RefusedError(
+            "ValidationException", "A job flow that is shutting down, terminated, or finished may not be modified."
+        )
+    return {"StepIds": cluster.add([emr.make_step.now(step) for step in request.get("Steps") or []])}
+
+
+def _list_steps(request: Record) -> Record:
+    """The newest first."""
+    cluster_of(request["ClusterId"])
+    states, asked = request.get("StepStates"), request.get("StepIds")
+    return {
+        "Steps": [
+            step
+            for step in reversed(emr.steps[request["ClusterId"]])
+            if (not states or step["Status"]["State"] in states) and (not asked or step["Id"] in asked)
+        ]
+    }
+
+
+def _cancel_steps(request: Record) -> Record:
+    cluster = cluster_of(request["ClusterId"])
+    forced = request.get("StepCancellationOption") == "TERMINATE_PROCESS"
+    return {"CancelStepsInfoList": [cluster.cancel(step, forced=forced) for step in request["StepIds"]]}
+
+
+def _terminate(request: Record) -> Record:
+    clusters = [cluster_of(identifier) for identifier in request["JobFlowIds"]]
+    for cluster in clusters:
+        if cluster.record["TerminationProtected"]:
+            raise RefusedError(
+                "ValidationException", "Could not shut down one or more job flows since they are termination protected."
+            )
+    for cluster in clusters:
+        cluster.terminate("USER_REQUEST", "Terminated by user request")
+    return {}
+
+
+def _list_instances(request: Record) -> Record:
+    """One instance for every requested one; all of them are the same machine."""
+    cluster = cluster_of(request["ClusterId"])
+    state = "RUNNING" if cluster.state in ("RUNNING", "WAITING") else cluster.state
+    state = {"STARTING": "PROVISIONING", "TERMINATED_WITH_ERRORS": "TERMINATED"}.get(state, state)
+    if state not in (request.get("InstanceStates") or [state]):
+        return {"Instances": []}
+    count = "RequestedInstanceCount" if state == "TERMINATED" else "RunningInstanceCount"
+    roles, group_id = request.get("InstanceGroupTypes"), request.get("InstanceGroupId")
+    return {
+        "Instances": [
+            {
+                "Id": f"ci-{group['Id'][3:]}{number}",
+                "Ec2InstanceId": f"i-{cluster.record['Id'][2:].lower()}{place}{number:03d}",
+                "InstanceGroupId": group["Id"],
+                "InstanceType": group["InstanceType"],
+                "Market": group["Market"],
+                "PrivateIpAddress": "127.0.0.1",
+                "Status": {"State": state, "Timeline": cluster.record["Status"]["Timeline"]},
+            }
+            for place, group in enumerate(cluster.record["InstanceGroups"])
+            if (not roles or group["InstanceGroupType"] in roles) and group_id in (None, group["Id"])
+            for number in range(group[count])
+        ]
+    }
+
+
+def _check(request: Record) -> Record:
+    """Refuse a cluster that EMR would not start."""
+    releases.require(request.get("ReleaseLabel", ""))
+    _check_auto_termination(request)
+    if request.get("ManagedScalingPolicy"):
+        raise RefusedError("ValidationException", "Managed scaling is not emulated.")
+    roles = {group.get("InstanceRole") for group in (request.get("Instances") or {}).get("InstanceGroups") or []}
+    if "TASK" in roles and "CORE" not in roles:
+        raise RefusedError("ValidationException", "Task instance group requires a core instance group.")
+    return {}
+
+
+def _check_auto_termination(request: Record) -> None:
+    seconds = (request.get("AutoTerminationPolicy") or {}).get("IdleTimeout", _IDLE_SECONDS.start)
+    if seconds not in _IDLE_SECONDS:
+        raise RefusedError("ValidationException", f"IdleTimeout {seconds} is not between 60 and 604800 seconds.")
+
+
+def _put_auto_termination(request: Record) -> Record:
+    _check_auto_termination(request)
+    policy = request.get("AutoTerminationPolicy") or {}
+    cluster_of(request["ClusterId"]).idle_seconds = policy.get("IdleTimeout", 3600)
+    return {}
+
+
+def _get_auto_termination(request: Record) -> Record:
+    seconds = cluster_of(request["ClusterId"]).idle_seconds
+    return {} if seconds is None else {"AutoTerminationPolicy": {"IdleTimeout": seconds}}
+
+
+def _remove_auto_termination(request: Record) -> Record:
+    cluster_of(request["ClusterId"]).idle_seconds = None
+    return {}
+
+
+_OPERATIONS = {
+    "AddJobFlowSteps": _add_steps,
+    "CancelSteps": _cancel_steps,
+    "ListSteps": _list_steps,
+    "TerminateJobFlows": _terminate,
+    "ListInstances": _list_instances,
+    "ListReleaseLabels": releases.list_labels,
+    "PutAutoTerminationPolicy": _put_auto_termination,
+    "GetAutoTerminationPolicy": _get_auto_termination,
+    "RemoveAutoTerminationPolicy": _remove_auto_termination,
+}
+
+
+_configurations = requests.regional_table()
+
+
+def _create_configuration(request: Record) -> Record:
+    name = request["Name"]
+    if name in _configurations:
+        raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' already exists.")
+    _configurations[name] = {
+        "Name": name,
+        "SecurityConfiguration": request["SecurityConfiguration"],
+        "CreationDateTime": requests.now(),
+    }
+    return {name: value for name, value in _configurations[name].items() if name != "SecurityConfiguration"}
+
+
+def _configuration(request: Record) -> Record:
+    name = request["Name"]
+    if name not in _configurations:
+        raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' does not exist.")
+    return _configurations[name]
+
+
+def _list_configurations(request: Record) -> Record:
+    del request
+    return {
+        "SecurityConfigurations": [
+            {"Name": entry["Name"], "CreationDateTime": entry["CreationDateTime"]} for entry in _configurations.values()
+        ]
+    }
+
+
+def _delete_configuration(request: Record) -> Record:
+    del _configurations[_configuration(request)["Name"]]
+    return {}
+
+
+_ON_SECURITY_CONFIGURATIONS: Mapping[str, Callable[[Record], Record]] = {
+    "CreateSecurityConfiguration": _create_configuration,
+    "DescribeSecurityConfiguration": _configuration,
+    "ListSecurityConfigurations": _list_configurations,
+    "DeleteSecurityConfiguration": _delete_configuration,
+}

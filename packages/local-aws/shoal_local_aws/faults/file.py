@@ -1,0 +1,125 @@
+"""Stores the faults that a test requests from the embedded AWS: what fails, where, and how often.
+
+The process that started the emulator writes them to a file in the emulator's folder (`FaultFile`). The server reads
+that file before each action that a fault may affect (`Faults`). It counts how often a fault happened, and never writes
+the file.
+"""
+
+import json
+import random
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from shoal_local_aws.faults.kinds import Fault
+
+_NAME = "faults.json"
+_F = TypeVar("_F", bound=Fault)
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Fault)}
+
+
+class FaultFile:
+    """The file with the faults of an emulator.
+
+    Args:
+        folder: the emulator's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _NAME
+        self._faults: dict[str, Fault] = {}
+
+    def add(self, fault: Fault) -> str:
+        """Add a fault, which happens from now on; returns its name, for `lift`."""
+        name = uuid.uuid4().hex
+        self._faults[name] = fault
+        self._write()
+        return name
+
+    def lift(self, name: str) -> None:
+        """Remove a fault; it may have been removed before."""
+        self._faults.pop(name, None)
+        self._write()
+
+    @contextmanager
+    def during(self, *faults: Fault) -> Iterator[None]:
+        """Add faults for the time of a `with` block."""
+        names = [self.add(fault) for fault in faults]
+        try:
+            yield
+        finally:
+            for name in names:
+                self.lift(name)
+
+    def _write(self) -> None:
+        entries = [
+            {"name": name, "kind": type(fault).__name__, "fields": asdict(fault)}
+            for name, fault in self._faults.items()
+        ]
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps(entries))
+        new.replace(self._path)
+
+
+class Faults:
+    """The faults that the server reads from the file.
+
+    Args:
+        folder: the emulator's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _NAME
+        self._seen: tuple[int, int] | None = None
+        self._faults: list[tuple[str, Fault]] = []
+        self._happened: Counter[str] = Counter()
+        self._chance = random.Random(0)  # noqa: S311
+        self._lock = threading.Lock()
+
+    def find(self, kind: type[_F], **what: str) -> _F | None:
+        """The first fault of a kind whose fields match `what`, each by its pattern; it does not count as happening."""
+        with self._lock:
+            found = self._matching(kind, what)
+        return found[1] if found else None
+
+    def trigger(self, kind: type[_F], **what: str) -> _F | None:
+        """Like `find`, and count the fault as happened. A fault that has happened `times` times is not found.
+
+        A fault with a `share` happens at random.
+        """
+        with self._lock:
+            found = self._matching(kind, what)
+            if found is None or self._chance.random() >= getattr(found[1], "share", 1.0):
+                return None
+            self._happened[found[0]] += 1
+            return found[1]
+
+    def has_any(self, kind: type[_F]) -> bool:
+        with self._lock:
+            return self._matching(kind, {}) is not None
+
+    def _matching(self, kind: type[_F], what: dict[str, str]) -> tuple[str, _F] | None:
+        self._read()
+        for name, fault in self._faults:
+            times = getattr(fault, "times", None)
+            if not isinstance(fault, kind) or (times is not None and self._happened[name] >= times):
+                continue
+            if all(fnmatchcase(value, getattr(fault, field)) for field, value in what.items()):
+                return name, fault
+        return None
+
+    def _read(self) -> None:
+        try:
+            state = self._path.stat()
+        except FileNotFoundError:
+            return
+        if self._seen != (state.st_ino, state.st_mtime_ns):
+            entries = json.loads(self._path.read_text())
+            self._faults = [(entry["name"], _KINDS[entry["kind"]](**entry["fields"])) for entry in entries]
+            self._seen = (state.st_ino, state.st_mtime_ns)

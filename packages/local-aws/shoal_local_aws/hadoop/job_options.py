@@ -1,0 +1,116 @@
+"""Parses the options of `hadoop-streaming`.
+
+Generic options (-D, -files) must stand before those of the job, because Hadoop's own parser stops looking for them at
+the first other option.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shoal_local_aws.emulator_error import EmulatorError
+
+DELIMITER = "textinputformat.record.delimiter"
+_UNSUPPORTED = (
+    "stream.",
+    "mapreduce.job.inputformat",
+    "mapreduce.job.output.key.comparator",
+    "mapreduce.job.partitioner",
+    "mapreduce.output.fileoutputformat.compress",
+    "mapreduce.partition.",
+)
+
+
+@dataclass(kw_only=True)
+class StreamingJob:
+    """A streaming job, as its command line defines it.
+
+    properties: the job's configuration, by name.
+    shipped: a URI for every file that tasks find in their folder, by its name there.
+    """
+
+    properties: dict[str, str] = field(default_factory=dict)
+    shipped: dict[str, str] = field(default_factory=dict)
+    mapper: str = ""
+    combiner: str = ""
+    """Run on the sorted output of each map task; Hadoop may run it any number of times."""
+    reducer: str = ""
+    inputs: list[str] = field(default_factory=list)
+    output: str = ""
+
+    @property
+    def reduces(self) -> int:
+        """Number of reducers; with 0 the mappers' output is the job's output."""
+        return whole_number(self.properties, "mapreduce.job.reduces", 1)
+
+
+def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
+    """The value of a property that is a whole number from 0. Raises EmulatorError when it is none."""
+    text = properties.get(name, str(default))
+    if not text.isdecimal():
+        raise EmulatorError(f"Property {name} is {text!r}; write a whole number from 0.")
+    return int(text)
+
+
+def parse_options(arguments: Sequence[str]) -> StreamingJob:
+    """Read the options of `hadoop-streaming`: generic ones first, then those of the job.
+
+    Raises:
+        EmulatorError: an option is unknown, lacks its value, has a wrong value, stands in the wrong place or is not
+            emulated.
+    """
+    job = StreamingJob()
+    generic = True
+    for option, value in _pairs(arguments):
+        if option in ("-D", "-files"):
+            if not generic:
+                raise EmulatorError(f"Generic option {option} must stand before the streaming options.")
+            _read_generic(job, option, value)
+        else:
+            generic = False
+            _read_streaming(job, option, value)
+    for name in ("inputs", "output", "mapper"):
+        if not getattr(job, name):
+            raise EmulatorError(f"Streaming option -{name.removesuffix('s')} is missing.")
+    if job.reduces and not job.reducer:
+        raise EmulatorError("Streaming option -reducer is missing; for none give -D mapreduce.job.reduces=0.")
+    return job
+
+
+def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each option with its value; `-DNAME=VALUE` is `-D NAME=VALUE`."""
+    rest = iter(arguments)
+    for option in rest:
+        if option.startswith("-D") and option != "-D":
+            yield "-D", option[2:]
+            continue
+        value = next(rest, None)
+        if value is None:
+            raise EmulatorError(f"Streaming option {option} needs a value.")
+        yield option, value
+
+
+def _read_streaming(job: StreamingJob, option: str, value: str) -> None:
+    if option == "-input":
+        job.inputs.append(value)
+    elif option in ("-mapper", "-combiner", "-reducer", "-output"):
+        setattr(job, option[1:], value)
+    else:
+        raise EmulatorError(f"The embedded Hadoop does not support streaming option {option}.")
+
+
+def _read_generic(job: StreamingJob, option: str, value: str) -> None:
+    if option == "-files":
+        for uri in value.split(","):
+            path, _, name = uri.partition("#")
+            name = name or path.rpartition("/")[2]
+            if name in ("", ".", "..") or "/" in name:
+                raise EmulatorError(f"Option -files: {name!r} cannot name a file in a task's folder; end with #NAME.")
+            job.shipped[name] = path if ":" in path else f"file://{Path(path).resolve()}"
+        return
+    name, separator, setting = value.partition("=")
+    if not separator:
+        raise EmulatorError(f"Property {value!r} needs a value: -D NAME=VALUE.")
+    if name.startswith(_UNSUPPORTED) or (name == DELIMITER and setting != "\n"):
+        raise EmulatorError(f"The embedded Hadoop does not support property {name}.")
+    job.properties[name] = setting

@@ -1,0 +1,179 @@
+"""The files that Hadoop sees: objects of S3 (`s3://BUCKET/KEY`), files of the primary node (`file:///PATH`), and files
+of HDFS (`hdfs:///PATH`, or a path without a scheme), which are in a folder of the primary node.
+
+Objects are read in ranges, and never held in memory as a whole.
+"""
+
+import io
+import os
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, cast
+from urllib.parse import unquote, urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError, HTTPClientError
+
+from shoal_local_aws.emulator_error import EmulatorError
+
+_RANGE = 8 * 1024 * 1024
+_TRIES = 15  # fs.s3.maxRetries
+_HDFS = Path("mnt", "hdfs")
+"""Below the root of the primary node."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A file or folder: its path as Hadoop names it, and its size in bytes."""
+
+    path: str
+    size: int
+    folder: bool
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rstrip("/").rpartition("/")[2]
+
+
+class Files:
+    """Finds, reads, writes and removes files by their Hadoop paths."""
+
+    @cached_property
+    def _s3(self) -> Any:
+        return boto3.client("s3", config=Config(retries={"mode": "standard", "total_max_attempts": _TRIES}))
+
+    def find(self, path: str) -> Entry | None:
+        """The file or folder at a path, or None."""
+        local = _local(path)
+        if local is not None:
+            return _local_entry(path, local) if local.exists() else None
+        bucket, key = _object(path)
+        if key:
+            try:
+                size = self._s3.head_object(Bucket=bucket, Key=key)["ContentLength"]
+            except ClientError as error:
+                if error.response["ResponseMetadata"]["HTTPStatusCode"] != 404:
+                    raise
+            else:
+                return Entry(path=path, size=size, folder=False)
+        prefix = f"{key.rstrip('/')}/" if key else ""
+        listing = self._s3.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
+        return Entry(path=path, size=0, folder=True) if listing["KeyCount"] else None
+
+    def children(self, path: str) -> list[Entry]:
+        """The files and folders directly in a folder, sorted by name."""
+        local = _local(path)
+        if local is not None:
+            inside = (_local_entry(f"{path.rstrip('/')}/{child.name}", child) for child in local.iterdir())
+            return sorted(inside, key=lambda entry: entry.path)
+        bucket, key = _object(path)
+        prefix = f"{key.rstrip('/')}/" if key else ""
+        found = []
+        for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/"):
+            found += [
+                Entry(path=f"s3://{bucket}/{entry['Key']}", size=entry["Size"], folder=False)
+                for entry in page.get("Contents", [])
+                if entry["Key"] != prefix
+            ]
+            found += [
+                Entry(path=f"s3://{bucket}/{entry['Prefix']}", size=0, folder=True)
+                for entry in page.get("CommonPrefixes", [])
+            ]
+        return sorted(found, key=lambda entry: entry.path)
+
+    def open(self, path: str, offset: int = 0) -> IO[bytes]:
+        local = _local(path)
+        stream: Any
+        if local is not None:
+            stream = local.open("rb")
+        else:
+            bucket, key = _object(path)
+            stream = io.BufferedReader(_Ranges(self._s3, bucket, key), buffer_size=_RANGE)
+        stream.seek(offset)
+        return cast(IO[bytes], stream)
+
+    def put(self, source: Path, path: str) -> None:
+        local = _local(path)
+        if local is None:
+            bucket, key = _object(path)
+            self._s3.upload_file(str(source), bucket, key)
+        else:
+            local.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, local)
+
+    def remove(self, path: str) -> None:
+        local = _local(path)
+        if local is None:
+            bucket, key = _object(path)
+            self._s3.delete_object(Bucket=bucket, Key=key)
+        else:
+            local.unlink(missing_ok=True)
+
+
+class _Ranges(io.RawIOBase):
+    def __init__(self, s3: Any, bucket: str, key: str) -> None:
+        self._s3, self._bucket, self._key = s3, bucket, key
+        self._size: int = s3.head_object(Bucket=bucket, Key=key)["ContentLength"]
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        last = min(self._position + len(buffer), self._size) - 1
+        if last < self._position:
+            return 0
+        content = self._range(last)
+        buffer[: len(content)] = content
+        self._position += len(content)
+        return len(content)
+
+    def _range(self, last: int) -> bytes:
+        """The bytes from the position to `last`; requests them again when the connection breaks."""
+        tries_left = _TRIES
+        while True:
+            answer = self._s3.get_object(Bucket=self._bucket, Key=self._key, Range=f"bytes={self._position}-{last}")
+            try:
+                return cast(bytes, answer["Body"].read())
+            except HTTPClientError:
+                tries_left -= 1
+                if not tries_left:
+                    raise
+
+
+def _local(path: str) -> Path | None:
+    """The local file of a path, None for an object of S3."""
+    parts = urlsplit(path)
+    match parts.scheme:
+        case "s3":
+            return None
+        case "file":
+            return Path(unquote(parts.path))
+        case "hdfs" | "":
+            return Path(os.environ.get("NODE_ROOT", "/")) / _HDFS / os.path.normpath(f"/{parts.path}").lstrip("/")
+    raise EmulatorError(f"Path {path}: the embedded Hadoop has no such file system; name it by s3:// or hdfs://.")
+
+
+def _object(path: str) -> tuple[str, str]:
+    bucket, _, key = path.removeprefix("s3://").partition("/")
+    return bucket, key
+
+
+def _local_entry(path: str, local: Path) -> Entry:
+    folder = local.is_dir()
+    return Entry(path=path, size=0 if folder else local.stat().st_size, folder=folder)

@@ -1,0 +1,239 @@
+"""Emulates Hadoop Streaming: `python -m shoal_local_aws.hadoop.streaming` with the options of `hadoop-streaming`.
+
+A task has the same conditions as on a real cluster: the lines of its split, Hadoop's sorting and partitioning of keys,
+retried attempts, and an output that appears only when the whole job succeeded. It follows Hadoop's `PipeMapRed`,
+`HashPartitioner` and `TextOutputFormat`. Four of their rules are unexpected: a line without a tab gets one at its end;
+a carriage return ends a line of a task's output; the output of a reducer without input is dropped; and a mapper that
+does not read all of its input fails.
+"""
+
+import json
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.faults.kinds import AttemptFaults
+from shoal_local_aws.hadoop.attempts import Attempts
+from shoal_local_aws.hadoop.inputs import FileSplit, compute_splits, input_files, read_lines
+from shoal_local_aws.hadoop.job_options import DELIMITER, StreamingJob, parse_options
+from shoal_local_aws.hadoop.paths import Files
+from shoal_local_aws.hadoop.tasks import AttemptControl, HadoopTask, TaskError, merge_sorted, run_attempt
+from shoal_local_aws.hadoop.yarn import LOGS, MARK
+
+_FAULTS_VARIABLE = "HADOOP_ATTEMPT_FAULTS"
+
+
+class StreamingRun:
+    """One run of a job.
+
+    Args:
+        scratch: an empty folder for intermediate files.
+        logs: the standard error of tasks goes to `<logs>/<job>/<attempt>/stderr`.
+        faults: which of its attempts the cluster kills or doubles.
+    """
+
+    def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, faults: AttemptFaults) -> None:
+        self._job = job
+        self._attempts = Attempts(job.properties, faults, _log)
+        self._scratch = scratch
+        self._files = Files()
+        self._number = os.environ.get(MARK, f"application_{int(time.time() * 1000)}_0001").partition("_")[2]
+        self._logs = logs / f"job_{self._number}"
+        self._output = job.output.rstrip("/")
+        self._shipped: dict[str, Path] = {}
+        self._map_outputs: list[list[Path]] = []
+
+    def execute(self) -> None:
+        """Run the job and commit its output.
+
+        Raises:
+            EmulatorError: the input is missing, the output exists, or a task failed in all of its attempts.
+        """
+        job = self._job
+        if self._files.find(self._output) is not None:
+            raise EmulatorError(f"Output directory {self._output} already exists")
+        cut = compute_splits([entry for path in job.inputs for entry in input_files(self._files, path)], job.properties)
+        self._ship()
+        _log(f"Running job: job_{self._number}\nnumber of splits:{len(cut)}")
+        try:
+            with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+                try:
+                    results = self._tasks(cut, pool)
+                except BaseException:
+                    self._attempts.abandon()
+                    raise
+        except TaskError as error:
+            raise EmulatorError(f"Job failed! {error}") from error
+        self._commit(results)
+        _log(f"Job job_{self._number} completed successfully\nOutput directory: {self._output}")
+
+    def _tasks(self, cut: list[FileSplit], pool: ThreadPoolExecutor) -> list[Path]:
+        """Run all tasks; returns the files that are the job's output, in order."""
+        self._map_outputs = _all(
+            [pool.submit(self._map, split, number) for number, split in enumerate(cut)],
+            lambda share: _log(f" map {share:.0%} reduce 0%"),
+        )
+        if not self._job.reduces:
+            return [outputs[0] for outputs in self._map_outputs]
+        return _all(
+            [pool.submit(self._reduce, number) for number in range(self._job.reduces)],
+            lambda share: _log(f" map 100% reduce {share:.0%}"),
+        )
+
+    def _ship(self) -> None:
+        for name, uri in self._job.shipped.items():
+            if self._files.find(uri) is None:
+                raise EmulatorError(f"File {uri} of option -files does not exist")
+            target = self._scratch / "shipped" / name
+            target.parent.mkdir(exist_ok=True)
+            with self._files.open(uri) as source, target.open("wb") as copy:
+                shutil.copyfileobj(source, copy, 1 << 20)
+            target.chmod(0o755)
+            self._shipped[name] = target
+
+    def _map(self, split: FileSplit, number: int) -> list[Path]:
+        only_newline = DELIMITER in self._job.properties
+        task = self._task(
+            "m",
+            number,
+            self._job.mapper,
+            {
+                "mapreduce_map_input_file": split.path,
+                "mapreduce_map_input_start": str(split.start),
+                "mapreduce_map_input_length": str(split.length),
+            },
+        )
+
+        def source(_: random.Random) -> Iterator[bytes]:
+            return read_lines(self._files, split, only_newline=only_newline)
+
+        return self._run(task, "map", source, max(1, self._job.reduces))
+
+    def _reduce(self, number: int) -> Path:
+        task = self._task("r", number, self._job.reducer, {})
+        parts = [outputs[number] for outputs in self._map_outputs]
+        (target,) = self._run(task, "reduce", lambda chance: merge_sorted(parts, self._scratch, chance), 1)
+        if not any(part.stat().st_size for part in parts):
+            target.write_bytes(b"")  # Hadoop drops the output of a reducer without input
+        for part in parts:
+            part.unlink()
+        return target
+
+    def _task(self, kind: str, number: int, command: str, more: dict[str, str]) -> HadoopTask:
+        name = f"task_{self._number}_{kind}_{number:06d}"
+        configuration = {re.sub("[^A-Za-z0-9]", "_", key): value for key, value in self._job.properties.items()}
+        own = {
+            "mapreduce_job_id": f"job_{self._number}",
+            "mapreduce_job_reduces": str(self._job.reduces),
+            "mapreduce_task_id": name,
+            "mapreduce_task_ismap": str(kind == "m").lower(),
+            "mapreduce_task_partition": str(number),
+        }
+        environment = {**os.environ, **configuration, **own, **more}
+        return HadoopTask(name=name, command=command, environment=environment, shipped=self._shipped)
+
+    def _run(
+        self, task: HadoopTask, kind: str, source: Callable[[random.Random], Iterator[bytes]], partitions: int
+    ) -> list[Path]:
+        """Run a task; returns the files of the attempt that counts, one a partition."""
+
+        def outputs(name: str) -> list[Path]:
+            return [self._scratch / f"{name}.{part}" for part in range(partitions)]
+
+        def once(name: str, control: AttemptControl) -> None:
+            folder = self._scratch / name
+            named = {"mapreduce_task_attempt_id": name, "TMPDIR": str(folder)}
+            this = replace(task, environment={**task.environment, **named})
+            log = self._logs / name / "stderr"
+            try:
+                chance = self._attempts.chance(name)
+                run_attempt(this, folder, log, source(chance), outputs(name), control)
+                if kind == "map" and self._job.combiner and self._job.reduces:
+                    combiner = replace(this, command=self._job.combiner)
+                    for path in outputs(name):
+                        self._combine(combiner, folder, log, path, chance, control)
+            except BaseException:
+                for path in outputs(name):
+                    path.unlink(missing_ok=True)
+                raise
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+        return outputs(self._attempts.run_until_success(task, kind, once))
+
+    def _combine(
+        self, task: HadoopTask, folder: Path, log: Path, path: Path, chance: random.Random, control: AttemptControl
+    ) -> None:
+        """Put what the combiner makes of a map task's records for one reducer in their place."""
+        if path.stat().st_size:
+            combined = path.with_name(f"{path.name}.combined")
+            try:
+                run_attempt(task, folder, log, merge_sorted([path], self._scratch, chance), [combined], control)
+                combined.replace(path)
+            finally:
+                combined.unlink(missing_ok=True)
+
+    def _commit(self, results: list[Path]) -> None:
+        """Move the output to its place, `_SUCCESS` last; a failed commit leaves nothing."""
+        success = self._scratch / "_SUCCESS"
+        success.touch()
+        placed = []
+        try:
+            for number, result in enumerate(results):
+                placed.append(f"{self._output}/part-{number:05d}")
+                self._files.put(result, placed[-1])
+            self._files.put(success, f"{self._output}/_SUCCESS")
+        except BaseException:
+            for path in placed:
+                self._files.remove(path)
+            raise
+
+
+def _all(futures: list["Future[Any]"], report: Callable[[float], None]) -> list[Any]:
+    """The results of all tasks, in their order; the first failure cancels those that have not begun."""
+    for done, future in enumerate(as_completed(futures), start=1):
+        if future.exception() is not None:
+            for other in futures:
+                other.cancel()
+        future.result()
+        report(done / len(futures))
+    return [future.result() for future in futures]
+
+
+def _log(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def attempt_faults_environment(faults: AttemptFaults) -> dict[str, str]:
+    """The variables that give these faults to this program."""
+    return {_FAULTS_VARIABLE: json.dumps(asdict(faults))}
+
+
+def main() -> int:
+    """Run the job of this process's arguments; returns the exit code."""
+    root = Path(os.environ["NODE_ROOT"])
+    os.environ.pop("PYTHONPATH", None)  # it is for this package, and not for the tasks
+    faults = AttemptFaults(**json.loads(os.environ.pop(_FAULTS_VARIABLE, "{}")))
+    (root / "mnt" / "yarn").mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=root / "mnt" / "yarn") as scratch:
+            job = parse_options(sys.argv[1:])
+            StreamingRun(job, scratch=Path(scratch), logs=root / LOGS, faults=faults).execute()
+    except EmulatorError as error:
+        _log(f"{error}\nStreaming Command Failed!")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""`python -m shoal_local_aws.hadoop.yarn application ...`: lists and ends the applications of YARN on an emulated cluster.
+
+As on YARN an application goes on when the client that submitted it has died. `programs` are the commands of the primary
+node: an application is a process of its own, and a file that is there while it runs.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from shoal_local_aws.processes import kill_marked
+
+_PACKAGES = Path(__file__).resolve().parents[2]
+LOGS = Path("var") / "log" / "hadoop-yarn" / "containers"
+"""The folder of the logs of tasks, each in `JOB/ATTEMPT/`."""
+_FOLDER = Path("mnt") / "yarn" / "applications"
+MARK = "YARN_APPLICATION_ID"
+"""The variable that has the id of the application to which a process belongs."""
+
+
+_OWN_SESSION = "import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])"
+"""As the command `setsid`, which macOS has not."""
+
+
+def programs() -> dict[str, str]:
+    """The bodies of the shell scripts by the commands' names."""
+    python = _python()
+    return {
+        "yarn": f'exec {python} shoal_local_aws.hadoop.yarn "$@"',
+        "mapred": f'exec {python} shoal_local_aws.hadoop.mapred "$@"',
+        "hadoop-streaming": _submit("shoal_local_aws.hadoop.streaming", "MAPREDUCE"),
+        "spark-submit": _submit("shoal_local_aws.hadoop.spark", "SPARK"),
+    }
+
+
+def _submit(module: str, kind: str) -> str:
+    own_session = f"{shlex.quote(sys.executable)} -c '{_OWN_SESSION}'"
+    return _SUBMIT.format(
+        folder=_FOLDER, mark=MARK, python=_python(), module=module, kind=kind, own_session=own_session
+    )
+
+
+def _python() -> str:
+    return f"env PYTHONPATH={shlex.quote(str(_PACKAGES))} {shlex.quote(sys.executable)} -P -m"
+
+
+# EMR ends the processes that have the id of the step. The application has none.
+_SUBMIT = """\
+id=application_$(date +%s000)_$$
+folder="$NODE_ROOT/{folder}"
+for word in "$@"; do
+  case "$word" in mapreduce.job.name=*) name=${{word#*=}} ;; esac
+done
+mkdir -p "$folder"
+printf '%s\\t%s\\t{kind}\\n' "$id" "${{name:-streamjob}}" >"$folder/$id"
+{mark}=$id {own_session} env -u EMR_STEP_ID \\
+  sh -c 'file=$1; shift; "$@"; code=$?; rm -f "$file"; exit $code' application \\
+  "$folder/$id" {python} {module} "$@" &
+wait $!"""
+
+
+def applications(root: Path) -> list[Path]:
+    """The files of the applications that have not ended, on the node whose `/` is this folder."""
+    return sorted((root / _FOLDER).glob("application_*"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="yarn", allow_abbrev=False)
+    parser.add_argument("what", choices=["application"])
+    verb = parser.add_mutually_exclusive_group(required=True)
+    verb.add_argument("-list", action="store_true")
+    verb.add_argument("-kill", nargs="+", default=[])
+    parser.add_argument("-appStates")
+    asked = parser.parse_args()
+    for file in applications(Path(os.environ["NODE_ROOT"])):
+        if asked.list:
+            sys.stdout.write(file.read_text())
+        elif file.name in asked.kill:
+            kill_marked(MARK, file.name)
+            file.unlink(missing_ok=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Records the scaling activities of a group: launches, terminations and failures, the newest first."""
+
+import json
+import uuid
+from typing import Any
+
+from shoal_local_aws.seams import autoscaling, requests
+from shoal_local_aws.service import Record, parameter
+
+_KEPT = 200
+_PAGE = 100
+
+
+def begin(group: Record, description: str, cause: str, *, zone: str, subnet: str, instance: str = "") -> Record:
+    """Record the beginning of an activity of a group; returns it, for `finish`."""
+    activity = {
+        "ActivityId": str(uuid.uuid4()),
+        "AutoScalingGroupName": group["AutoScalingGroupName"],
+        "AutoScalingGroupARN": group["AutoScalingGroupARN"],
+        "Description": description,
+        "Cause": f"At {requests.now()} {cause}",
+        "StartTime": requests.now(),
+        "StatusCode": "InProgress",
+        "Progress": 30,
+        "Details": json.dumps({"Subnet ID": subnet, "Availability Zone": zone}),
+    }
+    history = _history(group)
+    history.insert(0, {"activity": activity, "instance": instance})
+    del history[_KEPT:]
+    return activity
+
+
+def finish(activity: Record, status: str, message: str = "") -> None:
+    """Record the end of an activity: `Successful`, or `Failed` with the reason."""
+    activity.update(StatusCode=status, EndTime=requests.now(), Progress=100)
+    if message:
+        activity["StatusMessage"] = message
+
+
+def launched(group: Record, instance: str) -> None:
+    for entry in _history(group):
+        if entry["instance"] == instance and entry["activity"]["StatusCode"] == "InProgress":
+            finish(entry["activity"], "Successful")
+
+
+def describe(parameters: Record) -> Any:
+    """DescribeScalingActivities."""
+    name = parameter(parameters, "AutoScalingGroupName")
+    if name and name not in autoscaling.groups:
+        return autoscaling.error("ValidationError", f"AutoScalingGroup name not found - {name}")
+    asked = autoscaling.list_parameter(parameters, "ActivityIds")
+    groups = [autoscaling.groups[name]] if name else list(autoscaling.groups.values())
+    found = [entry["activity"] for group in groups for entry in _history(group)]
+    found = [activity for activity in found if not asked or activity["ActivityId"] in asked]
+    begin = int(parameter(parameters, "NextToken") or 0)
+    end = begin + int(parameter(parameters, "MaxRecords") or _PAGE)
+    body = f"<Activities>{autoscaling.to_xml(found[begin:end])}</Activities>"
+    if end < len(found):
+        body += f"<NextToken>{end}</NextToken>"
+    operation = "DescribeScalingActivities"
+    return autoscaling.answer(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
+
+
+def _history(group: Record) -> list[Record]:
+    history: list[Record] = group.setdefault("Activities", [])
+    return history

@@ -1,0 +1,292 @@
+"""Emulates auto scaling groups, which keep their desired capacity.
+
+Instances start from the group's launch template, in the group's subnets and on the market of its policy. An instance
+that is terminated from outside is replaced. A launch without capacity leaves a failed activity, as on AWS. It is tried
+again when the group changes or capacity returns, and every few seconds (AWS: every few minutes).
+"""
+
+import logging
+import threading
+import time
+from typing import Any
+
+from shoal_local_aws.faults import capacity
+from shoal_local_aws.faults.capacity import NoCapacityError
+from shoal_local_aws.faults.file import Faults
+from shoal_local_aws.nodes import activities, instances, launch_templates
+from shoal_local_aws.nodes.instance_types import zones
+from shoal_local_aws.nodes.instances import InstanceRunner
+from shoal_local_aws.nodes.launch_templates import specified_tags
+from shoal_local_aws.seams import autoscaling, ec2, requests
+from shoal_local_aws.service import Record, RefusedError
+
+_logger = logging.getLogger(__name__)
+_GROUP_TAG = "aws:autoscaling:groupName"
+_POLL_SECONDS = 0.3  # seconds between checks for capacity
+_AGAIN_SECONDS = 5.0  # seconds until an attempt is made, and its failure noted, also without capacity
+
+
+class AutoScalingGroups:
+    """Keeps groups at their desired capacity.
+
+    Args:
+        nodes: starts and ends the instances.
+        faults: where there is no capacity.
+    """
+
+    def __init__(self, nodes: InstanceRunner, faults: Faults) -> None:
+        self.nodes = nodes
+        self._faults = faults
+        self._lock = threading.RLock()
+        self._waiting: set[str] = set()
+
+    def reconcile(self, group: Record) -> None:
+        """Start or end instances until a group has its desired capacity, in its subnets; the newest end first.
+
+        A group whose template or image no longer exists does not change, as on AWS, where the attempt fails.
+        """
+        with self._lock:
+            members = group["Instances"]
+            while len(members) > group["DesiredCapacity"]:
+                self._end(group, members[-1]["InstanceId"], "shrinking the capacity")
+            while len(members) < group["DesiredCapacity"] and self._grow(group):
+                pass
+            self._leave_other_subnets(group)
+
+    def end_instances(self, name: str) -> None:
+        """End all instances of a group before its deletion."""
+        group = autoscaling.groups.get(name)
+        if group is not None:
+            group["DesiredCapacity"] = 0
+            self.reconcile(group)
+
+    def terminate_instance(self, identifier: str) -> None:
+        """Terminate an instance; its group, if any, replaces it to keep the desired capacity."""
+        with self._lock:
+            group = group_of(identifier)
+            if group is None:
+                self.nodes.terminate(identifier)
+                return
+            self._end(group, identifier, "taking out of service an instance that was terminated from outside")
+            self.reconcile(group)
+
+    def _end(self, group: Record, identifier: str, why: str) -> None:
+        member = next(member for member in group["Instances"] if member["InstanceId"] == identifier)
+        subnet = ec2.instances.get(identifier, {}).get("SubnetId", "")
+        activity = activities.begin(
+            group,
+            f"Terminating EC2 instance: {identifier}",
+            f"an instance was taken out of service, {why}.",
+            zone=member["AvailabilityZone"],
+            subnet=subnet,
+        )
+        group["Instances"].remove(member)
+        self.nodes.terminate(identifier)
+        activities.finish(activity, "Successful")
+
+    def _leave_other_subnets(self, group: Record) -> None:
+        """Replace instances in subnets that the group no longer has. An instance ends after its replacement runs."""
+        subnets = subnets_of(group)
+        for member in [*group["Instances"]]:
+            record = ec2.instances.get(member["InstanceId"])
+            if record is not None and subnets and record["SubnetId"] not in subnets:
+                if not self._grow(group):
+                    return
+                self._end(group, member["InstanceId"], "rebalancing the zones")
+
+    def _grow(self, group: Record) -> bool:
+        """Start one more instance in the first subnet with capacity; returns whether it started."""
+        subnets = subnets_of(group) or [ec2.default_subnet]
+        turn = len(group["Instances"]) % len(subnets)
+        subnets = [*subnets[turn:], *subnets[:turn]]
+        failure: Exception | None = None
+        for subnet in subnets:
+            try:
+                record = _launch(group, subnet, self._faults)
+            except (NoCapacityError, RefusedError) as error:
+                failure = failure or error
+                continue
+            self._join(group, record)
+            return True
+        _note_failure(group, subnets[0], str(failure))
+        if isinstance(failure, NoCapacityError):
+            self._wait(group)
+        else:
+            _logger.warning("group %s cannot start an instance: %s", group["AutoScalingGroupName"], failure)
+        return False
+
+    def _join(self, group: Record, record: Record) -> None:
+        identifier, members = record["InstanceId"], group["Instances"]
+        activities.begin(
+            group,
+            f"Launching a new EC2 instance: {identifier}",
+            "an instance was started in response to a difference between desired and actual capacity, increasing the "
+            f"capacity from {len(members)} to {len(members) + 1}.",
+            zone=record["Placement"]["AvailabilityZone"],
+            subnet=record["SubnetId"],
+            instance=identifier,
+        )
+        members.append(_member(group, record))
+        self.nodes.start(record)
+
+    def _wait(self, group: Record) -> None:
+        """Try again in the background, when there is capacity, or after some time."""
+        if group["AutoScalingGroupARN"] not in self._waiting:
+            self._waiting.add(group["AutoScalingGroupARN"])
+            requests.spawn_background(self._try_again, group, thread_name=f"wait-{group['AutoScalingGroupName']}")
+
+    def _try_again(self, group: Record) -> None:
+        began = time.monotonic()
+        while True:
+            time.sleep(_POLL_SECONDS)
+            with self._lock:
+                exists = autoscaling.groups.get(group["AutoScalingGroupName"]) is group
+                early = time.monotonic() - began < _AGAIN_SECONDS
+                if early and exists and _needs_instances(group) and not self._available(group):
+                    continue
+                self._waiting.discard(group["AutoScalingGroupARN"])
+                if exists:
+                    self.reconcile(group)
+                return
+
+    def _available(self, group: Record) -> bool:
+        """Whether an attempt could succeed. True for a missing template, so that the attempt reports it."""
+        for subnet in subnets_of(group) or [ec2.default_subnet]:
+            try:
+                _choose(group, launch_templates.data_of(group["LaunchTemplate"]), subnet, self._faults)
+            except NoCapacityError:
+                continue
+            except RefusedError:
+                return True
+            return True
+        return False
+
+
+def group_of(instance: str) -> Record | None:
+    for group in autoscaling.groups.values():
+        if any(member["InstanceId"] == instance for member in group["Instances"]):
+            return group
+    return None
+
+
+def put_in_service(instance: str) -> None:
+    """Mark a running instance as in service in its group, if any."""
+    group = group_of(instance)
+    if group is None:
+        return
+    for member in group["Instances"]:
+        if member["InstanceId"] == instance:
+            member["LifecycleState"] = "InService"
+    activities.launched(group, instance)
+
+
+def zone_of(subnet: str) -> str:
+    return str(ec2.subnets.get(subnet, {}).get("AvailabilityZone", f"{requests.region()}a"))
+
+
+def subnets_of(group: Record) -> list[str]:
+    """The subnets of a group, in its order; empty when it names none."""
+    return [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
+
+
+def _needs_instances(group: Record) -> bool:
+    """Whether a group has too few instances, or some in subnets that it no longer has."""
+    subnets = subnets_of(group)
+    ours = [ec2.instances.get(member["InstanceId"], {}).get("SubnetId") for member in group["Instances"]]
+    return len(ours) < group["DesiredCapacity"] or bool(subnets and set(ours) - set(subnets))
+
+
+def _note_failure(group: Record, subnet: str, message: str) -> None:
+    activity = activities.begin(
+        group,
+        "Launching a new EC2 instance",
+        "an instance was started in response to a difference between desired and actual capacity.",
+        zone=zone_of(subnet),
+        subnet=subnet,
+    )
+    activities.finish(activity, "Failed", message)
+
+
+def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[str, str]:
+    """The market and type of a group's next instance in a subnet.
+
+    Raises:
+        NoCapacityError: no type of the group has capacity.
+        RefusedError: the template's placement group no longer exists.
+    """
+    policy = group.get("MixedInstancesPolicy") or {}
+    on_demand = sum(
+        "InstanceLifecycle" not in ec2.instances.get(member["InstanceId"], {}) for member in group["Instances"]
+    )
+    market = capacity.market(policy, data, desired=group["DesiredCapacity"], on_demand=on_demand)
+    zone = zone_of(subnet)
+    place = launch_templates.placement_group(data)
+    if place:
+        capacity.require_together(
+            ec2.placement_groups[place], zone=zone, occupied=instances.zones_of_placement_group(place)
+        )
+    failure = None
+    running = [member["InstanceType"] for member in group["Instances"]]
+    for instance_type in capacity.instance_types(policy, data, market=market, running=running):
+        try:
+            capacity.require(faults, zone=zone, zones=zones(), instance_type=instance_type, market=market)
+        except NoCapacityError as error:
+            failure = failure or error
+        else:
+            return market, instance_type
+    assert failure is not None
+    raise failure
+
+
+def _launch(group: Record, subnet: str, faults: Faults) -> Record:
+    """Create an instance's record from the group's launch template."""
+    data = launch_templates.data_of(group["LaunchTemplate"])
+    image = launch_templates.image(data.get("ImageId", ""))
+    zone = zone_of(subnet)
+    place = launch_templates.placement_group(data)
+    market, instance_type = _choose(group, data, subnet, faults)
+    interfaces = data.get("NetworkInterfaces") or [{}]
+    profile = data.get("IamInstanceProfile") or {}
+    resolved, _error = ec2.instance_profile(
+        iam_arn=profile.get("Arn", ""), iam_name=profile.get("Name", ""), allow_missing=True
+    )
+    record: Record = ec2.make_instances(
+        image_id=image,
+        instance_type=instance_type,
+        subnet_id=subnet,
+        count=1,
+        key_name=data.get("KeyName", ""),
+        user_data=data.get("UserData", ""),
+        sg_ids=data.get("SecurityGroupIds") or interfaces[0].get("Groups"),
+        iam_profile=resolved,
+    )[0]
+    record["Placement"]["AvailabilityZone"] = zone
+    if place:
+        record["Placement"]["GroupName"] = place
+    if market == capacity.SPOT:
+        record["InstanceLifecycle"] = "spot"
+    ec2.tags[record["InstanceId"]] = _instance_tags(group, data)
+    for mapping in record["BlockDeviceMappings"]:
+        volume = mapping["Ebs"]["VolumeId"]
+        ec2.volumes[volume]["AvailabilityZone"] = zone
+        ec2.tags[volume] = specified_tags(data, "volume")
+    return record
+
+
+def _member(group: Record, record: Record) -> Record:
+    return {
+        "InstanceId": record["InstanceId"],
+        "InstanceType": record["InstanceType"],
+        "LifecycleState": "Pending",
+        "HealthStatus": "Healthy",
+        "AvailabilityZone": record["Placement"]["AvailabilityZone"],
+        "ProtectedFromScaleIn": group["NewInstancesProtectedFromScaleIn"],
+        "LaunchTemplate": group["LaunchTemplate"],
+    }
+
+
+def _instance_tags(group: Record, data: Record) -> list[Any]:
+    tags = {tag["Key"]: tag["Value"] for tag in specified_tags(data, "instance")}
+    tags |= {tag["Key"]: tag["Value"] for tag in group["Tags"] if tag["PropagateAtLaunch"]}
+    tags[_GROUP_TAG] = group["AutoScalingGroupName"]
+    return [{"Key": key, "Value": value} for key, value in tags.items()]

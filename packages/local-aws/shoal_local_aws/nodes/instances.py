@@ -1,0 +1,235 @@
+"""Emulates EC2 instances: each a machine of this computer, with a loopback address of its own.
+
+An instance boots by running its user data. Its termination ends all of its processes and deletes its folder; its
+console log stays in the emulator's `logs`. ministack keeps the records. All emulators of a computer share its loopback
+addresses, so each begins at another address.
+"""
+
+import base64
+import binascii
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from shoal_local_aws.faults.file import Faults
+from shoal_local_aws.faults.kinds import SilentBoot, StaysPending
+from shoal_local_aws.nodes import launch_templates, mounts
+from shoal_local_aws.nodes.machine import Machine, Machines
+from shoal_local_aws.seams import ec2, requests
+from shoal_local_aws.service import Record, RefusedError, parameter
+
+_LOOK_SECONDS = 0.1
+_machines_of: dict[str, Machine] = {}
+
+
+def zones_of_placement_group(name: str) -> set[str]:
+    """The zones in which instances of a placement group exist."""
+    return {
+        record["Placement"]["AvailabilityZone"]
+        for record in ec2.instances.values()
+        if record["Placement"].get("GroupName") == name and record["State"]["Name"] != "terminated"
+    }
+
+
+class InstanceRunner:
+    """Starts and ends instances.
+
+    Args:
+        machines: creates the machines of the instances.
+        running: called with the id of every instance that begins to run.
+        faults: which instances do not boot.
+    """
+
+    def __init__(self, machines: Machines, running: Callable[[str], None], faults: Faults) -> None:
+        self._machines = machines
+        self._running = running
+        self._faults = faults
+        self.shut_down: Callable[[str], None] = self.terminate
+        """Called with the id of an instance that has shut itself down."""
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def start(self, record: Record) -> None:
+        """Create the machine of a new instance's record, and boot it in the background."""
+        address = self._next_address()
+        name = f"ip-{address.replace('.', '-')}.ec2.internal"
+        record.update(PrivateIpAddress=address, PrivateDnsName=name, PublicIpAddress="", PublicDnsName="")
+        record["State"] = {"Code": 0, "Name": "pending"}
+        identifier = record["InstanceId"]
+        _machines_of[identifier] = self._machines.make(
+            "nodes",
+            identifier,
+            {
+                "EC2_INSTANCE_ID": identifier,
+                "EC2_INSTANCE_TYPE": record["InstanceType"],
+                "EC2_LOCAL_IPV4": address,
+                "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
+                "GLOO_SOCKET_IFNAME": "lo",
+                # NCCL allows a GPU only once in a group: nodes of one computer cannot share its GPU, so they compute
+                # on its cores.
+                "CUDA_VISIBLE_DEVICES": "",
+            },
+            core=_core(self._started),
+            profile=(record.get("IamInstanceProfile") or {}).get("Arn", ""),
+        )
+        requests.spawn_background(self._boot, record, _machines_of[identifier], thread_name=f"boot-{identifier}")
+
+    def _next_address(self) -> str:
+        with self._lock:
+            self._started += 1
+            place = int(hashlib.sha256(str(self._machines.folder).encode()).hexdigest(), 16) + self._started
+        return f"127.1.{place // 254 % 256}.{place % 254 + 1}"
+
+    def _boot(self, record: Record, machine: Machine) -> None:
+        identifier = record["InstanceId"]
+        self._machines.give_interpreter(machine.root / "opt" / "pytorch" / "bin" / "python")
+        console = self.console(identifier)
+        (machine.root / "var" / "log" / "cloud-init-output.log").symlink_to(console)
+        while record["State"]["Name"] == "pending" and self._stays_pending(record):
+            time.sleep(_LOOK_SECONDS)
+        with self._lock:
+            if record["State"]["Name"] != "pending":  # terminated before it ran
+                return
+            self._machines.put_on_network(record["PrivateIpAddress"], machine)
+            record["State"] = {"Code": 16, "Name": "running"}
+            self._running(identifier)
+            script = machine.root / "var" / "lib" / "cloud" / "user-data"
+            script.parent.mkdir(parents=True)
+            script.write_bytes(_decoded(record.get("UserData", "")))
+            silent = self._faults.find(SilentBoot, instance_type=record["InstanceType"]) is not None
+            with console.open("ab") as log:
+                runs = script.stat().st_size and not silent
+                boot = machine.start(["bash", str(script)], stdout=log) if runs else None
+        if boot is not None:
+            code = boot.wait()
+            with console.open("ab") as log:
+                log.write(f"user data ended with exit code {code}\n".encode())
+            self._follow_power(identifier, machine)
+
+    def _follow_power(self, identifier: str, machine: Machine) -> None:
+        """Until the instance ends, look whether it shuts itself down; a group replaces one that has."""
+        while _machines_of.get(identifier) is machine:
+            if mounts.is_powered_off(machine.root):
+                self.shut_down(identifier)
+                return
+            time.sleep(_LOOK_SECONDS)
+
+    def _stays_pending(self, record: Record) -> bool:
+        return self._faults.find(StaysPending, instance_type=record["InstanceType"]) is not None
+
+    def console(self, identifier: str) -> Path:
+        return self._machines.logs / f"{identifier}.log"
+
+    def terminate(self, identifier: str) -> None:
+        """End an instance: its processes, its folder, its volumes."""
+        record = ec2.instances.get(identifier)
+        with self._lock:
+            machine = _machines_of.pop(identifier, None)
+            if record is not None:
+                ec2.end_instance(identifier)
+                for mapping in record["BlockDeviceMappings"]:
+                    ec2.volumes.pop(mapping["Ebs"]["VolumeId"], None)
+        if machine is not None:
+            self._machines.take_off_network(machine.environment["EC2_LOCAL_IPV4"])
+            machine.kill()
+            self._machines.discard(machine)
+
+
+def _core(number: int) -> int:
+    """The core of an instance by its number. If all instances used all cores, their ranks would wait for each other."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    return cores[number % len(cores)]
+
+
+def _decoded(user_data: str) -> bytes:
+    try:
+        return base64.b64decode(user_data, validate=True)
+    except binascii.Error:
+        return user_data.encode()
+
+
+def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
+    """Give machines to ministack's instances; `terminate_instance` terminates one and informs its group."""
+    nodes.shut_down = terminate_instance
+    run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
+
+    def run_instances(parameters: Record) -> Any:
+        try:
+            image = _checked_image(parameters)
+        except RefusedError as refusal:
+            return ec2.error(refusal.code, str(refusal), 412 if refusal.code == "DryRunOperation" else 400)
+        before = set(ec2.instances)
+        answer = run({**parameters, "ImageId": [image]})
+        for identifier in set(ec2.instances) - before:
+            nodes.start(ec2.instances[identifier])
+        return answer
+
+    def terminate_instances(parameters: Record) -> Any:
+        answer = terminate(parameters)
+        if answer[0] < 300:
+            for identifier in ec2.list_parameter(parameters, "InstanceId"):
+                terminate_instance(identifier)
+        return answer
+
+    def refuse(parameters: Record) -> Any:
+        action = parameter(parameters, "Action")
+        return ec2.error("UnsupportedOperation", f"The embedded AWS does not support {action}.", 400)
+
+    def console_output(parameters: Record) -> Any:
+        identifier = parameter(parameters, "InstanceId")
+        if identifier not in ec2.instances:
+            return ec2.error("InvalidInstanceID.NotFound", f"The instance ID '{identifier}' does not exist", 400)
+        path = nodes.console(identifier)
+        text = path.read_bytes()[-65536:] if path.exists() else b""
+        output = base64.b64encode(text).decode()
+        return ec2.answer(
+            200, "GetConsoleOutputResponse", f"<instanceId>{identifier}</instanceId><output>{output}</output>"
+        )
+
+    ec2.instance_xml.wrap(_described)
+    ec2.operations.put(
+        RunInstances=run_instances,
+        TerminateInstances=terminate_instances,
+        GetConsoleOutput=console_output,
+        StopInstances=refuse,
+        StartInstances=refuse,
+        RebootInstances=refuse,
+    )
+
+
+def _checked_image(parameters: Record) -> str:
+    """The image that a request for instances names; raises RefusedError for what EC2 or the emulator refuses."""
+    if any(name.startswith("LaunchTemplate.") for name in parameters):
+        message = "The embedded AWS starts instances from launch templates only in auto scaling groups."
+        raise RefusedError("UnsupportedOperation", message)
+    try:
+        image = launch_templates.image(parameter(parameters, "ImageId"))
+    except RefusedError as refusal:  # its code is that of Auto Scaling
+        raise RefusedError("InvalidParameterValue", str(refusal)) from refusal
+    subnet, place = parameter(parameters, "SubnetId"), parameter(parameters, "Placement.GroupName")
+    if subnet and subnet not in ec2.subnets:
+        raise RefusedError("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
+    if place and place not in ec2.placement_groups:
+        raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.")
+    if parameter(parameters, "DryRun") == "true":
+        raise RefusedError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
+    return image
+
+
+def _described(render: Callable[[Record], str]) -> Callable[[Record], str]:
+    """Add an instance's market and placement group to its XML, which ministack omits."""
+
+    def rendered(record: Record) -> str:
+        text = render(record)
+        place, market = record["Placement"].get("GroupName"), record.get("InstanceLifecycle")
+        if place:
+            text = text.replace("<placement>", f"<placement><groupName>{place}</groupName>", 1)
+        if market:
+            text = text.replace("<hypervisor>", f"<instanceLifecycle>{market}</instanceLifecycle><hypervisor>", 1)
+        return text
+
+    return rendered

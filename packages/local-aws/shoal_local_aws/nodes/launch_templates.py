@@ -1,0 +1,149 @@
+"""Finds the launch template of an auto scaling group, its version and its image.
+
+AWS checks all of them when a group is created, and refuses a group that could never start a node; ministack does not.
+So a missing template, version or image is refused here, before the group exists.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from shoal_local_aws.permissions import identities
+from shoal_local_aws.permissions.checks import refusal
+from shoal_local_aws.permissions.resources import Asked, reading_image
+from shoal_local_aws.seams import ec2, identity, requests, ssm
+from shoal_local_aws.service import Record, RefusedError, parameter
+
+_PARAMETER = "resolve:ssm:"
+_OF_AWS = "/aws/service/"
+_IMAGE_ID = "/ami-id"
+
+
+def install() -> None:
+    """Make launch templates keep their placement group, and AWS's parameters for images readable."""
+    read, describe, public = ec2.read_template.now, ec2.template_xml.now, ssm.public_parameter.now
+
+    def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
+        data = read(parameters, prefix)
+        name = parameter(parameters, f"{prefix}.Placement.GroupName")
+        return {**data, "Placement": {"GroupName": name}} if name else data
+
+    def rendered(data: Record) -> str:
+        name = _placement_group_name(data)
+        return describe(data) + (f"<placement><groupName>{name}</groupName></placement>" if name else "")
+
+    def of_aws(name: str) -> Record | None:
+        found = public(name)
+        if found or not (name.startswith(_OF_AWS) and name.endswith(_IMAGE_ID)):
+            return found
+        arn = f"arn:aws:ssm:{requests.region()}::parameter{name}"
+        value = image(f"{_PARAMETER}{name}")
+        return {"Name": name, "Type": "String", "Value": value, "Version": 1, "LastModifiedDate": 0, "ARN": arn}
+
+    ec2.read_template.put(parsed)
+    ec2.template_xml.put(rendered)
+    ssm.public_parameter.put(of_aws)
+
+
+def data_of(reference: Mapping[str, Any]) -> Record:
+    """The data of a group's launch template.
+
+    Args:
+        reference: the template's id or name, and a version: a number, `$Latest` or `$Default`.
+
+    Raises:
+        RefusedError: there is no such template, or no such version of it.
+    """
+    if not reference:
+        raise RefusedError("ValidationError", "Valid requests must contain a LaunchTemplate.")
+    name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
+    template = next(
+        (held for key, held in ec2.launch_templates.items() if name in (key, held["LaunchTemplateName"])), None
+    )
+    if template is None:
+        raise RefusedError("ValidationError", f"The specified launch template, {name}, does not exist.")
+    version = str(reference.get("Version", "$Default"))
+    numbers = {"$Latest": template["LatestVersionNumber"], "$Default": template["DefaultVersionNumber"]}
+    number = str(numbers.get(version, version))
+    for held in template["Versions"]:
+        if str(held["VersionNumber"]) == number:
+            data: Record = held["LaunchTemplateData"]
+            return data
+    raise RefusedError("ValidationError", f"The launch template {name} has no version {version}.")
+
+
+def image(name: str) -> str:
+    """The id of an image, which may be given by a parameter: `resolve:ssm:NAME[:VERSION]`.
+
+    AWS's own parameters are not emulated: the id of their image is computed from the parameter's name.
+
+    Raises:
+        RefusedError: there is no such parameter.
+    """
+    if not name.startswith(_PARAMETER):
+        return name
+    path, _, version = name.removeprefix(_PARAMETER).partition(":")
+    if path.startswith(_OF_AWS):
+        return "ami-" + hashlib.sha256(name.encode()).hexdigest()[:17]
+    if version:
+        raise RefusedError("ValidationError", f"The embedded AWS supports no version of a parameter, as in {name}.")
+    stored = ssm.parameters.get(path)
+    if stored is None:
+        raise RefusedError("ValidationError", f"The parameter {path} of the image {name} does not exist.")
+    return str(stored["Value"])
+
+
+def require_permissions(reference: Mapping[str, Any]) -> None:
+    """Raise RefusedError where the caller may not do what starting an instance from a template does.
+
+    Auto Scaling tries that with the caller's permissions before it creates or changes a group ("Control Amazon EC2
+    launch template usage in Auto Scaling groups", "Permissions validation for ec2:RunInstances and iam:PassRole", read
+    on 2026-11-29).
+    """
+    for action, arn, keys in _asked_by_launch(data_of(reference)):
+        if reason := refusal(identity.verified_key.get(), action, arn, keys):
+            name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
+            raise RefusedError("AccessDenied", f"You are not authorized to use launch template: {name}. {reason}")
+
+
+def _asked_by_launch(data: Record) -> Iterator[Asked]:
+    region, account = requests.region(), requests.account()
+    given = data.get("IamInstanceProfile") or {}
+    profile = str(given.get("Arn") or given.get("Name") or "").rpartition("/")[2]
+    keys = {"ec2:InstanceProfile": f"arn:aws:iam::{account}:instance-profile/{profile}"} if profile else {}
+    for kind, own in (("instance", keys), ("volume", {})):
+        arn, tags = f"arn:aws:ec2:{region}:{account}:{kind}/*", specified_tags(data, kind)
+        wanted = {f"aws:RequestTag/{tag['Key']}": tag["Value"] for tag in tags}
+        yield "ec2:RunInstances", arn, {**own, **wanted}
+        if tags:
+            yield "ec2:CreateTags", arn, {"ec2:CreateAction": "RunInstances", **wanted}
+    if role := identities.role_of_profile(profile):
+        yield "iam:PassRole", f"arn:aws:iam::{account}:role/{role}", {"iam:PassedToService": "ec2.amazonaws.com"}
+    yield from reading_image(str(data.get("ImageId", "")), region, account)
+
+
+def specified_tags(data: Record, kind: str) -> list[Record]:
+    """The tags that a template gives to a new `instance` or `volume`."""
+    return [
+        {"Key": tag["Key"], "Value": tag["Value"]}
+        for specification in data.get("TagSpecifications") or []
+        if specification.get("ResourceType") == kind
+        for tag in specification["Tags"]
+    ]
+
+
+def placement_group(data: Mapping[str, Any]) -> str:
+    """The placement group that a template puts its instances into, empty for none.
+
+    Raises:
+        RefusedError: there is no such group.
+    """
+    name = _placement_group_name(data)
+    if name and name not in ec2.placement_groups:
+        raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
+    return name
+
+
+def _placement_group_name(data: Mapping[str, Any]) -> str:
+    """The placement group that a template names, which may not exist; empty for none."""
+    return str((data.get("Placement") or {}).get("GroupName") or "")

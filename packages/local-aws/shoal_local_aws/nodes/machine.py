@@ -1,0 +1,129 @@
+"""Creates the emulated machines: each has a folder as its root, and an environment.
+
+A machine's scripts write below `$NODE_ROOT`, and find the commands of Amazon Linux on their PATH. Do not add
+variables of the user's shell to the environment, except PATH and those for the emulator and its wheels. With a virtual
+environment or a PYTHONPATH a script could work here that fails on a real node.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from shoal_local_aws.nodes import metadata
+from shoal_local_aws.nodes.commands import write_commands, write_program
+from shoal_local_aws.processes import kill_marked
+from shoal_local_aws.seams import requests
+from shoal_local_aws.watchdog import MARK
+
+_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", "PIP_FIND_LINKS", "AWS_ENDPOINT_URL", MARK)
+_ROOT = "NODE_ROOT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """One emulated machine.
+
+    root: the folder that is `/` of the machine.
+    environment: the variables of its processes.
+    core: the one core of this computer that its processes use; None: all cores.
+    """
+
+    root: Path
+    environment: Mapping[str, str]
+    core: int | None = None
+
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        stdout: int | IO[bytes],
+        stderr: int | IO[bytes] = subprocess.STDOUT,
+        cwd: Path | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> "subprocess.Popen[bytes]":
+        """Start a process of this machine, in a session of its own.
+
+        Raises:
+            OSError: the program is not on the machine's PATH, or not executable.
+        """
+        environment = {**self.environment, **(extra or {})}
+        program = shutil.which(command[0], path=environment["PATH"])
+        if program is None:
+            raise FileNotFoundError(f"{command[0]}: command not found")
+        pinned = [] if self.core is None or not shutil.which("taskset") else ["taskset", "--cpu-list", str(self.core)]
+        return subprocess.Popen(
+            [*pinned, program, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=cwd or self.root,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def kill(self) -> None:
+        """End every process of this machine at once."""
+        kill_marked(_ROOT, str(self.root))
+
+
+class Machines:
+    """Creates machines below the emulator's folder, and their common commands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.logs = folder / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self._commands = folder / "commands"
+        self._hosts = folder / "hosts"
+        write_commands(self._commands, file_systems=folder / "efs", hosts=self._hosts)
+
+    def make(self, kind: str, name: str, extra: Mapping[str, str], *, profile: str, core: int | None = None) -> Machine:
+        """Create a machine at `<folder>/<kind>/<name>`, in the region of the current request, with the role of an
+        instance profile, by its name or ARN; empty: without one.
+
+        `extra` is added to its environment.
+        """
+        root = self.folder / kind / name
+        own = root / "usr" / "local" / "bin"
+        for part in (own, root / "root", root / "tmp", root / "var" / "log"):
+            part.mkdir(parents=True, exist_ok=True)
+        kept = {name: os.environ[name] for name in os.environ if name in _KEPT}
+        path = os.pathsep.join([str(own), str(self._commands), _without_environment(kept.get("PATH", os.defpath))])
+        places = {_ROOT: str(root), "HOME": str(root / "root"), "TMPDIR": str(root / "tmp"), "PATH": path}
+        region = dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), requests.region())
+        own_service = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.begin(name, profile)}
+        return Machine(root=root, environment={**kept, **places, **region, **own_service, **extra}, core=core)
+
+    def discard(self, machine: Machine) -> None:
+        """Remove a machine's folder: rename it at once, and delete it in the background."""
+        grave = self.folder / "tmp" / f"{machine.root.name}.{time.monotonic_ns()}"
+        machine.root.rename(grave)
+        requests.spawn_background(shutil.rmtree, grave, True, thread_name=f"discard-{machine.root.name}")
+
+    def put_on_network(self, address: str, machine: Machine) -> None:
+        """Make a machine reachable at its address."""
+        (self._hosts / address).symlink_to(machine.root)
+
+    def take_off_network(self, address: str) -> None:
+        (self._hosts / address).unlink(missing_ok=True)
+
+    def file_system(self, identifier: str) -> Path:
+        return self.folder / "efs" / identifier
+
+    def give_interpreter(self, path: Path) -> None:
+        """Write a program to `path` that runs this interpreter."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_program(path, f'exec {shlex.quote(sys.executable)} "$@"')
+
+
+def _without_environment(path: str) -> str:
+    """PATH without the folder of this interpreter, because nodes do not have its other programs."""
+    own = str(Path(sys.executable).parent)
+    return os.pathsep.join(part for part in path.split(os.pathsep) if part != own)

@@ -1,0 +1,108 @@
+"""The instance metadata service of emulated nodes: the credentials of their role, and the notices of spot nodes.
+
+Each node has an address of its own below `/_metadata/`, which is in its environment.
+"""
+
+import json
+import os
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from shoal_local_aws.faults.file import Faults
+from shoal_local_aws.faults.kinds import RebalanceAdvice, SpotInterruption
+from shoal_local_aws.permissions import identities
+from shoal_local_aws.permissions.checks import is_allowed
+from shoal_local_aws.permissions.credentials import Credentials
+from shoal_local_aws.seams import requests, routing, storage
+
+_PATH = re.compile(r"/_metadata/(i-[0-9a-f]{8,17}|j-[0-9A-Z]{8,20})/latest/(.+)")
+_CREDENTIALS = "meta-data/iam/security-credentials/"
+MOUNTS = "/_mounts/"
+"""Below it, by machine and file system, why EFS does not let a machine mount; nothing where it does."""
+_MOUNT = re.compile(MOUNTS + r"([ij]-[0-9a-zA-Z]{8,20})/(fs-[0-9a-zA-Z_-]+)")
+_CLIENT = tuple(f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess"))
+_TOKEN = b"a-token-of-the-embedded-aws"
+_NOTICE = timedelta(minutes=2)
+_SESSION = timedelta(hours=6)
+_RENEWED = timedelta(hours=1)
+"""A session is renewed when so little of it is left."""
+
+
+_roles: dict[str, str] = {}
+"""The roles of machines."""
+_sessions: dict[str, Credentials] = {}
+
+
+def begin(machine: str, profile: str) -> str:
+    """Begin the service of a new machine with an instance profile, by its name or ARN; returns the service's
+    address."""
+    _roles[machine] = identities.role_of_profile(profile)
+    return f"{os.environ['AWS_ENDPOINT_URL'].rstrip('/')}/_metadata/{machine}"
+
+
+def install(faults: Faults) -> None:
+    """Answer requests of nodes before all others."""
+    serve = routing.serve.now
+
+    async def served(scope: Any, receive: Any, send: Any) -> None:
+        path = scope.get("path", "")
+        if found := _PATH.fullmatch(path):
+            status, body = _answer(faults, found[1], found[2], scope)
+        elif found := _MOUNT.fullmatch(path):
+            status, body = 200, _refusal(_roles.get(found[1], ""), found[1], found[2]).encode()
+        else:
+            await serve(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain")]})
+        await send({"type": "http.response.body", "body": body})
+
+    routing.serve.put(served)
+
+
+def _refusal(role: str, machine: str, file_system: str) -> str:
+    region = storage.region_of(file_system)
+    if region is None:
+        return f"file system {file_system} has no mount target"
+    arn = f"arn:aws:elasticfilesystem:{region}:{requests.account()}:file-system/{file_system}"
+    if is_allowed(role, machine, _CLIENT, arn, {"elasticfilesystem:AccessedViaMountTarget": "true"}):
+        return ""
+    return f"access denied by server while mounting {file_system}"
+
+
+def _answer(faults: Faults, instance: str, path: str, scope: Any) -> tuple[int, bytes]:
+    headers = dict(scope["headers"])
+    if path == "api/token":
+        lasts = headers.get(b"x-aws-ec2-metadata-token-ttl-seconds", b"")
+        return (200, _TOKEN) if scope["method"] == "PUT" and lasts.isdigit() else (400, b"")
+    if headers.get(b"x-aws-ec2-metadata-token") != _TOKEN:
+        return 401, b""
+    now = datetime.now(UTC)
+    if path == "meta-data/spot/instance-action" and faults.find(SpotInterruption, instance=instance):
+        return 200, json.dumps({"action": "terminate", "time": f"{now + _NOTICE:%Y-%m-%dT%H:%M:%SZ}"}).encode()
+    if path == "meta-data/events/recommendations/rebalance" and faults.find(RebalanceAdvice, instance=instance):
+        return 200, json.dumps({"noticeTime": f"{now:%Y-%m-%dT%H:%M:%SZ}"}).encode()
+    if path.startswith(_CREDENTIALS) and _roles.get(instance):
+        return _of_role(instance, path.removeprefix(_CREDENTIALS))
+    return 404, b""
+
+
+def _of_role(machine: str, asked: str) -> tuple[int, bytes]:
+    """The name of a machine's role, or its credentials."""
+    role = _roles[machine]
+    if asked != role:
+        return (404, b"") if asked else (200, role.encode())
+    now, made = datetime.now(UTC), _sessions.get(machine)
+    if made is None or made.expires is None or made.expires - now < _RENEWED:
+        made = _sessions[machine] = identities.session_of(role, machine, _SESSION)
+    assert made.expires is not None
+    answer = {
+        "Code": "Success",
+        "Type": "AWS-HMAC",
+        "LastUpdated": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "AccessKeyId": made.key,
+        "SecretAccessKey": made.secret,
+        "Token": made.token,
+        "Expiration": f"{made.expires:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    return 200, json.dumps(answer).encode()

@@ -1,0 +1,247 @@
+"""Implements the operations of Auto Scaling, for the groups of `groups.py`.
+
+An update changes only what the request names. The desired capacity is kept within the new bounds, and a group's zones
+are those of its subnets.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from shoal_local_aws.faults.file import Faults
+from shoal_local_aws.nodes import activities, groups, instances, launch_templates
+from shoal_local_aws.nodes.groups import AutoScalingGroups, group_of, subnets_of, zone_of
+from shoal_local_aws.nodes.instances import InstanceRunner
+from shoal_local_aws.nodes.machine import Machines
+from shoal_local_aws.seams import autoscaling, cloudformation
+from shoal_local_aws.service import Record, RefusedError, parameter
+
+_TEMPLATE_PARTS = ("LaunchTemplateId", "LaunchTemplateName", "Version")
+_DISTRIBUTION = {
+    "OnDemandAllocationStrategy": "prioritized",
+    "OnDemandBaseCapacity": 0,
+    "OnDemandPercentageAboveBaseCapacity": 100,
+    "SpotAllocationStrategy": "lowest-price",
+}
+_SIZES = {"MinSize", "MaxSize", "DesiredCapacity"}
+_NUMBERS = ("MinSize", "MaxSize", "DesiredCapacity", "DefaultCooldown", "HealthCheckGracePeriod")
+_DESCRIBED = (
+    "AutoScalingGroupName",
+    "AutoScalingGroupARN",
+    "MinSize",
+    "MaxSize",
+    "DesiredCapacity",
+    "DefaultCooldown",
+    "AvailabilityZones",
+    "HealthCheckType",
+    "HealthCheckGracePeriod",
+    "CreatedTime",
+    "VPCZoneIdentifier",
+    "TerminationPolicies",
+    "NewInstancesProtectedFromScaleIn",
+    "Tags",
+    "Instances",
+)
+
+
+def install(machines: Machines, faults: Faults) -> AutoScalingGroups:
+    """Give instances to ministack's groups, and machines to all instances; returns the groups."""
+    scaling_groups = AutoScalingGroups(InstanceRunner(machines, running=groups.put_in_service, faults=faults), faults)
+    instances.install(scaling_groups.nodes, scaling_groups.terminate_instance)
+    launch_templates.install()
+    autoscaling.fill.put(_later)
+    _install_operations(scaling_groups)
+    return scaling_groups
+
+
+def _later(group: Record) -> None:
+    """Do nothing: every operation below reconciles its group itself, after it has changed the group's record."""
+
+
+class _Operations:
+    """Auto Scaling's operations on the emulated groups."""
+
+    def __init__(self, scaling_groups: AutoScalingGroups) -> None:
+        self._groups = scaling_groups
+        self._create, self._delete = (
+            autoscaling.operations.now(f"{verb}AutoScalingGroup") for verb in ("Create", "Delete")
+        )
+
+    def create_group(self, parameters: Record) -> Any:
+        policy = autoscaling.nested_parameters(parameters, "MixedInstancesPolicy")
+        template = template_of_policy(policy) or _given_template(parameters)
+        check_template(template)
+        launch_templates.require_permissions(template)
+        answer = self._create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
+        if answer[0] < 300:
+            group = autoscaling.groups[parameter(parameters, "AutoScalingGroupName")]
+            complete_record(group, policy)
+            self._groups.reconcile(group)
+        return answer
+
+    def update_group(self, parameters: Record) -> Any:
+        group = _named(parameters)
+        policy = autoscaling.nested_parameters(parameters, "MixedInstancesPolicy")
+        template = template_of_policy(policy) or _given_template(parameters)
+        if template:
+            check_template(template)
+        sizes = _sizes(group, parameters)
+        # For sizes alone CloudFormation, too, needs no ec2:RunInstances: its handler that deletes a group has none.
+        if not parameters.keys() <= {*_SIZES, "Action", "AutoScalingGroupName", "Version"}:
+            launch_templates.require_permissions(template or group["LaunchTemplate"])
+        if template:
+            group["LaunchTemplate"] = cloudformation.template_of_group(template)
+        group.update(sizes)
+        for name in ("HealthCheckType", "VPCZoneIdentifier"):
+            if name in parameters:
+                group[name] = parameter(parameters, name)
+        held = group.get("MixedInstancesPolicy") or {}
+        changed = {part: {**(held.get(part) or {}), **values} for part, values in policy.items()}
+        complete_record(group, {} if template and not policy else {**held, **changed})
+        self._groups.reconcile(group)
+        return autoscaling.answer(200, "UpdateAutoScalingGroupResponse", "")
+
+    def set_desired(self, parameters: Record) -> Any:
+        group = _named(parameters)
+        desired = int(parameter(parameters, "DesiredCapacity"))
+        for bound, beyond, name in (("MinSize", desired < group["MinSize"], "below min"),
+                                    ("MaxSize", desired > group["MaxSize"], "above max")):  # fmt: skip
+            if beyond:
+                message = (
+                    f"New SetDesiredCapacity value {desired} is {name} value {group[bound]} for the AutoScalingGroup."
+                )
+                raise RefusedError("ValidationError", message)
+        group["DesiredCapacity"] = desired
+        self._groups.reconcile(group)
+        return autoscaling.answer(200, "SetDesiredCapacityResponse", "")
+
+    def delete_group(self, parameters: Record) -> Any:
+        group = _named(parameters)
+        name = group["AutoScalingGroupName"]
+        if group["Instances"] and parameter(parameters, "ForceDelete") != "true":
+            raise RefusedError("ResourceInUse", f"You cannot delete {name} while it has instances.")
+        self._groups.end_instances(name)
+        return self._delete(parameters)
+
+    def terminate_in_group(self, parameters: Record) -> Any:
+        identifier = parameter(parameters, "InstanceId")
+        group = group_of(identifier)
+        if group is None:
+            raise RefusedError("ValidationError", f"Instance Id not found - No managed instance {identifier}")
+        if parameter(parameters, "ShouldDecrementDesiredCapacity") == "true":
+            if group["DesiredCapacity"] <= group["MinSize"]:
+                raise RefusedError("ValidationError", "The desired capacity would fall below the minimum.")
+            group["DesiredCapacity"] -= 1
+        self._groups.terminate_instance(identifier)
+        name = "TerminateInstanceInAutoScalingGroup"
+        return autoscaling.answer(200, f"{name}Response", f"<{name}Result/>")
+
+
+def _install_operations(scaling_groups: AutoScalingGroups) -> None:
+    answered = _Operations(scaling_groups)
+    operations = {
+        "CreateAutoScalingGroup": answered.create_group,
+        "UpdateAutoScalingGroup": answered.update_group,
+        "SetDesiredCapacity": answered.set_desired,
+        "DescribeAutoScalingGroups": _describe,
+        "DeleteAutoScalingGroup": answered.delete_group,
+        "TerminateInstanceInAutoScalingGroup": answered.terminate_in_group,
+        "DescribeScalingActivities": activities.describe,
+    }
+    autoscaling.operations.put(**{name: _answering(operation) for name, operation in operations.items()})
+
+
+def _answering(operation: Any) -> Any:
+    def answer(parameters: Record) -> Any:
+        try:
+            return operation(parameters)
+        except RefusedError as refusal:
+            return autoscaling.error(refusal.code, str(refusal))
+
+    return answer
+
+
+def _named(parameters: Record) -> Record:
+    name = parameter(parameters, "AutoScalingGroupName")
+    if name not in autoscaling.groups:
+        raise RefusedError("ValidationError", f"AutoScalingGroup name not found - {name}")
+    return autoscaling.groups[name]
+
+
+def _given_template(parameters: Record) -> Record:
+    parts = {name: parameter(parameters, f"LaunchTemplate.{name}") for name in _TEMPLATE_PARTS}
+    return {name: value for name, value in parts.items() if value}
+
+
+def template_of_policy(policy: Mapping[str, Any]) -> Record:
+    """The launch template of a mixed-instances policy, empty when it names none."""
+    return dict((policy.get("LaunchTemplate") or {}).get("LaunchTemplateSpecification") or {})
+
+
+def check_template(reference: Mapping[str, Any]) -> None:
+    """Raise RefusedError for a template from which a group could not start an instance."""
+    data = launch_templates.data_of(reference)
+    launch_templates.image(data.get("ImageId", ""))
+    launch_templates.placement_group(data)
+
+
+def _sizes(group: Record, parameters: Record) -> Record:
+    """A group's sizes after an update. A capacity that is not in the request is moved into the new bounds."""
+    given = {name: int(value) for name in _NUMBERS if (value := parameter(parameters, name)) != ""}
+    low, high = (int({**group, **given}[name]) for name in ("MinSize", "MaxSize"))
+    if low > high:
+        raise RefusedError("ValidationError", f"Max bound, {high}, must be greater than or equal to min bound, {low}")
+    desired = given.get("DesiredCapacity", min(max(group["DesiredCapacity"], low), high))
+    if not low <= desired <= high:
+        message = f"Desired capacity:{desired} must be between the specified min size:{low} and max size:{high}"
+        raise RefusedError("ValidationError", message)
+    return {**given, "DesiredCapacity": desired}
+
+
+def complete_record(group: Record, policy: Mapping[str, Any]) -> None:
+    """Add what ministack omits from a group's record."""
+    group["MixedInstancesPolicy"] = policy and {
+        "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": group["LaunchTemplate"]},
+        "InstancesDistribution": {**_DISTRIBUTION, **(policy.get("InstancesDistribution") or {})},
+    }
+    if subnets := subnets_of(group):
+        group["AvailabilityZones"] = sorted({zone_of(subnet) for subnet in subnets})
+
+
+# DescribeAutoScalingGroups
+
+
+def _describe(parameters: Record) -> Any:
+    names = autoscaling.list_parameter(parameters, "AutoScalingGroupNames")
+    filters = _filters(parameters)
+    found = [
+        _described(group)
+        for name, group in autoscaling.groups.items()
+        if (not names or name in names) and _matches(group, filters)
+    ]
+    operation = "DescribeAutoScalingGroups"
+    body = f"<AutoScalingGroups>{autoscaling.to_xml(found)}</AutoScalingGroups>"
+    return autoscaling.answer(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
+
+
+def _described(group: Record) -> Record:
+    """A group as AWS returns it: with its launch template, or with the policy that contains one."""
+    policy = group.get("MixedInstancesPolicy")
+    source = {"MixedInstancesPolicy": policy} if policy else {"LaunchTemplate": group["LaunchTemplate"]}
+    return {name: group[name] for name in _DESCRIBED} | source
+
+
+def _filters(parameters: Record) -> dict[str, list[str]]:
+    """The request's filters: tag-key, tag-value or tag:KEY, each with the values of which one must match."""
+    found = {}
+    number = 1
+    while name := parameter(parameters, f"Filters.member.{number}.Name"):
+        found[name] = autoscaling.list_parameter(parameters, f"Filters.member.{number}.Values")
+        number += 1
+    return found
+
+
+def _matches(group: Record, filters: Mapping[str, list[str]]) -> bool:
+    tags = {tag["Key"]: tag["Value"] for tag in group["Tags"]}
+    held = {"tag-key": set(tags), "tag-value": set(tags.values())}
+    held |= {f"tag:{key}": {value} for key, value in tags.items()}
+    return all(held.get(name, set()) & set(values) for name, values in filters.items())

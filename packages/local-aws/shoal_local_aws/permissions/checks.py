@@ -1,0 +1,110 @@
+"""Checks each request: nobody acts as the account's root, and a request that no action of IAM covers is refused."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from shoal_local_aws.permissions import identities, resources
+from shoal_local_aws.permissions.record import ALLOWED, DENIED, ROOT, UNMAPPED, Check, Recorder
+from shoal_local_aws.seams import ec2, emr, identity, requests, routing
+from shoal_local_aws.seams.lookup import Record
+
+
+def install(folder: Path) -> None:
+    """Check and record requests from now on."""
+    resources.install()
+    record, enforce, authenticate = Recorder(folder), identity.enforce.now, identity.authenticate_only.now
+
+    def note(check: Check, who: Any) -> None:
+        record.write(check, [[vars(each) for each in policy] for policy in getattr(who, "policies", None) or []])
+
+    def enforced(
+        key: str, action: str, service: str, region: str, resource_arn: str = "*", service_context: Record | None = None
+    ) -> Any:
+        who = identity.resolve(key, requests.account())
+        own = getattr(resource_arn, "keys", {})
+        for also, arn, keys in [("", resource_arn, own), *getattr(resource_arn, "also", ())]:
+            asked = also or resources.action_of(action)
+            context = {**(service_context or {}), **keys, **resources.tags_of(arn, asked.partition(":")[0])}
+            refusal = enforce(key, asked, service, region, resource_arn=str(arn), service_context=context)
+            check = Check(getattr(who, "arn", ""), asked, str(arn), DENIED, region, context)
+            refusal = refusal or _refusal_of_endpoints(check)
+            root = not refusal and identity.is_root(key)
+            note(replace(check, decision=ROOT if root else DENIED if refusal else ALLOWED), who)
+            if root:
+                return identity.refused("AccessDenied", "The embedded AWS lets nobody act as the account's root.")
+            if refusal and also and service == "ec2":  # ministack would name the action of the request
+                sentence = identity.denial(also, check.principal, str(arn), getattr(refusal, "decision", "") == "Deny")
+                return identity.refused("UnauthorizedOperation", sentence)
+            if refusal:
+                return refusal
+        return None
+
+    def authenticated(service: str, headers: Record, query: Record, request: str) -> Any:
+        who = identity.resolve(routing.access_key(headers, query), requests.account())
+        note(Check(getattr(who, "arn", ""), service, "*", UNMAPPED), who)
+        message = f"The embedded AWS knows no action of IAM for this request of {service}, so nobody may make it."
+        return authenticate(service, headers, query, request) or requests.json_error("AccessDeniedException", message)
+
+    identity.enforce.put(enforced)
+    identity.authenticate_only.put(authenticated)
+
+
+def refusal(key: str, action: str, resource: str, context: Record | None = None) -> str:
+    """Why the bearer of an access key may not do what a service does for it without a request; empty where it may."""
+    service = action.partition(":")[0]
+    found = identity.enforce.now(
+        key, action, service, requests.region(), resource_arn=resource, service_context=context
+    )
+    if found is None:
+        return ""
+    if not hasattr(found, "decision"):
+        return str(found.message)
+    return identity.denial(action, found.principal_arn, resource, found.decision == "Deny")
+
+
+def is_allowed(role: str, session: str, actions: Sequence[str], resource: str, context: Record | None = None) -> bool:
+    """Whether a role, by its name or ARN, may do all that a service does for it without a request, in `session`."""
+    key = identities.session_of(role, session).key
+    return not any(refusal(key, action, resource, context) for action in actions)
+
+
+def request_of(check: Check) -> Any:
+    """What was asked for, as ministack evaluates policies for it."""
+    context = {"aws:tagkeys": None, **{name.lower(): value for name, value in check.context.items()}}
+    return identity.asked(
+        principal_arn=check.principal,
+        principal_type="AssumedRole" if check.who.startswith("assumed-role/") else "User",
+        principal_account=check.principal.split(":")[4],
+        action=check.action,
+        resource_arn=check.resource,
+        region=check.region,
+        secure_transport=True,
+        service_context=context,
+    )
+
+
+def _refusal_of_endpoints(check: Check) -> Any:
+    """The refusal of an endpoint that does not let through what a machine asks; None where it does, or there is none.
+
+    The session of a machine is named by its id.
+    """
+    network, service = _network_of(check.principal.rpartition("/")[2]), check.action.partition(":")[0]
+    for endpoint in ec2.vpc_endpoints.values() if network else ():
+        policy, name = endpoint.get("PolicyDocument"), str(endpoint["ServiceName"])
+        if endpoint["VpcId"] != network or not name.endswith(f".{service}") or not policy:
+            continue
+        found = identity.evaluate_policy(policy, request_of(check))
+        if found.decision != "Allow":
+            found.principal_arn = check.principal
+            return found
+    return None
+
+
+def _network_of(machine: str) -> str | None:
+    if instance := ec2.instances.get(machine):
+        return str(instance["VpcId"])
+    cluster: dict[str, Any] = emr.clusters.get(machine) or {"Ec2InstanceAttributes": {}}
+    subnet = ec2.subnets.get(cluster["Ec2InstanceAttributes"].get("Ec2SubnetId"))
+    return str(subnet["VpcId"]) if subnet else None

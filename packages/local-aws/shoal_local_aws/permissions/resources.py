@@ -1,0 +1,211 @@
+"""What a request is about, where ministack does not know it: resources that are named in lists, the tags of resources,
+and what is asked for beside the request's own action: `iam:PassRole` for roles that are passed to a service, and
+`ssm:GetParameters` for the parameter that names an image."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from shoal_local_aws.permissions import identities
+from shoal_local_aws.seams import autoscaling, ec2, emr, identity, requests, storage
+from shoal_local_aws.seams.lookup import Record
+
+Asked = tuple[str, str, Record]
+"""What is asked beside a request's own action: an action, a resource, condition keys."""
+
+_PLACES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "budgets": (("BudgetName",), "budgets::{account}:budget/{name}"),
+    "elasticmapreduce": (
+        ("ClusterId", "JobFlowId", "JobFlowIds", "ResourceId"),
+        "elasticmapreduce:{region}:{account}:cluster/{name}",
+    ),
+    "events": (("Rule", "Name"), "events:{region}:{account}:rule/{name}"),
+    "iam": (("InstanceProfileName",), "iam::{account}:instance-profile/{name}"),
+    "monitoring": (("AlarmNames",), "cloudwatch:{region}:{account}:alarm:{name}"),
+    "sagemaker": (("TrainingJobName", "ResourceArn"), "sagemaker:{region}:{account}:training-job/{name}"),
+    "ssm": (("Names", "Path"), "ssm:{region}:{account}:parameter/{name}"),
+}
+"""By service, the fields of requests that name resources, and the rest of such a resource's ARN."""
+_KINDS = {
+    "acl": "network-acl",
+    "eipalloc": "elastic-ip",
+    "eni": "network-interface",
+    "fl": "vpc-flow-log",
+    "i": "instance",
+    "igw": "internet-gateway",
+    "lt": "launch-template",
+    "nat": "natgateway",
+    "rtb": "route-table",
+    "sg": "security-group",
+    "subnet": "subnet",
+    "vol": "volume",
+    "vpc": "vpc",
+    "vpce": "vpc-endpoint",
+}
+"""The types of EC2's resources, by how their ids begin."""
+_ENDING = re.compile("Delete|Detach|Disassociate|Release|Revoke|Terminate")
+"""The operations of EC2 that end something, by how their names begin."""
+_MOUNT_TARGET = re.compile("/mount-targets/([^/]+)")
+_ACTIONS = {
+    "budgets:CreateBudget": "budgets:ModifyBudget",
+    "budgets:DeleteBudget": "budgets:ModifyBudget",
+    "budgets:DescribeBudgets": "budgets:ViewBudget",
+    "budgets:UpdateBudget": "budgets:ModifyBudget",
+}
+"""IAM's names of actions, where they are not the operations'."""
+_PASSED: Mapping[str, Mapping[str, str]] = {
+    "CreateChangeSet": {"RoleARN": "cloudformation.amazonaws.com"},
+    "CreateFlowLogs": {"DeliverLogsPermissionArn": "vpc-flow-logs.amazonaws.com"},
+    "CreateTrainingJob": {"RoleArn": "sagemaker.amazonaws.com"},
+    "CreateStack": {"RoleARN": "cloudformation.amazonaws.com"},
+    "DeleteStack": {"RoleARN": "cloudformation.amazonaws.com"},
+    "RunJobFlow": {"JobFlowRole": "ec2.amazonaws.com", "ServiceRole": "elasticmapreduce.amazonaws.com"},
+    "UpdateStack": {"RoleARN": "cloudformation.amazonaws.com"},
+}
+"""The fields of operations that pass a role, with the service that gets it."""
+
+
+class Resource(str):
+    """The ARN of a request's resource, with what else the request asks for."""
+
+    also: tuple[Asked, ...] = ()
+    keys: Record = {}  # noqa: RUF012 -- replaced, never changed
+    """Condition keys of the request itself."""
+
+
+def install() -> None:
+    """Complete what ministack knows of a request's resources."""
+    identity.resource.wrap(_completed)
+    identity.tags_of_service.update(
+        autoscaling=_group_tags, ec2=_ec2_tags, elasticfilesystem=_efs_tags, elasticmapreduce=_emr_tags
+    )
+
+
+def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
+    def completed(
+        service: str, method: str, path: str, headers: Record, body: bytes, query: Record, region: str, account: str
+    ) -> Resource:
+        arn = arn_of(service, method, path, headers, body, query, region, account)
+        asked = _fields(body, query)
+        operation = str(headers.get("x-amz-target", "")).rpartition(".")[2] or str(asked.get("Action", ""))
+        named = _named(service, asked, region, account)
+        target = _MOUNT_TARGET.search(path) if service == "elasticfilesystem" else None
+        if target and (mounted := storage.mount_targets.get(target[1])):
+            named = [f"arn:aws:elasticfilesystem:{region}:{account}:file-system/{mounted['FileSystemId']}"]
+        if service == "logs" and operation in ("DescribeLogStreams", "DeleteLogStream"):
+            stream = f"{asked.get('logGroupName')}:log-stream:{asked.get('logStreamName', '')}"
+            named = [f"arn:aws:logs:{region}:{account}:log-group:{stream}"]
+        if service == "ec2" and _ENDING.match(operation):
+            named = [f"arn:aws:ec2:{region}:{account}:{each}" for each in _ended(operation, asked)]
+        first, *rest = named or [arn]
+        others: list[Asked] = [("", each, {}) for each in rest]
+        found = Resource(first)
+        tagging: list[Asked] = (
+            [("sagemaker:AddTags", first, {})] if service == "sagemaker" and asked.get("Tags") else []
+        )
+        if namespace := asked.get("Namespace"):
+            found.keys = {"cloudwatch:namespace": namespace}
+        image = reading_image(str(asked.get("ImageId", "")), region, account) if operation == "RunInstances" else ()
+        found.also = (*others, *_passed(operation, asked, account), *tagging, *image)
+        return found
+
+    return completed
+
+
+def _fields(body: bytes, query: Record) -> Record:
+    fields = {name: value[0] if isinstance(value, list) else value for name, value in query.items()}
+    try:
+        found = json.loads(body or b"{}")
+    except ValueError:
+        found = {}
+    return {**fields, **(found if isinstance(found, dict) else {})}
+
+
+def _named(service: str, asked: Record, region: str, account: str) -> list[str]:
+    fields, place = _PLACES.get(service, ((), ""))
+    for field in fields:
+        if value := asked.get(field) or asked.get(f"{field}.member.1"):
+            names = value if isinstance(value, list) else [value]
+            place = f"arn:aws:{place.format(region=region, account=account, name='{}')}"
+            return [name if name.startswith("arn:") else place.format(name.lstrip("/")) for name in names]
+    return []
+
+
+def _ended(operation: str, asked: Record) -> Iterator[str]:
+    """The kinds and ids of what a request to EC2 ends."""
+    for field, value in asked.items():
+        kind = _KINDS.get(str(value).partition("-")[0])
+        if kind and re.search(r"Id(\.\d+)?$", field) and "." not in field.partition("Id")[0]:
+            yield f"{kind}/{value}"
+    if operation == "DeletePlacementGroup":
+        yield f"placement-group/{asked.get('GroupName')}"
+    if association := asked.get("AssociationId"):
+        yield from _associated(association)
+
+
+def _associated(association: str) -> Iterator[str]:
+    for identifier, address in ec2.addresses.items():
+        if address.get("AssociationId") == association:
+            yield f"elastic-ip/{identifier}"
+    for identifier, table in ec2.route_tables.items():
+        if any(each.get("RouteTableAssociationId") == association for each in table["Associations"]):
+            yield f"route-table/{identifier}"
+
+
+def _passed(operation: str, asked: Record, account: str) -> Iterator[Asked]:
+    for field, service in _PASSED.get(operation, {}).items():
+        if role := str(asked.get(field) or ""):
+            if field == "JobFlowRole":
+                role = identities.role_of_profile(role)
+            arn = role if role.startswith("arn:") else f"arn:aws:iam::{account}:role/{role}"
+            yield "iam:PassRole", arn, {"iam:PassedToService": service}
+
+
+def reading_image(image: str, region: str, account: str) -> Iterator[Asked]:
+    """The parameter that names the image of new instances: whoever starts them has to be allowed to read it, also in a
+    dry run (https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-ec2-aliases.html, read on
+    2026-11-29)."""
+    prefix, _, name = image.partition("resolve:ssm:")
+    if name and not prefix:
+        name, owner = name.partition(":")[0], "" if name.startswith("/aws/") else account
+        yield "ssm:GetParameters", f"arn:aws:ssm:{region}:{owner}:parameter/{name.lstrip('/')}", {}
+
+
+def _group_tags() -> Iterator[tuple[str, list[Record]]]:
+    place = f"arn:aws:autoscaling:{requests.region()}:{requests.account()}:autoScalingGroup:*:autoScalingGroupName"
+    for name, record in autoscaling.groups.items():
+        yield f"{place}/{name}", record.get("Tags") or []
+
+
+def _ec2_tags() -> Iterator[tuple[str, list[Record]]]:
+    place = f"arn:aws:ec2:{requests.region()}:{requests.account()}"
+    for name, tags in ec2.tags.items():
+        kind = _KINDS.get(name.partition("-")[0], "")
+        yield f"{place}:{kind}/{name}", tags
+    for name, group in ec2.placement_groups.items():
+        yield f"{place}:placement-group/{name}", ec2.tags.get(group["GroupId"]) or []
+
+
+def _efs_tags() -> Iterator[tuple[str, list[Record]]]:
+    for record in storage.file_systems.values():
+        yield record["FileSystemArn"], record.get("Tags") or []
+    for record in storage.access_points.values():
+        yield record["AccessPointArn"], record.get("Tags") or []
+
+
+def _emr_tags() -> Iterator[tuple[str, list[Record]]]:
+    for name, record in emr.clusters.items():
+        arn = f"arn:aws:elasticmapreduce:{requests.region()}:{requests.account()}:cluster/{name}"
+        yield arn, record.get("Tags") or []
+
+
+def action_of(operation: str) -> str:
+    """IAM's name of the action that ministack calls by the name of an operation."""
+    return _ACTIONS.get(operation, operation)
+
+
+def tags_of(arn: str, service: str) -> Record:
+    """The condition keys of a resource's tags."""
+    found = identity.tags_of(arn) or {}
+    prefixes = ("aws", service)
+    return {f"{prefix}:ResourceTag/{name}": value for name, value in found.items() for prefix in prefixes}

@@ -1,0 +1,388 @@
+"""One training job: brings data into containers, runs them to their end, and results out of them.
+
+A container is a machine of this computer, whose /opt/ml is a folder: SAGEMAKER_BASE_DIR says which, as AWS's toolkit
+reads it. Its image is AWS's own, that is this interpreter, and its entry point the request's. With network isolation it
+finds no service of AWS. All hosts have loopback's address; their names resolve a little after their start.
+"""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import tarfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from botocore.exceptions import ClientError
+
+from shoal_local_aws.faults.file import Faults
+from shoal_local_aws.faults.kinds import JobInterrupted, NoCapacity
+from shoal_local_aws.nodes.machine import Machine, Machines
+from shoal_local_aws.permissions import identities
+from shoal_local_aws.seams import requests
+from shoal_local_aws.seams.lookup import Record
+from shoal_local_aws.service import acting_as, client
+
+ENDED = ("Completed", "Failed", "Stopped")
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+_GRACE_SECONDS = 120.0
+_LOOK_SECONDS = 0.2
+_SYNC_SECONDS = 1.0
+_BASE = "/opt/ml"
+_SHOWN = (
+    *("TrainingJobName", "HyperParameters", "AlgorithmSpecification", "RoleArn", "InputDataConfig", "OutputDataConfig"),
+    *("ResourceConfig", "StoppingCondition", "CheckpointConfig", "Environment", "EnableNetworkIsolation"),
+    *("EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining"),
+)
+_AWS_IMAGE = re.compile(r"763104351884\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/pytorch-training:.+")
+_RESOLVER = Path(__file__).with_name("container")
+"""A folder with what resolves the names of hosts in a container, as its /etc/hosts would."""
+
+
+class JobError(Exception):
+    """The job fails, with this reason."""
+
+
+@dataclass(kw_only=True)
+class Container:
+    host: str
+    machine: Machine
+    base: Path
+    process: "subprocess.Popen[bytes] | None" = None
+    logged: int = 0
+    """The bytes of its output that CloudWatch has."""
+    output: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.output = self.machine.root / "var" / "log" / "container.log"
+
+
+class EmulatedJob:
+    """A job, which runs on a thread of its own from `start` until it has ended; `record` is what SageMaker shows."""
+
+    def __init__(self, request: Record, *, machines: Machines, faults: Faults) -> None:
+        self.tags = request.get("Tags") or []
+        self._machines, self._faults = machines, faults
+        name, place = request["TrainingJobName"], f"{requests.region()}:{requests.account()}"
+        self.record: Record = {name: request[name] for name in _SHOWN if name in request}
+        defaults = {"CompressionType": "None", "RecordWrapperType": "None"}
+        if "InputDataConfig" in self.record:
+            self.record["InputDataConfig"] = [{**defaults, **each} for each in self.record["InputDataConfig"]]
+        self.record |= {
+            "TrainingJobArn": f"arn:aws:sagemaker:{place}:training-job/{name.lower()}",
+            "CreationTime": time.time(),
+            "SecondaryStatusTransitions": [],
+        }
+        self._asked_to_stop = threading.Event()
+        self._was_asked = False
+        self._uploaded: dict[str, tuple[int, int]] = {}
+        self._to("InProgress", "Starting")
+
+    def start(self) -> None:
+        requests.spawn_background(self._run, thread_name=self.record["TrainingJobName"])
+
+    def stop(self) -> None:
+        self._to("Stopping", "Stopping")
+        self._asked_to_stop.set()
+
+    def _run(self) -> None:
+        try:
+            with acting_as(identities.session_of(self.record["RoleArn"], "SageMaker")):
+                self._require_capacity()
+                while self._attempt():
+                    self._to("InProgress", "Interrupted")
+                    self._to("InProgress", "Starting")
+        except JobError as error:
+            self.record["FailureReason"] = str(error)[:1024]
+            self._end("Failed", "Failed")
+        except Exception as error:  # the job ends after any error
+            self.record["FailureReason"] = f"InternalServerError: {type(error).__name__}: {error}"[:1024]
+            self._end("Failed", "Failed")
+
+    def _require_capacity(self) -> None:
+        kind = self.record["ResourceConfig"]["InstanceType"].removeprefix("ml.")
+        market = "spot" if self.record.get("EnableManagedSpotTraining") else "on-demand"
+        if self._faults.find(NoCapacity, instance_type=kind, market=market):
+            raise JobError("CapacityError: Unable to provision requested ML compute capacity. Please retry later.")
+        image = self.record["AlgorithmSpecification"]["TrainingImage"]
+        if not _AWS_IMAGE.fullmatch(image):
+            raise JobError(f"ClientError: Cannot find repository: {image}: the embedded AWS has AWS's own image alone")
+
+    def _attempt(self) -> bool:
+        """Run the containers; whether their machines were taken back, and the job is to start again."""
+        containers = [self._container(host) for host in self._hosts()]
+        try:
+            self._to(None, "Downloading")
+            for each in containers:
+                self._bring(each.base)
+            self._to(None, "Training")
+            self.record.setdefault("TrainingStartTime", time.time())
+            for each in containers:
+                self._start(each)
+            if self._follow(containers):
+                return True
+            self._finish(containers)
+        finally:
+            for each in containers:
+                each.machine.kill()
+                self._machines.discard(each.machine)
+        return False
+
+    def _hosts(self) -> list[str]:
+        return [f"algo-{number}" for number in range(1, self.record["ResourceConfig"]["InstanceCount"] + 1)]
+
+    def _container(self, host: str) -> Container:
+        name = f"{self.record['TrainingJobName']}-{host}-{time.monotonic_ns()}"
+        machine = self._machines.make("jobs", name, {"CUDA_VISIBLE_DEVICES": ""}, profile="")
+        self._machines.give_interpreter(machine.root / "usr" / "local" / "bin" / "python3")
+        return Container(host=host, machine=machine, base=machine.root / _BASE.lstrip("/"))
+
+    # What is in a container before it starts
+
+    def _bring(self, base: Path) -> None:
+        for folder in ("input/config", "input/data", "model", "output/data"):
+            (base / folder).mkdir(parents=True)
+        channels = self.record.get("InputDataConfig") or []
+        for channel in channels:
+            source = channel["DataSource"]["S3DataSource"]
+            folder = base / "input" / "data" / channel["ChannelName"]
+            if not self._download(source["S3Uri"], folder):
+                raise JobError(f"ClientError: Data download failed: no objects found for {source['S3Uri']}")
+        hosts = self._hosts()
+        kind = self.record["ResourceConfig"]["InstanceType"]
+        group = {"instance_group_name": "homogeneousCluster", "instance_type": kind, "hosts": hosts}
+        written: Mapping[str, Any] = {
+            "hyperparameters": self.record.get("HyperParameters") or {},
+            "inputdataconfig": {
+                each["ChannelName"]: {
+                    "TrainingInputMode": "File",
+                    "S3DistributionType": "FullyReplicated",
+                    "RecordWrapperType": "None",
+                }
+                for each in channels
+            },
+            "resourceconfig": {
+                "current_instance_type": kind,
+                "current_group_name": "homogeneousCluster",
+                "hosts": hosts,
+                "instance_groups": [group],
+                "network_interface_name": "lo",
+            },
+        }
+        for name, content in written.items():
+            (base / "input" / "config" / f"{name}.json").write_text(json.dumps(content))
+        if checkpoints := self.record.get("CheckpointConfig"):
+            kept = base / _local(checkpoints)
+            kept.mkdir(parents=True)
+            self._download(checkpoints["S3Uri"].rstrip("/") + "/", kept)
+
+    def _download(self, address: str, folder: Path) -> int:
+        """Copy the objects whose keys begin with an address into a folder; returns their number."""
+        place = urlsplit(address)
+        prefix = place.path.lstrip("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        number = 0
+        try:
+            for page in client("s3").get_paginator("list_objects_v2").paginate(Bucket=place.netloc, Prefix=prefix):
+                for each in page.get("Contents", ()):
+                    name = each["Key"][len(prefix) :].lstrip("/") or each["Key"].rpartition("/")[2]
+                    path = folder / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    client("s3").download_file(place.netloc, each["Key"], str(path))
+                    number += 1
+        except ClientError as error:
+            raise JobError(f"ClientError: Data download failed:{address}: {error}") from error
+        return number
+
+    # Containers at work
+
+    def _start(self, container: Container) -> None:
+        config = container.base / "input" / "config" / "resourceconfig.json"
+        config.write_text(json.dumps({"current_host": container.host, **json.loads(config.read_text())}))
+        algorithm = self.record["AlgorithmSpecification"]
+        entry = [*algorithm.get("ContainerEntrypoint", ("train",)), *algorithm.get("ContainerArguments", ())]
+        names = container.machine.root / "etc" / "hosts"
+        names.parent.mkdir()
+        names.write_text("".join(f"127.0.0.1 {host}\n" for host in self._hosts()))
+        isolated = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"} if self.record.get("EnableNetworkIsolation") else {}
+        with container.output.open("ab") as output:
+            container.process = container.machine.start(
+                [word.replace(_BASE, str(container.base), 1) for word in entry],
+                stdout=output,
+                extra={
+                    "SAGEMAKER_BASE_DIR": str(container.base),
+                    "TRAINING_JOB_NAME": self.record["TrainingJobName"],
+                    "TRAINING_JOB_ARN": self.record["TrainingJobArn"],
+                    "PYTHONPATH": str(_RESOLVER),
+                    "CONTAINER_HOSTS": str(names),
+                    **isolated,
+                    **(self.record.get("Environment") or {}),
+                },
+            )
+
+    def _follow(self, containers: Sequence[Container]) -> bool:
+        """Copy checkpoints and output until all containers have ended, or one has failed; whether the job is to start
+        again."""
+        asked, synced = None, 0.0
+        limit = time.monotonic() + self.record["StoppingCondition"].get("MaxRuntimeInSeconds", 24 * 3600)
+        while any(_status(each) is None for each in containers):
+            if asked is None and any(_status(each) for each in containers):
+                break
+            if time.monotonic() - synced >= _SYNC_SECONDS:
+                self._sync(containers)
+                synced = time.monotonic()
+                if self._is_interrupted():
+                    return True
+            if asked is None and (self._asked_to_stop.is_set() or time.monotonic() > limit):
+                asked = time.monotonic()
+                if not self._asked_to_stop.is_set():
+                    self._to("InProgress", "MaxRuntimeExceeded")
+                for each in containers:
+                    if each.process is not None:
+                        each.process.send_signal(signal.SIGTERM)
+            if asked is not None and time.monotonic() - asked > _GRACE_SECONDS:
+                break
+            time.sleep(_LOOK_SECONDS)
+        self._was_asked = asked is not None
+        return False
+
+    def _is_interrupted(self) -> bool:
+        """Whether a fault takes the machines back, which it does once the job has left a checkpoint."""
+        spot = self.record.get("EnableManagedSpotTraining") and not self._asked_to_stop.is_set()
+        has_checkpoint = any(Path(name).parent.name == "checkpoints" for name in self._uploaded)
+        name = self.record["TrainingJobName"]
+        return bool(spot and has_checkpoint and self._faults.trigger(JobInterrupted, job=name))
+
+    def _sync(self, containers: Sequence[Container]) -> None:
+        for each in containers:
+            self._log(each)
+        if checkpoints := self.record.get("CheckpointConfig"):
+            for each in containers:
+                self._upload_changed(each, each.base / _local(checkpoints), checkpoints["S3Uri"].rstrip("/"))
+
+    def _upload_changed(self, container: Container, folder: Path, address: str) -> None:
+        place = urlsplit(address)
+        for path in _files(folder):
+            name = path.relative_to(folder).as_posix()
+            with suppress(FileNotFoundError):  # it may be gone by now
+                state = path.stat()
+                known = f"{container.host}/{name}"
+                if self._uploaded.get(known) != (state.st_mtime_ns, state.st_size):
+                    key = f"{place.path.lstrip('/')}/{name}"
+                    client("s3").put_object(Bucket=place.netloc, Key=key, Body=path.read_bytes())
+                    self._uploaded[known] = (state.st_mtime_ns, state.st_size)
+
+    def _log(self, container: Container) -> None:
+        """Send to CloudWatch what the container has printed since."""
+        with container.output.open("rb") as output:
+            output.seek(container.logged)
+            whole, newline, _ = output.read().rpartition(b"\n")
+        lines = [line for line in whole.decode("utf-8", "replace").splitlines() if line]
+        stream = f"{self.record['TrainingJobName']}/{container.host}-{self._number}"
+        logs = client("logs")
+        if lines:
+            with suppress(logs.exceptions.ResourceAlreadyExistsException):
+                logs.create_log_group(logGroupName=LOG_GROUP)
+            with suppress(logs.exceptions.ResourceAlreadyExistsException):
+                logs.create_log_stream(logGroupName=LOG_GROUP, logStreamName=stream)
+            events = [{"timestamp": int(time.time() * 1000), "message": line} for line in lines]
+            logs.put_log_events(logGroupName=LOG_GROUP, logStreamName=stream, logEvents=events)
+        container.logged += len(whole) + len(newline)
+
+    @property
+    def _number(self) -> int:
+        return int(self.record["CreationTime"])
+
+    # The end
+
+    def _finish(self, containers: Sequence[Container]) -> None:
+        for each in containers:
+            if (status := _status(each)) and not self._was_asked:
+                self._sync(containers)
+                failure = each.base / "output" / "failure"
+                said = failure.read_text().strip() if failure.exists() else ""
+                raise JobError(f"AlgorithmError: {said}, exit code: {status}")
+        self._to(None, "Uploading")
+        self._sync(containers)
+        self._measure(containers)
+        output = (
+            f"{self.record['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{self.record['TrainingJobName']}/output"
+        )
+        for name, folder in (("model", "model"), ("output", "output/data")):
+            folders = [each.base / folder for each in containers]
+            if any(folder.iterdir() for folder in folders if any(folder.iterdir())) or name == "model":
+                place = urlsplit(f"{output}/{name}.tar.gz")
+                client("s3").put_object(Bucket=place.netloc, Key=place.path.lstrip("/"), Body=_packed(folders))
+        self.record["ModelArtifacts"] = {"S3ModelArtifacts": f"{output}/model.tar.gz"}
+        if not self._was_asked:
+            self._end("Completed", "Completed")
+        elif self._asked_to_stop.is_set():
+            self._end("Stopped", "Stopped")
+        else:
+            self._end("Stopped", "MaxRuntimeExceeded")
+
+    def _measure(self, containers: Sequence[Container]) -> None:
+        """The last value of each metric that the request defines by a regular expression, here and in CloudWatch."""
+        found = {}
+        printed = "\n".join(each.output.read_text("utf-8", "replace") for each in containers)
+        for each in self.record["AlgorithmSpecification"].get("MetricDefinitions") or ():
+            if values := re.findall(each["Regex"], printed):
+                found[each["Name"]] = float(values[-1])
+        if found:
+            data: Any = [{"MetricName": name, "Value": value} for name, value in found.items()]
+            client("cloudwatch").put_metric_data(Namespace=LOG_GROUP, MetricData=data)
+        self.record["FinalMetricDataList"] = [
+            {"MetricName": name, "Value": value, "Timestamp": time.time()} for name, value in found.items()
+        ]
+
+    def _end(self, status: str, secondary: str) -> None:
+        now = time.time()
+        began = self.record.get("TrainingStartTime", now)
+        self.record |= {"TrainingEndTime": now, "TrainingTimeInSeconds": max(1, round(now - began))}
+        # Spot instances cost about a third: SageMaker bills less time, at the price on demand.
+        share = 0.3 if self.record.get("EnableManagedSpotTraining") else 1.0
+        self.record["BillableTimeInSeconds"] = max(1, round(share * (now - began)))
+        self._to(status, secondary)
+
+    def _to(self, status: str | None, secondary: str) -> None:
+        """A new state; None keeps the status."""
+        now, before = time.time(), self.record["SecondaryStatusTransitions"]
+        if self._asked_to_stop.is_set() and status == "InProgress":
+            status = None
+        if before:
+            before[-1].setdefault("EndTime", now)
+        self.record["SecondaryStatusTransitions"] = [*before, {"Status": secondary, "StartTime": now}]
+        self.record |= {"SecondaryStatus": secondary, "LastModifiedTime": now}
+        self.record["TrainingJobStatus"] = status or self.record["TrainingJobStatus"]
+
+
+def _status(container: Container) -> int | None:
+    """The exit status of a container; None while it runs."""
+    return container.process.poll() if container.process is not None else 0
+
+
+def _local(checkpoints: Record) -> Path:
+    """The folder of checkpoints, below the base."""
+    return Path(checkpoints.get("LocalPath", f"{_BASE}/checkpoints")).relative_to(_BASE)
+
+
+def _files(folder: Path) -> list[Path]:
+    """Those below a folder that a program may be changing: `Path.rglob` fails where a folder goes meanwhile."""
+    return sorted(Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+
+
+def _packed(folders: Sequence[Path]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for folder in folders:
+            for path in _files(folder):
+                archive.add(path, path.relative_to(folder).as_posix())
+    return packed.getvalue()

@@ -1,0 +1,63 @@
+"""The emulator's own process: ministack with this package's adapter in it.
+
+The adapter is installed before the first request is served. It only replaces entries of ministack's tables, and
+functions that ministack looks up at each call.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from shoal_local_aws import origin_check
+from shoal_local_aws.cloudformation import authorization, deletion, dependencies, execution, group_type, lifecycle, registry
+from shoal_local_aws.emr import api, metrics
+from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.faults import account, delays, quotas, refusals
+from shoal_local_aws.faults.file import Faults
+from shoal_local_aws.nodes import filters, instance_types, metadata, scaling, vpc
+from shoal_local_aws.nodes.machine import Machines
+from shoal_local_aws.permissions import checks, identities
+from shoal_local_aws.permissions.credentials import USER_FILE
+from shoal_local_aws.sagemaker import api as sagemaker
+from shoal_local_aws.seams import routing
+from shoal_local_aws.services import alarms, functions, storage
+
+
+def main() -> None:
+    folder = Path(sys.argv.pop(1))
+    os.environ.pop("PYTHONPATH", None)  # Lambda functions must find their own code, not this package
+    try:
+        machines = Machines(folder)
+    except EmulatorError as error:
+        sys.exit(str(error))
+    identities.add_user(folder / USER_FILE)
+    identities.add_managed_policies()
+    checks.install(folder)
+    faults = Faults(folder)
+    refusals.install(faults)
+    account.install(faults)
+    quotas.install(faults)
+    instance_types.install(faults)
+    storage.install(machines)
+    vpc.install()
+    filters.install()
+    functions.install()
+    alarms.install()
+    group_type.install(scaling.install(machines, faults))
+    api.install(machines, faults)
+    metrics.install()
+    sagemaker.install(machines, faults)
+    dependencies.install(faults)
+    registry.install(faults)
+    execution.install()
+    authorization.install()
+    lifecycle.install()
+    deletion.install()
+    metadata.install(faults)
+    delays.install(faults)
+    origin_check.install()
+    routing.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Calls the emulated services over HTTP, and builds their answers.
+
+Do not call a service from the event loop, because the call would wait for itself. Use clients only in background
+threads and in CloudFormation's handlers, which run on threads of their own.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, lru_cache
+from typing import Any
+
+import boto3
+import botocore.session
+from botocore.exceptions import ClientError
+
+from shoal_local_aws.permissions.credentials import Credentials
+from shoal_local_aws.seams import requests
+from shoal_local_aws.seams.lookup import Answer, Record
+
+Operation = Callable[[Record], Answer]
+__all__ = [
+    "Answer",
+    "Operation",
+    "Record",
+    "RefusedError",
+    "acting",
+    "acting_as",
+    "client",
+    "json_operation",
+    "json_service",
+    "parameter",
+    "target_operation",
+    "upload_log",
+]
+_logger = logging.getLogger(__name__)
+OWN = "x-embedded-aws"
+"""A header of the requests that a service of the emulator makes."""
+_acting: ContextVar[Credentials] = ContextVar("acting")
+_CLIENTS = 256
+_making = threading.Lock()
+
+
+class RefusedError(Exception):
+    """A service refuses a request, with an error code and a message."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@contextmanager
+def acting_as(credentials: Credentials) -> Iterator[None]:
+    """Let the clients of this block, which a service of AWS calls others with, have these credentials."""
+    before = _acting.set(credentials)
+    try:
+        yield
+    finally:
+        _acting.reset(before)
+
+
+def acting() -> Credentials | None:
+    """The credentials of `acting_as`; None outside of such a block."""
+    return _acting.get(None)
+
+
+def client(service: str) -> Any:
+    """The boto3 client of a service, for the region of the current request, with the credentials of `acting_as`."""
+    return _client(service, _acting.get(), requests.region())
+
+
+@lru_cache(_CLIENTS)
+def _client(service: str, own: Credentials, region: str) -> Any:
+    """Made once: each session would read the descriptions of services anew, a megabyte for EC2 alone."""
+    with _making:  # making clients is not safe for threads, using them is
+        core = botocore.session.get_session()
+        core.register_component("data_loader", _loader())
+        session = boto3.Session(
+            aws_access_key_id=own.key,
+            aws_secret_access_key=own.secret,
+            aws_session_token=own.token or None,
+            region_name=region,
+            botocore_session=core,
+        )
+        made = session.client(service)  # type: ignore[call-overload]
+    made.meta.events.register("before-sign", _mark)
+    return made
+
+
+@cache
+def _loader() -> Any:
+    return botocore.session.get_session().get_component("data_loader")
+
+
+def _mark(request: Any, **_: Any) -> None:
+    """Tell a service's request from a client's."""
+    request.headers[OWN] = "yes"
+
+
+def parameter(parameters: Record, name: str) -> str:
+    """The (first) value of a request's parameter; empty where there is none."""
+    value = parameters.get(name) or ""
+    return str(value[0] if isinstance(value, list) else value)
+
+
+def target_operation(headers: Record) -> str:
+    """The operation that a request of a JSON service names; empty where it names none."""
+    return str(headers.get("x-amz-target", "")).rpartition(".")[2]
+
+
+def upload_log(bucket: str, key: str, body: bytes) -> None:
+    """Upload a log to a bucket. A failure is only a warning, as on AWS."""
+    try:
+        client("s3").put_object(Bucket=bucket, Key=key, Body=body)
+    except ClientError as error:
+        _logger.warning("log %s of bucket %s is lost: %s", key, bucket, error)
+
+
+def json_operation(function: Callable[[Record], Record]) -> Operation:
+    """Make an operation of a JSON service from a function of a request that returns a result."""
+
+    def operation(request: Record) -> Answer:
+        try:
+            return requests.json_answer(function(request))
+        except RefusedError as refusal:
+            return requests.json_error(refusal.code, str(refusal))
+
+    return operation
+
+
+def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
+    async def handle(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
+        del method, path, query
+        asked = target_operation(headers)
+        if asked not in operations:
+            message = f"The embedded AWS does not support {asked} of {name}."
+            return requests.json_error("UnknownOperationException", message)
+        return operations[asked](json.loads(body or b"{}"))
+
+    return handle

@@ -1,0 +1,48 @@
+"""Lets an alarm of CloudWatch publish only to topics that admit it, and notes in its history where one does not.
+
+Sources: "How do I configure a CloudWatch alarm with an encrypted SNS topic?" and "Why didn't I receive an SNS
+notification for my CloudWatch alarm trigger?" (AWS re:Post knowledge center, read 2026-11-29).
+"""
+
+from typing import Any
+
+from shoal_local_aws.seams import cloudwatch, requests
+from shoal_local_aws.service import Record
+
+_ACTIONS = ("AlarmActions", "OKActions", "InsufficientDataActions")
+
+
+def install() -> None:
+    """Check each topic before an alarm publishes to it."""
+    publish = cloudwatch.alarm_actions.now
+
+    def published(alarm: Record, *change: Any) -> None:
+        refused = {
+            topic: why for each in _ACTIONS for topic in alarm.get(each) or () if (why := _refusal(alarm, topic))
+        }
+        for topic, why in refused.items():
+            cloudwatch.alarm_history().append(
+                {
+                    "AlarmName": alarm["AlarmName"],
+                    "AlarmType": "MetricAlarm",
+                    "Timestamp": requests.now(),
+                    "HistoryItemType": "Action",
+                    "HistorySummary": f'Failed to execute action {topic}. Received error: "{why}"',
+                }
+            )
+        admitted = {each: [topic for topic in alarm.get(each) or () if topic not in refused] for each in _ACTIONS}
+        publish({**alarm, **admitted}, *change)
+
+    cloudwatch.alarm_actions.put(published)
+
+
+def _refusal(alarm: Record, topic: str) -> str:
+    """Why a topic does not admit an alarm; empty where it does. Keys of the account's own are not checked."""
+    found, arn = cloudwatch.topic(topic), alarm["AlarmArn"]
+    if found is None:
+        return ""
+    if str(found["attributes"].get("KmsMasterKeyId", "")).endswith("alias/aws/sns"):
+        return "CloudWatch Alarms does not have authorization to access the SNS topic encryption key."
+    if not cloudwatch.topic_admits(topic, "cloudwatch.amazonaws.com", arn, requests.account()):
+        return f"Resource: {arn} is not authorized to perform: SNS:Publish on resource: {topic}"
+    return ""

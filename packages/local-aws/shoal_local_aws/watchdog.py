@@ -1,0 +1,37 @@
+"""Watches the emulator and the process that started it. When one of them ends, even by a signal, it ends the rest.
+
+Do not start this process with the mark that it gives to the emulator, because it would kill itself.
+"""
+
+import os
+import select
+import subprocess
+import sys
+
+from shoal_local_aws.processes import kill_marked
+
+MARK = "EMBEDDED_AWS"
+_POLL_SECONDS = 0.5
+"""Between looks at both: after the parent's end, a fork of it may keep the pipe open."""
+
+
+def main() -> int:
+    folder = sys.argv[1]
+    parent = os.getppid()
+    server = subprocess.Popen(
+        [sys.executable, "-P", "-m", "shoal_local_aws.server", folder],
+        stdin=subprocess.DEVNULL,
+        env=os.environ | {MARK: folder},
+        start_new_session=True,
+    )
+    try:
+        while os.getppid() == parent and server.poll() is None:
+            if select.select([sys.stdin], [], [], _POLL_SECONDS)[0]:
+                break
+    finally:
+        kill_marked(MARK, folder)
+    return server.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
