@@ -18,6 +18,10 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from shoal_local_aws.faults.kinds import AttemptFaults
+from shoal_local_aws.hadoop.streaming import attempt_faults_environment
+from shoal_local_aws.hadoop.yarn import LOGS
+
 from benchmarks.generated import write_reviews
 from benchmarks.record import Log
 from bootstrap.preprocessing.step_arguments import WorkerResources, command_arguments, streaming_arguments
@@ -25,9 +29,6 @@ from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import exists, join, write_text
-from shoal_local_aws.faults.kinds import AttemptFaults
-from shoal_local_aws.hadoop.streaming import attempt_faults_environment
-from shoal_local_aws.hadoop.yarn import LOGS
 from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import prepare_work
 from jobs.steps import CommandStep, JobStep, Plan

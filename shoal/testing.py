@@ -20,7 +20,6 @@ import pytest
 
 if TYPE_CHECKING:
     import boto3
-
     from shoal_local_aws.aws import EmbeddedAws
 
 __all__ = ["local_aws", "shoal_aws"]

@@ -8,9 +8,9 @@ from typing import Any
 from uuid import uuid4
 
 import boto3
-
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.permissions.record import ALLOWED, read_checks
+
 from shoal.testing import asked
 from tests.forked_aws import ForkedAws
 

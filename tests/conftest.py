@@ -9,8 +9,8 @@ from pathlib import Path
 import botocore.session
 import pytest
 from hypothesis import HealthCheck, settings
-
 from shoal_local_aws.aws import EmbeddedAws
+
 from tests.aws import asked_aws
 
 TESTS = Path(__file__).parent

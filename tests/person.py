@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-
 from shoal_local_aws.aws import EmbeddedAws
+
 from tests.aws import keys_of
 from tests.waiting import PATIENCE
 

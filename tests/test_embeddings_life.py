@@ -8,10 +8,10 @@ from pathlib import Path
 
 import boto3
 import pytest
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from tests.person import ROOT, Person, install_from_this_machine
 from tests.trainer.embeddings import made_text
 from tests.waiting import PATIENCE

@@ -3,9 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-
-from bootstrap.aws import cdk
-from bootstrap.removal.inventory import inventory, left_over
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.faults.kinds import (
     CreateFails,
@@ -16,6 +13,9 @@ from shoal_local_aws.faults.kinds import (
     StaleAnswer,
     Throttled,
 )
+
+from bootstrap.aws import cdk
+from bootstrap.removal.inventory import inventory, left_over
 from tests.person import Person
 
 pytestmark = pytest.mark.end_to_end

@@ -8,12 +8,12 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 from tests.bootstrap.cli.command import shoal
 from tests.bootstrap.training.on_nodes import rows

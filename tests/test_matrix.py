@@ -10,11 +10,11 @@ from typing import Any
 
 import boto3
 import pytest
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 
 from bootstrap.aws import cdk, policies
 from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 from infra.policies import BOUNDARY
 from tests.aws import refused

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import boto3
 import pytest
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 
 from bootstrap.aws import cdk
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.removal.inventory import inventory, left_over
 from corpus.dataset import open_dataset
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from tests.aws import refused
 from tests.person import ROOT, Person, install_from_this_machine
 

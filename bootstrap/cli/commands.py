@@ -13,13 +13,13 @@ from types import FrameType
 
 import click
 import psutil
+from shoal_local_aws.emulator_error import EmulatorError
 
 from bootstrap.cli.command import Commands
 from bootstrap.cli.completion import COMPLETION
 from bootstrap.cli.output import colour, print_error
 from bootstrap.interrupt import ENDING_SIGNALS
 from common.errors import DataError, ExperimentError, JobError, OutputError, ShoalError, TrainingError, UsageError
-from shoal_local_aws.emulator_error import EmulatorError
 from infra.topology_error import TopologyError
 
 COMMANDS = (

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.permissions import record
 
 from bootstrap.aws import cdk, objects, policies
 from bootstrap.aws.account import Account
@@ -40,8 +42,6 @@ from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.s3 import S3Path, place_of
 from corpus.reading.sources import Inputs
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
-from shoal_local_aws.permissions import record
 from experiments.report.writing import report
 from infra import cost, topology
 from infra.policies import BOUNDARY, POLICIES, USER

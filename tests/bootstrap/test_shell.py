@@ -15,13 +15,13 @@ import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shoal_local_aws.nodes import commands
 
 from bootstrap.aws import names
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.training.places.launch import NodeLaunch
 from common.errors import ShoalError
-from shoal_local_aws.nodes import commands
 from infra import topology
 from tests.bash import Bash
 

@@ -1,9 +1,9 @@
 """What tests of reading share: an S3 with a bucket, which is asked again without a wait."""
 
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from corpus.reading import s3, s3_object
-from shoal_local_aws.aws import EmbeddedAws
 
 
 @pytest.fixture(autouse=True)

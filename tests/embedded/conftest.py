@@ -7,8 +7,8 @@ from typing import Any
 
 import boto3
 import pytest
-
 from shoal_local_aws.aws import REGION, EmbeddedAws
+
 from tests.aws import keys_of
 from tests.waiting import until
 

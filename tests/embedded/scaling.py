@@ -7,6 +7,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 from shoal_local_aws.aws import EmbeddedAws
+
 from tests import on_node
 from tests.embedded.conftest import Client
 from tests.waiting import until

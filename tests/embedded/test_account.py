@@ -4,9 +4,9 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
-
 from shoal_local_aws.faults.kinds import Denied, ExpiredCredentials, NoCapacity, NotOffered, QuotaLimit
 from shoal_local_aws.nodes.instance_types import TYPES
+
 from tests.embedded.resources import ROLES
 from tests.waiting import until
 

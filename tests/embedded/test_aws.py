@@ -7,11 +7,11 @@ from pathlib import Path
 
 import boto3
 import pytest
-
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.processes import kill_marked, marked_processes
 from shoal_local_aws.watchdog import MARK
+
 from tests.waiting import until
 
 PACKAGES = Path(__file__).resolve().parents[2]

@@ -9,9 +9,9 @@ import boto3
 import pytest
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
-
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.origin_check import install, is_allowed
+
 from tests.waiting import PATIENCE
 
 HERE = (b"host", b"127.0.0.1:4566")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal_local_aws.permissions.record import read_checks
+
 from infra.roles import UNEXERCISED
 from tests.infra.replay import read_policies, unneeded
 

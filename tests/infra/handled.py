@@ -11,6 +11,7 @@ from typing import Any
 from shoal_local_aws.permissions.handlers import Resource, handlers_of, needed
 from shoal_local_aws.permissions.record import ALLOWED, Check, Statement
 from shoal_local_aws.seams import identity
+
 from infra.topology import Topology, stack_name
 from tests.infra.invariants import Resources
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
 from shoal_local_aws.permissions import identities
 from shoal_local_aws.permissions.record import Check
 from shoal_local_aws.seams import identity
+
 from infra import policies
 from tests.infra.handled import Handled, check, distinct, statements
 from tests.infra.replay import Policy, is_allowed, unneeded

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shoal_local_aws.nodes.instance_types import TYPES as PLAYED
+
 from infra import catalog, parts
 from infra.managed_spec import PREFIX
 from infra.topology_error import TopologyError

@@ -15,9 +15,9 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import LateUpload
+
 from infra import topology
 from infra.handlers import cleanup
 from tests.bootstrap.removal.plants import oddly_named

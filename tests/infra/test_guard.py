@@ -7,13 +7,13 @@ from pathlib import Path
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.fetch import fetch_runs, find_data_bucket
 from bootstrap.lifecycle.kept import find_kept
 from bootstrap.progress import Bars
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 from infra import topology
 from infra.guard import prices
 from infra.handlers.guard import main

@@ -9,8 +9,8 @@ import pytest
 from aws_cdk import App
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
-
 from shoal_local_aws.aws import EmbeddedAws
+
 from infra import topology
 from tests.infra.guarded import Deployed, Small
 

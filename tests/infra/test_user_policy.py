@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from shoal_local_aws.permissions.record import Check
+
 from infra import policies
 from tests.infra.handled import statements
 from tests.infra.replay import is_allowed, unneeded

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from shoal_local_aws.aws import EmbeddedAws
 
 from common.errors import DataError
 from corpus.dataset import DatasetWriter, RowBlock, open_dataset, write_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.tally import Tally
-from shoal_local_aws.aws import EmbeddedAws
 from jobs.choose import VocabularyChoice
 from jobs.merge import MergeResult, merge_parts, read_merge_result, run
 from tests.corpus.test_dataset import joined

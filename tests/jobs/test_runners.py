@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shoal_local_aws.faults.kinds import AttemptFaults
 
 from benchmarks.real_reviews import REVIEWS
 from benchmarks.streaming import StreamingNode, planned
@@ -20,7 +21,6 @@ from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResour
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
 from corpus.text import load_stopwords
-from shoal_local_aws.faults.kinds import AttemptFaults
 from jobs.steps import JobStep, Plan
 from tests import oracle
 from tests.jobs.piles import NLTK, assert_dataset

@@ -6,8 +6,8 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 from constructs import Construct
-
 from shoal_local_aws.aws import EmbeddedAws
+
 from infra.handlers import cleanup
 from shoal.cdk import CleanBucket
 

@@ -9,9 +9,9 @@ import boto3
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.demo.reviews import write_reviews
-from shoal_local_aws.aws import EmbeddedAws
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "reviews.ipynb"
 

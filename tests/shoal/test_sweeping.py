@@ -5,9 +5,9 @@ import runpy
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 import shoal
-from shoal_local_aws.aws import EmbeddedAws
 from tests.shoal.outside import EXAMPLES
 
 TEMPLATE = {

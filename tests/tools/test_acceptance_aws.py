@@ -12,11 +12,11 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
-from shoal_local_aws.aws import EmbeddedAws
 from infra import policies
 from tests.waiting import until
 from tools.acceptance_aws.__main__ import main, refuse_above

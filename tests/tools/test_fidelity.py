@@ -10,9 +10,9 @@ import boto3
 import botocore.session
 import pytest
 import yaml
+from shoal_local_aws.faults.kinds import Fault
 
 from common.errors import ShoalError
-from shoal_local_aws.faults.kinds import Fault
 from infra import policies
 from infra.policies import POLICIES
 from tools.acceptance_aws.__main__ import main as acceptance

@@ -4,8 +4,8 @@ import json
 
 import boto3
 import pytest
-
 from shoal_local_aws.aws import EmbeddedAws
+
 from infra.policies import MOST_CHARACTERS, POLICIES, document
 from tools.permissions import DOCUMENT, made
 

@@ -11,11 +11,11 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
-
-from bootstrap.demo import life
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Throttled
 from shoal_local_aws.permissions.record import ALLOWED, read_checks
+
+from bootstrap.demo import life
 from tools.fidelity.answers import compared
 
 _ABSENT = ("InvalidAction", "NotImplemented", "UnknownOperation", "UnknownOperationException", "501", "405")

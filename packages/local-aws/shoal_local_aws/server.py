@@ -9,7 +9,15 @@ import sys
 from pathlib import Path
 
 from shoal_local_aws import origin_check
-from shoal_local_aws.cloudformation import authorization, deletion, dependencies, execution, group_type, lifecycle, registry
+from shoal_local_aws.cloudformation import (
+    authorization,
+    deletion,
+    dependencies,
+    execution,
+    group_type,
+    lifecycle,
+    registry,
+)
 from shoal_local_aws.emr import api, metrics
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.faults import account, delays, quotas, refusals

@@ -4,10 +4,10 @@ import os
 
 import boto3
 import pytest
-
-from bootstrap.agent.notices import spot_notice
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import RebalanceAdvice, SpotInterruption
+
+from bootstrap.agent.notices import spot_notice
 
 ONE, OTHER = "i-0a1b2c3d", "i-0a1b2c3e"
 

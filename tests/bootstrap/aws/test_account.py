@@ -6,12 +6,12 @@ import boto3
 import pytest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import ExpiredCredentials
 
 from bootstrap.aws.account import connect, credentials_end, credentials_warning
 from bootstrap.cli.aws_errors import sentence
 from corpus.reading import s3
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import ExpiredCredentials
 
 END = "AWS_CREDENTIAL_EXPIRATION"
 

@@ -11,11 +11,11 @@ import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws import objects
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, head_if_there, place_of, put_new, read_from
-from shoal_local_aws.aws import EmbeddedAws
 
 BUCKET = "pile"
 FOLDER = S3Path(BUCKET, "reviews/")

@@ -8,12 +8,12 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.permissions.record import Check
 
 from bootstrap.aws import cdk, policies
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle import preflight
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
-from shoal_local_aws.permissions.record import Check
 from infra.policies import POLICIES, USER, document
 from tests.aws import session_with
 from tests.bootstrap.lifecycle.preflight import GPU, of

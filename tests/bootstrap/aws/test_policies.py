@@ -6,10 +6,10 @@ from typing import Any
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws import policies
 from bootstrap.aws.account import Account
-from shoal_local_aws.aws import EmbeddedAws
 from infra.policies import BOUNDARY, EXECUTION, document
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from common.errors import ShoalError
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import Denied
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
 from tests.bootstrap.removal.plants import make_stack

@@ -8,13 +8,13 @@ from unittest.mock import Mock
 
 import boto3
 import pytest
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 
 from bootstrap.aws import cdk
 from bootstrap.lifecycle import destroy_preview
 from bootstrap.lifecycle.kept import KeptBucket
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
 from tests.person import make_repository_whose_cluster_installs_nothing

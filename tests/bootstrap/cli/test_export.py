@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import CutConnection, Denied, Throttled
 
 from bootstrap.cli.main import main
 from corpus.reading import s3
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import CutConnection, Denied, Throttled
 from shoal import Model
 from tests.trainer.classification.made_models import random_model
 from trainer.classification.loading import load_model

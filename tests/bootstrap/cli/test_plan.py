@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.cli.main import main
-from shoal_local_aws.aws import EmbeddedAws
 from tests.experiments.test_forecast import a_run
 
 ROWS = ("--rows", "21300000", "--epochs", "10")

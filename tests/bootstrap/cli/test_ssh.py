@@ -1,13 +1,13 @@
 """`shoal ssh` becomes the program that opens the shell, and says what is in the way of that."""
 
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws import deployment as deployments
 from bootstrap.cli import ssh
 from bootstrap.cli.target import Target
 from bootstrap.nodes import fleet
 from common.errors import ShoalError
-from shoal_local_aws.aws import EmbeddedAws
 from tests.fleet import Fleet
 from tests.waiting import until
 

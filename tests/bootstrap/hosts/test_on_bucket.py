@@ -9,6 +9,8 @@ from pathlib import Path
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.permissions.credentials import USER
 
 from bootstrap.agent.documents import RUNS
 from bootstrap.agent.store import Store
@@ -16,8 +18,6 @@ from bootstrap.hosts.connection import LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
 from bootstrap.training.places.hosts import store_of
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.permissions.credentials import USER
 from tests.bootstrap.hosts.on_hosts import LONG, Training, made_dataset
 from tests.secrets import places_of
 from tests.ssh_hosts import SshHosts, ssh_hosts

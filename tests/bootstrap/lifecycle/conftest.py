@@ -4,9 +4,9 @@ from typing import Any
 
 import boto3
 import pytest
+from shoal_local_aws.aws import REGION, EmbeddedAws
 
 from bootstrap.lifecycle import preflight
-from shoal_local_aws.aws import REGION, EmbeddedAws
 
 
 @pytest.fixture

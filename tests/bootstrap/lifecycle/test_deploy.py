@@ -11,13 +11,13 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
+from shoal_local_aws.faults.kinds import CreateFails
 
 from bootstrap.aws.stacks import next_action
 from bootstrap.lifecycle import deploy
 from bootstrap.lifecycle.deploy import ResourceChange, compare
 from common.errors import ShoalError
-from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
-from shoal_local_aws.faults.kinds import CreateFails
 from infra import topology
 from infra.policies import BOUNDARY
 from tests.person import Person

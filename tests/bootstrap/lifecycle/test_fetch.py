@@ -6,6 +6,8 @@ from typing import Any
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.agent.store import Bucket
 from bootstrap.aws import fetched
@@ -14,8 +16,6 @@ from bootstrap.lifecycle.fetch import fetch_runs
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import copy_results
 from common.errors import ShoalError
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import Denied
 
 BUCKET = "data"
 ATTACKED = "attacked"

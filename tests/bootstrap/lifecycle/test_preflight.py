@@ -9,13 +9,13 @@ import boto3
 import pytest
 import yaml
 from botocore.exceptions import ClientError
+from shoal_local_aws.aws import REGION, EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied, NotOffered
 
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle import preflight
 from bootstrap.lifecycle.rules import PreflightContext
 from bootstrap.lifecycle.rules.capacity import may_not_start
-from shoal_local_aws.aws import REGION, EmbeddedAws
-from shoal_local_aws.faults.kinds import Denied, NotOffered
 from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 

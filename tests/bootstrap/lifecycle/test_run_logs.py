@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 import bootstrap.lifecycle.logs
 from bootstrap.agent.documents import END_NAME, REQUEST_NAME
 from bootstrap.agent.node_documents import RunEnd
 from bootstrap.lifecycle.logs import RunLogs
 from common.errors import ShoalError
-from shoal_local_aws.aws import EmbeddedAws
 from tests.bootstrap.agent.world import request
 
 BUCKET, RUN = "logs-of-runs", "demo.20260102T030405-0a1b"

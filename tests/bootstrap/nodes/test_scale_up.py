@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Self
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied, NoCapacity, SilentBoot
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment
@@ -18,8 +20,6 @@ from bootstrap.nodes import scale_up
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
 from common.errors import ShoalError
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import Denied, NoCapacity, SilentBoot
 from infra import policies, topology
 from tests.aws import session_with
 from tests.bootstrap.test_shell import NODE

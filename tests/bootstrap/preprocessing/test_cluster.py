@@ -8,6 +8,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.agent.documents import Cancellation
 from bootstrap.agent.job_progress import JobProgress, progress_key
@@ -18,7 +19,6 @@ from bootstrap.preprocessing.step_arguments import cancellable
 from bootstrap.progress import Bars
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path
-from shoal_local_aws.aws import EmbeddedAws
 from infra import topology
 from tests.aws import asked_aws
 from tests.bootstrap.preprocessing.emr_clusters import deployment, deployment_of, make_buckets

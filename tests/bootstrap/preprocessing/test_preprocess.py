@@ -8,6 +8,9 @@ from typing import Any
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
+from shoal_local_aws.hadoop import yarn
 
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
@@ -19,9 +22,6 @@ from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
-from shoal_local_aws.hadoop import yarn
 from infra import topology
 from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from shoal_local_aws.hadoop.tasks import split_arguments
 
 from bootstrap.preprocessing.step_arguments import (
     command_arguments,
@@ -17,7 +18,6 @@ from bootstrap.preprocessing.step_arguments import (
 )
 from common.errors import ShoalError
 from corpus.dataset_settings import Settings
-from shoal_local_aws.hadoop.tasks import split_arguments
 from infra import catalog
 from jobs.steps import CommandStep, JobStep, Plan
 

@@ -7,6 +7,8 @@ from typing import Any
 import boto3
 import pytest
 import yaml
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import NameOnlyError, OwnershipUnknownError
@@ -16,8 +18,6 @@ from bootstrap.removal.kinds import ALL_KINDS, is_being_deleted
 from bootstrap.removal.monthly import price_of
 from bootstrap.removal.sweep import DELETED, FOUND, KEPT, LEFT, UNVERIFIED, FoundResource, delete_found, find_owned
 from common.errors import UsageError
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import Denied
 from tests.bootstrap.removal.plants import make_stack
 
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})

@@ -10,6 +10,8 @@ from unittest.mock import Mock
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied, Throttled
 
 from bootstrap.aws.account import Account
 from bootstrap.cli.main import main
@@ -17,8 +19,6 @@ from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.removal.kinds import KINDS, ResourceKind
 from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
 from common.errors import ShoalError
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import Denied, Throttled
 from infra import policies, topology
 from tests.aws import session_with
 from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, make_bucket, oddly_named

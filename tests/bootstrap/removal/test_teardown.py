@@ -11,6 +11,8 @@ from typing import Any
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import DeleteFails, Denied
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
@@ -19,8 +21,6 @@ from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.removal.sweep import DELETED
 from common.errors import ShoalError
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import DeleteFails, Denied
 from infra import topology
 from tests import slow
 from tests.bootstrap.removal.plants import command

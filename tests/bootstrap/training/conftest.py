@@ -4,11 +4,11 @@ import zipfile
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.s3 import place_of
-from shoal_local_aws.aws import EmbeddedAws
 from tests.bootstrap.training.on_nodes import DATASET, ROOT, rows
 from tests.fleet import BUCKET, pack_code
 

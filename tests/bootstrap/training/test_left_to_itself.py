@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
@@ -20,7 +21,6 @@ from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
 from bootstrap.training.spending import Spending
 from bootstrap.training.train import train
 from common.errors import ShoalError
-from shoal_local_aws.aws import EmbeddedAws
 from tests.bootstrap.agent.world import request
 from tests.bootstrap.training.on_nodes import DATASET
 from tests.fleet import Fleet, boot_agent

@@ -8,10 +8,10 @@ from typing import Any
 import boto3
 import psutil
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.nodes.fleet import nodes
 from bootstrap.progress import Bars
-from shoal_local_aws.aws import EmbeddedAws
 from tests.bootstrap.training.on_nodes import DATASET, boot, checkpoints
 from tests.fleet import Fleet
 from tests.processes import rank_processes

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.hosts.hosts_file import read_hosts
 from bootstrap.progress import Bars
@@ -17,7 +18,6 @@ from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.s3 import S3Path
 from corpus.reading.sources import Inputs
-from shoal_local_aws.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet
 from trainer.config import TrainConfig
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
@@ -29,7 +30,6 @@ from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.texts import PreparedTexts
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, read_text
-from shoal_local_aws.aws import EmbeddedAws
 from infra import topology
 from tests.bootstrap.agent.test_documents import TEXTS
 from tests.fleet import BUCKET, Fleet

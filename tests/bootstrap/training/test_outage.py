@@ -8,10 +8,10 @@ from pathlib import Path
 import boto3
 import psutil
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.nodes import fleet
-from shoal_local_aws.aws import EmbeddedAws
 from shoal.testing import asked
 from tests.aws import make_roles
 from tests.fleet import BUCKET, Fleet

@@ -7,6 +7,7 @@ from typing import Any
 
 import boto3
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
@@ -14,7 +15,6 @@ from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.sources.stream import PreparedStream, StreamSource
 from common.errors import DataError, ShoalError
 from corpus.stream.stream_settings import StreamSettings
-from shoal_local_aws.aws import EmbeddedAws
 from infra import topology
 from tests.bootstrap.agent.world import STREAM, request
 from tests.fleet import BUCKET, Fleet

@@ -11,6 +11,8 @@ from threading import Thread
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import CutConnection, S3Error, Throttled
 
 from common.errors import DataError
 from corpus.dataset_settings import Settings
@@ -29,8 +31,6 @@ from corpus.reading.storage import (
     write_text,
 )
 from corpus.reading.tally import Tally
-from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import CutConnection, S3Error, Throttled
 
 BODY = random.Random(5).randbytes(3 << 20)
 LINES = b"".join(b'{"reviewText": "text %d of many", "overall": %d}\n' % (n, 1 + n % 5) for n in range(60_000))

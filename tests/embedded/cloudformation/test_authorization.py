@@ -7,7 +7,6 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.permissions.record import ALLOWED, read_checks
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-
 from shoal_local_aws.faults.kinds import DeleteFails
+
 from tests.embedded.resources import TOPIC, cluster
 from tests.waiting import until
 

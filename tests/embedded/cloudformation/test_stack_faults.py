@@ -4,9 +4,9 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-
 from shoal_local_aws.aws import ACCOUNT, REGION
 from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Throttled
+
 from tests.aws import keys_of
 from tests.embedded.resources import GROUP, PROPERTIES, SUBNET, VPC
 

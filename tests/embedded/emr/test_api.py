@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-
 from shoal_local_aws.faults.kinds import NoCapacity
+
 from tests.embedded.resources import ROLES
 from tests.waiting import until
 

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import pytest
-
 from shoal_local_aws.emr import cluster as cluster_module
 from shoal_local_aws.emr.cluster import EmulatedCluster
 from shoal_local_aws.nodes.machine import Machine

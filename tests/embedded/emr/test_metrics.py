@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shoal_local_aws.emr.metrics import points
 
 MINUTE = 60.0

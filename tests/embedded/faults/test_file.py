@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shoal_local_aws.faults.file import FaultFile, Faults
 from shoal_local_aws.faults.kinds import DeleteFails, NoCapacity, QuotaLimit, Throttled
 

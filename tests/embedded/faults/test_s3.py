@@ -11,8 +11,8 @@ import pytest
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import ClientError, ResponseStreamingError
-
 from shoal_local_aws.faults.kinds import CutConnection, S3Error, Throttled
+
 from tests.aws import keys_of
 
 BODY = random.Random(3).randbytes(1 << 20)

@@ -7,7 +7,6 @@ import pytest
 from botocore.exceptions import HTTPClientError
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.hadoop.inputs import FileSplit, compute_splits, input_files, read_lines
 from shoal_local_aws.hadoop.paths import Entry, Files, _Ranges

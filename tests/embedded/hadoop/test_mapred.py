@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from shoal_local_aws.hadoop import mapred
 
 JOB = "job_1700000000000_0012"

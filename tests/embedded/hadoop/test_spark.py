@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.hadoop.spark import Mirror, copy, parse_arguments
 

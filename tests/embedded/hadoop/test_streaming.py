@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.faults.kinds import AttemptFaults
 from shoal_local_aws.hadoop.job_options import parse_options

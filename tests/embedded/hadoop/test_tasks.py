@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shoal_local_aws.hadoop.tasks import (
     AttemptControl,
     HadoopTask,

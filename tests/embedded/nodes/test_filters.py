@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from shoal_local_aws.nodes import filters
 from shoal_local_aws.seams import ec2
 

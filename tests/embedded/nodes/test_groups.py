@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-
 from shoal_local_aws.faults.kinds import NoCapacity, NotOffered, SilentBoot
+
 from tests.embedded.scaling import Group
 from tests.waiting import until
 

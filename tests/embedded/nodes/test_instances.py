@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-
 from shoal_local_aws.processes import marked_processes
+
 from tests.embedded.scaling import Group
 
 USER_DATA = """#!/bin/bash

@@ -1,8 +1,8 @@
 """Folders that nodes share by NFS, and commands on nodes."""
 
 import pytest
-
 from shoal_local_aws.processes import marked_processes
+
 from tests.embedded.scaling import Group
 from tests.waiting import until
 

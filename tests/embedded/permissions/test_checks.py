@@ -10,9 +10,9 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.permissions.record import ALLOWED, DENIED, Check, read_checks
+
 from tests.aws import keys_of
 from tests.embedded.resources import ROLES, VPC
 from tests.waiting import until

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
-
 from shoal_local_aws.aws import REGION
 from shoal_local_aws.permissions import handlers
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-
 from shoal_local_aws.faults.kinds import QuotaLimit
+
 from tests.waiting import until
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker"

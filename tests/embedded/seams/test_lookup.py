@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.seams.lookup import WRITTEN_FOR, MinistackModule, Operations, Seam
 
@@ -66,5 +65,9 @@ def test_the_seams_are_written_for_the_version_that_is_installed():
 def test_nothing_but_the_seams_names_a_module_of_ministack():
     """The import contracts see imports only; this test also sees modules that are named in strings."""
     named = re.compile(r"ministack\.(app|core|services)|import ministack|from ministack")
-    naming = {path for path in (ROOT / "packages" / "local-aws" / "shoal_local_aws").rglob("*.py") if named.search(path.read_text())}
+    naming = {
+        path
+        for path in (ROOT / "packages" / "local-aws" / "shoal_local_aws").rglob("*.py")
+        if named.search(path.read_text())
+    }
     assert not [path for path in naming if path.parent.name != "seams"]

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-
 from shoal_local_aws.aws import ACCOUNT, REGION
 
 METRIC: dict[str, Any] = {

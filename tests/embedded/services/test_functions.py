@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-
 from shoal_local_aws.aws import ACCOUNT
+
 from tests.slow import ROLE
 from tests.waiting import until
 

@@ -1,9 +1,9 @@
 """What the preflight says of the account's plan."""
 
 import boto3
-
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied, FreePlan
+
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 
 TRAINING = {"training": [GPU], "share": "efs"}

@@ -6,9 +6,9 @@ from typing import Any
 
 import boto3
 import pytest
-
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied, VolumeKey
+
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 
 SCALING = "arn:aws:iam::000000000000:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"

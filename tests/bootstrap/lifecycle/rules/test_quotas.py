@@ -6,10 +6,10 @@ import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from bootstrap.lifecycle.rules.quotas import needs, quota_of
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import QuotaLimit, StaysPending
+
+from bootstrap.lifecycle.rules.quotas import needs, quota_of
 from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 

@@ -8,11 +8,11 @@ from typing import Any
 import boto3
 import pytest
 import yaml
+from shoal_local_aws.aws import EmbeddedAws
 
 from common.errors import DataError
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.sources import Inputs
-from shoal_local_aws.aws import EmbeddedAws
 
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("finding.yaml").read_text())
 USES = ("test", "positive", "negative")
