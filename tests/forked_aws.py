@@ -70,10 +70,12 @@ def _importer() -> socket.socket:
     own, theirs = socket.socketpair()
     folder = Path(tempfile.mkdtemp(prefix="imported-aws-"))
     with theirs:
+        environment = EmbeddedAws(folder).server_environment()
+        modules = os.pathsep.join([str(Path(__file__).parents[1]), environment["PYTHONPATH"]])
         importer = subprocess.Popen(
             [sys.executable, "-P", "-m", "tests.forked_aws", str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
-            env=EmbeddedAws(folder).server_environment() | {"GATEWAY_PORT": _NO_PORT, "TMPDIR": str(folder)},
+            env=environment | {"GATEWAY_PORT": _NO_PORT, "TMPDIR": str(folder), "PYTHONPATH": modules},
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )

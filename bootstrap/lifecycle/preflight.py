@@ -20,8 +20,6 @@ OnlineRule = Callable[[PreflightContext], Iterator[str]]
 
 _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", account.name_taken, "Whether the deployment's name is free"),
-    ("error", account.no_such_release, "Whether the region has the EMR release"),
-    ("error", capacity.too_few_zones, "Whether the region has enough zones"),
     ("error", capacity.type_not_offered, "Whether the zone offers the instance types"),
     (
         "error",
@@ -31,9 +29,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ),
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
-    ("error", quotas.network_quota_too_low, "Whether the region has room for another VPC and its addresses"),
     ("error", capacity.may_not_start, "Whether GPU nodes may be started"),
-    ("error", capacity.image_unusable, "Whether the images of GPU nodes fit the nodes"),
     ("error", capacity.reservation_unusable, "Whether the reserved capacity suffices"),
     (
         "error",
@@ -41,14 +37,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
         "Whether Auto Scaling may use the KMS key of volumes (a key of your own must allow the role "
         f"AWSServiceRoleForAutoScaling {keys.USES})",
     ),
-    (
-        "warning",
-        keys.key_keeps_from_emr,
-        "Whether EMR may use the key by which the account encrypts volumes (one of its own must allow the account's "
-        f"principals {keys.USES} through EC2)",
-    ),
     ("error", buckets.bucket_unusable, "Whether the buckets that the topology names can be used"),
-    ("error", network.no_such_subnet, "Whether the existing subnet can be used"),
     ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"),
     ("error", network.no_dns, "Whether the existing VPC gives and resolves names"),
     ("error", network.not_for_emr, "Whether EMR may use the existing subnet"),

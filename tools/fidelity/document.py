@@ -22,7 +22,7 @@ KINDS_OF_OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "NotOffered": ("ec2 DescribeInstanceTypeOfferings",),
     "QuotaLimit": ("service-quotas GetServiceQuota", "service-quotas ListServiceQuotas"),
     "RevokedMeanwhile": ("ec2 RevokeSecurityGroupIngress", "ec2 RevokeSecurityGroupEgress"),
-    "VolumeKey": ("ec2 GetEbsDefaultKmsKeyId", "ec2 GetEbsEncryptionByDefault"),
+    "VolumeKey": ("ec2 GetEbsDefaultKmsKeyId",),
 }
 """Kinds of faults that are about certain operations."""
 AWS_ACTIONS: Mapping[str, str] = {

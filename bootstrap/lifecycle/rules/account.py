@@ -3,7 +3,6 @@
 An existing deployment is an obstacle only if it has another owner or another topology.
 """
 
-import re
 from collections.abc import Iterator
 
 from bootstrap.aws import policies
@@ -19,8 +18,6 @@ _DEPLOYMENT_SECONDS = 20 * 60
 """A cluster takes up to twelve minutes of it."""
 _CDK_VERSION = f"/cdk-bootstrap/{QUALIFIER}/version"
 """Where the CDK's bootstrap stack leaves its version."""
-_SEVEN = re.compile(r"emr-7(\.[0-9]+)+")
-"""The labels of EMR's releases 7."""
 
 
 def free_plan(context: PreflightContext) -> Iterator[str]:
@@ -52,18 +49,6 @@ def name_taken(context: PreflightContext) -> Iterator[str]:
     sentence = name_conflict(stack, deployment=context.deployment, owner=context.owner, made_from=context.topology.name)
     if sentence:
         yield sentence
-
-
-def no_such_release(context: PreflightContext) -> Iterator[str]:
-    """The region does not have the EMR release; and the newest that it has."""
-    if (cluster := context.topology.preprocessing) is None:
-        return
-    labels = list(context.account.items("emr", "list_release_labels", "ReleaseLabels"))
-    if cluster.release not in labels:
-        sevens = [label for label in labels if _SEVEN.fullmatch(label)]
-        newest = max(sevens, key=lambda label: [int(part) for part in label[4:].split(".")], default=None)
-        hint = f"write {newest}" if newest else "choose another region"
-        yield f"preprocessing, release: {context.topology.region} has no {cluster.release}; {hint}."
 
 
 def not_prepared(context: PreflightContext) -> Iterator[str]:

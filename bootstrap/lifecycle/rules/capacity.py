@@ -14,25 +14,6 @@ from bootstrap.lifecycle.rules import PreflightContext
 from infra import catalog, sizing
 from infra.topology import instance_types
 
-_ROOT_DEVICE = "/dev/xvda"
-"""Which infra/training.py makes larger, and encrypts."""
-
-
-def too_few_zones(context: PreflightContext) -> Iterator[str]:
-    """The network needs subnets in more zones than CloudFormation names; and the two ways to continue."""
-    if context.topology.zone or not context.topology.has_nodes:
-        return
-    region, zones, needed = context.topology.region, _named_zones(context), sizing.zones(context.topology.region)
-    if not zones:
-        yield f"zone: {region} has no zone that your account may use; write another region."
-    elif len(zones) < needed:
-        yield (
-            f"zone: the network needs {needed} zones, and CloudFormation names only {' and '.join(zones)}, "
-            f"because in {region} your account has default subnets only there; write one of them, such as "
-            f"`zone: {zones[0]}`, or create a default subnet in another zone: aws "
-            f"ec2 create-default-subnet --region {region} --availability-zone ZONE"
-        )
-
 
 def type_not_offered(context: PreflightContext) -> Iterator[str]:
     """The types that the cluster's zone, or each zone that GPU nodes can use, lacks; and a zone that offers all."""
@@ -98,29 +79,6 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
                 yield f"{kind} ({group.name}): EC2 would not start it from {image}: {message}"
             else:
                 raise
-
-
-def image_unusable(context: PreflightContext) -> Iterator[str]:
-    """Each image of a node group from which nodes would boot, but without the volume that the topology promises."""
-    for group in context.topology.training:
-        if group.image is None:
-            continue
-        try:
-            found = context.account.client("ec2").describe_images(ImageIds=[group.image])["Images"]
-        except ClientError as error:
-            if not error.response["Error"]["Code"].startswith("InvalidAMIID"):
-                raise
-            continue  # `may_not_start` reports an image that does not exist
-        for image in found:
-            device = image.get("RootDeviceName", _ROOT_DEVICE)
-            volumes = [
-                each["Ebs"].get("VolumeSize", 0) for each in image.get("BlockDeviceMappings", ()) if "Ebs" in each
-            ]
-            where = f"training, {group.name}, image: {group.image}"
-            if device != _ROOT_DEVICE:
-                yield f"{where} has the root device {device}, not {_ROOT_DEVICE} as Amazon Linux has; write another."
-            elif (gib := max(volumes, default=0)) > sizing.GPU_ROOT_GIB:
-                yield f"{where} needs {gib} GiB, and the nodes have {sizing.GPU_ROOT_GIB}; write another."
 
 
 def reservation_unusable(context: PreflightContext) -> Iterator[str]:

@@ -1,8 +1,7 @@
-"""Rules on the KMS key that encrypts the nodes' volumes: the topology's, or one that the account has chosen for all.
+"""The rule on the KMS key that encrypts the nodes' volumes: the topology's, or one that the account has chosen for all.
 
-The volumes of GPU nodes are always encrypted, those of EMR only where the topology names a key or the account encrypts
-every new volume. Neither Auto Scaling nor EMR may use a key unless that key's policy says so, and EC2's dry run does
-not find that.
+The volumes of GPU nodes are always encrypted, those of EMR where the topology names a key. Auto Scaling may use a key
+only where that key's policy or a grant says so, and EC2's dry run does not find that.
 """
 
 import json
@@ -43,34 +42,12 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
         )
 
 
-def key_keeps_from_emr(context: PreflightContext) -> Iterator[str]:
-    """The account's own key encrypts every new volume, and may not be for EMR, whose role does not exist yet."""
-    if context.topology.kms_key or not context.topology.preprocessing or not _always_encrypts(context):
-        return
-    if (name := _key(context)) is None:
-        return
-    key = context.account.client("kms").describe_key(KeyId=name)["KeyMetadata"]
-    if key["KeyManager"] == "AWS" or key["KeyState"] != "Enabled":
-        return
-    if not any(_allows(each, "*") for each in _policy(context, key["Arn"])):
-        yield (
-            f"{_named(context, key['Arn'])} has a policy that names who may use it, and the role that the deployment "
-            f"creates for EMR is not among them; allow all principals of the account {USES} through EC2 (conditions "
-            f"kms:CallerAccount and kms:ViaService), or {_instead(context)}"
-        )
-
-
 def _key(context: PreflightContext) -> str | None:
     """The name of the key by which volumes are encrypted; None for AWS's own, and where none are."""
-    if context.topology.kms_key or not (context.topology.training or _always_encrypts(context)):
+    if context.topology.kms_key or not context.topology.training:
         return context.topology.kms_key
     name: str = context.account.client("ec2").get_ebs_default_kms_key_id()["KmsKeyId"]
     return None if name == _AWS_KEY else name
-
-
-def _always_encrypts(context: PreflightContext) -> bool:
-    """Whether the account encrypts also volumes for which nobody asks for it."""
-    return bool(context.account.client("ec2").get_ebs_encryption_by_default()["EbsEncryptionByDefault"])
 
 
 def _scaling_role(context: PreflightContext) -> str:

@@ -1,51 +1,22 @@
-"""Rules on an existing network: that it exists, that nodes in it reach what they need, and find it by its name.
+"""Rules on an existing network: that nodes in it reach what they need, and find it by its name.
 
 Never change anything in a user's network. Each sentence has the command with which the user can change it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
-
-from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import read_tags
 from bootstrap.lifecycle.rules import PreflightContext
-from common.display import plural
 from infra.sizing import INTERFACE_ENDPOINTS
 
 _EMR_TAG = "for-use-with-amazon-emr-managed-policies"
-_ABSENT = ("InvalidSubnetID.NotFound", "InvalidSubnetID.Malformed", "InvalidVpcID.NotFound")
-
-
-def no_such_subnet(context: PreflightContext) -> Iterator[str]:
-    """The subnet does not exist, is in another VPC or zone, or is too small."""
-    network, zone = context.topology.network, context.topology.zone
-    if network.subnet is None:
-        return
-    found = _existing_subnet(context)
-    if found is None:
-        yield (
-            f"network, subnet: there is no {network.subnet} in {context.topology.region} for your credentials; "
-            "write one that `aws ec2 describe-subnets` lists."
-        )
-        return
-    if found["VpcId"] != network.vpc:
-        vpc = found["VpcId"]
-        yield f"network, vpc: {network.subnet} is in {vpc}, not in {network.vpc}; write {vpc}."
-    if (there := found["AvailabilityZone"]) != zone:
-        yield f"zone: {network.subnet} is in {there}, not in {zone}; write {there}."
-    nodes, free = _nodes(context), found.get("AvailableIpAddressCount", 0)
-    if free < nodes:
-        yield (
-            f"network, subnet: {network.subnet} has {free} free addresses, and the topology has "
-            f"{plural(nodes, 'node')}; write a larger one."
-        )
 
 
 def no_way_out(context: PreflightContext) -> Iterator[str]:
     """Nodes in the subnet do not reach S3, or Systems Manager for a shell on them; and the command that changes it."""
     network, region = context.topology.network, context.topology.region
-    if network.subnet is None or _existing_subnet(context) is None:
+    if network.subnet is None:
         return
     table = _route_table(context)
     if table is None or _leads_out(table):
@@ -74,9 +45,9 @@ def no_way_out(context: PreflightContext) -> Iterator[str]:
 
 def no_dns(context: PreflightContext) -> Iterator[str]:
     """The VPC resolves no names, or gives none, which EMR, EFS and interface endpoints need; and the command."""
-    if context.topology.network.subnet is None or (subnet := _existing_subnet(context)) is None:
+    topology, vpc = context.topology, context.topology.network.vpc
+    if vpc is None:
         return
-    topology, vpc = context.topology, subnet["VpcId"]
     needed = {"enableDnsSupport": "nodes find no service of AWS"}
     if topology.preprocessing or topology.share == "efs" or topology.network.shell:
         needed["enableDnsHostnames"] = "EMR, EFS and interface endpoints need it"
@@ -93,8 +64,9 @@ def no_dns(context: PreflightContext) -> Iterator[str]:
 def not_for_emr(context: PreflightContext) -> Iterator[str]:
     """The subnet lacks the tag that EMR's service role needs."""
     network = context.topology.network
-    if network.subnet is None or context.topology.preprocessing is None or (found := _existing_subnet(context)) is None:
+    if network.subnet is None or context.topology.preprocessing is None:
         return
+    (found,) = context.account.client("ec2").describe_subnets(SubnetIds=[network.subnet])["Subnets"]
     if read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
         yield (
             f"network, subnet: EMR may not use {network.subnet} without a tag; add it: aws ec2 "
@@ -103,30 +75,11 @@ def not_for_emr(context: PreflightContext) -> Iterator[str]:
         )
 
 
-def _existing_subnet(context: PreflightContext) -> Mapping[str, Any] | None:
-    """What EC2 tells of the topology's subnet; None where it does not exist."""
-    try:
-        found = context.account.items(
-            "ec2", "describe_subnets", "Subnets", SubnetIds=[str(context.topology.network.subnet)]
-        )
-        return next(iter(found), None)
-    except ClientError as error:
-        if error.response["Error"]["Code"] in _ABSENT:
-            return None
-        raise
-
-
 def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
     """The subnet's own route table, or else the VPC's main one."""
     network = context.topology.network
-    tables: Sequence[Mapping[str, Any]] = list(
-        context.account.items(
-            "ec2",
-            "describe_route_tables",
-            "RouteTables",
-            Filters=[{"Name": "vpc-id", "Values": [str(network.vpc)]}],
-        )
-    )
+    filters = [{"Name": "vpc-id", "Values": [str(network.vpc)]}]
+    tables = list(context.account.items("ec2", "describe_route_tables", "RouteTables", Filters=filters))
     for table in tables:
         if any(each.get("SubnetId") == network.subnet for each in table.get("Associations", ())):
             return table
@@ -141,9 +94,3 @@ def _leads_out(table: Mapping[str, Any]) -> bool:
         and not str(route.get("GatewayId", "")).startswith("igw-")
         for route in table.get("Routes", ())
     )
-
-
-def _nodes(context: PreflightContext) -> int:
-    emr = context.topology.preprocessing
-    cluster = 1 + sum(group.count for _, group in emr.workers) if emr else 0
-    return cluster + sum(group.count for group in context.topology.training)

@@ -1,4 +1,4 @@
-"""Rules on quotas: whether the account may run the whole topology at once, and create its network.
+"""Rules on quotas: whether the account may run the whole topology at once.
 
 AWS counts on-demand and spot instances separately, by family, including EMR's nodes. Instances that this deployment
 runs already are not counted again.
@@ -44,8 +44,6 @@ _SPOT = {
     "p": Quota("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
     "p5": Quota("L-C4BD4855", "All P5 Spot Instance Requests"),
 }
-_VPCS = Quota("L-F678F1CE", "VPCs per Region", "vpc")
-_ADDRESSES = Quota("L-0263D0A3", "EC2-VPC Elastic IPs")
 
 
 def quota_too_low(context: PreflightContext) -> Iterator[str]:
@@ -69,30 +67,13 @@ def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
     yield f"SageMaker has no quota '{name}' in {context.topology.region}, so it offers no such type there"
 
 
-def network_quota_too_low(context: PreflightContext) -> Iterator[str]:
-    """The region has no room for the deployment's own VPC, or for the address of its NAT gateway."""
-    network = context.topology.network
-    if network.vpc or not context.topology.has_nodes:
-        return
-    wanted = [(_VPCS, "describe_vpcs", "Vpcs", "a VPC")]
-    if network.egress == "nat":
-        wanted.append((_ADDRESSES, "describe_addresses", "Addresses", "an address for its NAT gateway"))
-    for quota, operation, key, what in wanted:
-        tags = [read_tags(each.get("Tags")) for each in context.account.items("ec2", operation, key)]
-        used = sum(each.get(TAG_DEPLOYMENT) != context.deployment for each in tags)
-        for sentence in _shortage(context, quota, _value(context, quota), 1, used=used, what=what):
-            yield f"{sentence}; or use an existing network (network.vpc and network.subnet)"
-
-
-def _shortage(
-    context: PreflightContext, quota: Quota, value: float, needed: int, *, used: int = 0, what: str = ""
-) -> Iterator[str]:
+def _shortage(context: PreflightContext, quota: Quota, value: float, needed: int, *, used: int = 0) -> Iterator[str]:
     """The sentence on a quota of this `value` that does not suffice for what is needed beside what is used."""
     if used + needed <= value:
         return
     region, in_use = context.topology.region, f", of which {used} are in use" if used else ""
     yield (
-        f"quota '{quota.name}' of {region} is {value:g}{in_use}, and this topology needs {what or needed}; ask for "
+        f"quota '{quota.name}' of {region} is {value:g}{in_use}, and this topology needs {needed}; ask for "
         f"more: aws service-quotas request-service-quota-increase --service-code {quota.service} --quota-code "
         f"{quota.code} --desired-value {used + needed} --region {region}"
     )

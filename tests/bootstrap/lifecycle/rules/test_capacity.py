@@ -1,15 +1,12 @@
-"""What the preflight reports of zones and reservations where the embedded AWS has no such answer."""
+"""What the preflight reports of reservations, where the embedded AWS has no such answer."""
 
 from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import pytest
-from botocore.exceptions import ClientError
 
-from bootstrap.aws.account import Account
 from bootstrap.lifecycle.rules import PreflightContext
-from bootstrap.lifecycle.rules.capacity import image_unusable, reservation_unusable, too_few_zones
+from bootstrap.lifecycle.rules.capacity import reservation_unusable
 from tests.bootstrap.lifecycle.preflight import GPU, of
 
 RESERVATION, ZONE = "cr-0a1b2c3d4e5f60718", "us-east-1b"
@@ -21,15 +18,6 @@ HELD = {
     "State": "active",
     "ReservationType": "capacity-block",
 }
-
-
-def test_a_region_without_any_zone_for_the_account_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Account, "items", lambda *_, **__: iter(()))
-    wanted = of(training=[GPU])
-    account = Account(boto3.Session(region_name=wanted.region))
-    asked = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
-    (sentence,) = too_few_zones(asked)
-    assert sentence == f"zone: {wanted.region} has no zone that your account may use; write another region."
 
 
 @pytest.mark.parametrize(
@@ -52,30 +40,3 @@ def test_a_reservation_must_have_what_its_group_needs(held: dict[str, Any] | Non
     context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
     found = list(reservation_unusable(context))
     assert [said in sentence for sentence in found] == ([True] if said else [])
-
-
-def test_an_image_that_does_not_exist_is_left_to_the_dry_run() -> None:
-    def describe_images(**_: Any) -> Any:
-        raise ClientError({"Error": {"Code": "InvalidAMIID.NotFound", "Message": "no"}}, "DescribeImages")
-
-    account: Any = SimpleNamespace(client=lambda _: SimpleNamespace(describe_images=describe_images))
-    wanted = of(training=[{**GPU, "image": "ami-0a1b2c3d4e5f60718"}])
-    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
-    assert list(image_unusable(context)) == []
-
-
-@pytest.mark.parametrize(
-    ("image", "said"),
-    [
-        ({"RootDeviceName": "/dev/sda1"}, "has the root device /dev/sda1"),
-        ({"RootDeviceName": "/dev/xvda", "BlockDeviceMappings": [{"Ebs": {"VolumeSize": 200}}]}, "needs 200 GiB"),
-        ({"RootDeviceName": "/dev/xvda", "BlockDeviceMappings": [{"Ebs": {"VolumeSize": 75}}]}, ""),
-        (None, ""),
-    ],
-)
-def test_nodes_boot_from_an_image_as_from_amazon_linux(image: dict[str, Any] | None, said: str) -> None:
-    ec2 = SimpleNamespace(describe_images=lambda **_: {"Images": [image] if image else []})
-    account: Any = SimpleNamespace(client=lambda _: ec2)
-    wanted = of(training=[{**GPU, "image": "ami-0a1b2c3d4e5f60718"}])
-    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
-    assert [said in sentence for sentence in image_unusable(context)] == ([True] if said else [])

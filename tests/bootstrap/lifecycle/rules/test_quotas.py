@@ -55,34 +55,6 @@ def test_starting_instances_count_against_a_quota(aws: EmbeddedAws, asking: boto
     assert "is 11, of which 4 are in use" in found[0][2]
 
 
-def test_the_region_needs_room_for_a_vpc_and_for_the_address_of_a_nat_gateway(
-    aws: EmbeddedAws, asking: boto3.Session, ec2: Any
-) -> None:
-    def said(**network: str) -> list[tuple[str, str, str]]:
-        return findings(asking, of(training=[GPU], share="efs", network=network))
-
-    there = len(ec2.describe_vpcs()["Vpcs"])
-    with aws.faults.during(QuotaLimit(code="L-F678F1CE", value=there + 1), QuotaLimit(code="L-0263D0A3", value=0)):
-        assert said() == []
-        ((*rule, sentence),) = said(egress="nat")
-    assert rule == ["error", "network_quota_too_low"]
-    assert "--service-code ec2 --quota-code L-0263D0A3 --desired-value 1" in sentence
-    with aws.faults.during(QuotaLimit(code="L-F678F1CE", value=there)):
-        ((_, _, sentence),) = said()
-    assert f"is {there}, of which {there} are in use, and this topology needs a VPC;" in sentence
-    assert "--service-code vpc --quota-code L-F678F1CE" in sentence
-
-
-def test_the_vpc_of_the_deployment_itself_is_not_counted(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
-    there = len(ec2.describe_vpcs()["Vpcs"])
-    tags = [{"Key": topology.TAG_DEPLOYMENT, "Value": "mine"}]
-    vpc = ec2.create_vpc(CidrBlock="10.6.0.0/16", TagSpecifications=[{"ResourceType": "vpc", "Tags": tags}])["Vpc"]
-    with aws.faults.during(QuotaLimit(code="L-F678F1CE", value=there + 1)):
-        found = findings(asking, of(training=[GPU], share="efs"))
-    ec2.delete_vpc(VpcId=vpc["VpcId"])
-    assert found == []
-
-
 def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(QuotaLimit(code="L-3819A6DF", value=0)):
         assert findings(asking, of(training=[GPU], share="efs")) == []
