@@ -79,7 +79,8 @@ def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
     """The subnet's own route table, or else the VPC's main one."""
     network = context.topology.network
     filters = [{"Name": "vpc-id", "Values": [str(network.vpc)]}]
-    tables = list(context.account.items("ec2", "describe_route_tables", "RouteTables", Filters=filters))
+    found = context.account.items("ec2", "describe_route_tables", "RouteTables", Filters=filters)
+    tables: list[Mapping[str, Any]] = list(found)
     for table in tables:
         if any(each.get("SubnetId") == network.subnet for each in table.get("Associations", ())):
             return table
