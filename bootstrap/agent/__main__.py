@@ -5,12 +5,10 @@ Reads DEPLOYMENT, DATA_BUCKET, INSTANCE_ID, ADDRESS and RANKS from the environme
 
 import os
 
-from bootstrap.agent.agent import BEAT_SECONDS
-from bootstrap.agent.machine import this_machine
+from bootstrap.agent.agent import BEAT_SECONDS, serve
+from bootstrap.agent.machine import spot_notice, this_machine
 from bootstrap.agent.node_documents import Member
-from bootstrap.agent.notices import spot_notice
 from bootstrap.agent.processes import Processes
-from bootstrap.agent.service import serve
 
 
 def main() -> None:

@@ -4,16 +4,26 @@ It holds nothing that it could not find again: whoever ends it, also during a ru
 """
 
 import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
+from bootstrap.agent.folder import open_store
 from bootstrap.agent.launch import Launch, end_of
-from bootstrap.agent.node import Node
-from bootstrap.agent.node_documents import NodeStatus
+from bootstrap.agent.machine import Node, is_shutting_down, this_machine
+from bootstrap.agent.node_documents import Member, NodeStatus
+from bootstrap.agent.processes import Processes
 from bootstrap.agent.store import Document
+from common.display import printable_lines
 from common.errors import DataError
 from trainer.rank_processes import STOP_SECONDS
 
@@ -24,6 +34,8 @@ TICK_SECONDS, _HURRIED_TICK_SECONDS = 1.0, 0.2
 _MOST_STUCK_SECONDS = 120.0
 """After which it is silent, so that the others go on without it."""
 _NEVER = float("inf")
+_NICENESS = 19
+"""Of copying results: ranks need the cores more."""
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
 
@@ -128,3 +140,61 @@ class Agent:
         self._beaten = self._clock()
         if self.busy or self._node.machine.uses_gpus():
             self._channel.write(f"{documents.NODES}{self._instance}.busy", json.dumps({"busy": True}))
+
+
+def serve(
+    group: str,
+    member: Member,
+    *,
+    store: str,
+    processes: Processes,
+    notice: Callable[[], str],
+    beat_seconds: float = BEAT_SECONDS,
+    idle_seconds: float = float("inf"),
+    tell_busy: Callable[[bool], None] = lambda _: None,
+) -> None:
+    """Be the agent of a node until it has had nothing to do for `idle_seconds`.
+
+    `group`: the name of its deployment; `member`: which node it is; `store`: the address of the channel; `tell_busy` is
+    told whenever it has got something to do, or has done it. SIGTERM ends it; where the machine shuts down, its ranks
+    stop with a checkpoint before, and the others go on without it.
+    """
+    leaves = threading.Event()
+
+    def end(number: int, _: object) -> None:
+        if not is_shutting_down():
+            sys.exit(128 + number)
+        leaves.set()
+
+    signal.signal(signal.SIGTERM, end)
+    node = Node(
+        instance=member.instance,
+        address=member.address,
+        gpus=member.gpus,
+        store=store,
+        machine=this_machine(),
+        processes=processes,
+        channel=open_store(store),
+        clock=time.monotonic,
+        time=time.time,
+        notice=lambda: "off" if leaves.is_set() else notice(),
+        pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
+        say=lambda text: print(printable_lines(text), file=sys.stderr, flush=True),  # noqa: T201
+    )
+    agent = Agent(group, node, beat_seconds=beat_seconds)
+    threading.Thread(target=_beat, args=(agent,), daemon=True).start()
+    worked, busy = time.monotonic(), False
+    while time.monotonic() - worked < idle_seconds and not (leaves.is_set() and not agent.takes_part):
+        agent.tick()
+        if agent.busy:
+            worked = time.monotonic()
+        if agent.busy is not busy:
+            busy = agent.busy
+            tell_busy(busy)
+        time.sleep(agent.pause)
+
+
+def _beat(agent: Agent) -> None:
+    while True:
+        agent.beat()
+        time.sleep(TICK_SECONDS)

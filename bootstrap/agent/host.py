@@ -151,10 +151,10 @@ def _leave_session(log: Path) -> None:
 
 
 def _serve(asked: argparse.Namespace, gpus: int, tell_busy: Callable[[bool], None], *, needs_gpu: bool) -> None:
+    from bootstrap.agent.agent import serve
     from bootstrap.agent.machine import this_machine
     from bootstrap.agent.node_documents import Member
     from bootstrap.agent.processes import Processes
-    from bootstrap.agent.service import serve
     from trainer.config import NEEDS_GPU
 
     if needs_gpu:

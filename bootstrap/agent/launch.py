@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.machine import Node
 from bootstrap.agent.membership import ClusterView, decide
-from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
-from bootstrap.agent.node_run import NodeRun
-from bootstrap.agent.processes import Restarts, staging
+from bootstrap.agent.node_run import NodeRun, staging
+from bootstrap.agent.processes import Restarts
 from bootstrap.agent.store import Document
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY

@@ -1,21 +1,27 @@
-"""A node as its agent finds it: its folders, its shared folder, and whether its GPUs are used.
+"""A node as its agent finds it: its folders, its shared folder, whether its GPUs are used, and whether AWS ends it.
 
 Everything lies below NODE_ROOT, which is empty on a real node.
 """
 
 import fcntl
 import os
+import re
 import shutil
 import socket
 import struct
 import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.node_documents import Attempt, Member
+from bootstrap.agent.processes import Processes
+from bootstrap.agent.store import Store
 from common.errors import DataError
 from corpus.reading.s3 import is_s3, place_of
 
@@ -25,8 +31,13 @@ _GPU_USE = ("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,
 _SECONDS = 120
 LOOK_SECONDS = 5.0
 """How long a look may take, during which the node is not heard."""
+_FULL = 0.98
+"""The used share of a disk from which on it counts as full."""
 _GET_ADDRESS = 0x8915
 """SIOCGIFADDR (netdevice(7))."""
+_SERVICE, _SERVICE_SECONDS = "http://169.254.169.254", 1.0
+_TOKEN = re.compile(r"[\w=+/.-]{1,256}", re.ASCII)
+_NOW, _SOON = "spot/instance-action", "events/recommendations/rebalance"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +122,42 @@ class Machine:
                 return min(100, round(sum(used) / len(used)))
         return None
 
+    def full_disk(self) -> str:
+        """A sentence on the disk of the programs where it is full; else nothing."""
+        with suppress(OSError):
+            used = shutil.disk_usage(self.programs)
+            if used.used >= _FULL * used.total:
+                return f"the disk of {self.programs} is {used.used / used.total:.0%} full"
+        return ""
+
     def _unmount(self) -> None:
         while run_command(["findmnt", "--mountpoint", str(self.share)]).returncode == 0:
             _call(["umount", "--force", "--lazy", str(self.share)])
         self.share.mkdir(parents=True, exist_ok=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A node, and by what its agent reaches the rest of the world."""
+
+    instance: str
+    address: str
+    """Its private IPv4 address."""
+    gpus: int
+    store: str
+    """The address of what `channel` reaches."""
+    machine: Machine
+    processes: Processes
+    channel: Store
+    clock: Callable[[], float]
+    time: Callable[[], float]
+    """Seconds since 1970."""
+    notice: Callable[[], str]
+    """Whether AWS is about to end the node: one of LEAVES."""
+    pool: Executor
+    """Copies results beside all else."""
+    say: Callable[[str], None]
+    """Writes a line to the agent's log."""
 
 
 def this_machine() -> Machine:
@@ -130,6 +173,35 @@ def device_of(address: str) -> str | None:
             if socket.inet_ntoa(answer[20:24]) == address:
                 return name
     return None
+
+
+def spot_notice() -> str:
+    """What AWS says to a spot node of its end: that it ends in two minutes, `now`, or is likely to end, `soon`, or
+    nothing, as to a node on demand. Raises OSError where the instance metadata service does not answer.
+
+    See "Spot Instance interruption notices" in the EC2 user guide.
+    """
+    service = urlsplit(os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", _SERVICE).rstrip("/"))
+    with closing(HTTPConnection(str(service.hostname), service.port or 80, timeout=_SERVICE_SECONDS)) as connection:
+
+        def ask(method: str, path: str, headers: dict[str, str]) -> tuple[int, str]:
+            try:
+                connection.request(method, f"{service.path}/latest/{path}", headers=headers)
+                answer = connection.getresponse()
+                return answer.status, answer.read().decode("ascii", "replace")
+            except HTTPException as error:
+                raise OSError(f"the instance metadata service: {type(error).__name__}") from error
+
+        status, token = ask("PUT", "api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"})
+        if status != 200 or not _TOKEN.fullmatch(token):
+            raise OSError(f"the instance metadata service answers {status}, and gives no token")
+        for path, notice in ((_NOW, "now"), (_SOON, "soon")):
+            status, _ = ask("GET", f"meta-data/{path}", {"X-aws-ec2-metadata-token": token})
+            if status == 200:
+                return notice
+            if status != 404:
+                raise OSError(f"the instance metadata service answers {status}")
+    return ""
 
 
 def is_shutting_down() -> bool:

@@ -17,11 +17,9 @@ from pathlib import Path
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RunRequest
-from bootstrap.agent.health import Health
-from bootstrap.agent.machine import device_of
-from bootstrap.agent.node import Node
+from bootstrap.agent.machine import Node, device_of
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
-from bootstrap.agent.processes import Restarts, staging
+from bootstrap.agent.processes import Restarts
 from bootstrap.agent.progress import RecordedProgress
 from bootstrap.agent.uploads import Uploads
 from common.errors import DataError, TrainingError
@@ -69,7 +67,6 @@ class NodeRun:
         self._uploaded = -_UPLOAD_SECONDS
         self._progress = RecordedProgress(self._folder)
         self._progressed = -_PROGRESS_SECONDS
-        self._health = Health(node.machine.programs, node.clock)
         self._restarts = {reader: Restarts() for reader in attempt.readers_on(me.instance, request)}
         self._asked: dict[str, float] = {}
         """When programs were first asked to stop."""
@@ -338,7 +335,7 @@ class NodeRun:
             if self._me == self.attempt.members[0]:  # the share of another node may hang
                 self._progress.look()
             told, used = self._progress, self._machine.gpu_use()
-            trouble = self._health.look(told.step)[: documents.MOST_ERROR]
+            trouble = "; ".join(filter(None, (self._machine.full_disk(), told.hung)))
             self.status = replace(self.status, starts=told.attempt, gpu_use=used, trouble=trouble)
             self.status = replace(self.status, step=told.step, steps=told.steps, ends=told.ends)
             self.status = replace(self.status, trial=told.trial, searched=told.searched)
@@ -366,3 +363,11 @@ class NodeRun:
 def _has_come_to(statuses: Statuses, member: Member, phase: str, *, failed: bool = False) -> bool:
     found = statuses.get(member.instance)
     return found is not None and ((failed and found.phase == "failed") or found.has_come_to(phase))
+
+
+def staging(request: RunRequest, folder: Path, store: str, *more: str) -> list[str]:
+    """The arguments of the program that brings a run's data to this node; `folder`: for what it is told, and tells."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "request.json").write_text(request.to_json(), "utf-8")
+    places = (str(folder / "request.json"), store, str(folder / "progress.json"))
+    return ["-m", "bootstrap.agent.stage", *places, *more]

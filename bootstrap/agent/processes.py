@@ -1,6 +1,7 @@
 """Programs that an agent starts, finds again after its own restart, stops, and starts again when they die.
 
-Each is the child of a process of its own (`child`), which leaves its exit status in a folder.
+Each is the child of a process of its own, `python -m bootstrap.agent.processes FOLDER PROGRAM...`, which outlives the
+agent and leaves in the folder how the program ended.
 """
 
 import os
@@ -10,13 +11,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from bootstrap.agent import child
-from bootstrap.agent.documents import RunRequest
+from common.starter import ends_with_this_process
+from corpus.reading.storage import write_text
 
 State = int | Literal["running", "lost"] | None
 """An exit status, as of `subprocess`; "lost": its end nobody saw, as when the machine was started anew; None of a
@@ -25,6 +26,8 @@ program that was never started."""
 RESTARTS = 3
 """How often a process is started again that has made no progress since its last death."""
 _START_SECONDS = 30.0
+_IDENTITY, _EXIT = "process", "exit"
+"""The files in the folder: which process runs the program, and the exit status of the program."""
 _SCOPE = ("systemd-run", "--scope", "--quiet", "--collect")
 """A scope of its own: systemd would end the agent's service with a process of it that is killed for memory."""
 _POLICY, _WITH_POLICY = "--property=OOMPolicy=continue", 253
@@ -43,10 +46,11 @@ class Processes:
         """Start it, as Python's arguments; its output is added to `log`."""
         folder = self._root / name
         folder.mkdir(parents=True)
-        scope = _scope() if self._scoped and _runs_systemd() else ()
+        scope = _scope() if self._scoped else ()
+        parent = (self._python, "-P", "-m", "bootstrap.agent.processes", str(folder))
         with log.open("ab") as output:
             subprocess.Popen(
-                [*scope, self._python, "-P", "-m", "bootstrap.agent.child", str(folder), self._python, "-P", *program],
+                [*scope, *parent, self._python, "-P", *program],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -89,21 +93,21 @@ class Processes:
 
     def _exit(self, folder: Path) -> int | None:
         with suppress(OSError, ValueError):
-            return int((folder / child.EXIT).read_text("utf-8"))
+            return int((folder / _EXIT).read_text("utf-8"))
         return None
 
     def _is_starting(self, folder: Path) -> bool:
         """Whether its process may still come to leave its identity."""
-        if (folder / child.IDENTITY).exists():
+        if (folder / _IDENTITY).exists():
             return False
         return time.time() - folder.stat().st_mtime < _START_SECONDS
 
     def _process(self, folder: Path) -> int | None:
         """The id of the process that runs it; None where that has ended."""
         with suppress(OSError, ValueError):
-            identity = (folder / child.IDENTITY).read_text("utf-8")
+            identity = (folder / _IDENTITY).read_text("utf-8")
             process = int(identity.split()[0])
-            if child.identity_of(process) == identity:
+            if _identity_of(process) == identity:
                 return process
         return None
 
@@ -126,21 +130,50 @@ class Restarts:
         return self._deaths > RESTARTS
 
 
-def staging(request: RunRequest, folder: Path, store: str, *more: str) -> list[str]:
-    """The arguments of the program that brings a run's data to this node; `folder`: for what it is told, and tells."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "request.json").write_text(request.to_json(), "utf-8")
-    places = (str(folder / "request.json"), store, str(folder / "progress.json"))
-    return ["-m", "bootstrap.agent.stage", *places, *more]
-
-
 def _scope() -> Sequence[str]:
-    """What runs a program in a scope of its own that continues without a process that is killed for memory."""
+    """What runs a program in a scope of its own that continues without a process that is killed for memory; nothing
+    where the services of this machine, or of the emulated one that this process is on, are not systemd's."""
+    if not (os.environ.get("NODE_ROOT") or Path("/run/systemd/system").is_dir()):
+        return ()
     told = subprocess.run([_SCOPE[0], "--version"], capture_output=True, text=True, check=False).stdout
     version = re.match(r"systemd (\d+)", told)
     return (*_SCOPE, *((_POLICY,) if version and int(version[1]) >= _WITH_POLICY else ()), "--")
 
 
-def _runs_systemd() -> bool:
-    """Whether services of this machine, or of the emulated one that this process is on, are systemd's."""
-    return bool(os.environ.get("NODE_ROOT")) or Path("/run/systemd/system").is_dir()
+def _identity_of(process: int) -> str | None:
+    """A process's id and its start, which together no later process has; None where there is no such process."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state == "Z" else f"{process} {fields[18]}"
+
+
+def main() -> int:
+    folder, program = Path(sys.argv[1]), sys.argv[2:]
+    write_text(str(folder / _IDENTITY), str(_identity_of(os.getpid())))
+    _on_stop(lambda *_: None)  # until there is a program; it would inherit SIG_IGN
+    status = 127
+    try:
+        running = subprocess.Popen(program, env={**os.environ, **ends_with_this_process()})
+
+        def pass_on(number: int, _: object) -> None:
+            _on_stop(lambda *_: None)  # ranks that are asked to stop a second time would stop without a checkpoint
+            running.send_signal(number)
+
+        _on_stop(pass_on)
+        status = running.wait()
+    except OSError as error:
+        sys.stderr.write(f"{program[0]}: {error.strerror}\n")
+    write_text(str(folder / _EXIT), str(status))
+    return 0
+
+
+def _on_stop(handler: Callable[[int, Any], object]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

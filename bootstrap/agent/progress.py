@@ -1,4 +1,4 @@
-"""How far the ranks of a run are, by the record that its first rank writes into the run's folder."""
+"""How far the ranks of a run are, and whether they hang, by the record that its first rank writes into its folder."""
 
 import time
 from contextlib import suppress
@@ -7,6 +7,9 @@ from pathlib import Path
 from trainer.options.presets import ENDLESS
 from trainer.output.lines import Line, Search, Start, Step, Trial, parse_line
 from trainer.output.run_files import RECORD
+
+HUNG_SECONDS, _HUNG_STEPS = 300.0, 50
+"""Ranks hang that make no step for so many seconds, and for so many times as long as a step took before."""
 
 
 class RecordedProgress:
@@ -54,6 +57,17 @@ class RecordedProgress:
         if done <= 0 or took <= 0:
             return None
         return self._latest.time + max(0, self.steps - self._latest.step) * took / done
+
+    @property
+    def hung(self) -> str:
+        """A sentence on ranks that hang; else nothing."""
+        if self._first is None or self._latest is None:
+            return ""
+        usual = (self._latest.time - self._first.time) / max(1, self._latest.step - self._first.step)
+        still = time.time() - self._latest.time
+        if still < max(HUNG_SECONDS, _HUNG_STEPS * usual):
+            return ""
+        return f"no step for {still / 60:.0f} minutes, where one took {usual:.2f} s before"
 
     def look(self) -> None:
         """Read on. A record that cannot be read now is read the next time."""

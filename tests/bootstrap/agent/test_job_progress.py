@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.agent import spark_driver, task_log
+from bootstrap.agent import job_progress
 from bootstrap.agent.documents import MOST_ERROR
 from bootstrap.agent.job_progress import ClientOutput, JobProgress
 
@@ -84,7 +84,7 @@ def test_a_job_of_spark_is_as_far_as_its_driver_tells(tmp_path: Path, monkeypatc
         ports.append(port)
         return next(answers)
 
-    monkeypatch.setattr(spark_driver, "tasks", tasks)
+    monkeypatch.setattr(job_progress, "driver_tasks", tasks)
     name = COMMAND[2].partition("=")[2]
     with (tmp_path / "stderr").open("w+b", buffering=0) as file:
         output = ClientOutput(file.fileno(), "0a1b2c3d", ["spark-submit", "--name", name, "harness.py"])
@@ -101,7 +101,7 @@ def test_a_job_of_spark_is_as_far_as_its_driver_tells(tmp_path: Path, monkeypatc
 def test_yarn_is_asked_for_the_log_of_the_task_that_failed_last(
     printed: tuple[ClientOutput, Callable[[str], None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_log, "last_lines", lambda attempt: f"{'x' * 9_000}\nof {attempt}")
+    monkeypatch.setattr(job_progress, "last_lines", lambda attempt: f"{'x' * 9_000}\nof {attempt}")
     output, add = printed
     output.ask_task()
     assert output.progress.written == ""

@@ -1,13 +1,14 @@
 """How far a run is, by its record while it grows."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bootstrap.agent.node_documents import NodeStatus
-from bootstrap.agent.progress import RecordedProgress
+from bootstrap.agent.progress import HUNG_SECONDS, RecordedProgress
 from bootstrap.cli.status import describe_work
 from trainer.options.presets import ENDLESS
 from trainer.output.lines import Line, Search, Start, Step, Trial
@@ -81,3 +82,19 @@ def test_half_a_line_leaves_what_was_known(tmp_path: Path, progress: RecordedPro
         record.write(b'{"kind": "step", "time": 10\n{"kind": "st')
     progress.look()
     assert (progress.step, progress.steps, progress.ends) == (11, 100, 1_030.0 + 89 * 2)
+
+
+def test_ranks_that_come_no_further_are_named_after_many_times_a_steps_time(
+    tmp_path: Path, progress: RecordedProgress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def after(now: float, *lines: Line) -> str:
+        add(tmp_path, *lines)
+        progress.look()
+        monkeypatch.setattr(time, "time", lambda: now)
+        return progress.hung
+
+    assert after(1e9) == after(1e9, start(0.0)) == ""
+    assert after(100 + HUNG_SECONDS - 1, step(0, 0.0), step(100, 100.0)) == ""  # a second each
+    assert after(100 + HUNG_SECONDS) == "no step for 5 minutes, where one took 1.00 s before"
+    assert after(100 + HUNG_SECONDS, step(101, 100 + HUNG_SECONDS)) == ""
+    assert after(3_000 + HUNG_SECONDS, start(2_000.0), step(0, 2_900.0), step(1, 3_000.0)) == ""  # 100 s each

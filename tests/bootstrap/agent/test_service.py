@@ -12,10 +12,10 @@ from tests.waiting import until
 
 PROGRAM = """
 import sys
+from bootstrap.agent.agent import serve
 from bootstrap.agent.machine import this_machine
 from bootstrap.agent.node_documents import Member
 from bootstrap.agent.processes import Processes
-from bootstrap.agent.service import serve
 
 
 serve("demo", Member(instance="i-00000000", address="10.0.0.1", gpus=1), store=sys.argv[1],

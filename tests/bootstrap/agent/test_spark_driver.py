@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from bootstrap.agent.spark_driver import tasks
+from bootstrap.agent.job_progress import driver_tasks
 
 APPLICATION = "application_1700000000000_0012"
 STAGES = f"/api/v1/applications/{APPLICATION}/stages"
@@ -66,7 +66,7 @@ def test_the_tasks_of_all_stages_are_counted(
     driver: Driver, stages: list[tuple[str, int, int]], counted: tuple[int, int]
 ) -> None:
     driver.has(*(stage(*each) for each in stages))
-    assert tasks(driver.server_port) == counted
+    assert driver_tasks(driver.server_port) == counted
 
 
 def test_a_driver_on_yarn_is_asked_through_yarns_proxy(driver: Driver) -> None:
@@ -74,7 +74,7 @@ def test_a_driver_on_yarn_is_asked_through_yarns_proxy(driver: Driver) -> None:
     for path, answer in list(driver.answers.items()):
         driver.answers[f"/proxy/{APPLICATION}{path}"] = answer
         driver.answers[path] = f"/proxy/{APPLICATION}{path}"
-    assert tasks(driver.server_port) == (3, 12)
+    assert driver_tasks(driver.server_port) == (3, 12)
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_a_driver_on_yarn_is_asked_through_yarns_proxy(driver: Driver) -> None:
 )
 def test_a_driver_that_does_not_tell_now_counts_nothing(driver: Driver, place: str, answer: str) -> None:
     driver.answers[place] = answer
-    assert tasks(driver.server_port) is None
+    assert driver_tasks(driver.server_port) is None
 
 
 def test_a_driver_that_is_gone_counts_nothing(driver: Driver) -> None:
     driver.shutdown()
     driver.server_close()
-    assert tasks(driver.server_port) is None
+    assert driver_tasks(driver.server_port) is None

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.agent import task_log
-from bootstrap.agent.task_log import last_lines
+from bootstrap.agent import job_progress
+from bootstrap.agent.job_progress import last_lines
 
 ATTEMPT = "attempt_1700000000000_0012_m_000003_2"
 HEAD = """\
@@ -30,7 +30,7 @@ LATE = f"#!{sys.executable}\nimport time\ntime.sleep(100)\nprint({section('stder
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_log, "_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(job_progress, "_PAUSE_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -85,6 +85,6 @@ def test_a_long_line_and_foreign_bytes_take_little_memory(mapred: Path) -> None:
 def test_a_log_that_does_not_come_in_time_is_not_told(
     mapred: Path, script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_log, "_SECONDS", 0.5)
+    monkeypatch.setattr(job_progress, "_LOG_SECONDS", 0.5)
     mapred.write_text(script)
     assert last_lines(ATTEMPT) == ""

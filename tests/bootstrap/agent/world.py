@@ -10,8 +10,7 @@ from bootstrap.agent import documents
 from bootstrap.agent.agent import Agent
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.folder import Folder
-from bootstrap.agent.machine import Machine
-from bootstrap.agent.node import Node
+from bootstrap.agent.machine import Machine, Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.processes import State
 from corpus.stream.stream_settings import StreamSettings
