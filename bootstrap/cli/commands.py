@@ -22,36 +22,36 @@ from bootstrap.interrupt import ENDING_SIGNALS
 from common.errors import DataError, ExperimentError, JobError, OutputError, ShoalError, TrainingError, UsageError
 from infra.topology_error import TopologyError
 
-COMMANDS = (
-    "plan",
-    "deploy",
-    "preprocess",
-    "train",
-    "embed",
-    "attach",
-    "stop",
-    "predict",
-    "export",
-    "evaluate",
-    "neighbours",
-    "experiment",
-    "runs",
-    "report",
-    "dataset",
-    "status",
-    "logs",
-    "ssh",
-    "costs",
-    "extend",
-    "fetch",
-    "destroy",
-    "sweep",
-    "demo",
-    "catalog",
-    "embedded",
-    "completion",
-)
-"""The names of the commands, in the order of the help."""
+COMMANDS = {
+    "plan": "bootstrap.cli.deployments.plan",
+    "deploy": "bootstrap.cli.deployments.deploy",
+    "preprocess": "bootstrap.cli.learning.preprocess",
+    "train": "bootstrap.cli.learning.train",
+    "embed": "bootstrap.cli.learning.embed",
+    "attach": "bootstrap.cli.deployments.attach",
+    "stop": "bootstrap.cli.deployments.stop",
+    "predict": "bootstrap.cli.learning.predict",
+    "export": "bootstrap.cli.learning.export",
+    "evaluate": "bootstrap.cli.learning.evaluate",
+    "neighbours": "bootstrap.cli.learning.neighbours",
+    "experiment": "bootstrap.cli.learning.experiment",
+    "runs": "bootstrap.cli.deployments.runs",
+    "report": "bootstrap.cli.learning.report",
+    "dataset": "bootstrap.cli.learning.dataset",
+    "status": "bootstrap.cli.deployments.status",
+    "logs": "bootstrap.cli.deployments.logs",
+    "ssh": "bootstrap.cli.deployments.ssh",
+    "costs": "bootstrap.cli.deployments.costs",
+    "extend": "bootstrap.cli.deployments.extend",
+    "fetch": "bootstrap.cli.deployments.fetch",
+    "destroy": "bootstrap.cli.deployments.destroy",
+    "sweep": "bootstrap.cli.deployments.sweep",
+    "demo": "bootstrap.cli.deployments.demo",
+    "catalog": "bootstrap.cli.deployments.catalog",
+    "embedded": "bootstrap.cli.deployments.embedded",
+    "completion": "bootstrap.cli.completion",
+}
+"""The names of the commands, in the order of the help, and the module of each."""
 _KNOWN = (DataError, EmulatorError, ExperimentError, JobError, ShoalError, TopologyError, TrainingError)
 _HELP = """\
 A pile of reviews to a trained sentiment model, on a cluster that switches
@@ -79,7 +79,7 @@ Ctrl-C, 143 by SIGTERM (a training that was stopped with a checkpoint, too).
 
 shoal = Commands(
     name="shoal",
-    modules={name: f"bootstrap.cli.{name}" for name in COMMANDS},
+    modules=COMMANDS,
     help=_HELP,
     epilog=_STATUS,
 )

@@ -17,7 +17,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from bootstrap.aws.account import Account
-from bootstrap.cli import costs
+from bootstrap.cli.deployments import costs
 from bootstrap.demo.life import DemoResult
 from bootstrap.lifecycle.bill import Bill
 from bootstrap.lifecycle.deploy import DeployResult, ResourceChange
@@ -94,7 +94,7 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.aws.account.Account.number": str,
     "bootstrap.aws.deployment.find_deployment": MadeDeployment,
     "bootstrap.aws.stacks.describe": dict[str, Any] | None,
-    "bootstrap.cli.experiment._run": str | None,
+    "bootstrap.cli.learning.experiment._run": str | None,
     "bootstrap.experiments.running.plan_runs": Plan,
     "bootstrap.demo.life.run": DemoResult,
     "bootstrap.lifecycle.bill.fetch_bill": Bill,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.commands import shoal
 from bootstrap.cli.config_options import given_words
-from bootstrap.cli.train import run as train
+from bootstrap.cli.learning.train import run as train
 from bootstrap.config_file import write_config
 from common.errors import ShoalError
 from common.options import Option, argparse_argument

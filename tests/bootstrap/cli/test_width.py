@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.aws import cdk
-from bootstrap.cli import dataset, output
+from bootstrap.cli import output
 from bootstrap.cli.commands import COMMANDS
+from bootstrap.cli.learning import dataset
 from bootstrap.cli.main import main
 from bootstrap.cli.output import table
 from bootstrap.lifecycle.deploy import DeployRequest, _interrupted_message

@@ -87,7 +87,7 @@ def test_a_stopped_experiment_goes_on_where_it_was(
 ) -> None:
     file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, factor=10))
     here = ("--local", "--data", data, "--output", tmp_path / "out", "--arms", "two")
-    monkeypatch.setattr("bootstrap.cli.experiment.Bars", Stopping)
+    monkeypatch.setattr("bootstrap.cli.learning.experiment.Bars", Stopping)
     monkeypatch.setattr(ThisMachine, "pause", 0.05)
     status, out, err = shoal(capsys, file, *here)
     assert status == 130

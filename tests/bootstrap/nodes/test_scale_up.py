@@ -14,7 +14,7 @@ from shoal_local_aws.faults.kinds import Denied, NoCapacity, SilentBoot
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment
-from bootstrap.cli.status import _described as described
+from bootstrap.cli.deployments.status import _described as described
 from bootstrap.lifecycle import status
 from bootstrap.nodes import scale_up
 from bootstrap.nodes.fleet import GpuNode

@@ -15,7 +15,7 @@ from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.aws.account import Account, read_tags
-from bootstrap.cli.status import describe_outlook, describe_work
+from bootstrap.cli.deployments.status import describe_outlook, describe_work
 from bootstrap.interrupt import Detached
 from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet

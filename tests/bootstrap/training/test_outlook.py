@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
-from bootstrap.cli.status import describe_outlook
+from bootstrap.cli.deployments.status import describe_outlook
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.training.outlook import Outlook, first_told, outlook
 from bootstrap.training.spending import Spending, Stages

@@ -7,7 +7,7 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.agent.store import Bucket
-from bootstrap.cli.stream_preview import describe_reading
+from bootstrap.cli.learning.stream_preview import describe_reading
 from bootstrap.training.readers import count_readers, read_so_far
 from corpus.stream.progress import Status
 from tests.fleet import BUCKET, Fleet

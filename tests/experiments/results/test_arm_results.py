@@ -7,7 +7,7 @@ import orjson
 import pytest
 import yaml
 
-from bootstrap.cli.experiment_tables import found
+from bootstrap.cli.learning.experiment_tables import found
 from common.errors import ExperimentError
 from experiments.plans.kept import Kept, require_same, write_kept
 from experiments.plans.parts import Experiment, Target

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from bootstrap.cli.dataset_summary import bar, count_figures, histogram
 from bootstrap.cli.figures import duration, size
+from bootstrap.cli.learning.dataset_summary import bar, count_figures, histogram
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings, threshold_warnings
 from corpus.dataset_settings import Settings
 from jobs.merge import MergeResult

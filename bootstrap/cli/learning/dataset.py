@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, group, option
-from bootstrap.cli.dataset_summary import TWO_CLASSES, count_figures, settings_table
 from bootstrap.cli.figures import size
 from bootstrap.cli.input_options import require_s3
+from bootstrap.cli.learning.dataset_summary import TWO_CLASSES, count_figures, settings_table
 from bootstrap.cli.output import Result, Rows, Table, percent
 from bootstrap.terminal import columns
 from common.display import plural

@@ -7,10 +7,10 @@ import click
 
 from bootstrap.cli.command import command, described_options, option, typed_options
 from bootstrap.cli.input_options import INPUT, require_s3
+from bootstrap.cli.learning.training_result import training_result
+from bootstrap.cli.learning.training_run import config_of, place_of, run_training
 from bootstrap.cli.output import Result
 from bootstrap.cli.target import Target, launch_options, local_ranks_option, where_options
-from bootstrap.cli.training_result import training_result
-from bootstrap.cli.training_run import config_of, place_of, run_training
 from common.errors import DataError, TrainingError, UsageError
 from common.options import flag
 from corpus.stream.records import text_fields
@@ -121,7 +121,7 @@ def run(
     if options["input"]:
         source = source.of_text(text_fields(source.settings.sources, options["text_field"]))
     if dry_run:
-        from bootstrap.cli import stream_preview
+        from bootstrap.cli.learning import stream_preview
 
         return Result(stream_preview.content(source.settings_for(place), place), [stream_preview.READ])
     return training_result(run_training(ctx, source, config, place), config.output)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bootstrap.cli.dataset_summary import histogram, malformed_places, malformed_text, settings_table
 from bootstrap.cli.figures import size
+from bootstrap.cli.learning.dataset_summary import histogram, malformed_places, malformed_text, settings_table
 from bootstrap.cli.output import Part, Result, Rows, table
 from bootstrap.preprocessing.preview import PreprocessingPreview, check_preview
 from common.display import plural

@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from bootstrap.cli.command import command, option
+from bootstrap.cli.learning.training_result import training_result
 from bootstrap.cli.output import Result
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, target_options
-from bootstrap.cli.training_result import training_result
 from bootstrap.progress import Bars
 
 
@@ -26,7 +26,7 @@ from bootstrap.progress import Bars
 )
 def run(target: Target, run: str | None, output: Path | None) -> Result:
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.cli.preprocess import result_of
+    from bootstrap.cli.learning.preprocess import result_of
     from bootstrap.lifecycle.runs import find_run
     from bootstrap.training.sources.dataset import opened_dataset
 

@@ -17,10 +17,10 @@ from bootstrap.cli.input_options import (
     reading_options,
     require_s3,
 )
+from bootstrap.cli.learning.training_result import training_result
+from bootstrap.cli.learning.training_run import config_of, place_of, run_training
 from bootstrap.cli.output import Result
 from bootstrap.cli.target import Target, hosts_option, launch_options, local_ranks_option, where_options
-from bootstrap.cli.training_result import training_result
-from bootstrap.cli.training_run import config_of, place_of, run_training
 from common.errors import DataError, UsageError
 from common.options import flag
 from corpus.dataset_settings import DEFAULT
@@ -145,7 +145,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
 
 def _preview(source: "Source", config: TrainConfig) -> Result:
     """How the texts are read."""
-    from bootstrap.cli.preview import preview_result
+    from bootstrap.cli.learning.preview import preview_result
     from bootstrap.preprocessing.preview import preview_texts
     from bootstrap.training.sources.texts import TextsSource, settings_of_texts
 

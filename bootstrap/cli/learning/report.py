@@ -41,7 +41,7 @@ def run(*, folders: tuple[Path, ...], output: Path | None, reference: bool) -> R
     if reference:
         if output is not None:
             raise UsageError("--output goes with DIR...; --reference prints")
-        from bootstrap.cli import reference_tables
+        from bootstrap.cli.learning import reference_tables
 
         return reference_tables.result()
     return _written(folders, output or folders[0] / "report.html")

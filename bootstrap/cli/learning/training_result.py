@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.cli.figures import dollars, duration, percent, size
+from bootstrap.cli.learning.scores import SCORES, confusion_rows
 from bootstrap.cli.output import Result, Rows, filled, filled_rows
-from bootstrap.cli.scores import SCORES, confusion_rows
 from bootstrap.interrupt import status_of
 from experiments.estimate import Estimate
 from trainer.output.run_files import MODEL
@@ -74,7 +74,7 @@ def _text(summary: Mapping[str, Any]) -> str | None:
     """What the readers of a deployment read."""
     if "read" not in summary:
         return None
-    from bootstrap.cli.stream_preview import describe_reading
+    from bootstrap.cli.learning.stream_preview import describe_reading
     from corpus.stream.progress import Status
 
     return describe_reading(Status(**summary["read"]))

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from bootstrap.cli import embedded
+from bootstrap.cli.deployments import embedded
 from bootstrap.cli.main import main
 from common.errors import ShoalError
 from tests.bootstrap.cli.command import ACCOUNT

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bootstrap.cli import experiment_tables
+from bootstrap.cli.learning import experiment_tables
 from bootstrap.cli.output import print_result
 from experiments.plans.kept import Kept
 from experiments.plans.parts import Experiment

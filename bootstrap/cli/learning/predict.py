@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from bootstrap.cli.answer_lines import AnswerForm, answer_file
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3
+from bootstrap.cli.learning.answer_lines import AnswerForm, answer_file
+from bootstrap.cli.learning.scores import malformed, report
 from bootstrap.cli.output import print_warning
-from bootstrap.cli.scores import malformed, report
 from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
 from common.errors import DataError, UsageError

@@ -10,9 +10,9 @@ import click
 
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, complete_topology, option
+from bootstrap.cli.deployments.plan import plan_content, plan_parts
 from bootstrap.cli.figures import utc_time
 from bootstrap.cli.output import Result, confirm, print_parts, say
-from bootstrap.cli.plan import plan_content, plan_parts
 from bootstrap.cli.target import check_name
 from bootstrap.progress import Bars
 from common.errors import UsageError

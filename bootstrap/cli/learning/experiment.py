@@ -103,7 +103,7 @@ Examples:
 )
 @option("--dry-run", is_flag=True, help="show the runs, and what they would take and cost; make none")
 def run_file(file: str, arms: tuple[str, ...], dry_run: bool, **asked: Any) -> Result:
-    from bootstrap.cli import experiment_tables as tables
+    from bootstrap.cli.learning import experiment_tables as tables
     from bootstrap.experiments.running import plan_runs
     from experiments.plans.experiment_files import load
     from experiments.plans.prices import require_price

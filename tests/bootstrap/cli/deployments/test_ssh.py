@@ -4,7 +4,7 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws import deployment as deployments
-from bootstrap.cli import ssh
+from bootstrap.cli.deployments import ssh
 from bootstrap.cli.target import Target
 from bootstrap.nodes import fleet
 from common.errors import ShoalError

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, described_options, option
-from bootstrap.cli.dataset_summary import TOTALS, TWO_CLASSES, count_figures, malformed_places
 from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3
+from bootstrap.cli.learning.dataset_summary import TOTALS, TWO_CLASSES, count_figures, malformed_places
 from bootstrap.cli.output import Part, Result, Rows, say
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, where_options
@@ -168,7 +168,7 @@ def _preview(
 ) -> Result:
     """What would be done."""
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.cli.preview import preview_result
+    from bootstrap.cli.learning.preview import preview_result
     from bootstrap.preprocessing.preview import preview_local, preview_on_deployment
     from jobs.job_settings import read_stopwords
 

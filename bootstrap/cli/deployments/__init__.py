@@ -1,0 +1,1 @@
+"""The commands about deployments: their life, their runs, and AWS's catalog."""

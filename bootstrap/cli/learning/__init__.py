@@ -1,0 +1,1 @@
+"""The commands that make datasets, train, predict and compare."""
