@@ -135,7 +135,7 @@ def embed(
     )
     settings = replace(settings, text=text_fields(settings.sources, ()))
     model = {} if options.get("preset") else {"model": "skipgram"}
-    config = configured({**model, **options, "data": Path("stream"), "output": Path(output)}, endless=settings.endless)
+    config = configured({**model, **options, "data": Path("stream"), "output": Path(output)})
     return _trained(StreamSource(settings), config, ranks)
 
 

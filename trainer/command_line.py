@@ -105,6 +105,6 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
 def _is_endless(data: Path) -> bool:
     """Whether these data are an unbounded stream; False also where they are not there."""
     try:
-        return read_settings(data).endless
+        return read_settings(data).follow
     except DataError:
         return False  # a dataset, or what the task will not find either

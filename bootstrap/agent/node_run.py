@@ -278,7 +278,7 @@ class NodeRun:
 
     @property
     def _is_endless(self) -> bool:
-        return self._request.stream is not None and self._request.stream.endless
+        return self._request.stream is not None and self._request.stream.follow
 
     def _environment(self) -> dict[str, str]:
         # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has none.

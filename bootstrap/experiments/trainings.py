@@ -12,7 +12,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.sources.source import Source
 from bootstrap.training.sources.stream import StreamSource
 from bootstrap.training.train import train
-from common.errors import DataError, ExperimentError
+from common.errors import ExperimentError
 from corpus.stream.stream_settings import StreamSettings, absolute
 from experiments.plans.arm_settings import config_of
 from experiments.plans.parts import Arm, Experiment, Text
@@ -64,8 +64,7 @@ class Trainings:
 
 
 def text_of(experiment: Experiment, inputs: tuple[str, ...], output: Path) -> StreamSource:
-    """The text of an experiment on word embeddings, which is read once, into its output. Raises DataError for an
-    unbounded one."""
+    """The text of an experiment on word embeddings, which is read once, into its output."""
     text = experiment.text or Text()
     settings = StreamSettings(
         sources=tuple(map(absolute, inputs)),
@@ -73,6 +72,4 @@ def text_of(experiment: Experiment, inputs: tuple[str, ...], output: Path) -> St
         lowercase=not text.keep_case,
         lemmatize=text.lemmatize,
     )
-    if settings.endless:
-        raise DataError("the runs of an experiment learn from the same text, and a socket sends it once; give files")
     return StreamSource(settings, folder=output / _TEXT)

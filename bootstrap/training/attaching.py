@@ -132,7 +132,7 @@ class _JobTraining(BegunTraining):
 class _NodesTraining(BegunTraining):
     def __init__(self, deployment: Deployment, request: RunRequest) -> None:
         super().__init__(deployment, request.run, request.options)
-        self._is_endless = request.stream is not None and request.stream.endless
+        self._is_endless = request.stream is not None and request.stream.follow
         self._launch = NodeLaunch(deployment, request.run)
         self._launch.follow(request)
 

@@ -85,15 +85,11 @@ def _long(line: bytes) -> LongLine:
 def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
     """Lists of lines without their newlines, and between them the lines that are too long.
 
-    A block is shorter than MAX_LINE_BYTES. An empty one, of a source that has nothing for now, gives an empty list. An
-    error of `blocks` is raised after all whole lines before it.
+    A block is shorter than MAX_LINE_BYTES. An error of `blocks` is raised after all whole lines before it.
     """
     carry = b""
     long: LongLine | None = None
     for block in blocks:
-        if not block:
-            yield []
-            continue
         if long is not None:
             rest, newline, block = block.partition(b"\n")
             long = LongLine(long.begins, long.size + len(rest))

@@ -1,1 +1,1 @@
-"""Text that readers take from files, a bucket or a socket, and leave in parts for trainers."""
+"""Text that readers take from files or a bucket, and leave in parts for trainers."""

@@ -25,7 +25,7 @@ two readers that share the sources:  python -m corpus.stream --stream DIR --read
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m corpus.stream",
-        description="Read text from files, folders, S3 or a socket, and leave its words for trainers.",
+        description="Read text from files, folders or S3, and leave its words for trainers.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

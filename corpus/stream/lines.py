@@ -42,16 +42,14 @@ class Batch(NamedTuple):
     """Whether it stands for the end of a compressed file."""
 
 
-def batch_of_lines(address: str, found: list[bytes] | LongLine, offset: int, *, by_lines: bool = False) -> Batch:
-    """A batch of what `split_lines` found at an offset of a source, which counts in bytes, or in lines."""
+def batch_of_lines(address: str, found: list[bytes] | LongLine, offset: int) -> Batch:
+    """A batch of what `split_lines` found at an offset of a source."""
     if isinstance(found, LongLine):
         lines, sizes = [found.begins], [found.size + 1]
     else:
         lines, sizes = found, [len(line) + 1 for line in found]
-    ends = accumulate(sizes, initial=offset)
-    next(ends)
-    counted = list(range(offset + 1, offset + 1 + len(lines))) if by_lines else list(ends)
-    return Batch(address, lines, sizes, counted, too_long=isinstance(found, LongLine))
+    ends = list(accumulate(sizes, initial=offset))[1:]
+    return Batch(address, lines, sizes, ends, too_long=isinstance(found, LongLine))
 
 
 def sound_texts(batch: Batch, fields: Sequence[str] = ()) -> tuple[list[str], Sequence[int]]:

@@ -37,11 +37,10 @@ class Packer:
         """
         if batch.identity is not None:
             self._identities[batch.address] = batch.identity
-        begun = 0
+        start = 0
         if sound:
-            # A sender that cannot send a line again sends another one, which may be shorter.
-            begun = min(self._begun.pop(batch.address, 0), words.index(END))
-        start = begun
+            # A file that was written again may have a shorter line there.
+            start = min(self._begun.pop(batch.address, 0), words.index(END))
         done = 0
         while len(words) - start >= (room := self._tokens.size - self._filled):
             stop = start + room

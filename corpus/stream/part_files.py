@@ -20,7 +20,6 @@ from corpus.reading.sources import InputFile
 from corpus.reading.storage import open_blocks, open_range, size_of
 from corpus.stream.lines import Batch, batch_of_lines
 from corpus.stream.parts import Position
-from corpus.stream.stream_settings import is_socket
 
 LOOK_SECONDS = 5.0
 """How often a folder or a prefix is looked at."""
@@ -30,7 +29,7 @@ class Files:
     """Those of some files, folders and prefixes that belong to a reader."""
 
     def __init__(
-        self, addresses: tuple[str, ...], *, follow: bool, reader: int, readers: int, clock: Callable[[], float]
+        self, addresses: tuple[str, ...], reader: int, readers: int, *, follow: bool, clock: Callable[[], float]
     ) -> None:
         self._addresses, self._follow = addresses, follow
         self._reader, self._readers = reader, readers
@@ -75,7 +74,7 @@ class Files:
         go when they were read; of one that was left inside of a line, though, the rest is missing."""
         there = {file.address for file in self._files()} if after.offsets else set()
         for address, offset in after.offsets.items():
-            if not is_socket(address) and address not in there and (not self._follow or address in after.begun):
+            if address not in there and (not self._follow or address in after.begun):
                 raise DataError(
                     f"{address} is gone, and {offset:,} bytes were read of it; put it back, or begin a new stream"
                 )

@@ -45,7 +45,7 @@ class Position:
     """How far a reader has come: what it has read of its source, since its very first start."""
 
     offsets: dict[str, int] = field(default_factory=dict)
-    """For each file or object its bytes, for a socket its lines, that are in this part or in one before."""
+    """For each file or object its bytes that are in this part or in one before."""
     lines: int = 0
     words: int = 0
     text_bytes: int = 0

@@ -24,8 +24,7 @@ from corpus.stream.progress import (
     write_end,
     write_error,
 )
-from corpus.stream.sockets import Socket
-from corpus.stream.stream_settings import StreamSettings, is_socket, read_settings
+from corpus.stream.stream_settings import StreamSettings, read_settings
 from corpus.stream.tokenisers import words_of_lines
 
 _IDLE_SECONDS = 0.1
@@ -61,7 +60,8 @@ def read_stream(
             (folder / ERROR_NAME).unlink(missing_ok=True)
             try:
                 with explain_os_error(DataError, what, advice):
-                    return _Reader(stream, folder, settings, Sources(settings, reader, clock), clock, sleep).run()
+                    files = Files(*(settings.sources, reader, settings.readers), follow=settings.follow, clock=clock)
+                    return _Reader(stream, folder, settings, files, clock, sleep).run()
             except DataError as error:
                 write_error(folder, str(error))
                 raise
@@ -86,9 +86,9 @@ def _own(folder: Path, clock: Clock, sleep: Sleep) -> Iterator[None]:
 
 class _Reader:
     def __init__(
-        self, stream: Path, folder: Path, settings: StreamSettings, sources: "Sources", clock: Clock, sleep: Sleep
+        self, stream: Path, folder: Path, settings: StreamSettings, files: Files, clock: Clock, sleep: Sleep
     ) -> None:
-        self._stream, self._folder, self._settings, self._sources = stream, folder, settings, sources
+        self._stream, self._folder, self._settings, self._files = stream, folder, settings, files
         self._clock, self._sleep = clock, sleep
         numbers = part_numbers(folder)
         self._after = read_part(part_path(folder, numbers[-1])).after if numbers else Position()
@@ -104,7 +104,7 @@ class _Reader:
         """Read until the sources end."""
         if (self._folder / END_NAME).exists():
             return self._status()
-        for batch in self._sources.batches(self._after):
+        for batch in self._files.batches(self._after):
             if batch is None:
                 self._idle()
             else:
@@ -129,10 +129,9 @@ class _Reader:
             self._write(part)
 
     def _write(self, part: Part) -> None:
-        if self._settings.endless:
+        if self._settings.follow:
             self._let_trainers_catch_up(part.number)
         write_part(self._folder, part)
-        self._sources.tell_safe(part.after)
 
     def _let_trainers_catch_up(self, written: int) -> None:
         """Wait while too many parts wait for trainers, and remove those that they have in a checkpoint."""
@@ -169,45 +168,3 @@ class _Reader:
             paused_seconds=round(self._paused, 3),
             source=self._source,
         )
-
-
-class Sources:
-    """The sources of one reader. All readers share the files by their names, so that each is read by one. Of the
-    sockets the first belongs to reader 0, the second to reader 1, and so on in turn."""
-
-    def __init__(self, settings: StreamSettings, reader: int, clock: Callable[[], float]) -> None:
-        sockets = [address for address in settings.sources if is_socket(address)]
-        files = tuple(address for address in settings.sources if not is_socket(address))
-        self._sockets = [
-            Socket(address, follow=settings.follow, clock=clock)
-            for number, address in enumerate(sockets)
-            if number % settings.readers == reader
-        ]
-        self._files = (
-            Files(files, follow=settings.follow, reader=reader, readers=settings.readers, clock=clock)
-            if files
-            else None
-        )
-
-    def batches(self, after: Position) -> Iterator[Batch | None]:
-        """The lines after a position, from each source in turn; None where none has anything for now."""
-        active = [] if self._files is None else [self._files.batches(after)]
-        active += [each.batches(after.offsets.get(each.address, 0)) for each in self._sockets]
-        while active:
-            idle = True
-            for source in list(active):
-                try:
-                    batch = next(source)
-                except StopIteration:
-                    active.remove(source)
-                    continue
-                if batch is not None:
-                    idle = False
-                    yield batch
-            if idle and active:
-                yield None
-
-    def tell_safe(self, position: Position) -> None:
-        """Report to the senders of sockets what is in parts."""
-        for each in self._sockets:
-            each.tell_safe(position.offsets.get(each.address, 0))

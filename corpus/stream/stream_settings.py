@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from common.errors import DataError, require_rules
 from common.files import partial_path
@@ -23,7 +22,6 @@ TOKENISERS = ("treebank", "punctuation", "spaces", "letters")
 _MOST_ROWS = 1 << 17
 """A part of so many rows, and its words, still fit in memory."""
 _MOST_READERS = 1 << 10
-_SOCKET = "tcp://"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +29,7 @@ class StreamSettings:
     """The sources of a stream and how they are read. Raises DataError for values that cannot be."""
 
     sources: tuple[str, ...]
-    """Absolute paths of files and folders, s3:// addresses of objects and prefixes, and tcp://HOST:PORT."""
+    """Absolute paths of files and folders, and s3:// addresses of objects and prefixes."""
     readers: int = 1
     """How many readers share the sources."""
     text: tuple[str, ...] = ()
@@ -44,7 +42,8 @@ class StreamSettings:
     part_rows: int = 8192
     """Rows of a part."""
     follow: bool = False
-    """Whether sources keep growing, so that the stream is unbounded."""
+    """Whether sources keep growing, so that the stream is unbounded: parts are passed on rather than kept, and trainers
+    cannot have more epochs than one of them."""
     max_malformed: float = DEFAULT_MAX_MALFORMED
     """The largest share of malformed lines."""
     ahead: int = 16
@@ -66,15 +65,8 @@ class StreamSettings:
         )
         require_rules(*rules)
         for address in self.sources:
-            if is_socket(address):
-                host_and_port(address)
-            elif not is_s3(address) and not Path(address).is_absolute():
+            if not is_s3(address) and not Path(address).is_absolute():
                 raise DataError(f"the source {address!r} is not an absolute path; readers may run in another folder")
-
-    @property
-    def endless(self) -> bool:
-        """Whether parts are passed on rather than kept: trainers cannot have more epochs than one of them."""
-        return self.follow or any(map(is_socket, self.sources))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)
@@ -85,25 +77,9 @@ class StreamSettings:
         return made(cls, parse_json_object(text))
 
 
-def is_socket(address: str) -> bool:
-    return address.startswith(_SOCKET)
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """Of the address of a line socket. Raises DataError for one without both."""
-    try:
-        found = urlsplit(address)
-        host, port = found.hostname, found.port
-    except ValueError:
-        host = port = None
-    if not host or not port or address != f"{_SOCKET}{found.netloc}":
-        raise DataError(f"{address!r} is not the address of a socket; it should look like tcp://host:9000")
-    return host, port
-
-
 def absolute(address: str) -> str:
-    """A source as settings have it: a path from the root on, other addresses as they are."""
-    return address if is_s3(address) or is_socket(address) else str(Path(address).resolve())
+    """A source as settings have it: a path from the root on, an address of S3 as it is."""
+    return address if is_s3(address) else str(Path(address).resolve())
 
 
 def write_settings(stream: Path, settings: StreamSettings) -> None:

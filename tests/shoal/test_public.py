@@ -8,7 +8,6 @@ import pytest
 import shoal
 from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
-from shoal import training
 from shoal.arguments import errors_name_arguments
 from tests.bootstrap.cli import known_model
 from tests.shoal.outside import EXAMPLES, ROOT, run_python
@@ -104,14 +103,3 @@ def test_words_are_learnt_from_text_that_is_there(tmp_path: Path) -> None:
         shoal.embed(tmp_path / "absent.txt", tmp_path / "words")
     with pytest.raises(DataError, match="'runes' is not a tokeniser"):
         shoal.embed(tmp_path / "absent.txt", tmp_path / "words", tokeniser="runes")
-
-
-def test_text_without_an_end_is_learnt_with_the_defaults_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    schedules: list[str] = []
-    (tmp_path / "text.txt").write_text("a text\n")
-    monkeypatch.setattr(training, "_trained", lambda _source, config, _ranks: schedules.append(config.schedule))
-    for files in ("tcp://127.0.0.1:9", tmp_path / "text.txt"):
-        shoal.embed(files, tmp_path / "words")
-    assert schedules == ["constant", "linear"]

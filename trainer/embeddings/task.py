@@ -53,8 +53,8 @@ class Embedding(Task[TextData]):
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
         with ranks.agreement():
             settings = read_settings(config.data)
-            require_text_of_kind(config, endless=settings.endless)
-        if settings.endless:
+            require_text_of_kind(config, endless=settings.follow)
+        if settings.follow:
             return load_stream(config, settings, ranks, stop)
         return read_rows(config.data, settings, min_count=config.min_count)
 

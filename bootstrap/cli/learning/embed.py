@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _READING = "How it is read"
 _READING_OPTIONS = ("text_field", "tokeniser", "keep_case", "lemmatize", "follow", "readers", "max_malformed")
 _NOTE = (
-    "Files, folders, s3://... or tcp://HOST:PORT, of which each line is a text, or a JSON object with one; with "
+    "Files, folders or s3://..., of which each line is a text, or a JSON object with one; with "
     "--deployment s3://... within the topology's inputs."
 )
 

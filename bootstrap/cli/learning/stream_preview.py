@@ -12,7 +12,7 @@ from corpus.reading.lines import split_lines
 from corpus.reading.storage import open_blocks
 from corpus.stream.lines import batch_of_lines, sound_texts
 from corpus.stream.progress import Status
-from corpus.stream.stream_settings import StreamSettings, is_socket
+from corpus.stream.stream_settings import StreamSettings
 from corpus.stream.tokenisers import END, words_of_lines
 
 if TYPE_CHECKING:
@@ -26,17 +26,15 @@ def content(settings: StreamSettings, place: "Place") -> dict[str, Any]:
 
     Raises DataError for sources that cannot be read.
     """
-    files = [
-        file for address in settings.sources if not is_socket(address) for file in files_for_now(address) if file.size
-    ]
-    if not files and not settings.endless:
+    files = [file for address in settings.sources for file in files_for_now(address) if file.size]
+    if not files and not settings.follow:
         raise DataError(f"there is no text in {', '.join(settings.sources)}; check the address")
     return {
         "dry_run": True,
         "sources": list(settings.sources),
         "files": len(files),
         "bytes": sum(file.size for file in files),
-        "goes_on": settings.endless,
+        "goes_on": settings.follow,
         "sample": _sample(files[0].address, settings) if files else None,
         "settings": {name: getattr(settings, name) for name in ("tokeniser", "lowercase", "lemmatize", "readers")},
         **_nodes(place),

@@ -17,7 +17,6 @@ from common.errors import ShoalError
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source as FileSource
-from corpus.stream.stream_settings import is_socket
 from experiments.forecast import NODES_START, Node, of_group
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
@@ -43,11 +42,6 @@ class OnDeployment(InBucket):
 
     def require_reads(self, address: str) -> None:
         """Nodes reach S3 alone, and of that what the topology names as its inputs."""
-        if is_socket(address):
-            raise ShoalError(
-                f"the nodes of a deployment cannot reach {address}, as their network leads to S3 alone; have its "
-                "sender write objects into a prefix there, and give that with --follow"
-            )
         if not is_s3(address):
             raise ShoalError(
                 f"{address} is on this machine, and the nodes of a deployment read text from S3 alone; upload it, such "

@@ -115,7 +115,7 @@ def readers_of(stream: Path, settings: StreamSettings, bars: Bars) -> Iterator[R
             with suppress(FileNotFoundError):
                 (reader_folder(stream, number) / ERROR_NAME).unlink()  # a reader may succeed this time
         readers.start()
-        if not settings.endless:
+        if not settings.follow:
             readers.wait()
             if not read_status(stream).words:
                 raise DataError(f"there is no word in {', '.join(settings.sources)}")

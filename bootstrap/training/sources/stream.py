@@ -44,7 +44,7 @@ class StreamSource(Source):
 
     @property
     def endless(self) -> bool:
-        return self._settings.endless
+        return self._settings.follow
 
     def prepare(self, reach: DataAccess, config: TrainConfig, bars: Bars) -> "PreparedStream":  # noqa: ARG002
         """Check that nodes can read it."""
@@ -103,4 +103,4 @@ class PreparedStream(Prepared):
         if not self._keep:
             forget(self.here)
         with readers_of(self.here, self.settings, bars) as readers:
-            yield Sidecar(readers.look, partial(read_status, self.here) if self.settings.endless else None)
+            yield Sidecar(readers.look, partial(read_status, self.here) if self.settings.follow else None)

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,6 @@ import pytest
 from corpus.stream.parts import part_numbers
 from corpus.stream.progress import read_status
 from tests.corpus.stream.reading import begin
-from tests.corpus.stream.sender import Sender
 from tests.processes import MARK, left_behind, rank_processes
 from tests.trainer.embeddings import made_text
 from tests.waiting import PATIENCE, until
@@ -110,17 +109,21 @@ class WordRun:
         return found
 
 
-LINES = [line.encode() for line in made_text.lines(15_000)]
+LINES = made_text.lines(15_000)
 WORDS = 12 * len(LINES)
-TWO = ("--nodes", "2", "--slow", "0:10", "1:10")
+TWO = ("--nodes", "2", "--slow", "0:10", "1:10", "--words", WORDS)
 """So slow that the ranks can be killed before they have learnt all."""
 
 
 @pytest.fixture
-def stream(tmp_path: Path) -> Iterator[Path]:
-    """A stream of parts of 128 rows from a socket, whose sender goes on where it is asked to, and has an end."""
-    with Sender(LINES) as sender:
-        yield begin(tmp_path / "stream", sender.address, part_rows=128, ahead=3, quiet_seconds=2.0)
+def stream(tmp_path: Path) -> Path:
+    """A stream of parts of 128 rows from a file that is followed."""
+    return followed(tmp_path, LINES)
+
+
+def followed(home: Path, lines: Sequence[str]) -> Path:
+    (home / "texts").write_text("".join(f"{line}\n" for line in lines))
+    return begin(home / "stream", home / "texts", follow=True, part_rows=128, ahead=3, quiet_seconds=2.0)
 
 
 def has_learnt_all(run: WordRun) -> None:
@@ -156,43 +159,42 @@ def test_a_run_whose_ranks_are_all_killed_again_and_again_ends_and_can_be_resume
         said = " ".join(run.ends(1).split())
     assert "was ended by signal 9 (SIGKILL)" in said
     assert "restart with --resume" in said
-    with WordRun(stream, tmp_path / "run", "--nodes", "2", "--mode", "async:3", "--resume") as run:
+    with WordRun(stream, tmp_path / "run", "--nodes", "2", "--mode", "async:3", "--words", WORDS, "--resume") as run:
         run.ends()
     has_learnt_all(run)
 
 
 def test_a_source_that_is_too_fast_waits_and_neither_reader_nor_rank_grows(tmp_path: Path) -> None:
-    lines = [line.encode() for line in made_text.lines(40_000)]
+    words = 12 * 40_000
     memory: list[tuple[int, int]] = []
     waiting: list[int] = []
-    with Sender(lines) as sender:
-        stream = begin(tmp_path / "stream", sender.address, part_rows=128, ahead=3)
+    stream = followed(tmp_path, made_text.lines(40_000))
 
-        def look(run: WordRun) -> bool:
-            processes = [*run.readers()[:1], *rank_processes(0)]
-            if len(processes) == 2:
-                memory.append(tuple(each.memory_info().rss for each in processes))
-                waiting.append(len(part_numbers(stream / "reader-0")))
-            return (stream / "reader-0" / "end.json").exists()
+    def look(run: WordRun) -> bool:
+        processes = [*run.readers()[:1], *rank_processes(0)]
+        if len(processes) == 2:
+            memory.append(tuple(each.memory_info().rss for each in processes))
+            waiting.append(len(part_numbers(stream / "reader-0")))
+        return read_status(stream).words == words
 
-        with WordRun(stream, tmp_path / "run", "--slow", "0:10") as run:
-            run.until_checkpoints(2)
-            run.until(lambda: look(run))
-            run.ends()
+    with WordRun(stream, tmp_path / "run", "--slow", "0:10", "--words", words) as run:
+        run.until_checkpoints(2)
+        run.until(lambda: look(run))
+        run.ends()
     assert max(waiting) <= 2 * 3 + 2  # and those of which readers have not heard yet that they are in a checkpoint
     assert read_status(stream).paused_seconds > read_status(stream).waiting_seconds
     for before, most in zip(memory[len(memory) // 4], map(max, zip(*memory, strict=True)), strict=True):
         assert most - before < 20 << 20
-    assert run.learnt()["words_seen"] == 12 * len(lines)
+    assert run.learnt()["words_seen"] == words
 
 
 def test_garbage_is_left_out_counted_and_told(tmp_path: Path) -> None:
     good = [line.encode() for line in made_text.lines(3_000)]
     bad = [b"x" * (10 << 20), *[b"\xff\xfe not UTF-8", b"\x7fELF\x00\x01 of a program"] * 30]
-    with Sender([*good[:1_500], *bad, *good[1_500:]]) as sender:
-        stream = begin(tmp_path / "stream", sender.address, part_rows=128)
-        with WordRun(stream, tmp_path / "run") as run:
-            said = " ".join(run.ends().split())
+    (tmp_path / "texts").write_bytes(b"".join(line + b"\n" for line in (*good[:1_500], *bad, *good[1_500:])))
+    stream = begin(tmp_path / "stream", tmp_path / "texts", part_rows=128)
+    with WordRun(stream, tmp_path / "run", "--epochs", "1") as run:
+        said = " ".join(run.ends().split())
     assert (
         "61 of 3,061 lines are malformed (not UTF-8, with NUL, longer than 4 MiB, or without the text field), and were "
         "left out" in said

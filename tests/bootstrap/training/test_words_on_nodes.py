@@ -41,10 +41,6 @@ def configuration(output: Path, **more: Any) -> TrainConfig:
 
 REFUSED = {
     "a path": ({"sources": ("/my/books",)}, r"/my/books is on this machine, and the nodes .* upload it, such as by"),
-    "a socket": (
-        {"sources": ("tcp://news:9000",)},
-        r"cannot reach tcp://news:9000, as their network leads to S3 alone",
-    ),
     "no input of the topology": (
         {"sources": ("s3://other/x",)},
         r"may not read s3://other/x; add s3://other/x to `inputs` in the file of its topology",

@@ -1,13 +1,13 @@
 """Streams of tests: readers by a clock of their own, and what is in the parts that they leave."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from corpus.stream.parts import END_OF_LINE, Part, part_numbers, part_path, read_part, write_part
-from corpus.stream.progress import Status
+from corpus.stream.progress import Status, read_status, write_end
 from corpus.stream.reader import read_stream
 from corpus.stream.stream_settings import StreamSettings, write_settings
 
@@ -57,6 +57,15 @@ def read_until(stream: Path, holds: Callable[[float], bool]) -> None:
     except Stopped:
         return
     raise AssertionError("its sources ended")
+
+
+def read_followed(stream: Path, texts: Path, found: Iterable[str], **settings: Any) -> Path:
+    """A stream without an end: a file that grew to these lines, all of which were read; its writer then went away."""
+    texts.write_text("".join(f"{line}\n" for line in found))
+    begin(stream, texts, follow=True, quiet_seconds=1.0, **settings)
+    read_until(stream, lambda now: now > 10)
+    write_end(stream / "reader-0", read_status(stream))
+    return stream
 
 
 def parts(stream: Path, reader: int = 0) -> list[Part]:

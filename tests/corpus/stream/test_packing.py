@@ -97,7 +97,7 @@ def test_a_part_that_ends_inside_of_a_line_says_how_many_of_its_tokens_it_has() 
     assert packer.finish() is None
 
 
-def test_a_sender_that_goes_on_with_a_shorter_line_loses_no_more_than_that_line() -> None:
+def test_a_shorter_line_where_a_file_was_left_loses_no_more_than_that_line() -> None:
     packer = Packer(1, 5, Position(offsets={"/a": 10}, begun={"/a": 100}))
     batch = batch_of_lines("/a", [b"other words", b"next"], 10)
     assert list(packer.add(batch, (0, 1), ["other", "words", "\n", "next", "\n"])) == []

@@ -26,7 +26,7 @@ CONTENT = "".join(f"{line}\n" for line in LINES).encode()
 def test_a_compressed_file_goes_on_behind_what_was_read_also_between_blocks(tmp_path: Path, lines_read: int) -> None:
     path, made = str(tmp_path / "texts.gz"), [f"{number:063}".encode() for number in range(2 * BLOCK_BYTES // 64)]
     Path(path).write_bytes(gzip.compress(b"".join(line + b"\n" for line in made)))
-    source = files.Files((path,), follow=False, reader=0, readers=1, clock=Clock())
+    source = files.Files((path,), 0, 1, follow=False, clock=Clock())
     found = [
         line for batch in source.batches(Position(offsets={path: 64 * lines_read})) if batch for line in batch.lines
     ]

@@ -19,7 +19,6 @@ from corpus.stream import reader
 from corpus.stream.parts import part_numbers, part_path, read_part
 from corpus.stream.progress import Status, read_status
 from tests.corpus.stream.reading import Stopped, begin, lines, parts, read, read_until, tokens, words
-from tests.corpus.stream.sender import Sender
 from tests.waiting import until
 
 LINES = [f"line {number} of many, with words {number % 97}" for number in range(3_000)]
@@ -115,24 +114,6 @@ def test_the_status_of_all_readers_is_their_sum(tmp_path: Path) -> None:
     (tmp_path / "reader-1" / "status.json").write_text('{"lines": "3"}')
     with pytest.raises(DataError, match=r"reader-1/status.json is no status of a reader: lines is not of type int"):
         read_status(tmp_path)
-
-
-def test_a_source_that_is_too_fast_waits_itself(tmp_path: Path) -> None:
-    with Sender([b"line %d" % number + b" of many words" * 10 for number in range(160_000)]) as sender:
-        stream = begin(tmp_path / "stream", sender.address, follow=True, ahead=3)
-        seen: list[int] = []
-        memory: list[int] = []
-
-        def holds(now: float) -> bool:
-            if part_numbers(stream / "reader-0"):
-                seen.append(waiting(stream, max(0, int(now) - 10)))
-                memory.append(psutil.Process().memory_info().rss)
-            return now > 60 and 4 in seen
-
-        read_until(stream, holds)
-        assert max(seen) == 4
-        assert sender.sent < 20 << 20  # in the buffers of the connection
-        assert memory[-1] - memory[0] < 50 << 20
 
 
 @pytest.mark.soak

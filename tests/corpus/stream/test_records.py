@@ -33,7 +33,7 @@ def test_fields_are_found_by_the_first_file_with_text(
 ) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "texts").write_text(content)
-    sources = ("tcp://localhost:1", str(tmp_path))
+    sources = (str(tmp_path),)
     if fields is None:
         with pytest.raises(DataError, match="texts"):
             text_fields(sources, chosen)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from common.errors import DataError
-from corpus.stream.stream_settings import StreamSettings, absolute, host_and_port, read_settings, write_settings
+from corpus.stream.stream_settings import StreamSettings, absolute, read_settings, write_settings
 
-SETTINGS = StreamSettings(sources=("/texts", "s3://pile/texts", "tcp://here:9000"), readers=2, follow=True)
+SETTINGS = StreamSettings(sources=("/texts", "s3://pile/texts"), readers=2, follow=True)
 
 
 def test_settings_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_second_start_has_the_same_settings_or_is_refused(tmp_path: Path) -> N
     write_settings(tmp_path, SETTINGS)
     with pytest.raises(DataError, match=r"stream\.json is of a stream with lowercase True, and not False"):
         write_settings(tmp_path, replace(SETTINGS, lowercase=False))
-    with pytest.raises(DataError, match="with sources /texts, s3://pile/texts, tcp://here:9000, and not /other"):
+    with pytest.raises(DataError, match="with sources /texts, s3://pile/texts, and not /other"):
         write_settings(tmp_path, replace(SETTINGS, sources=("/other",)))
     assert read_settings(tmp_path) == SETTINGS
 
@@ -38,14 +38,7 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
         write_settings(tmp_path / "file" / "stream", SETTINGS)
 
 
-def test_a_stream_has_an_end_where_files_do_not_grow() -> None:
-    assert not StreamSettings(sources=("/texts", "s3://pile")).endless
-    assert StreamSettings(sources=("/texts",), follow=True).endless
-    assert StreamSettings(sources=("/texts", "tcp://here:9000")).endless
-
-
 def test_paths_become_absolute_and_other_addresses_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert absolute("texts") == str(tmp_path.resolve() / "texts")
-    assert [absolute(each) for each in ("s3://a/b", "tcp://h:1")] == ["s3://a/b", "tcp://h:1"]
-    assert host_and_port("tcp://[::1]:9000") == ("::1", 9000)
+    assert absolute("s3://a/b") == "s3://a/b"

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.stream.reader import read_stream
-from tests.corpus.stream.reading import begin
-from tests.corpus.stream.sender import Sender
+from tests.corpus.stream.reading import read_followed
 from tests.trainer.embeddings import made_text
 from tests.trainer.runs import notes, train_here
 
@@ -17,12 +15,8 @@ LEARNING = ("--model", "skipgram", "--min-count", "1", "--threads", "1")
 
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Text that came by a socket, of which the sender has closed its end: as much as a run has learnt from so far."""
-    stream = tmp_path_factory.mktemp("endless") / "stream"
-    with Sender([line.encode() for line in made_text.bursts(8_000)]) as sender:
-        begin(stream, sender.address, part_rows=64)
-        read_stream(stream, 0, 1)
-    return stream
+    home = tmp_path_factory.mktemp("endless")
+    return read_followed(home / "stream", home / "texts", made_text.bursts(8_000), part_rows=64)
 
 
 def test_the_defaults_learn_from_text_without_an_end(endless: Path, tmp_path: Path) -> None:

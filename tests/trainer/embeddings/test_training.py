@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from corpus.stream.reader import read_stream
-from corpus.stream.stream_settings import StreamSettings, write_settings
-from tests.corpus.stream.sender import Sender
+from tests.corpus.stream.reading import read_followed
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
 from tests.trainer.runs import finish, run_here, step_losses, stop, summary, train_here, wait_for_lines
@@ -98,11 +96,8 @@ def test_a_run_that_is_stopped_goes_on_with_the_rows_that_are_left(
 
 
 def test_the_last_checkpoint_has_the_end_of_the_part_whose_last_step_was_in_one(tmp_path: Path) -> None:
-    with Sender([line.encode() for line in made_text.lines(500)]) as sender:
-        sources = StreamSettings(sources=(sender.address,), tokeniser="spaces", part_rows=64, quiet_seconds=1.0)
-        write_settings(tmp_path / "stream", sources)
-        read_stream(tmp_path / "stream", 0, 1)
-    train_here(tmp_path / "out", "--data", tmp_path / "stream", *LEARNING, "--checkpoint-minutes", "1e-9")
+    stream = read_followed(tmp_path / "stream", tmp_path / "texts", made_text.lines(500), part_rows=64)
+    train_here(tmp_path / "out", "--data", stream, *LEARNING, "--checkpoint-minutes", "1e-9")
     found, _ = checkpoint.newest(tmp_path / "out/checkpoints")
     assert found is not None
     assert (found[1]["task"]["chosen"], found[1]["task"]["words_seen"]) == (None, 12 * 500)
