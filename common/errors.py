@@ -10,10 +10,6 @@ class DataError(Exception):
     """Input or a dataset that cannot be used. Its message is one sentence that names the file and what to do."""
 
 
-class FinalError(DataError):
-    """An error that the same command will raise again, so that finished steps before it are useless."""
-
-
 class JobError(Exception):
     """A job failed for another reason than its input. Its message is one sentence for the user."""
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from common.errors import DataError, FinalError, explain_full_disk, is_full_disk
+from common.errors import DataError, explain_full_disk, is_full_disk
 from common.private_folders import temporary_folder
 from corpus.counts import LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
@@ -175,13 +175,13 @@ class _Texts:
             raise DataError(f"{source.address} was changed since the command began; run the same command again")
 
     def require_rows(self) -> None:
-        """Raise FinalError where too few texts are left for training or test."""
+        """Raise DataError where too few texts are left for training or test."""
         train, test = self.parts[_TRAINING].rows + self.parts[_VALIDATION].rows, self.parts[_TEST].rows
         if train < LEAST_TRAINING_ROWS or test < LEAST_ROWS:
             way = "input, another --test-share, or --test-input FILE"
             if self._settings.test_input:
                 way = "texts to test with" if train >= LEAST_TRAINING_ROWS else "texts to learn from"
-            raise FinalError(
+            raise DataError(
                 f"training needs at least {LEAST_TRAINING_ROWS} texts with words to learn from and {LEAST_ROWS} to "
                 f"test, and has {train:,} and {test:,}; give more {way}"
             )

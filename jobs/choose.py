@@ -14,7 +14,7 @@ from itertools import chain
 import orjson
 
 from common.display import plural
-from common.errors import DataError, FinalError
+from common.errors import DataError
 from common.json_values import made
 from common.options import Option, argparse_argument
 from corpus.dataset_settings import Settings
@@ -83,8 +83,8 @@ def choose_vocabulary(
 ) -> VocabularyChoice:
     """Choose the vocabulary from the records in the folder `words`, and write it to `output`.
 
-    Raises DataError when a larger share of the lines is malformed than `max_malformed`, or a file is damaged and that
-    is not allowed; FinalError when there are no lines, no texts, or unknown labels. Nothing is written then.
+    Raises DataError when a larger share of the lines is malformed than `max_malformed`, a file is damaged and that
+    is not allowed, or there are no lines, no texts, or unknown labels. Nothing is written then.
     """
     tally = Tally()
     best: list[tuple[bytes, int]] = []
@@ -93,13 +93,13 @@ def choose_vocabulary(
     check_input(tally, max_malformed, allow_damaged=allow_damaged)
     if not tally.counts["texts"]:
         lines = plural(tally.counts["lines"], "line")
-        raise FinalError(f"none of the {lines} holds a text with a word; there is nothing to learn from")
+        raise DataError(f"none of the {lines} holds a text with a word; there is nothing to learn from")
     by_code = {code: tally.counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
     positive_from = first_positive_code(by_code, settings)
     if not best:
         texts = tally.counts["texts"]
         held = f"{plural(texts, 'text')} {'holds' if texts == 1 else 'hold'}"
-        raise FinalError(
+        raise DataError(
             f"no words are left for the vocabulary: {held} only stopwords, or are all in "
             "the test set; give more input, or fewer stopwords by --stopwords"
         )

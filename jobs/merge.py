@@ -19,7 +19,7 @@ from tempfile import gettempdir
 from typing import Any
 
 from common.display import plural
-from common.errors import DataError, FinalError, explain_full_disk
+from common.errors import DataError, explain_full_disk
 from common.json_values import made, parse_json_object
 from common.private_folders import temporary_folder
 from corpus.counts import final_counts
@@ -58,7 +58,7 @@ def merge_parts(*, parts: str, records: Sequence[str], choice: VocabularyChoice,
     """
     addresses = list_files(parts)
     if not addresses:
-        raise FinalError(f"no part files in {parts}; every text was empty or held only stopwords")
+        raise DataError(f"no part files in {parts}; every text was empty or held only stopwords")
     tally = _read_tally(records)
     # Beside the parts, so that a killed merge leaves nothing in the folder of the results.
     beside = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
@@ -128,7 +128,7 @@ def _concatenate(
         for address, path in zip(addresses, paths, strict=True):
             with open_dataset(path) as part:
                 if (part.settings, part.stopwords) != (settings, stopwords):
-                    raise FinalError(
+                    raise DataError(
                         f"{address} was made with other settings or stopwords than the parts before it; "
                         "run the preprocessing again in an empty output folder"
                     )
@@ -143,12 +143,12 @@ def _concatenate(
 def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
     for split in SPLITS:
         if rows[split] != counts[split]:
-            raise FinalError(
+            raise DataError(
                 f"the part files hold {plural(rows[split], 'row')} of {split}, but {counts[split]:,} were counted; "
                 "a part was lost, so run the preprocessing again"
             )
     if not counts["train"]:
-        raise FinalError(
+        raise DataError(
             f"no text is left to train on, and training needs at least {LEAST_TRAINING_ROWS} rows; give more input"
         )
 

@@ -1,39 +1,35 @@
 """The jobs in order on this machine: raw files to `dataset.h5` and `counts.json`, by mrjob's runners.
 
-Everything but the two results is in one folder, which is removed afterwards. A run that was killed, or whose disk was
-full, leaves its finished steps there, and the same command continues after them. A step is finished only when its
-`done_file` exists, in a folder named by this input, these settings and this code.
+Everything but the two results is in one folder, which is removed afterwards, also where a run fails. The folder of a
+run that was killed is removed by the next run in the same place.
 """
 
 import glob
 import logging
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
 from typing import Protocol
 
 from common.cores import cores
-from common.errors import DataError, JobError, is_full_disk
+from common.errors import DataError, JobError, explain_os_error, is_full_disk
 from common.private_folders import temporary_folder
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
-from corpus.reading.storage import check_writable, exists, write_text
+from corpus.reading.storage import check_writable, write_text
 from jobs.entry_points import FAILURE_PREFIX
 from jobs.job import COUNTER
 from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import PreparedWork, prepare_work, work_bytes
-from jobs.steps import CommandStep, JobStep, Plan
+from jobs.steps import JobStep
 from jobs.task_server import TaskServer
-from jobs.work_folder import work_folder
 
 RUNNERS = ("auto", "local", "inline")
 
@@ -92,32 +88,20 @@ def preprocess_locally(
     return carry_out(prepared, output, runner=runner, progress=progress or NoProgress())
 
 
-def carry_out(
-    prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress, goes_on: bool = True
-) -> MergeResult:
-    """The jobs of work that is prepared; `output` is an absolute path or s3://... Where it fails, and the same work
-    `goes_on` later, its finished steps remain. Raises as `preprocess_locally`."""
+def carry_out(prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress) -> MergeResult:
+    """The jobs of work that is prepared; `output` is an absolute path or s3://... Raises as `preprocess_locally`."""
     with (
-        work_folder(
-            _work_parent(output),
-            prepared.name,
-            lambda folder: goes_on and bool(list(folder.glob("*/_SUCCESS"))),
-            private=is_s3(output),
-        ) as folder,
+        _work_folder(output) as folder,
         _name_without_patterns(folder) as work,
         TaskServer("jobs.warm_up", work) as server,
     ):
         _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings))
         plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))
         for made in plan.side_folders:
-            Path(made).mkdir(exist_ok=True)
-        for made in plan.task_folders:
-            shutil.rmtree(made, ignore_errors=True)  # a run before may have had more tasks
+            Path(made).mkdir()
         for address, content in plan.task_files().items():
             write_text(address, content.decode())
         for step in plan.steps():
-            if _is_done(step, plan):
-                continue
             if isinstance(step, JobStep):
                 read = prepared.plain_bytes
                 if step.reads is not None:
@@ -131,30 +115,36 @@ def carry_out(
         return replace(read_merge_result(plan.summary), warnings=list(prepared.warnings))
 
 
+@contextmanager
+def _work_folder(output: str) -> Iterator[Path]:
+    """A new folder for the work: in the folder of the results, or a temporary one for results on S3."""
+    if is_s3(output):
+        with temporary_folder("shoal-work-") as folder:
+            yield folder
+        return
+    home = Path(output)
+    was_there = home.exists()
+    try:
+        with ExitStack() as made:
+            with explain_os_error(DataError, f"cannot write to {home}", "choose another --output"):
+                home.mkdir(parents=True, exist_ok=True)
+                folder = made.enter_context(temporary_folder(".shoal-work-", home))
+            yield folder
+    finally:
+        if not was_there:
+            with suppress(OSError):  # it is not empty
+                home.rmdir()
+
+
 def _cores(read: int, runner: str) -> int:
     """The number of cores for a job that reads so many bytes."""
     return 1 if runner == "inline" else max(1, min(cores(), read // CORE_BYTES))
 
 
-def _work_parent(output: str) -> Path:
-    """The parent of the work folder: the folder of the results, or a temporary one for results on S3."""
-    if not is_s3(output):
-        return Path(output)
-    return Path(tempfile.gettempdir()) / f"shoal-{os.geteuid()}-{blake2b(output.encode(), digest_size=6).hexdigest()}"
-
-
-def _is_done(step: JobStep | CommandStep, plan: Plan) -> bool:
-    """Whether an earlier run has finished a step, and its result still exists."""
-    if step.done_file == plan.summary:
-        return exists(plan.summary) and exists(read_merge_result(plan.summary).dataset)
-    return exists(step.done_file)
-
-
 def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskServer, progress: Progress) -> None:
     """Run one MRJob on this machine; its tasks report their progress on standard error."""
     job_class = getattr(import_module(step.module), step.job)
-    shutil.rmtree(step.output, ignore_errors=True)
-    shutil.rmtree(tasks, ignore_errors=True)
+    shutil.rmtree(tasks, ignore_errors=True)  # those of the step before
     tasks.mkdir()
     job = job_class(
         [
@@ -185,7 +175,6 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskSe
     finally:
         done.set()
         watcher.join()
-    Path(step.done_file).touch()
 
 
 def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:
@@ -235,9 +224,7 @@ def _name_without_patterns(folder: Path) -> Iterator[Path]:
         yield link
 
 
-def _check_space(work: Path, needs: int) -> None:
-    held = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
-    needed = needs - held
+def _check_space(work: Path, needed: int) -> None:
     free = shutil.disk_usage(work).free
     if free < needed:
         raise DataError(

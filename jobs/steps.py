@@ -92,11 +92,6 @@ class Plan:
         """The folders of the files that tasks write beside their records."""
         return join(self.work, "distinct"), join(self.work, "parts")
 
-    @property
-    def task_folders(self) -> tuple[str, str]:
-        """The folders of the task files; no other file may be in them."""
-        return self._to_read, self._to_encode
-
     def task_files(self) -> dict[str, bytes]:
         """The files to write before the first step, one for each task, by address.
 

@@ -120,7 +120,7 @@ def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) ->
     own = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed", "allow_damaged")}
     work = PreparedWork(**own, stopwords=frozenset(), plain_bytes=texts.plain_bytes)
     try:
-        return carry_out(work, str(folder), progress=_Steps(report), goes_on=False).counts
+        return carry_out(work, str(folder), progress=_Steps(report)).counts
     except (DataError, JobError) as error:
         raise DataError(str(error).replace("--output", "instance type")) from error
 

@@ -38,7 +38,7 @@ class AnswerCounts:
         self.counts.update(scored)
 
     def labels(self, settings: Settings) -> Callable[[int], int]:
-        """The label of a code. Raises FinalError where it is not clear which label is positive."""
+        """The label of a code. Raises DataError where it is not clear which label is positive."""
         if self.classes:
             return int
         by_code = Counter[int]()
@@ -48,7 +48,7 @@ class AnswerCounts:
         return lambda code: int(code >= first)
 
     def confusion(self, settings: Settings) -> Confusion:
-        """Predictions beside the right labels. Raises FinalError where it is not clear which label is positive."""
+        """Predictions beside the right labels. Raises DataError where it is not clear which label is positive."""
         label_of, found = self.labels(settings), Counter[tuple[int, int]]()
         for (code, predicted), number in self.counts.items():
             found[label_of(code), predicted] += number

@@ -43,7 +43,7 @@ class ScoredAnswers(AnswerCounts):
 
     def scores(self, settings: Settings, names: Sequence[str]) -> dict[str, Any]:
         """The measures of the texts that are scored, at least one; `names` are those of the classes, by label. Raises
-        FinalError where it is not clear which label is positive."""
+        DataError where it is not clear which label is positive."""
         label_of, confusion = self.labels(settings), self.confusion(settings)
         texts, right = Counter[int](), Counter[int]()
         for (code, predicted, place), number in self.said.items():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from common.display import plural
-from common.errors import DataError, FinalError
+from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import LABEL_PAIRS, LABELS
 from corpus.reading.sources import Source
@@ -14,7 +14,7 @@ _PLACES_SHOWN = 3
 
 
 def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> None:
-    """Raise DataError for damaged input and for too many malformed lines, FinalError for input without lines."""
+    """Raise DataError for damaged input, for too many malformed lines, and for input without lines."""
     if not allow_damaged and (damages := tally.damaged_files()):
         which = f"{damages[0]} is" if len(damages) == 1 else f"{len(damages)} files are"
         listed = "" if len(damages) == 1 else f": {', '.join(map(str, damages))}"
@@ -25,7 +25,7 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
     counts = tally.counts
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
-        raise FinalError("the input has no lines; give files of reviews")
+        raise DataError("the input has no lines; give files of reviews")
     if malformed / lines > max_malformed:  # divided, because a product is not exact: 0.29 * 100 is below 29
         reasons = sorted(name for name in counts if name.startswith("malformed_by_reason.") and counts[name])
         listed = ", ".join(f"{counts[name]} {name.partition('.')[2]}" for name in reasons)
@@ -45,7 +45,7 @@ def _places(tally: Tally) -> str:
 
 
 def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Sequence[Source]) -> None:
-    """Raise FinalError where a class has no text to learn from; `by_code` has the number of these texts of each code.
+    """Raise DataError where a class has no text to learn from; `by_code` has the number of these texts of each code.
 
     Labels that are no pair pass: see `first_positive_code`.
     """
@@ -55,7 +55,7 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
     if len(learnt) > 1:
         texts += f" and {plural(len(learnt) - 1, 'more file')}"
     if absent := [name for code, name in enumerate(settings.classes) if code not in found]:
-        raise FinalError(
+        raise DataError(
             f"none of the {texts} is of the class {absent[0]}; give texts of it, or leave it out of --classes"
         )
     have, classes = "one label", found
@@ -63,7 +63,7 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
         classes = {int(code >= settings.positive_from) for code in found}
         have = f"ratings from {settings.in_units(min(found))} to {settings.in_units(max(found))}" if found else ""
     if len(classes) == 1:
-        raise FinalError(
+        raise DataError(
             f"all {texts} have {have}, and so are of one class; give texts of another class, too, or look at how the "
             "input is read by --dry-run"
         )
@@ -72,7 +72,7 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
 def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
     """The smallest code of a positive text; `by_code` has the number of texts of each code.
 
-    Of labels exactly one of the known pairs has to occur; raises FinalError otherwise. Where there are more than two
+    Of labels exactly one of the known pairs has to occur; raises DataError otherwise. Where there are more than two
     classes none is positive, and the code is 0.
     """
     if not settings.labelled:
@@ -86,4 +86,4 @@ def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
     if len(pairs) == 1:
         return pairs[0][1]
     seen = ", ".join(f"{LABELS[code]} ({plural(number, 'time')})" for code, number in occur.items())
-    raise FinalError(f"the labels are {seen}, which is not a known pair; name the positive one by --positive-label")
+    raise DataError(f"the labels are {seen}, which is not a known pair; name the positive one by --positive-label")

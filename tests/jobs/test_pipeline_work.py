@@ -1,4 +1,4 @@
-"""What remains of a run's work: nothing when it ends, and all finished steps when it is killed."""
+"""What remains of a run's work: nothing when it ends, and nothing after the next run when it is killed."""
 
 import os
 import shutil
@@ -78,54 +78,20 @@ def run_and_die(path: Path, output: Path, stage: str) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-ALL_STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
-
-
-@pytest.mark.parametrize(("stage", "done"), [("deduplicate", 0), ("choose vocabulary", 2), ("merge", 4)])
-def test_a_killed_run_is_gone_on_with(tmp_path: Path, stage: str, done: int) -> None:
+def test_what_a_killed_run_left_is_cleared(tmp_path: Path) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
     path.write_bytes(PLAIN)
-    run_and_die(path, output, stage)
-    stages = Stages()
-    preprocess([path], output, progress=stages, max_malformed=0.2)
-    assert stages.seen == ALL_STEPS[done:]
+    run_and_die(path, output, "merge")
+    assert list(output.glob(".shoal-work-*/parts/*"))
+    preprocess([path], output)
     assert_equals_oracle(output, [PLAIN])
     assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
 
 
-def test_what_a_run_on_other_input_left_is_cleared(tmp_path: Path) -> None:
-    path, output = tmp_path / "reviews.json", tmp_path / "out"
-    path.write_bytes(PLAIN)
-    run_and_die(path, output, "merge")
-    path.write_bytes(PLAIN + PLAIN)
-    stages = Stages()
-    preprocess([path], output, progress=stages)
-    assert stages.seen == ALL_STEPS
-    assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
-
-
-def test_fewer_tasks_than_in_the_killed_run_read_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, output = tmp_path / "reviews.json", tmp_path / "out"
-    content = PLAIN * 3_000 + snap_lines(("the last lamp", 2))
-    path.write_bytes(content)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "sched_getaffinity", lambda _: range(5))
-        run_and_die(path, output, "deduplicate")
-    assert len(list(output.glob(".shoal-work-*/to-read/*"))) > 2
-    preprocess([path], output, runner="inline")
-    assert_equals_oracle(output, [content])
-
-
-def test_too_many_malformed_lines_do_not_cost_the_work_that_counted_them(tmp_path: Path) -> None:
-    path = tmp_path / "noise.json"
-    path.write_bytes(PLAIN * 2_000 + b"{\n" * 4_000)
-    with pytest.raises(DataError, match=r"4000 of 44000 lines .* line 40001 of .*; the finished steps remain in"):
-        preprocess([path], tmp_path / "out")
-    stages = Stages()
-    merged = preprocess([path], tmp_path / "out", progress=stages, max_malformed=0.2)
-    assert stages.seen == ["choose vocabulary", "encode", "merge"]
-    assert merged.counts["malformed"] == 4_000
-    assert sorted(found.name for found in (tmp_path / "out").iterdir()) == ["counts.json", "dataset.h5"]
+def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "reviews.json").write_bytes(PLAIN)
+    with pytest.raises(DataError, match=r"cannot write to .*reviews\.json: File exists; choose another --output"):
+        preprocess([tmp_path / "reviews.json"], tmp_path / "reviews.json")
 
 
 def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
@@ -140,29 +106,3 @@ def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"reviews\.json was changed while it was read"):
         preprocess([path], tmp_path / "out", progress=Growing())
     assert not (tmp_path / "out").exists()
-
-
-def test_a_dataset_that_was_deleted_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, output = tmp_path / "reviews.json", tmp_path / "out"
-    path.write_bytes(PLAIN)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("jobs.pipeline.read_merge_result", lambda _: os.kill(os.getpid(), signal.SIGKILL))
-        run_and_die(path, output, "")
-    (output / "dataset.h5").unlink()
-    preprocess([path], output)
-    assert_equals_oracle(output, [PLAIN])
-
-
-def test_two_runs_on_the_same_input_do_not_meet(tmp_path: Path) -> None:
-    path, output = tmp_path / "reviews.json", tmp_path / "out"
-    path.write_bytes(PLAIN)
-
-    class Second(Stages):
-        def stage(self, name: str, _: int) -> None:
-            if name == "merge":
-                with pytest.raises(DataError, match="another run processes the same input"):
-                    preprocess([path], output)
-
-    preprocess([path], output, progress=Second())
-    assert_equals_oracle(output, [PLAIN])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.output import Part, Result, Rows, filled_rows, print_result, wants_json
 from common.display import plural
-from common.errors import FinalError
+from common.errors import DataError
 from trainer.classification import metrics
 from trainer.classification.metrics import Confusion
 
@@ -99,7 +99,7 @@ def _compared(files: "TextFiles", answers: "AnswerCounts") -> tuple[Confusion | 
         return None, None if plain else files.not_compared
     try:
         return answers.confusion(files.settings), None
-    except FinalError as error:
+    except DataError as error:
         return None, str(error)
 
 

@@ -20,7 +20,7 @@ COMMAND = [sys.executable, "-m", "bootstrap.cli.main", "preprocess", "--local", 
 # So many bytes are worth two tasks at once, of which one large gzip makes one.
 PLAIN_BYTES = 80 << 20
 # What appears one after the other in the folder of the work, which goes on for a while after the last of it.
-MOMENTS = ("", "to-read", "tasks", "tasks/**/mapper", "tasks/**/stderr", "tasks/**/reducer", "counted/_SUCCESS")
+MOMENTS = ("", "to-read", "tasks", "tasks/**/mapper", "tasks/**/stderr", "tasks/**/reducer", "counted/part-*")
 
 
 @pytest.fixture(scope="module")

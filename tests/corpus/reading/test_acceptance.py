@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from common.errors import DataError, FinalError
+from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import check_input, require_classes
 from corpus.reading.formats import Format
@@ -25,7 +25,7 @@ def test_texts_of_one_class_are_refused(row: dict[str, Any]) -> None:
     sentence = None
     try:
         require_classes(row["codes"], Settings(**tuples(row["settings"])), [TEST, FILE])
-    except FinalError as error:
+    except DataError as error:
         sentence = str(error)
     assert sentence == row["refused"]
 
