@@ -1,1 +1,1 @@
-"""What runs take, what they took, and what that bought: predictions, the reference's tables, reports."""
+"""What runs take, what they took, and what that bought: predictions, experiments, reports."""

@@ -6,7 +6,7 @@ from common.cores import cores
 from common.errors import ExperimentError
 from experiments import forecast
 from experiments.estimate import NOTHING, Estimate, total
-from experiments.forecast import Node, Prediction, Rates, Stage, Work
+from experiments.forecast import Node, Prediction, Stage, Work
 from infra import catalog, cost
 from infra.catalog import InstanceType
 from infra.topology import Topology
@@ -15,9 +15,9 @@ _FASTER = 0.75
 """A dearer machine is a choice where it takes at most this share of a cheaper one's time."""
 
 
-def predict(topology: Topology, work: Work, rates: Rates | None = None) -> Prediction:
+def predict(topology: Topology, work: Work) -> Prediction:
     """The work on a topology, from its deployment to the model. Raises ExperimentError for a topology that lacks the
-    nodes for it, and for `rates` of a run that had not its kinds of GPUs."""
+    nodes for it."""
     setup, running = setup_hourly(topology), running_hourly(topology)
     stages = []
     if work.raw_bytes is not None and not topology.preprocesses_on_node:
@@ -31,9 +31,7 @@ def predict(topology: Topology, work: Work, rates: Rates | None = None) -> Predi
             Stage(name="preprocess", seconds=spent, basis=forecast.PREPROCESSING).at(setup),
         ]
     if nodes := forecast.nodes_of(topology):
-        start, copied, train = forecast.node_stages(
-            nodes, work.training, shared=topology.share is not None, rates=rates
-        )
+        start, copied, train = forecast.node_stages(nodes, work.training, shared=topology.share is not None)
         if topology.preprocesses_on_node and work.raw_bytes is not None:
             made_there = total(_on_machine(catalog.find(nodes[0].instance_type), work.raw_bytes))
             copied = Stage(name="preprocess", seconds=made_there, basis=forecast.PREPROCESSING)
@@ -48,7 +46,7 @@ def predict(topology: Topology, work: Work, rates: Rates | None = None) -> Predi
         raise ExperimentError(f"{topology.name} has no GPUs; give --raw-bytes to predict a preprocessing")
     return Prediction(
         name=topology.name,
-        model=rates.model if rates else forecast.LSTM,
+        model=forecast.LSTM,
         stages=tuple(stages),
         by_use=by_use,
         unknown=(*cost.unknown(topology), *unpriced),
@@ -93,29 +91,22 @@ def cost_of_share(topology: Topology, dataset_bytes: float) -> tuple[float, list
     return dataset_bytes / (1 << 30) * (prices.efs_write_gib + topology.gpu_nodes * prices.efs_read_gib), []
 
 
-def machines(work: Work, region: str, rates: Rates | None = None) -> list[Prediction]:
+def machines(work: Work, region: str) -> list[Prediction]:
     """This machine, and of each model the cheapest single one of EC2's in a region, and each that is dearer and faster
     by a quarter. They download the reviews, preprocess them, and train fastText's model on a core, or an LSTM on all
     GPUs."""
-    return [*_here(work, rates), *_best([*_rented(work, region, of_gpus(rates))])]
+    return [_here(work), *_best([*_rented(work, region)])]
 
 
-def of_gpus(rates: Rates | None) -> Rates | None:
-    """These rates, where they are those of GPUs; None of a run on this machine's cores, which tell nothing of GPUs."""
-    return None if rates is None or forecast.HERE in rates.ranks else rates
-
-
-def _here(work: Work, rates: Rates | None) -> Iterator[Prediction]:
-    """This machine, whose cores count as the one that was measured; with the rates of a run on it also its model."""
+def _here(work: Work) -> Prediction:
+    """This machine, whose cores count as the one that was measured."""
     made = forecast.machine_seconds(work.raw_bytes or 0.0, cores(), 1.0)
-    before = (
+    stages = (
         Stage(name="start", seconds=forecast.LOCAL_START, basis="measured"),
         Stage(name="preprocess", seconds=made, basis=forecast.PREPROCESSING),
+        _by_fasttext(work, 1.0),
     )
-    yield Prediction(name=forecast.HERE, model=forecast.FASTTEXT, stages=(*before, _by_fasttext(work, 1.0)))
-    if rates and forecast.HERE in rates.ranks:
-        train = forecast.measured_stage(rates.ranks, work.training, rates)
-        yield Prediction(name=forecast.HERE, model=rates.model, stages=(*before, train))
+    return Prediction(name=forecast.HERE, model=forecast.FASTTEXT, stages=stages)
 
 
 def _by_fasttext(work: Work, alone: float) -> Stage:
@@ -123,7 +114,7 @@ def _by_fasttext(work: Work, alone: float) -> Stage:
     return Stage(name="train", seconds=seconds, basis="rows a second of a core, measured on another machine")
 
 
-def _rented(work: Work, region: str, rates: Rates | None) -> Iterator[Prediction]:
+def _rented(work: Work, region: str) -> Iterator[Prediction]:
     prices, raw = catalog.prices(region), work.raw_bytes or 0.0
     gib = forecast.SYSTEM_GIB + round(forecast.KEPT_GB * raw / 1e9)
     for kind in catalog.catalog().types.values():
@@ -133,11 +124,7 @@ def _rented(work: Work, region: str, rates: Rates | None) -> Iterator[Prediction
         if kind.gpu is None:
             train, model = _by_fasttext(work, _alone(kind)), forecast.FASTTEXT
         else:
-            try:
-                train = forecast.training_stage([Node(kind.name, kind.gpu.count)], work.training, rates)
-            except ExperimentError:  # its GPUs were not in the run that it is predicted by
-                continue
-            model = rates.model if rates else forecast.LSTM
+            train, model = forecast.training_stage([Node(kind.name, kind.gpu.count)], work.training), forecast.LSTM
         download, made = _on_machine(kind, raw)
         stages = (
             Stage(name="start", seconds=forecast.MACHINE_START, basis="assumed"),

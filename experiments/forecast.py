@@ -3,7 +3,7 @@
     start + bytes / (cores * rate) + rows * epochs / (sum of rates * efficiency) + bytes sent / bandwidth
 
 Each assumption is a constant below, with its source and the range in which it is expected; the range of a result
-follows from theirs. No run on AWS has checked them: the record of a real run replaces those of training (`read_rates`).
+follows from theirs. No run on AWS has checked them.
 
 Do not multiply hours by the price of everything. A cluster is paid for from the deployment until the guard ends it, GPU
 nodes only while a training runs, and the rest of the network until the deployment is destroyed.
@@ -11,27 +11,21 @@ nodes only while a training runs, and the rest of the network until the deployme
 
 import itertools
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from statistics import mean
 from typing import Any, NamedTuple
 
 from common.errors import ExperimentError
 from corpus.dataset_settings import DEFAULT
 from corpus.rules import VALIDATION_SHARE
-from experiments import reference
 from experiments.estimate import NOTHING, Estimate, total
-from experiments.records.runs import read_run
 from infra import catalog
 from infra.catalog import Gpu
 from infra.parts import PreprocessingSpec
 from infra.topology import Topology
 from trainer.order import steps_per_epoch
-from trainer.output.run_files import RECORD
-from trainer.registry import CLASSIFIERS, MODELS
+from trainer.registry import MODELS
 
 LOCAL_START = Estimate(5.0, 10.0, 20.0)
 """Seconds in which processes start here, and measure their rates. Measured."""
@@ -73,12 +67,14 @@ WORD_BYTES, ROW_BYTES = 2.0, 400.0
 FASTTEXT_RATE = Estimate.about(22_500.0, 0.6)
 """Rows a second that one core learns by fastText's model, of 200 words. Measured (benchmarks/results/fasttext.md);
 more cores are hardly faster."""
-REFERENCE_GPUS: Mapping[str, str] = {"M60": "g3.4xlarge", "K80": "p2.xlarge"}
-"""The GPUs on which the reference has measured its LSTM. Others are taken to be faster in proportion to their TFLOPS in
-32 bits, and other LSTMs to be slower in proportion to their operations. Both are guesses for a small LSTM."""
-OFF_REFERENCE, OFF_GUESSED, OFF_MEASURED, OFF_OTHER_GPUS = 0.25, 1.0, 0.1, 0.5
-"""How far off a GPU's rate may be: measured by the reference; guessed from it; measured by a run on the same GPUs; by a
-run on another number of them."""
+REFERENCE: Mapping[str, tuple[str, float]] = {"M60": ("g3.4xlarge", 35_920.0), "K80": ("p2.xlarge", 63_923.0)}
+"""The GPUs on which the reference has measured its LSTM (benchmarks/results/experiments.md), each with its instance
+type and the seconds of REFERENCE_ROWS. Others are taken to be faster in proportion to their TFLOPS in 32 bits, and
+other LSTMs to be slower in proportion to their operations. Both are guesses for a small LSTM."""
+REFERENCE_ROWS = 10 * int(0.9 * 21_300_000)
+"""Ten epochs of its rows to train on."""
+OFF_REFERENCE, OFF_GUESSED = 0.25, 1.0
+"""How far off a GPU's rate may be: measured by the reference; guessed from it."""
 EFFICIENCY = Estimate(0.9, 0.95, 1.0)
 """The share of the sum of the ranks' own rates that a balanced training reaches, evaluation included, without the sum
 over the ranks. Measured on one machine (benchmarks/results/distributed.md)."""
@@ -159,41 +155,6 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rates:
-    """How fast ranks were in a run."""
-
-    source: str
-    model: str
-    gpus: Mapping[str, float]
-    """Rows a second of a rank, by the catalogue's name of its GPU, or `HERE` where that has none."""
-    ranks: Mapping[str, int]
-    """The number of ranks, by the same."""
-    efficiency: Estimate
-    """The share of the sum of these rates that the run reached."""
-
-
-def read_rates(path: Path) -> Rates:
-    """The rates of a run, by its output folder or its record. Raises ExperimentError where that cannot be read."""
-    run = read_run(path.parent if path.name == RECORD else path)
-    kinds, rates, share = [_gpu_of(device) for device in run.latest.devices], run.own_rates, run.told("share_of_ideal")
-    model = str(run.latest.config.get("model"))
-    if model not in CLASSIFIERS or len(kinds) != len(rates) or 0 in (*rates, share):
-        raise ExperimentError(f"{path} has no rates of ranks that learn to classify; give a training by `shoal train`")
-    return Rates(
-        source=f"measured, {model}: {path}",
-        model=model,
-        gpus={kind: mean(rate for own, rate in zip(kinds, rates, strict=True) if own == kind) for kind in kinds},
-        ranks=Counter(kinds),
-        efficiency=EFFICIENCY if share is None else Estimate.exact(share),
-    )
-
-
-def _gpu_of(device: str) -> str:
-    names = {kind.gpu.name for kind in catalog.catalog().types.values() if kind.gpu}
-    return max((name for name in names if re.search(rf"\b{re.escape(name)}\b", device)), key=len, default=HERE)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Stage:
     """A part of the work, which follows the one before."""
 
@@ -234,12 +195,11 @@ class Prediction:
 
 def gpu_rate(gpu: Gpu, operations: float = REFERENCE_OPERATIONS) -> tuple[Estimate, str]:
     """Rows a second that a GPU of the catalogue learns by an LSTM of so many operations, and the source of that."""
-    slower, trained = operations / REFERENCE_OPERATIONS, reference.TRAINED_ROWS * reference.EPOCHS
-    alone = {name: {kind: 1} for name, kind in REFERENCE_GPUS.items()}
-    known = {name: trained / run.seconds for name in alone for run in reference.TRAININGS if run.gpus == alone[name]}
+    slower = operations / REFERENCE_OPERATIONS
+    known = {name: REFERENCE_ROWS / seconds for name, (_, seconds) in REFERENCE.items()}
     if gpu.name in known:
         return Estimate.about(known[gpu.name] / slower, OFF_REFERENCE), f"the reference's own time on one {gpu.name}"
-    tflops = {name: _gpu(kind).tflops for name, kind in REFERENCE_GPUS.items()}
+    tflops = {name: _gpu(kind).tflops for name, (kind, _) in REFERENCE.items()}
     each = math.prod(rate / tflops[name] for name, rate in known.items()) ** (1 / len(known))
     source = f"{gpu.name} not measured: by TFLOPS from {' and '.join(known)}"
     return Estimate.about(each * gpu.tflops / slower, OFF_GUESSED), source
@@ -251,18 +211,10 @@ def _gpu(instance_type: str) -> Gpu:
     return found
 
 
-def training_stage(nodes: Sequence[Node], work: Training, rates: Rates | None = None) -> Stage:
-    """The training on these nodes, by the rates of a run, or else by the catalogue, which knows LSTMs alone. Raises
-    ExperimentError where the run had not all of their kinds of GPUs."""
+def training_stage(nodes: Sequence[Node], work: Training) -> Stage:
+    """The training of an LSTM on these nodes, by the catalogue. Raises ExperimentError for nodes without a GPU."""
     kinds = {gpu.name: gpu for gpu in (_gpu(node.instance_type) for node in nodes)}
     gpus = Counter(name for node in nodes for name in [_gpu(node.instance_type).name] * node.gpus)
-    if rates and not set(gpus) <= set(rates.gpus):
-        raise ExperimentError(
-            f"the run of --rates had {_listed(rates.ranks)}, and this is a training on {_listed(gpus)}; give the "
-            "record of a run on these GPUs, or leave out --rates"
-        )
-    if rates:
-        return measured_stage(gpus, work, rates)
     ranks, speeds = gpus.total(), {name: gpu_rate(gpu, work.operations) for name, gpu in kinds.items()}
     learnt = work.rows * work.epochs / (total(speeds[name][0] * count for name, count in gpus.items()) * EFFICIENCY)
     bandwidth = INSIDE_RATE if len(nodes) == 1 else GBIT * slowest_gbits(nodes)
@@ -273,34 +225,20 @@ def training_stage(nodes: Sequence[Node], work: Training, rates: Rates | None = 
     return Stage(name="train", seconds=learnt + steps * (STEP_SECONDS + sent), basis=basis)
 
 
-def measured_stage(ranks: Mapping[str, int], work: Training, rates: Rates) -> Stage:
-    """A training by ranks on so many GPUs of each kind, all of which a run had."""
-    off = OFF_MEASURED if dict(ranks) == dict(rates.ranks) else OFF_OTHER_GPUS
-    together = Estimate.about(sum(rates.gpus[kind] * count for kind, count in ranks.items()), off)
-    seconds = work.rows * work.epochs / (together * rates.efficiency)
-    return Stage(name="train", seconds=seconds, basis=rates.source)
-
-
-def _listed(ranks: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {'ranks of ' * (name == HERE)}{name}" for name, count in sorted(ranks.items()))
-
-
 def slowest_gbits(nodes: Sequence[Node]) -> float:
     """Gbit/s of the slowest node's network: TCP uses one of its network cards, EFA all that carry it."""
     types = [(catalog.find(node.instance_type), node.efa) for node in nodes]
     return min(kind.efa.network if efa and kind.efa else kind.network for kind, efa in types)
 
 
-def node_stages(
-    nodes: Sequence[Node], work: Training, *, shared: bool, rates: Rates | None = None
-) -> tuple[Stage, Stage, Stage]:
+def node_stages(nodes: Sequence[Node], work: Training, *, shared: bool) -> tuple[Stage, Stage, Stage]:
     """A training on GPU nodes, which have a `shared` folder, to which the dataset is copied first, or one each. Raises
     what `training_stage` raises, and TopologyError for an unknown type."""
     copied = (2 if shared else 1) * work.dataset_bytes / COPY_RATE
     return (
         Stage(name="start the nodes", seconds=NODES_START, basis="assumed"),
         Stage(name="copy the data", seconds=copied, basis="assumed"),
-        training_stage(nodes, work, rates),
+        training_stage(nodes, work),
     )
 
 

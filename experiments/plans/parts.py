@@ -11,12 +11,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from infra.document import FieldError
-from trainer.classification.metrics import MEASURES, MEASURES_OF_TWO
-from trainer.options.embedding_options import PIP_LOSS, PIP_MEAN_SQUARE, WORD_MEASURES
 
 _MOST_RANKS = 64
-_OF_CLASSIFIERS = (*MEASURES, *MEASURES_OF_TWO)
-_BETTER_WHEN_LOW = (PIP_LOSS, PIP_MEAN_SQUARE)
 
 Kind = Literal["training", "words", "preprocessing"]
 """Of trainings those of models that classify texts, from a dataset, and those of word embeddings, from text."""
@@ -28,50 +24,6 @@ class Part(BaseModel):
     """What all parts have in common: no unknown field, no silent conversion, no change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Target(Part):
-    """What a training is to reach; the time to it is compared."""
-
-    loss: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="a loss above 0, of the training rows", examples=[0.3]
-    )
-    measure: str | None = Field(
-        default=None, description="the name of a measure on the validation rows", examples=["accuracy"]
-    )
-    at_least: float | None = Field(default=None, allow_inf_nan=False, description="a number", examples=[0.9])
-    at_most: float | None = Field(default=None, allow_inf_nan=False, description="a number", examples=[120])
-
-    @model_validator(mode="after")
-    def _one_of_two(self) -> Self:
-        low = self.measure in _BETTER_WHEN_LOW
-        limits = (self.at_least is not None, self.at_most is not None)
-        if (self.loss is None) == (self.measure is None) or limits != (bool(self.measure) and not low, low):
-            raise ValueError(
-                "write either `loss: 0.3`, or `measure: accuracy` with `at_least: 0.9`, or `measure: pip_loss` with "
-                "`at_most: 120`."
-            )
-        return self
-
-    @field_validator("measure")
-    @classmethod
-    def _that_trainings_record(cls, measure: str | None) -> str | None:
-        known = (*_OF_CLASSIFIERS, *WORD_MEASURES)
-        if measure is not None and measure not in known:
-            raise ValueError(f"'{measure}' is no measure of a training; take one of {', '.join(known)}.")
-        return measure
-
-    def is_reached(self, value: object) -> bool:
-        """Whether a measure of this value is good enough; what is no number is not."""
-        if not isinstance(value, int | float):
-            return False
-        return value <= self.at_most if self.at_most is not None else value >= (self.at_least or 0.0)
-
-    def __str__(self) -> str:
-        """The target in words."""
-        if self.loss is not None:
-            return f"a loss of {self.loss:g}"
-        return f"{self.measure} of {self.at_least if self.at_most is None else self.at_most:g}"
 
 
 class Text(Part):
@@ -184,9 +136,6 @@ class Experiment(Part):
     text: Text | None = Field(
         default=None, description="how text is read: a mapping", examples=["{tokeniser: treebank, lemmatize: true}"]
     )
-    target: Target | None = Field(
-        default=None, description="what the trainings are to reach: a mapping", examples=["{loss: 0.3}"]
-    )
     baseline: Annotated[tuple[str, ...], BeforeValidator(_as_list)] = Field(
         default=(),
         strict=False,
@@ -228,10 +177,10 @@ class Experiment(Part):
     @model_validator(mode="after")
     def _fields_of_the_kind(self) -> Self:
         preprocesses = self.kind == "preprocessing"
-        if preprocesses and self.target is not None:
-            raise FieldError("goes with trainings; leave it out.", "target")
         if preprocesses and self.settings:
             raise FieldError("are those of trainings; leave them out.", "settings")
+        if self.text is not None and self.kind != "words":
+            raise FieldError("goes with `kind: words`; leave it out.", "text")
         for index, arm in enumerate(self.arms):
             if preprocesses and arm.settings:
                 raise FieldError("are those of trainings; leave them out.", "arms", index, "settings")
@@ -242,18 +191,6 @@ class Experiment(Part):
             if arm.local and preprocesses != (arm.local.workers is not None):
                 fields = "`workers`" if preprocesses else "`ranks` or `slow`"
                 raise FieldError(f"{self.kind} needs {fields} here.", "arms", index, "local")
-        return self
-
-    @model_validator(mode="after")
-    def _of_words_or_of_texts(self) -> Self:
-        words = self.kind == "words"
-        if self.text is not None and not words:
-            raise FieldError("goes with `kind: words`; leave it out.", "text")
-        if self.target is not None and self.target.measure and (self.target.measure in WORD_MEASURES) != words:
-            known = ", ".join(WORD_MEASURES if words else _OF_CLASSIFIERS)
-            raise FieldError(
-                f"'{self.target.measure}' is no measure of such trainings; take one of {known}.", "target", "measure"
-            )
         return self
 
     def settings_of(self, arm: Arm) -> dict[str, Any]:

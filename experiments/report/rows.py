@@ -77,59 +77,6 @@ def causes_of_runs(content: Found) -> Iterator[Row]:
             }
 
 
-_Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class _Range(BaseModel):
-    low: _Seconds
-    middle: _Seconds
-    high: _Seconds
-
-
-class _Predicted(BaseModel):
-    seconds: _Range
-    stages: dict[str, _Seconds] = {}
-
-
-class _Took(BaseModel):
-    name: str
-    seconds: _Seconds
-
-
-class _Launch(BaseModel):
-    """What is read of launch.json."""
-
-    seconds: _Seconds
-    stages: list[_Took] = []
-    predicted: _Predicted
-
-
-def predictions(content: Found) -> Iterator[Row]:
-    """A row for each stage of a launch that was predicted, and one for all of them. Launches on the embedded AWS are
-    left out: what was predicted is of its nodes, and what it took of one machine that played them."""
-    for subject in content.subjects:
-        try:
-            found = _Launch.model_validate({} if subject.run.launch.get("emulated") else subject.run.launch)
-        except ValidationError:
-            continue
-        took, whole = {each.name: each.seconds for each in found.stages}, found.predicted.seconds
-        listed = {name: (middle, None, None, took.get(name)) for name, middle in found.predicted.stages.items()}
-        for name, (middle, low, high, seconds) in {
-            **listed,
-            "all": (whole.middle, whole.low, whole.high, found.seconds),
-        }.items():
-            off = seconds / middle - 1 if seconds is not None and middle else None
-            yield {
-                "run": subject.name,
-                "stage": name,
-                "predicted": middle,
-                "low": low,
-                "high": high,
-                "took": seconds,
-                "off": off,
-            }
-
-
 def _drawn(content: Found) -> list[Subject]:
     """The runs of the first groups."""
     return [each for group in list(groups(content.subjects).values())[:MOST_LINES] for each in group]
@@ -235,10 +182,9 @@ def shares(content: Found) -> Iterator[Row]:
 def about(found: ExperimentResult) -> str:
     """What an experiment was for."""
     of = found.kept.experiment
-    target = f" Its target is {of.target}." if of.target else ""
     baseline = f" Speed-ups are to {' or '.join(of.baseline)}." if of.baseline else ""
     runs = f" Each arm runs {of.repeats} times, in turns." if of.repeats > 1 else ""
-    return f"{of.about.rstrip('.')}.{target}{baseline}{runs}"
+    return f"{of.about.rstrip('.')}.{baseline}{runs}"
 
 
 def arms(found: ExperimentResult) -> Iterator[Row]:
@@ -255,7 +201,6 @@ def arms(found: ExperimentResult) -> Iterator[Row]:
             "most": seconds.most if seconds and arm.finished > 1 else None,
             "rows_per_second": rate if trains else None,
             "mb_per_second": None if trains or rate is None else rate / 1e6,
-            "to_target": arm.to_target and arm.to_target.median,
             "kilobytes_a_step": None if arm.bytes_a_step is None else arm.bytes_a_step / 1e3,
             "ideal": arm.speed_up / arm.efficiency if arm.efficiency and arm.speed_up else None,
         }

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 from common.display import plural
 from common.errors import ExperimentError
 from experiments.plans.kept import NAME, PREPROCESSING, Kept, read_kept
-from experiments.plans.parts import Arm, Target
+from experiments.plans.parts import Arm
 from experiments.plans.planned import run_folder
 from experiments.records.comparing import common_measures
 from experiments.records.runs import RunRecord, numbers, read_all, read_run
-from experiments.results.progress import seconds_to
 from trainer.options.embedding_options import PIP_LOSS, PIP_MEAN_SQUARE
 from trainer.output.run_files import RECORD, read_json
 
@@ -62,8 +61,6 @@ class ArmResult:
     """Of training, with checkpoints and without evaluation; of preprocessing all. Finished runs alone, as below."""
     rate: Spread | None
     """Rows a second; of preprocessing bytes."""
-    to_target: Spread | None
-    """Seconds of training to the target; None where a run did not reach it."""
     of_bound: float | None
     """The median share of ideal: the rate over the sum of the ranks' own rates."""
     measures: Mapping[str, float]
@@ -80,9 +77,6 @@ class ArmResult:
     """The median rate over that of the baseline."""
     efficiency: float | None = None
     """That over the ranks, to those of the baseline; for rows that are as much work as the baseline's."""
-    target_speed_up: float | None = None
-    """The same for the time to the target."""
-    target_efficiency: float | None = None
     remark: str = ""
     """What a reader must know of it."""
     problems: Sequence[str] = ()
@@ -110,7 +104,6 @@ class _Measured(NamedTuple):
     work: float
     """Rows, or bytes."""
     ranks: int
-    to_target: float | None = None
     bound: float | None = None
     dollars: float | None = None
 
@@ -139,12 +132,11 @@ def _read_arm(folder: Path, kept: Kept, arm: Arm) -> ArmResult:
     else:
         runs, problems = read_all(read_run, [each for each in folders if (each / RECORD).exists()])
         of_run = {run.folder: run for run in runs if run.state == "finished"}
-        measured, more = read_all(lambda each: _measured(of_run[each], experiment.target), list(of_run))
+        measured, more = read_all(lambda each: _measured(of_run[each]), list(of_run))
         problems += more
         sizes = {run.latest.world_size for run in runs}
     finished = [run for run in runs if run.state == "finished"]
     rates = [each.work / each.seconds for each in measured if each.seconds > 0]
-    to_target = [each.to_target for each in measured if each.to_target is not None]
     bounds = [each.bound for each in measured if each.bound is not None]
     dollars = [each.dollars for each in measured if each.dollars is not None]
     sent = [told for run in finished if (told := run.told("bytes_a_step")) is not None]
@@ -159,7 +151,6 @@ def _read_arm(folder: Path, kept: Kept, arm: Arm) -> ArmResult:
         finished=len(measured),
         seconds=_spread([each.seconds for each in measured]),
         rate=_spread(rates),
-        to_target=_spread(to_target) if len(to_target) == len(measured) else None,
         of_bound=median(bounds) if bounds else None,
         measures={name: mean(run.measures[name] for run in finished) for name in common_measures(finished)},
         bytes_a_step=median(sent) if sent else None,
@@ -169,7 +160,7 @@ def _read_arm(folder: Path, kept: Kept, arm: Arm) -> ArmResult:
     )
 
 
-def _measured(run: RunRecord, target: Target | None) -> _Measured:
+def _measured(run: RunRecord) -> _Measured:
     summary = run.summary or {}
     try:
         seconds, work = float(summary["seconds"]), float(summary["rows_seen"])
@@ -180,7 +171,6 @@ def _measured(run: RunRecord, target: Target | None) -> _Measured:
         seconds=seconds,
         work=work,
         ranks=run.latest.world_size,
-        to_target=None if target is None else seconds_to(run, target),
         bound=float(bound) if isinstance(bound, int | float) else None,
         dollars=run.dollars,
     )
@@ -223,7 +213,6 @@ def _compared(arm: ArmResult, kept: Kept, baselines: Sequence[ArmResult]) -> Arm
     base = next((each for each in baselines if each.finished), None)
     shares_cores = bool(kept.cores and arm.ranks and arm.ranks > kept.cores)
     speed_up = _ratio(arm.rate, base.rate if base else None)
-    faster = _ratio(base.to_target if base else None, arm.to_target)
     ranks = None
     if base and base.ranks and arm.ranks and not (arm.is_mixed or base.is_mixed or shares_cores):
         same_work = all(base.settings.get(name) == arm.settings.get(name) for name in _OF_A_ROW)
@@ -232,8 +221,6 @@ def _compared(arm: ArmResult, kept: Kept, baselines: Sequence[ArmResult]) -> Arm
         arm,
         speed_up=speed_up,
         efficiency=speed_up / ranks if speed_up and ranks else None,
-        target_speed_up=faster,
-        target_efficiency=faster / ranks if faster and ranks else None,
         remark="; ".join(_remarks(arm, kept, shares_cores=shares_cores)),
     )
 
@@ -242,8 +229,6 @@ def _remarks(arm: ArmResult, kept: Kept, *, shares_cores: bool) -> Iterator[str]
     repeats = kept.experiment.repeats
     if shares_cores:
         yield f"{plural(arm.ranks or 0, 'rank')} on {plural(kept.cores or 0, 'core')}: no efficiency"
-    if kept.experiment.target and arm.finished and arm.to_target is None:
-        yield "not all runs reached the target"
     if arm.finished < repeats:
         yield f"{arm.finished} of {plural(repeats, 'run')} finished"
 

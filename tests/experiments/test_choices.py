@@ -9,10 +9,9 @@ import pytest
 
 from bootstrap.aws.cdk import TOPOLOGIES
 from common.errors import ExperimentError
-from experiments.choices import machines, of_gpus, predict
-from experiments.forecast import FASTTEXT, HERE, LSTM, ROW_BYTES, Work, read_rates
+from experiments.choices import machines, predict
+from experiments.forecast import FASTTEXT, HERE, LSTM, ROW_BYTES, Work
 from infra import catalog, cost, topology
-from tests.experiments.test_forecast import a_run
 
 WORK = Work(rows=21_300_000, epochs=10, raw_bytes=92.45e9)
 TRAINING = replace(WORK, raw_bytes=None)
@@ -101,14 +100,6 @@ def test_the_cheapest_machine_of_each_model_is_listed_and_each_that_is_faster_by
     assert not any(catalog.find(each.name).retired for each in rented)
     assert all((each.model == LSTM) == bool(catalog.find(each.name).gpu) for each in rented)
     assert [each.name for each in machines(WORK, "eu-nowhere-1")] == [HERE]
-
-
-def test_a_run_on_this_machine_tells_what_its_model_takes_there(tmp_path: Path) -> None:
-    rates = read_rates(a_run(tmp_path / "run", ["CPU", "CPU"], [500.0, 500.0], "linear"))
-    by_fasttext, by_run, *_ = machines(WORK, "us-east-1", rates)
-    assert (by_fasttext.model, by_run.model, by_run.name) == (FASTTEXT, "linear", HERE)
-    assert of_gpus(rates) is None
-    assert by_run.stages[-1].seconds.middle == pytest.approx(10 * WORK.training.rows / 800)
 
 
 def test_the_documented_times_and_dollars_are_those_of_the_model() -> None:

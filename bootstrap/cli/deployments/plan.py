@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     import boto3
 
     from bootstrap.lifecycle.plan import DeploymentPlan
-    from experiments.forecast import Prediction, Rates, Work
+    from experiments.forecast import Prediction, Work
 
 _WORK = "The work"
 _REGION = "us-east-1"
@@ -58,7 +57,6 @@ Examples:
   shoal plan starter --hours 3
   shoal plan mixed-g5-g4dn --rows 21300000 --raw-bytes 92.45GB --epochs 10
   shoal plan --all --rows 21300000 --raw-bytes 92.45GB --epochs 10
-  shoal plan starter --rows 21300000 --rates results/model
 
 The exit status is 1 if a deployment would be refused.
 """,
@@ -95,14 +93,6 @@ The exit status is 1 if a deployment would be refused.
     metavar="E",
     help="passes over the training rows (default: 10)",
 )
-@option(
-    "--rates",
-    group=_WORK,
-    type=click.Path(path_type=Path),
-    metavar="RECORD",
-    help="predict the training by the record of a run, its record.jsonl or its output folder, on the same kinds of "
-    "GPUs or on this machine (default: by the catalogue, for an LSTM as the reference's)",
-)
 @option("--all", "every", group=_WORK, is_flag=True, help="compare one machine and all topologies that AWS can start")
 def run(
     *,
@@ -114,9 +104,9 @@ def run(
     **asked: Any,
 ) -> Result:
     _require_topologies(topologies, hours=hours, deployment=deployment)
-    work, measured = _read_work(topologies, **asked)
+    work = _read_work(topologies, **asked)
     if not topologies:
-        return _list_choices(work, measured) if work else _list_topologies()
+        return _list_choices(work) if work else _list_topologies()
     from bootstrap.lifecycle import plan
     from infra import caller, topology
 
@@ -140,7 +130,7 @@ def run(
 
             plans[-1]["prediction"] = None
             try:
-                found = predict(chosen, work, measured)
+                found = predict(chosen, work)
             except ExperimentError as error:
                 failures.append(str(error))
                 continue
@@ -153,25 +143,18 @@ def run(
 
 
 def _read_work(
-    topologies: Sequence[str],
-    *,
-    rows: int | None,
-    raw_bytes: float | None,
-    epochs: int,
-    rates: Path | None,
-    every: bool,
-) -> "tuple[Work | None, Rates | None]":
-    """The work to predict, and the rates of the run to predict it by. Raises UsageError for options that do not go
-    together, and ExperimentError for a run that cannot be read."""
-    if rows is None and (every or raw_bytes is not None or rates is not None):
-        raise UsageError("--all, --raw-bytes and --rates go with the work to predict; give its --rows")
+    topologies: Sequence[str], *, rows: int | None, raw_bytes: float | None, epochs: int, every: bool
+) -> "Work | None":
+    """The work to predict. Raises UsageError for options that do not go together."""
+    if rows is None and (every or raw_bytes is not None):
+        raise UsageError("--all and --raw-bytes go with the work to predict; give its --rows")
     if every if topologies else rows is not None and not every:
         raise UsageError("--rows goes with topologies, or with --all and no topology; give one of them")
     if rows is None:
-        return None, None
-    from experiments.forecast import Work, read_rates
+        return None
+    from experiments.forecast import Work
 
-    return Work(rows=rows, epochs=epochs, raw_bytes=raw_bytes), read_rates(rates) if rates else None
+    return Work(rows=rows, epochs=epochs, raw_bytes=raw_bytes)
 
 
 def _prediction(found: "Prediction") -> list[Part]:
@@ -183,28 +166,27 @@ def _prediction(found: "Prediction") -> list[Part]:
     if found.by_use:
         rows.append(("the share, by use", "", f"${found.by_use:,.2f}", "the price list"))
     rows.append(("all", found.seconds.time(), found.dollars.dollars(), ""))
-    model = "an LSTM like the reference's" if found.model == "lstm" else f"--model {found.model}"
     without = (
         f"\nThe dollars are without {', '.join(found.unknown)}, whose prices are not known." if found.unknown else ""
     )
     return [
         table(rows, ("stage", "time", "cost", "by"), right=(1, 2), ruled=True),
-        f"Each with the range in which it is expected, of a training by {model}.{without}",
+        f"Each with the range in which it is expected, of a training by an LSTM like the reference's.{without}",
     ]
 
 
-def _list_choices(work: "Work", measured: "Rates | None") -> Result:
+def _list_choices(work: "Work") -> Result:
     """Print what the work takes and costs on single machines, and on the topologies that can do it."""
     from bootstrap.lifecycle.plan import retired
-    from experiments.choices import machines, of_gpus, predict
+    from experiments.choices import machines, predict
     from infra import topology
 
-    alone, clusters = machines(work, _REGION, measured), []
+    alone, clusters = machines(work, _REGION), []
     for name in topology.names(cdk.TOPOLOGIES):
         chosen = topology.load(name, cdk.TOPOLOGIES)
         if chosen.training and not retired(chosen):
-            with suppress(ExperimentError):  # it lacks nodes for the work, or the GPUs of the run
-                clusters.append(predict(chosen, work, of_gpus(measured)))
+            with suppress(ExperimentError):  # it lacks nodes for the work
+                clusters.append(predict(chosen, work))
     clusters.sort(key=lambda each: (each.dollars.middle, each.seconds.middle))
     priced = [each for each in (*alone, *clusters) if each.dollars.high]
     marks = {

@@ -88,7 +88,6 @@ def found(result: "ExperimentResult") -> Result:
         "about": of.about,
         "kind": of.kind,
         "output": str(result.folder),
-        "target": of.target.model_dump(exclude_none=True) if of.target else None,
         "baseline": list(of.baseline),
         "arms": [_arm(arm) for arm in result.arms],
         "warnings": warned,
@@ -105,7 +104,7 @@ def found(result: "ExperimentResult") -> Result:
 
 
 def _arm(arm: "ArmResult") -> dict[str, Any]:
-    spreads = {"seconds": arm.seconds, "rate": arm.rate, "to_target": arm.to_target}
+    spreads = {"seconds": arm.seconds, "rate": arm.rate}
     left_out = {"runs", "problems", "is_mixed"}
     return {
         **{name: value for name, value in vars(arm).items() if name not in left_out},

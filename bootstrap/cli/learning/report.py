@@ -1,7 +1,6 @@
-"""`shoal report`: what runs took and bought, as one HTML page; or the reference's tables."""
+"""`shoal report`: what runs took and bought, as one HTML page."""
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,7 +8,7 @@ import click
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import size
 from bootstrap.cli.output import Result
-from common.errors import ShoalError, UsageError
+from common.errors import ShoalError
 
 
 @command(
@@ -17,40 +16,26 @@ from common.errors import ShoalError, UsageError
     help="Write one HTML page on trainings: what ran, on what, from which data; where every second and dollar went; "
     "what was learnt; what each rank did; and, of several, how they compare. Each plot has its numbers as a table and "
     "as CSV, and nothing on the page needs a network. A run may still go on, or have been cut off. DIR is the --output "
-    "of `shoal train` or of `shoal preprocess`, or a folder of several. With --reference: the reference's tables, "
-    "computed from its published seconds.",
+    "of `shoal train` or of `shoal preprocess`, or a folder of several.",
     epilog="""\
 \b
 Examples:
   shoal report results/model
   shoal report results/lstm results/fasttext results/data --output report.html
-  shoal report --reference
 """,
 )
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[DIR]...")
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
 @option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="the page (default: report.html in the first DIR); one that is there is replaced",
 )
-@option("--reference", is_flag=True, help="print the reference's tables")
-def run(*, folders: tuple[Path, ...], output: Path | None, reference: bool) -> Result:
-    if reference == bool(folders):
-        raise UsageError("give DIR..., the folders of runs, or --reference alone")
-    if reference:
-        if output is not None:
-            raise UsageError("--output goes with DIR...; --reference prints")
-        from bootstrap.cli.learning import reference_tables
-
-        return reference_tables.result()
-    return _written(folders, output or folders[0] / "report.html")
-
-
-def _written(folders: Sequence[Path], output: Path) -> Result:
+def run(*, folders: tuple[Path, ...], output: Path | None) -> Result:
     from common.files import write_whole
     from experiments.report.writing import report
 
+    output = output or folders[0] / "report.html"
     found = report(folders, now=time.time())
     content = found.page.encode()
     try:

@@ -18,7 +18,6 @@ about: Two against one.
 kind: training
 repeats: {repeats}
 settings: {{hidden: 8, epochs: {epochs}, global_batch: 64, threads: 1, record_every: 1, checkpoint_minutes: 0.004}}
-target: {{loss: 0.6}}
 baseline: one
 arms:
   - {{name: one, local: {{slow: [{factor}]}}, topology: reference-1g3}}

@@ -74,7 +74,6 @@ def experiment(folder: Path, *, more: str = "") -> Path:
         "kind": "training",
         "repeats": 2,
         "baseline": arms[0]["name"],
-        "target": {"loss": 0.5},
     }
     write_kept(folder, Kept(name="more-ranks", experiment=Experiment.model_validate({**told, "arms": arms}), cores=2))
     for repeat in (1, 2):

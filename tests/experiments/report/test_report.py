@@ -146,16 +146,6 @@ def test_a_single_run_has_its_settings_where_it_ran_and_what_it_noted(tmp_path: 
     assert ["one", "3.0", "rank 1 was slow"] in rows
 
 
-def test_predictions_of_emulated_launches_and_damaged_ones_are_not_compared(tmp_path: Path) -> None:
-    folder = examples.launched(tmp_path / "one", dollars=2.0, seconds=400)
-    told = json.loads((folder / "launch.json").read_text())
-    predicted = {"seconds": {"low": 90.0, "middle": 500.0, "high": 200.0}, "stages": {"train": 150.0}}
-    (folder / "launch.json").write_text(json.dumps({**told, "predicted": predicted, "emulated": True}))
-    assert "Predicted and measured" not in page_of(folder).headings
-    (folder / "launch.json").write_text(json.dumps({**told, "predicted": {"seconds": "few"}}))
-    assert "Predicted and measured" not in page_of(folder).headings
-
-
 @pytest.mark.parametrize(
     ("summary", "seconds"),
     [

@@ -10,10 +10,8 @@ import yaml
 from bootstrap.cli.learning.experiment_tables import found
 from common.errors import ExperimentError
 from experiments.plans.kept import Kept, require_same, write_kept
-from experiments.plans.parts import Experiment, Target
-from experiments.records.runs import read_run
+from experiments.plans.parts import Experiment
 from experiments.results.arm_results import read_experiment
-from experiments.results.progress import seconds_to, training_seconds
 from tests.experiments import made_records as records
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("arms.yaml").read_text())
@@ -77,40 +75,6 @@ def near(value: Any) -> Any:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["about"])
 def test_arms_are_compared(case: dict[str, Any], tmp_path: Path) -> None:
     assert results(case, tmp_path) == near(case["found"])
-
-
-def test_a_loss_is_reached_when_the_mean_of_five_recorded_steps_is_as_low(tmp_path: Path) -> None:
-    losses = [0.9, 0.1, 0.9, 0.9, 0.6, 0.4, 0.3, 0.2, 0.1]
-    steps = [records.step(2 * number, 100 + number, loss=loss) for number, loss in enumerate(losses, 1)]
-    run = read_run(records.write(tmp_path, records.start(), *steps, records.epoch(1, 150, accuracy=0.7)))
-    rows = [64 * 2 * number for number in range(1, 10)]
-    assert training_seconds(run) == pytest.approx([each / 1200 for each in rows])
-    assert seconds_to(run, Target(loss=0.5)) == pytest.approx(rows[7] / 1200)  # 0.9 + 0.6 + 0.4 + 0.3 + 0.2
-    assert seconds_to(run, Target(loss=0.01)) is None
-    assert seconds_to(run, Target(measure="accuracy", at_least=0.7)) == pytest.approx(640 / 1200)
-    assert seconds_to(run, Target(measure="accuracy", at_least=0.71)) is None
-
-
-def test_a_measure_is_reached_between_the_recorded_steps_beside_the_end_of_its_epoch(tmp_path: Path) -> None:
-    slow, quick = {**records.step(5, 101), "rows_per_second": 600.0}, records.step(15, 102)
-    run = read_run(records.write(tmp_path, records.start(), slow, records.epoch(1, 101.5, accuracy=0.7), quick))
-    seconds = (5 * 64 / 600 + 15 * 64 / 1200) / 2
-    assert seconds_to(run, Target(measure="accuracy", at_least=0.7)) == pytest.approx(seconds)
-
-
-def test_a_resumed_run_counts_what_it_trained_before(tmp_path: Path) -> None:
-    run = read_run(
-        records.write(
-            tmp_path,
-            records.start(100),
-            records.step(5, 103),
-            records.end(104, stopped=True),
-            records.start(500, from_step=6),
-            {**records.step(16, 505), "rows_per_second": 600.0},
-        )
-    )
-    # The step after the last recorded one took the time of those before it.
-    assert training_seconds(run) == pytest.approx([5 * 64 / 1200, 6 * 64 / 1200 + 10 * 64 / 600])
 
 
 def test_preprocessing_is_compared_by_bytes_a_second(tmp_path: Path) -> None:

@@ -2,13 +2,11 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.cli.main import main
-from tests.experiments.test_forecast import a_run
 
 ROWS = ("--rows", "21300000", "--epochs", "10")
 REFERENCE = (*ROWS, "--raw-bytes", "92.45GB")
@@ -55,20 +53,3 @@ def test_a_small_job_is_told_in_minutes_and_seconds(capsys: pytest.CaptureFixtur
     (here,) = [line for line in text.splitlines() if line.startswith("this machine")]
     assert " seconds (" in here
     assert " minutes (" in text
-
-
-def test_a_plan_is_made_by_the_rates_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = a_run(tmp_path / "run", ["NVIDIA A10G", "Tesla T4"], [3000.0, 1000.0], "linear")
-    asked = ("demo", "--offline", *ROWS, "--rates", str(folder))
-    (plan,) = json.loads(printed(capsys, *asked, "--json"))["plans"]
-    train = plan["prediction"]["stages"][-1]
-    assert (plan["prediction"]["model"], train["basis"]) == ("linear", f"measured, linear: {folder}")
-    text = printed(capsys, *asked)
-    assert "of a training by --model linear" in text
-    by_run = json.loads(printed(capsys, "--all", *ROWS, "--rates", str(folder / "record.jsonl"), "--json"))
-    gpus = [each for each in by_run["machines"] if each["model"] == "linear"]
-    assert gpus
-    assert all(each["name"].startswith(("g5.", "g4dn.")) for each in gpus)
-    assert {each["model"] for each in by_run["topologies"]} == {"linear"}
-    assert main(["plan", "one-node", "--offline", *ROWS, "--rates", str(folder)]) == 1
-    assert "this is a training on 1 L40S" in capsys.readouterr().err
