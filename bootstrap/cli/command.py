@@ -198,31 +198,23 @@ class Group(click.Group):
 
 
 class Commands(Group):
-    """Commands in a module each, which is imported when its command is needed; its `run` is the command."""
+    """Commands in a module each, which is imported when its command is typed; its `run` is the command."""
 
-    def __init__(self, *positional: Any, modules: Mapping[str, str], **how: Any) -> None:
-        """`modules`: the names of the commands, in the order of the help, and the module of each."""
+    def __init__(self, *positional: Any, rows: Mapping[str, tuple[str, str]], **how: Any) -> None:
+        """`rows`: the module of each command, and what it does in a few words, in the order of the help."""
         super().__init__(*positional, **how)
-        self._modules = modules
+        self.commands = {name: click.Command(name, short_help=short) for name, (_, short) in rows.items()}
+        self._modules = {name: module for name, (module, _) in rows.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(self._modules)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of that name; None where there is none."""
-        if cmd_name not in self._modules:
-            return None
-        found: click.Command = import_module(self._modules[cmd_name]).run
-        return found
+        return list(self.commands)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that a line begins with. Raises click.NoSuchCommand, which names similar commands."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:  # it names only commands that are imported
-            raise click.NoSuchCommand(error.command_name, possibilities=self._modules, ctx=ctx) from None
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, import_module(self._modules[name]).run if name else found, rest
 
 
 def command(**how: Any) -> Callable[[Callable[..., Any]], Command]:

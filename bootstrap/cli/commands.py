@@ -7,12 +7,11 @@ command waits for imports here.
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 import click
-import psutil
 from shoal_local_aws.emulator_error import EmulatorError
 
 from bootstrap.cli.command import Commands
@@ -23,35 +22,35 @@ from common.errors import DataError, ExperimentError, JobError, OutputError, Sho
 from infra.topology_error import TopologyError
 
 COMMANDS = {
-    "plan": "bootstrap.cli.deployments.plan",
-    "deploy": "bootstrap.cli.deployments.deploy",
-    "preprocess": "bootstrap.cli.learning.preprocess",
-    "train": "bootstrap.cli.learning.train",
-    "embed": "bootstrap.cli.learning.embed",
-    "attach": "bootstrap.cli.deployments.attach",
-    "stop": "bootstrap.cli.deployments.stop",
-    "predict": "bootstrap.cli.learning.predict",
-    "export": "bootstrap.cli.learning.export",
-    "evaluate": "bootstrap.cli.learning.evaluate",
-    "neighbours": "bootstrap.cli.learning.neighbours",
-    "experiment": "bootstrap.cli.learning.experiment",
-    "runs": "bootstrap.cli.deployments.runs",
-    "report": "bootstrap.cli.learning.report",
-    "dataset": "bootstrap.cli.learning.dataset",
-    "status": "bootstrap.cli.deployments.status",
-    "logs": "bootstrap.cli.deployments.logs",
-    "ssh": "bootstrap.cli.deployments.ssh",
-    "costs": "bootstrap.cli.deployments.costs",
-    "extend": "bootstrap.cli.deployments.extend",
-    "fetch": "bootstrap.cli.deployments.fetch",
-    "destroy": "bootstrap.cli.deployments.destroy",
-    "sweep": "bootstrap.cli.deployments.sweep",
-    "demo": "bootstrap.cli.deployments.demo",
-    "catalog": "bootstrap.cli.deployments.catalog",
-    "embedded": "bootstrap.cli.deployments.embedded",
-    "completion": "bootstrap.cli.completion",
+    "plan": ("bootstrap.cli.deployments.plan", "report what a topology costs and what would keep it from starting"),
+    "deploy": ("bootstrap.cli.deployments.deploy", "create or update a deployment"),
+    "preprocess": ("bootstrap.cli.learning.preprocess", "turn raw reviews into a dataset"),
+    "train": ("bootstrap.cli.learning.train", "train a model on a dataset"),
+    "embed": ("bootstrap.cli.learning.embed", "learn word embeddings from text"),
+    "attach": ("bootstrap.cli.deployments.attach", "follow a training or preprocessing that goes on by itself"),
+    "stop": ("bootstrap.cli.deployments.stop", "stop a training with a checkpoint, or a preprocessing"),
+    "predict": ("bootstrap.cli.learning.predict", "label texts with a trained model"),
+    "export": ("bootstrap.cli.learning.export", "copy a trained model to a folder, S3 or ONNX"),
+    "evaluate": ("bootstrap.cli.learning.evaluate", "evaluate a classifier on files, or word embeddings"),
+    "neighbours": ("bootstrap.cli.learning.neighbours", "list the words nearest to given ones"),
+    "experiment": ("bootstrap.cli.learning.experiment", "run an experiment: several trainings, compared"),
+    "runs": ("bootstrap.cli.deployments.runs", "list trainings with their settings, measures, time and dollars"),
+    "report": ("bootstrap.cli.learning.report", "write a page on what runs took and bought"),
+    "dataset": ("bootstrap.cli.learning.dataset", "show what is in a dataset"),
+    "status": ("bootstrap.cli.deployments.status", "report what a deployment is doing"),
+    "logs": ("bootstrap.cli.deployments.logs", "show what a deployment's steps and nodes reported"),
+    "ssh": ("bootstrap.cli.deployments.ssh", "open a shell on a node"),
+    "costs": ("bootstrap.cli.deployments.costs", "report what a deployment has cost so far"),
+    "extend": ("bootstrap.cli.deployments.extend", "move a deployment's end to a later time"),
+    "fetch": ("bootstrap.cli.deployments.fetch", "copy the results of training runs here"),
+    "destroy": ("bootstrap.cli.deployments.destroy", "delete a deployment, and prove that nothing is left"),
+    "sweep": ("bootstrap.cli.deployments.sweep", "what any stack has left in an account, priced"),
+    "demo": ("bootstrap.cli.deployments.demo", "show the whole life of a deployment on this machine"),
+    "catalog": ("bootstrap.cli.deployments.catalog", "list instance types and their prices"),
+    "embedded": ("bootstrap.cli.deployments.embedded", "run an AWS emulator on this machine"),
+    "completion": ("bootstrap.cli.completion", "let a shell complete commands and options"),
 }
-"""The names of the commands, in the order of the help, and the module of each."""
+"""The commands in the order of the help: the module of each, and what it does in a few words."""
 _KNOWN = (DataError, EmulatorError, ExperimentError, JobError, ShoalError, TopologyError, TrainingError)
 _HELP = """\
 A pile of reviews to a trained sentiment model, on a cluster that switches
@@ -79,7 +78,7 @@ Ctrl-C, 143 by SIGTERM (a training that was stopped with a checkpoint, too).
 
 shoal = Commands(
     name="shoal",
-    modules=COMMANDS,
+    rows=COMMANDS,
     help=_HELP,
     epilog=_STATUS,
 )
@@ -90,7 +89,6 @@ click.version_option(package_name="shoal", message="%(prog)s %(version)s")(shoal
 def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | None], None]) -> int:
     """Run the command that `arguments` name; `interrupt` handles the signals that end it. Returns the exit status."""
     typed = sys.argv[1:] if arguments is None else list(arguments)
-    before = _children()
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)
     try:
@@ -112,8 +110,6 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
             raise
         print_error(explanation)
         return 1
-    finally:
-        _end_children(before)
 
 
 def _parse_and_run(typed: list[str]) -> int:
@@ -122,7 +118,7 @@ def _parse_and_run(typed: list[str]) -> int:
         shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
     _require_utf8(typed)
     try:
-        with shoal.make_context("shoal", list(typed), color=colour()) as ctx:
+        with shoal.make_context("shoal", list(typed), color=colour()) as ctx, _ending_its_children():
             return int(shoal.invoke(ctx))
     except click.exceptions.Exit as ended:
         return ended.exit_code
@@ -163,14 +159,18 @@ def _explanation(error: Exception) -> str | None:
     return sentence(error) if isinstance(error, AwsError) else None
 
 
-def _children() -> set[psutil.Process]:
-    return set(psutil.Process().children(recursive=True))
+@contextmanager
+def _ending_its_children() -> Iterator[None]:
+    """End the processes that the command has started, and no others that this process has."""
+    import psutil
 
-
-def _end_children(but: AbstractSet[psutil.Process]) -> None:
-    """End the processes that the command has started; `but` are those that ran before it."""
-    children = _children() - but
-    for child in children:
-        child.terminate()
-    for child in psutil.wait_procs(children, timeout=10)[1]:
-        child.kill()
+    this = psutil.Process()
+    before = set(this.children(recursive=True))
+    try:
+        yield
+    finally:
+        children = set(this.children(recursive=True)) - before
+        for child in children:
+            child.terminate()
+        for child in psutil.wait_procs(children, timeout=10)[1]:
+            child.kill()

@@ -11,7 +11,6 @@ COMPLETION = "_SHOAL_COMPLETE"
 
 @command(
     json="",
-    short_help="let a shell complete commands and options",
     help="Print the lines that let a shell complete Shoal's commands, options and values by the tab key.",
     epilog="""\
 \b

@@ -18,7 +18,6 @@ from string import Formatter
 from typing import Any, TextIO
 
 import click
-from tabulate import tabulate
 
 from bootstrap.cli import figures
 from bootstrap.terminal import columns, wrapped
@@ -199,6 +198,8 @@ def table(
     `right` are the right-aligned columns; `ruled` draws a line below the heads. Where a table with heads is too wide
     for the terminal, each row becomes several lines, one for each cell.
     """
+    from tabulate import tabulate  # this import takes as long as that of Click
+
     cells = [[printable(str(cell)) for cell in row] for row in ([heads] if heads else []) + list(rows)]
     if not cells:
         return ""

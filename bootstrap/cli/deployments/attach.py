@@ -13,7 +13,6 @@ from bootstrap.progress import Bars
 
 
 @command(
-    short_help="follow a training or preprocessing that goes on by itself",
     help="Follow a training on a deployment from any machine: show its progress, and copy its results when it ends. "
     "RUN is its name (default: the first training that has not ended, or where there is none the preprocessing). "
     "Ctrl-C ends this command alone, and the run goes on; shoal stop stops it.",

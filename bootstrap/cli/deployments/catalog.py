@@ -23,7 +23,6 @@ _TYPES = Table(
 
 
 @command(
-    short_help="list instance types and their prices",
     help="List the instance types that a topology may name: hardware, the zones that offer it, price on demand, what "
     "EMR adds, and what to take instead of a type that AWS has retired.",
     epilog="Example: shoal catalog --gpu",

@@ -12,7 +12,6 @@ _PAST = timedelta(days=30)
 
 
 @command(
-    short_help="report what a deployment has cost so far",
     help="Show what a deployment has cost: as its guard counts it (hours times prices, at most five minutes old), "
     "beside what it would have cost with everything running all the time, and what AWS has billed. AWS's bill is a day "
     "late, and stays after the deployment has gone; asking for it costs a cent.",

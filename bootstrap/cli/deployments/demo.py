@@ -47,7 +47,6 @@ _END: Rows = {
 
 
 @command(
-    short_help="show the whole life of a deployment on this machine",
     help="Deploy the topology 'demo' by the real CDK command to an AWS emulator on this machine, preprocess reviews, "
     "train a model on two nodes of different speed, label some texts with it, destroy everything, and prove that "
     "nothing is left. Needs no AWS account; takes about two minutes.",

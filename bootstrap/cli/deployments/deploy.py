@@ -26,7 +26,6 @@ _SIGNS = {"create": "+", "change": "~", "delete": "-"}
 
 
 @command(
-    short_help="create or update a deployment",
     help="Create a deployment of a topology on AWS, or update the one of that name. It shows the price, refuses a "
     "topology that could not start, asks you, and runs the CDK. Where the topology is unchanged it changes nothing. An "
     "interrupted deployment is continued, and a cluster that has ended is replaced.",

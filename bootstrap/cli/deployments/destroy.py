@@ -37,7 +37,6 @@ _THINGS = Table(
 
 
 @command(
-    short_help="delete a deployment, and prove that nothing is left",
     help="Show what will be deleted and what stays, ask, and delete the stack. Then ask every service of AWS what is "
     "left of the deployment, and delete that too. It works in every state of the stack: half created, half deleted, or "
     "deleted by hand. The exit status is 1 if anything is left that costs money, or if AWS does not tell whether "

@@ -30,7 +30,6 @@ _END_SECONDS = 10.0
 
 @command(
     json="",
-    short_help="run an AWS emulator on this machine",
     help="""\
 Start an AWS emulator on this machine's loopback interface and prepare it for the CDK. With a command, run that against
 it, end it afterwards, and exit with the command's status. Without a command, print the environment that another shell

@@ -13,7 +13,6 @@ from common.errors import ShoalError
 
 
 @command(
-    short_help="move a deployment's end to a later time",
     help="Add hours to a deployment's life, at the end of which its guard deletes it. A budget does not change, and "
     "must have these hours left with everything at work.",
     epilog="Example: shoal extend demo --hours 6",

@@ -21,7 +21,6 @@ _FETCHED: Rows = {
 
 
 @command(
-    short_help="copy the results of training runs here",
     help="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. Files that are there "
     "already stay as they are. An object with a name that Shoal does not give to files of a run is not copied; it is "
     "reported, and the exit status is 1. For a data bucket that outlived its deployment, use --bucket.",

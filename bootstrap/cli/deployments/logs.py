@@ -16,7 +16,6 @@ _PAUSE_SECONDS = 2.0
 
 
 @command(
-    short_help="show what a deployment's steps and nodes reported",
     help="Show a deployment's newest EMR steps and why they failed, what its GPU nodes reported of their first boot, "
     "and the last lines of its guard.",
     epilog="""\

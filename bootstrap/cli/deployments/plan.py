@@ -46,7 +46,6 @@ def _read_size(text: str) -> float:
 
 
 @command(
-    short_help="report what a topology costs and what would keep it from starting",
     help="Report what topologies cost by the hour, what would keep them from starting on AWS, and what the guard will "
     "do. It creates nothing. Without a topology it lists those of topologies/, a line each. With --rows it predicts "
     "what preprocessing and training take and cost there, stage by stage; with --all on single machines and on every "

@@ -15,7 +15,6 @@ _SETTINGS_LETTERS = 80
 
 
 @command(
-    short_help="list trainings with their settings, measures, time and dollars",
     help="List trainings by their folders: the settings in which they differ, their measures on the test rows (of one "
     "that goes on: on the validation rows), the time of training, and what their nodes cost. Of a folder of several "
     "it lists all that are in it.",

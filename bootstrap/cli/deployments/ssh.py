@@ -14,7 +14,6 @@ _PLUGIN = "session-manager-plugin"
 
 @command(
     json="",
-    short_help="open a shell on a node",
     help="Open a shell on a node of a deployment, by Systems Manager, where its topology says `network: {shell: "
     "true}`. NODE is its number, from 1 in the order of `shoal status`, or its instance id.",
     epilog="Example: shoal ssh starter 1",

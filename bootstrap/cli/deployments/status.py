@@ -33,7 +33,6 @@ _NODES = {"train": "nodes", "read": "readers"}
 
 
 @command(
-    short_help="report what a deployment is doing",
     help="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, when its guard ends "
     "it, and how far the nodes of a training are. Of each training that goes on: the share of its "
     "steps that is done, when it is expected to end, and the dollars of its nodes so far and in all, as upper bounds. "

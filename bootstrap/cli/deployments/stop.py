@@ -9,7 +9,6 @@ from bootstrap.progress import Bars
 
 
 @command(
-    short_help="stop a training with a checkpoint, or a preprocessing",
     help="Stop a training on a deployment with a checkpoint, from any machine, and end its nodes. RUN is its name "
     "(default: the first training that has not ended, or where there is none the preprocessing). The command that "
     "began a training continues it with --resume; that of a preprocessing does so by itself.",

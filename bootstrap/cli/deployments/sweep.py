@@ -22,7 +22,6 @@ _WHOSE = "Whose"
 
 
 @command(
-    short_help="what any stack has left in an account, priced",
     help="List what is left of any CloudFormation stack, tag or name prefix in the account and region, service by "
     "service, with what it costs a month. It asks the services' own lists, AWS's tagging service, and CloudFormation's "
     "record of deleted stacks; it needs no stack of Shoal, and changes nothing without --delete. The exit status is 1 "

@@ -31,7 +31,6 @@ _NAMELESS = ("<padding>", "<unknown>")
 
 
 @group(
-    short_help="show what is in a dataset",
     help="Look into datasets that `shoal preprocess` made.",
     epilog="Example: shoal dataset info results/data/dataset.h5",
 )

@@ -33,7 +33,6 @@ _NOTE = (
 
 
 @command(
-    short_help="learn word embeddings from text",
     help="Learn word embeddings by data-parallel SGD, from a finite text or from a stream: by skip-gram with negative "
     "sampling, or by an LSTM that reads the characters of words. Ctrl-C stops with a checkpoint, and exit status 130 "
     "(SIGTERM: 143); --resume continues. With --deployment its GPU nodes are started for the training, and paid for "

@@ -58,7 +58,6 @@ _ANALOGY = {"3CosAdd": "{add:percent}", "3CosMul": "{mul:percent}", "known": "{k
 
 
 @command(
-    short_help="evaluate a classifier on files, or word embeddings",
     help="Compare a classifier's predictions with the ratings or labels of files: accuracy, macro-F1, log loss, "
     "precision and recall of each class, confusion matrix, and calibration (of the texts whose predicted class has "
     "about this probability, the share that is right). Or compare "

@@ -30,7 +30,6 @@ _READ = {
 
 
 @group(
-    short_help="run an experiment: several trainings, compared",
     help="Run experiments: several kinds of trainings or of preprocessing, each several times, compared.",
     epilog="Example: shoal experiment run strong-scaling --local --data results/data/dataset.h5",
 )

@@ -10,7 +10,6 @@ from bootstrap.prediction.model import open_model
 
 
 @command(
-    short_help="copy a trained model to a folder, S3 or ONNX",
     help="""\
 Write a trained model to a new folder, here or on S3, from where `shoal predict`
 and other programs read it. The folder appears whole; on S3 its config.json is

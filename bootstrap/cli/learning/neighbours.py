@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 @command(
-    short_help="list the words nearest to given ones",
     help="List for each word those with the most similar vectors, and the cosines. A word that has no vector is looked "
     "for in lower case, too; a folder of --model char-lstm then reads one off its characters.",
     epilog="Example: shoal neighbours --model vectors.bin guitar album",

@@ -49,7 +49,6 @@ Examples:
 
 
 @command(
-    short_help="label texts with a trained model",
     help="""\
 Read texts, and print a line for each: its label, the probability that it is
 positive, and the text. With a model of other classes the probability is that

@@ -61,7 +61,6 @@ _DETACHED: Rows = {
 
 
 @command(
-    short_help="turn raw reviews into a dataset",
     help=_DESCRIPTION,
     epilog=_EXAMPLES,
     notes=NOTES,

@@ -12,7 +12,6 @@ from common.errors import ShoalError
 
 
 @command(
-    short_help="write a page on what runs took and bought",
     help="Write one HTML page on trainings: what ran, on what, from which data; where every second and dollar went; "
     "what was learnt; what each rank did; and, of several, how they compare. Each plot has its numbers as a table and "
     "as CSV, and nothing on the page needs a network. A run may still go on, or have been cut off. DIR is the --output "

@@ -41,7 +41,6 @@ _NOTES = {
 
 
 @command(
-    short_help="train a model on a dataset",
     help="Train a sentiment model by data-parallel SGD; a global batch is split over the ranks in proportion to their "
     "measured speed. Without --model the best model and its settings are searched for first, by training rows that are "
     "held out; options that are given stay as they are. Ctrl-C stops with a checkpoint, and exit status 130 (SIGTERM: "

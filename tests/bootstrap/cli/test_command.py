@@ -227,7 +227,7 @@ WORDS = {"slow": "0:1.5"}
 
 @pytest.mark.parametrize("name", ["train", "preprocess", "predict"])
 def test_each_option_of_a_command_can_stand_in_a_file(name: str, tmp_path: Path) -> None:
-    command = shoal.get_command(click.Context(shoal), name)
+    command = shoal.resolve_command(click.Context(shoal), [name])[1]
     assert command is not None
     wanted = {}
     for each in command.params:

@@ -18,7 +18,7 @@ def options(of: click.Command, path: str = "shoal") -> Iterator[tuple[str, click
     if isinstance(of, click.Group):
         context = click.Context(of)
         for name in of.list_commands(context):
-            found = of.get_command(context, name)
+            found = of.resolve_command(context, [name])[1]
             assert found is not None
             yield from options(found, f"{path} {name}")
     for each in of.params:
