@@ -27,7 +27,7 @@ INSTALL := $(BIN)/pip install $(LOCKED)
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-# A module's tests share an emulator, so a module is tested by one process; tests/conftest.py says in which order. More
+# A module's tests share an emulator, so a module is tested by one process; conftest.py says in which order. More
 # processes than there are cores: a third of the time tests wait.
 PYTEST := pytest --numprocesses $$(expr $$(nproc) + 2) --maxprocesses 6 --dist loadfile --no-loadscope-reorder
 

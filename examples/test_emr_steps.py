@@ -2,7 +2,7 @@
 
     pip install pytest pyspark; pytest test_emr_steps.py
 
-`shoal_aws` is a fixture of Shoal. The machine needs Java for Spark alone.
+`shoal_aws` is a fixture of shoal-local-aws, which comes with Shoal. The machine needs Java for Spark alone.
 """
 
 import subprocess

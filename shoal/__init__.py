@@ -10,7 +10,7 @@ change in any version.
 | `shoal.balance` | data-parallel training of any PyTorch model over GPUs of unequal speed |
 | `shoal.cdk` | a guard for any CDK stack, which ends it at an age or a budget |
 | `sweep` | what any stack, tag or name prefix has left in an AWS account, priced |
-| `shoal.testing` | AWS on this machine: steps on EMR and CDK apps really run in a test |
+| `shoal_local_aws.testing` | AWS on this machine: steps on EMR and CDK apps really run in a test |
 
 Importing the package is cheap: a library is loaded when what needs it is asked for.
 """

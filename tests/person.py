@@ -11,8 +11,8 @@ from typing import Any
 
 import boto3
 from shoal_local_aws.aws import EmbeddedAws
+from tests.local_aws.accounts import keys_of
 
-from tests.aws import keys_of
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]

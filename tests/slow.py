@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tests.local_aws.resources import ROLE
+
 CODE = """
 import json, time, urllib.request
 import boto3
@@ -18,21 +20,6 @@ def handler(event, context):
     data, headers = json.dumps(body).encode(), {"Content-Type": ""}
     urllib.request.urlopen(urllib.request.Request(event["ResponseURL"], data, headers, method="PUT"))
 """
-ROLE = {
-    "Type": "AWS::IAM::Role",
-    "Properties": {
-        "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []},
-        "Policies": [
-            {
-                "PolicyName": "own",
-                "PolicyDocument": {
-                    "Version": "2012-10-17",
-                    "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
-                },
-            }
-        ],
-    },
-}
 FUNCTION = {
     "Type": "AWS::Lambda::Function",
     "Properties": {

@@ -11,11 +11,11 @@ import boto3
 import pytest
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.faults.kinds import JobInterrupted
+from tests.local_aws.accounts import refused
 
 from bootstrap.aws import cdk
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.removal.inventory import inventory, left_over
-from tests.aws import refused
 from tests.infra.grants import mistaken_grants
 from tests.person import ROOT, Person, install_from_this_machine
 from tests.waiting import PATIENCE

@@ -11,13 +11,13 @@ from typing import Any
 import boto3
 import pytest
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from tests.local_aws.accounts import refused
 
 from bootstrap.aws import cdk, policies
 from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
 from infra import topology
 from infra.policies import BOUNDARY
-from tests.aws import refused
 from tests.infra.variants import DEPLOYED, SHIPPED
 from tests.person import make_repository_whose_cluster_installs_nothing
 

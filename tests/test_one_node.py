@@ -8,12 +8,12 @@ from pathlib import Path
 import boto3
 import pytest
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from tests.local_aws.accounts import refused
 
 from bootstrap.aws import cdk
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.removal.inventory import inventory, left_over
 from corpus.dataset import open_dataset
-from tests.aws import refused
 from tests.person import ROOT, Person, install_from_this_machine
 
 pytestmark = pytest.mark.end_to_end

@@ -18,6 +18,9 @@ from infra.policies import QUALIFIER, TOOLKIT, TOOLKIT_STACK
 ROOT = Path(__file__).parents[2]
 """The folder of app.py; in a checkout also of cdk.json, by which `cdk` finds app.py."""
 
+WHEELS = ROOT / "build" / "wheels" / "here"
+"""The libraries that emulated nodes install; those that are deployed are for AWS's machines."""
+
 TOPOLOGIES = ROOT / "topologies"
 """The folder of the topologies that the app knows."""
 

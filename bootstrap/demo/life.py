@@ -120,7 +120,7 @@ def run(
 
         try:
             with announce("start the embedded AWS"):
-                aws = stack.enter_context(EmbeddedAws(folder / "aws"))
+                aws = stack.enter_context(EmbeddedAws(folder / "aws", wheels=cdk.WHEELS))
                 stack.enter_context(_environment(aws.environment))
 
             def cdk_run(*arguments: str) -> None:

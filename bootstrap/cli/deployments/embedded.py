@@ -1,31 +1,12 @@
-"""`shoal embedded`: the AWS emulator in the foreground, for `cdk` and `shoal` commands of the user.
-
-Do not end the emulator at once on Ctrl-C while a command runs against it, because the command gets the signal, too, and
-may have to finish its work.
-"""
-
-import os
-import shlex
-import shutil
-import signal
-import subprocess
-import sys
-from typing import TYPE_CHECKING
+"""`shoal embedded`: the AWS emulator in the foreground, prepared for the CDK, for commands of the user."""
 
 import click
 
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import print_error, say
+from bootstrap.cli.output import say
 from bootstrap.interrupt import mark_handled
-from common.errors import ShoalError
 from common.private_folders import temporary_folder
-
-if TYPE_CHECKING:
-    from shoal_local_aws.aws import EmbeddedAws
-
-_POLL_SECONDS = 0.5
-_END_SECONDS = 10.0
 
 
 @command(
@@ -51,67 +32,18 @@ refuses web pages.
 )
 def run(port: int | None, words: tuple[str, ...]) -> int:
     from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+    from shoal_local_aws.command import require_command, serve
 
     with temporary_folder("shoal-embedded-") as folder:
-        emulator = EmbeddedAws(folder, port)
-        if words and shutil.which(words[0], path=emulator.environment["PATH"]) is None:
-            raise ShoalError(f"there is no command {words[0]}; check what follows --")
+        emulator = EmbeddedAws(folder, port, wheels=cdk.WHEELS)
+        require_command(words, emulator)
         with emulator as aws:
             say(f"preparing the emulator on port {aws.port} ...")
             cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
-            if words:
-                return _run(words, aws)
-            _wait_for_interrupt(aws)
+            try:
+                return serve(words, aws)
+            except KeyboardInterrupt as interrupt:
+                if words:
+                    raise
+                mark_handled(interrupt)
     return 0
-
-
-def _wait_for_interrupt(aws: "EmbeddedAws") -> None:
-    """Wait for Ctrl-C. Raises ShoalError where the emulator ends by itself."""
-    for variable, value in aws.environment.items():
-        print(f"export {variable}={shlex.quote(value)}")  # noqa: T201
-    sys.stdout.flush()
-    say("ready; paste these lines into another shell. Ctrl-C ends the emulator.")
-    try:
-        while not aws.ended(_POLL_SECONDS):
-            pass
-    except KeyboardInterrupt as interrupt:
-        mark_handled(interrupt)
-        say("ending the emulator and all that runs in it")
-    else:
-        raise ShoalError(_ended_message(aws))
-
-
-def _run(words: tuple[str, ...], aws: "EmbeddedAws") -> int:
-    """Run a command against the emulator; returns its exit status, as a shell reports it where a signal ended it."""
-    try:
-        running = subprocess.Popen(words, env={**os.environ, **aws.environment})
-    except OSError as error:
-        raise ShoalError(f"{words[0]} cannot be run ({error.strerror}); check what follows --") from None
-    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
-    try:
-        reported = False
-        while not _ended(running, _POLL_SECONDS):
-            if not reported and aws.ended(0):
-                print_error(_ended_message(aws))
-                reported = True
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if running.poll() is None:
-            running.terminate()
-            _ended(running, _END_SECONDS)
-    return running.returncode if running.returncode >= 0 else 128 - running.returncode
-
-
-def _ended(running: "subprocess.Popen[bytes]", seconds: float) -> bool:
-    try:
-        running.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def _ended_message(aws: "EmbeddedAws") -> str:
-    return (
-        f"the emulator on port {aws.port} has ended by itself, and all that was in it is gone; start it again. Its log "
-        f"ended with:\n{aws.log_tail()}"
-    )

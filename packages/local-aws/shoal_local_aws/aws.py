@@ -27,9 +27,7 @@ REGION = "us-east-1"
 _HOST = "127.0.0.1"
 _START_SECONDS = 60.0
 _LOG_LINES = 12
-_REPOSITORY = Path(__file__).resolve().parent.parent
-# Emulated nodes use this interpreter and these wheels; the deployed wheels are for AWS's machines.
-_WHEELS = _REPOSITORY / "build" / "wheels" / "here"
+_PACKAGES = Path(__file__).resolve().parent.parent
 _OVERRIDES = {
     "AWS_PROFILE": "default",
     "AWS_DEFAULT_PROFILE": "default",
@@ -46,18 +44,21 @@ class EmbeddedAws:
     Args:
         folder: for its log, its nodes and its file systems; created when missing, and kept afterwards.
         port: where it listens on the loopback interface; None: a free port.
+        wheels: a folder of wheels that pip finds on the nodes, which run this interpreter; None: those of a package
+            index alone.
 
     Raises (on entering):
         EmulatorError: the port is in use, or the emulator does not start.
     """
 
-    def __init__(self, folder: Path, port: int | None = None) -> None:
+    def __init__(self, folder: Path, port: int | None = None, *, wheels: Path | None = None) -> None:
         self.folder = folder.resolve()
         self.log = self.folder / "emulator.log"
         self.port = _available_port(port)
         self.endpoint = f"http://{_HOST}:{self.port}"
         self.faults = FaultFile(self.folder)
         self._user = Credentials.new()
+        self._wheels = wheels
         self._watchdog: subprocess.Popen[bytes] | None = None
 
     @property
@@ -143,10 +144,11 @@ class EmbeddedAws:
             "SFTP_ENABLED": "0",
             "DOCKER_HOST": f"unix://{self.folder}/no-docker.sock",
             "TMPDIR": str(self.folder / "tmp"),
-            "PYTHONPATH": str(_REPOSITORY),
-            "PIP_FIND_LINKS": _WHEELS.as_uri(),  # pip would split a path at its spaces
+            "PYTHONPATH": str(_PACKAGES),
             "PYTHONUNBUFFERED": "1",
         }
+        if self._wheels:
+            settings["PIP_FIND_LINKS"] = self._wheels.as_uri()  # pip would split a path at its spaces
         return os.environ | self.environment | settings
 
     def _wait_until_healthy(self, watchdog: "subprocess.Popen[bytes]") -> None:

@@ -19,7 +19,6 @@ from shoal_local_aws.cloudformation import (
     registry,
 )
 from shoal_local_aws.emr import api, metrics
-from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.faults import account, delays, quotas, refusals
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.nodes import filters, instance_types, metadata, scaling, vpc
@@ -34,10 +33,7 @@ from shoal_local_aws.services import alarms, functions, storage
 def main() -> None:
     folder = Path(sys.argv.pop(1))
     os.environ.pop("PYTHONPATH", None)  # Lambda functions must find their own code, not this package
-    try:
-        machines = Machines(folder)
-    except EmulatorError as error:
-        sys.exit(str(error))
+    machines = Machines(folder)
     identities.add_user(folder / USER_FILE)
     identities.add_managed_policies()
     checks.install(folder)

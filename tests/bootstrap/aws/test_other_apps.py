@@ -10,12 +10,12 @@ import pytest
 from botocore.exceptions import ClientError
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.permissions.record import Check
+from tests.local_aws.accounts import session_with
 
 from bootstrap.aws import cdk, policies
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle import preflight
 from infra.policies import POLICIES, USER, document
-from tests.aws import session_with
 from tests.bootstrap.lifecycle.preflight import GPU, of
 from tests.infra.handled import statements
 from tests.infra.replay import is_allowed

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
 from shoal_local_aws.faults.kinds import CreateFails
 
+from bootstrap.aws.cdk import WHEELS
 from bootstrap.aws.stacks import next_action
 from bootstrap.lifecycle import deploy
 from bootstrap.lifecycle.deploy import ResourceChange, compare
@@ -38,7 +39,7 @@ preprocessing:
 
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws"), wheels=WHEELS) as aws:
         made = Person(aws, tmp_path_factory.mktemp("repository"))
         made.writes("pair", TRAINING)
         yield made

@@ -11,6 +11,7 @@ import boto3
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied, NoCapacity, SilentBoot
+from tests.local_aws.accounts import session_with
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment
@@ -21,7 +22,6 @@ from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
 from common.errors import ShoalError
 from infra import policies, topology
-from tests.aws import session_with
 from tests.bootstrap.test_shell import NODE
 from tests.fleet import BUCKET, Fleet, report
 

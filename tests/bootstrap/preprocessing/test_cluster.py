@@ -9,9 +9,11 @@ import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
 from shoal_local_aws.aws import EmbeddedAws
+from tests.local_aws.accounts import asked_aws
 
 from bootstrap.agent.documents import Cancellation
 from bootstrap.agent.job_progress import JobProgress, progress_key
+from bootstrap.aws.cdk import WHEELS
 from bootstrap.preprocessing import cluster, followed_step
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.followed_step import FollowedSteps
@@ -20,7 +22,6 @@ from bootstrap.progress import Bars
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path
 from infra import topology
-from tests.aws import asked_aws
 from tests.bootstrap.preprocessing.emr_clusters import deployment, deployment_of, make_buckets
 from tests.waiting import until
 
@@ -31,7 +32,7 @@ OWN, OTHER = (f"shoal {each.run}: " for each in (MINE, THEIRS))
 
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with asked_aws(tmp_path_factory.mktemp("aws")) as running:
+    with asked_aws(tmp_path_factory.mktemp("aws"), WHEELS) as running:
         yield running
 
 

@@ -11,7 +11,9 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from shoal_local_aws.hadoop import yarn
+from tests.local_aws.accounts import asked_aws
 
+from bootstrap.aws.cdk import WHEELS
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.interrupt import Detached
@@ -25,7 +27,6 @@ from corpus.reading.sources import Inputs
 from infra import topology
 from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here
-from tests.aws import asked_aws
 from tests.bootstrap.preprocessing.emr_clusters import deployment, make_buckets
 
 pytestmark = pytest.mark.soak
@@ -79,7 +80,7 @@ class There:
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
-    with asked_aws(tmp_path_factory.mktemp("aws")) as aws:
+    with asked_aws(tmp_path_factory.mktemp("aws"), WHEELS) as aws:
         yield There(aws)
 
 

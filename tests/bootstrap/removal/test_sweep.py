@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied, Throttled
+from tests.local_aws.accounts import session_with
 
 from bootstrap.aws.account import Account
 from bootstrap.cli.main import main
@@ -20,7 +21,6 @@ from bootstrap.removal.kinds import KINDS, ResourceKind
 from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
 from common.errors import ShoalError
 from infra import policies, topology
-from tests.aws import session_with
 from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, make_bucket, oddly_named
 
 pytestmark = pytest.mark.usefixtures("aws")

@@ -9,18 +9,19 @@ import boto3
 import psutil
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.testing import asked
+from tests.local_aws.accounts import make_roles
 
+from bootstrap.aws.cdk import WHEELS
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.nodes import fleet
-from shoal.testing import asked
-from tests.aws import make_roles
 from tests.fleet import BUCKET, Fleet
 
 
 @pytest.fixture
 def aws(tmp_path: Path) -> Iterator[EmbeddedAws]:
     """One for each test, which takes it away: a process of its own."""
-    with EmbeddedAws(tmp_path / "aws") as running, asked(running):
+    with EmbeddedAws(tmp_path / "aws", wheels=WHEELS) as running, asked(running):
         make_roles(boto3.client("iam"))
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         yield running

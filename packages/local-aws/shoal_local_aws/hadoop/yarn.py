@@ -1,4 +1,4 @@
-"""`python -m shoal_local_aws.hadoop.yarn application ...`: lists and ends the applications of YARN on an emulated cluster.
+"""`python -m shoal_local_aws.hadoop.yarn application ...`: lists and ends the applications of YARN of a cluster.
 
 As on YARN an application goes on when the client that submitted it has died. `programs` are the commands of the primary
 node: an application is a process of its own, and a file that is there while it runs.

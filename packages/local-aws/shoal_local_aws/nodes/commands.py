@@ -8,7 +8,6 @@ import shlex
 import sys
 from pathlib import Path
 
-from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.nodes import mounts
 
 
@@ -24,18 +23,13 @@ def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
     Args:
         file_systems: holds the folders that stand for EFS file systems.
         hosts: holds, by address, links to the roots of the machines that run.
-
-    Raises:
-        EmulatorError: the AWS CLI is not installed beside this interpreter.
     """
     folder.mkdir(parents=True, exist_ok=True)
     hosts.mkdir(parents=True, exist_ok=True)
-    aws = Path(sys.executable).parent / "aws"
-    if not aws.exists():
-        raise EmulatorError(f"The AWS CLI is not installed beside {sys.executable}; run `make setup`.")
+    python = shlex.quote(sys.executable)
     programs = {
-        "aws": f'exec {shlex.quote(str(aws))} "$@"',
-        "python3.11": f'exec {shlex.quote(sys.executable)} "$@"',
+        "aws": f'exec {python} -P -m awscli "$@"',
+        "python3.11": f'exec {python} "$@"',
         "sudo": 'while [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"',
         "ec2-metadata": _METADATA,
         **mounts.programs(file_systems=file_systems, hosts=hosts),

@@ -6,13 +6,10 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
-from bootstrap.cli.deployments import embedded
 from bootstrap.cli.main import main
-from common.errors import ShoalError
 from tests.bootstrap.cli.command import ACCOUNT
 from tests.processes import MARK, left_behind
 from tests.waiting import PATIENCE
@@ -46,27 +43,9 @@ def test_a_command_is_run_against_the_emulator_has_ctrl_c_to_itself_and_passes_i
     assert left_behind(os.fspath(tmp_path)) == []
 
 
-@pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)])
-def test_a_command_that_a_signal_ends_has_the_status_of_a_shell(script: str, status: int) -> None:
-    running = Mock(environment={}, ended=lambda _: False)
-    assert embedded._run(("sh", "-c", script), running) == status
-
-
 def test_a_missing_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["embedded", "--", "no-such-command"]) == 1
     assert "there is no command no-such-command; check what follows --" in capsys.readouterr().err
-
-
-def gone() -> Mock:
-    """An emulator that has ended by itself."""
-    return Mock(environment={"AWS_REGION": "us-east-1"}, port=4566, ended=lambda _: True, log_tail=lambda: "no memory")
-
-
-def test_an_emulator_that_ends_by_itself_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ShoalError, match=r"(?s)port 4566 has ended by itself.*no memory"):
-        embedded._wait_for_interrupt(gone())
-    assert embedded._run(("sleep", "1"), gone()) == 0
-    assert capsys.readouterr().err.count("has ended by itself") == 1
 
 
 def test_a_missing_emulator_is_reported_for_files_and_plans_too(

@@ -1,0 +1,114 @@
+"""`shoal-local-aws`: the emulator in the foreground, for one command or for another shell.
+
+Do not end the emulator at once on Ctrl-C while a command runs against it, because the command gets the signal, too, and
+may have to finish its work.
+"""
+
+import argparse
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.emulator_error import EmulatorError
+
+_POLL_SECONDS = 0.5
+_END_SECONDS = 10.0
+_DESCRIPTION = """\
+Start an AWS emulator on this machine's loopback interface. With a command, run that against it, end it afterwards, and
+exit with the command's status. Without a command, print the environment that another shell needs to use it, and run
+until Ctrl-C. When it ends, all that was in it is gone. It has no passwords: while it runs, every user of this machine
+can use it, and what they start in it runs as you. It refuses web pages.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    own = list(sys.argv[1:] if arguments is None else arguments)
+    end = own.index("--") if "--" in own else len(own)
+    parser = argparse.ArgumentParser("shoal-local-aws", "shoal-local-aws [--port P] [-- COMMAND...]", _DESCRIPTION)
+    parser.add_argument("--port", type=int, metavar="P", help="where to listen (default: a free port)")
+    port, words = parser.parse_args(own[:end]).port, own[end + 1 :]
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    try:
+        with tempfile.TemporaryDirectory(prefix="shoal-local-aws-") as folder:
+            aws = EmbeddedAws(Path(folder), port)
+            require_command(words, aws)
+            with aws:
+                return serve(words, aws)
+    except EmulatorError as error:
+        print(f"shoal-local-aws: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130 if words else 0
+
+
+def require_command(words: Sequence[str], aws: EmbeddedAws) -> None:
+    """Raise EmulatorError where there is no such command, which is cheaper before the emulator is started."""
+    if words and shutil.which(words[0], path=aws.environment["PATH"]) is None:
+        raise EmulatorError(f"there is no command {words[0]}; check what follows --")
+
+
+def serve(words: Sequence[str], aws: EmbeddedAws) -> int:
+    """Run a command against the emulator, and return its exit status, as a shell reports it where a signal ended it.
+    Without a command, print the environment of the emulator and wait for a KeyboardInterrupt, which is raised.
+
+    Raises EmulatorError where the command cannot be run, or the emulator that is waited for ends by itself.
+    """
+    if words:
+        return _run(words, aws)
+    for variable, value in aws.environment.items():
+        print(f"export {variable}={shlex.quote(value)}")
+    sys.stdout.flush()
+    print("ready; paste these lines into another shell. Ctrl-C ends the emulator.", file=sys.stderr)
+    try:
+        while not aws.ended(_POLL_SECONDS):
+            pass
+    except KeyboardInterrupt:
+        print("ending the emulator and all that runs in it", file=sys.stderr)
+        raise
+    raise EmulatorError(_ended_message(aws))
+
+
+def _run(words: Sequence[str], aws: EmbeddedAws) -> int:
+    try:
+        running = subprocess.Popen(words, env={**os.environ, **aws.environment})
+    except OSError as error:
+        raise EmulatorError(f"{words[0]} cannot be run ({error.strerror}); check what follows --") from None
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        reported = False
+        while not _ended(running, _POLL_SECONDS):
+            if not reported and aws.ended(0):
+                print(_ended_message(aws), file=sys.stderr)
+                reported = True
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if running.poll() is None:
+            running.terminate()
+            _ended(running, _END_SECONDS)
+    return running.returncode if running.returncode >= 0 else 128 - running.returncode
+
+
+def _ended(running: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    try:
+        running.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _ended_message(aws: EmbeddedAws) -> str:
+    return (
+        f"the emulator on port {aws.port} has ended by itself, and all that was in it is gone; start it again. Its log "
+        f"ended with:\n{aws.log_tail()}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""A network with resources in it cannot be deleted, neither by hand nor with a stack."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from tests.local_aws.resources import GROUP, ROLES, VPC
+from tests.local_aws.waiting import until
+
+ZONES = [{"Fn::Select": [number, {"Fn::GetAZs": ""}]} for number in range(2)]
+
+
+def subnet(number: int) -> dict[str, Any]:
+    block = f"10.0.{number}.0/24"
+    properties = {"VpcId": {"Ref": "Vpc"}, "CidrBlock": block, "AvailabilityZone": ZONES[number % 2]}
+    return {"Type": "AWS::EC2::Subnet", "Properties": properties}
+
+
+# A network of two private subnets and a public one, whose NAT gateway they use; a share with a mount target in each.
+NETWORK: dict[str, Any] = {
+    "Vpc": VPC,
+    "One": subnet(0),
+    "Two": subnet(1),
+    "Public": subnet(2),
+    "Internet": {"Type": "AWS::EC2::InternetGateway", "Properties": {}},
+    "Attachment": {
+        "Type": "AWS::EC2::VPCGatewayAttachment",
+        "Properties": {"VpcId": {"Ref": "Vpc"}, "InternetGatewayId": {"Ref": "Internet"}},
+    },
+    "Address": {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}},
+    "Gateway": {
+        "Type": "AWS::EC2::NatGateway",
+        "Properties": {"SubnetId": {"Ref": "Public"}, "AllocationId": {"Fn::GetAtt": ["Address", "AllocationId"]}},
+        "DependsOn": "Attachment",
+    },
+    "Table": {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": {"Ref": "Vpc"}}},
+    "Association": {
+        "Type": "AWS::EC2::SubnetRouteTableAssociation",
+        "Properties": {"RouteTableId": {"Ref": "Table"}, "SubnetId": {"Ref": "One"}},
+    },
+    "Route": {
+        "Type": "AWS::EC2::Route",
+        "Properties": {
+            "RouteTableId": {"Ref": "Table"},
+            "DestinationCidrBlock": "0.0.0.0/0",
+            "NatGatewayId": {"Ref": "Gateway"},
+        },
+    },
+    "Group": GROUP,
+    "Endpoint": {
+        "Type": "AWS::EC2::VPCEndpoint",
+        "Properties": {
+            "VpcId": {"Ref": "Vpc"},
+            "ServiceName": "com.amazonaws.us-east-1.ssm",
+            "VpcEndpointType": "Interface",
+            "SubnetIds": [{"Ref": "One"}],
+            "SecurityGroupIds": [{"Ref": "Group"}],
+        },
+    },
+    "Share": {"Type": "AWS::EFS::FileSystem", "Properties": {"Encrypted": True}},
+    **{
+        f"Target{name}": {
+            "Type": "AWS::EFS::MountTarget",
+            "Properties": {
+                "FileSystemId": {"Ref": "Share"},
+                "SubnetId": {"Ref": name},
+                "SecurityGroups": [{"Ref": "Group"}],
+            },
+        }
+        for name in ("One", "Two")
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def network(stacks):
+    assert stacks.create("network", NETWORK) == "CREATE_COMPLETE", stacks.reasons("network")
+    yield lambda name: stacks.physical("network", name)
+    assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
+
+
+@pytest.mark.parametrize(
+    ("operation", "named", "said"),
+    [
+        ("ec2 delete_vpc", {"VpcId": "Vpc"}, "DependencyViolation"),
+        *(("ec2 delete_subnet", {"SubnetId": name}, "DependencyViolation") for name in ("One", "Two", "Public")),
+        ("ec2 delete_route_table", {"RouteTableId": "Table"}, "DependencyViolation"),
+        ("ec2 delete_internet_gateway", {"InternetGatewayId": "Internet"}, "DependencyViolation"),
+        ("ec2 delete_security_group", {"GroupId": "Group"}, "DependencyViolation"),
+        ("ec2 detach_internet_gateway", {"InternetGatewayId": "Internet", "VpcId": "Vpc"}, "mapped public address"),
+        ("ec2 release_address", {"AllocationId": "Address"}, r"InvalidIPAddress\.InUse"),
+        ("efs delete_file_system", {"FileSystemId": "Share"}, "FileSystemInUse"),
+    ],
+)
+def test_what_is_in_use_is_not_deleted(operation, named, said, network, client):
+    service, name = operation.split()
+    values = {key: network(each) for key, each in named.items()}
+    if "AllocationId" in values:
+        (address,) = client("ec2").describe_addresses(PublicIps=[values["AllocationId"]])["Addresses"]
+        values = {"AllocationId": address["AllocationId"]}
+    with pytest.raises(ClientError, match=said):
+        getattr(client(service), name)(**values)
+
+
+def test_a_share_is_mounted_in_the_zones_of_its_subnets(network, client):
+    targets = client("efs").describe_mount_targets(FileSystemId=network("Share"))["MountTargets"]
+    assert {each["AvailabilityZoneName"] for each in targets} == {"us-east-1a", "us-east-1b"}
+
+
+def test_a_stack_is_stuck_on_what_others_put_into_its_subnet_and_goes_on_when_that_is_gone(stacks, client):
+    resources = {"Vpc": NETWORK["Vpc"], "One": subnet(0)}
+    stacks.create("stuck", resources)
+    ec2 = client("ec2")
+    instance = ec2.run_instances(
+        ImageId="ami-0a1b2c3d4e5f60718",
+        InstanceType="m5.large",
+        MinCount=1,
+        MaxCount=1,
+        SubnetId=stacks.physical("stuck", "One"),
+    )["Instances"][0]["InstanceId"]
+    assert stacks.delete("stuck") == "DELETE_FAILED"
+    assert "has dependencies and cannot be deleted" in stacks.reasons("stuck")
+    ec2.terminate_instances(InstanceIds=[instance])
+    assert stacks.delete("stuck") == "DELETE_COMPLETE"
+
+
+def test_a_cluster_holds_its_subnet_and_groups(stacks, client):
+    resources = {"Vpc": NETWORK["Vpc"], "One": subnet(0), "Group": NETWORK["Group"]}
+    stacks.create("clustered", resources)
+    place, group = stacks.physical("clustered", "One"), stacks.physical("clustered", "Group")
+    emr, ec2 = client("emr"), client("ec2")
+    cluster = emr.run_job_flow(
+        Name="cluster",
+        **ROLES,
+        Instances={
+            "KeepJobFlowAliveWhenNoSteps": True,
+            "Ec2SubnetId": place,
+            "ServiceAccessSecurityGroup": group,
+            "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
+        },
+    )["JobFlowId"]
+    attributes = emr.describe_cluster(ClusterId=cluster)["Cluster"]["Ec2InstanceAttributes"]
+    assert attributes["Ec2AvailabilityZone"] == "us-east-1a"
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_subnet(SubnetId=place)
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_security_group(GroupId=group)
+    emr.terminate_job_flows(JobFlowIds=[cluster])
+    until(lambda: emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"].startswith("TERMINATED"))
+    assert stacks.delete("clustered") == "DELETE_COMPLETE"
+
+
+def test_a_network_is_not_deleted_before_what_else_is_in_it(client):
+    ec2 = client("ec2")
+    network = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    table = ec2.create_route_table(VpcId=network)["RouteTable"]["RouteTableId"]
+    endpoint = ec2.create_vpc_endpoint(VpcId=network, ServiceName="com.amazonaws.us-east-1.s3")["VpcEndpoint"]
+    for delete in (
+        lambda: ec2.delete_route_table(RouteTableId=table),
+        lambda: ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint["VpcEndpointId"]]),
+    ):
+        with pytest.raises(ClientError, match="DependencyViolation"):
+            ec2.delete_vpc(VpcId=network)
+        delete()
+    ec2.delete_vpc(VpcId=network)
+
+
+def test_a_rule_is_not_deleted_before_its_targets(client):
+    events = client("events")
+    events.put_rule(Name="rule", ScheduleExpression="rate(5 minutes)")
+    function = "arn:aws:lambda:us-east-1:000000000000:function:any"
+    events.put_targets(Rule="rule", Targets=[{"Id": "1", "Arn": function}])
+    with pytest.raises(ClientError, match="can't be deleted since it has targets"):
+        events.delete_rule(Name="rule")
+    events.remove_targets(Rule="rule", Ids=["1"])
+    events.delete_rule(Name="rule")

@@ -1,0 +1,286 @@
+"""Stacks of every added type, by CloudFormation's own interface."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from tests.local_aws.resources import GROUP, ONE_NODE, PROPERTIES, SUBNET, VPC, cluster
+
+CLUSTER = cluster(Instances={**ONE_NODE, "CoreInstanceGroup": {"InstanceCount": 2, "InstanceType": "m5.xlarge"}})
+RULE = {"GroupId": {"Ref": "Group"}, "IpProtocol": "tcp", "FromPort": "22", "ToPort": 22, "CidrIp": "10.0.0.0/16"}
+ADDED: dict[str, tuple[str, str, str, str]] = {
+    "AWS::EC2::FlowLog": ("ec2", "describe_flow_logs", "FlowLogs", "FlowLogId"),
+    "AWS::EC2::EIP": ("ec2", "describe_addresses", "Addresses", "PublicIp"),
+    "AWS::EC2::NatGateway": ("ec2", "describe_nat_gateways", "NatGateways", "NatGatewayId"),
+    "AWS::EC2::PlacementGroup": ("ec2", "describe_placement_groups", "PlacementGroups", "GroupName"),
+    **dict.fromkeys(
+        ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress"),
+        ("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
+    ),
+    "AWS::EMR::SecurityConfiguration": ("emr", "list_security_configurations", "SecurityConfigurations", "Name"),
+    "AWS::EMR::Cluster": ("emr", "list_clusters", "Clusters", "Id"),
+    "AWS::Budgets::Budget": ("budgets", "describe_budgets", "Budgets", "BudgetName"),
+}
+"""How the services list each type: service, operation, key of the list, key of its identifier."""
+NOTIFIED = {
+    "Notification": {"NotificationType": "ACTUAL", "ComparisonOperator": "GREATER_THAN", "Threshold": "80"},
+    "Subscribers": [{"SubscriptionType": "EMAIL", "Address": "somebody@example.com"}],
+}
+OF_ADDED = {
+    **PROPERTIES,
+    "AWS::EC2::SecurityGroupIngress": RULE,
+    "AWS::EC2::SecurityGroupEgress": RULE,
+    "AWS::EMR::Cluster": CLUSTER["Properties"],
+    "AWS::Budgets::Budget": {**PROPERTIES["AWS::Budgets::Budget"], "NotificationsWithSubscribers": [NOTIFIED]},
+}
+
+
+def listed(client, kind: str) -> set[str]:
+    service, operation, items, identifier = ADDED[kind]
+    account = {"AccountId": "000000000000"} if service == "budgets" else {}
+    found = getattr(client(service), operation)(**account).get(items) or []
+    gone = ("deleted", "TERMINATED")
+    return {
+        item[identifier] for item in found if (item.get("State") or item.get("Status", {}).get("State")) not in gone
+    }
+
+
+def test_an_unknown_type_is_refused_before_anything_is_made(stacks, client):
+    before = client("s3").list_buckets()["Buckets"]
+    with pytest.raises(ClientError, match=r"Unrecognized resource types: \[AWS::Quantum::Computer\]"):
+        stacks.create("unknown", {"A": {"Type": "AWS::S3::Bucket"}, "B": {"Type": "AWS::Quantum::Computer"}})
+    assert client("s3").list_buckets()["Buckets"] == before
+
+
+@pytest.mark.parametrize("kind", ADDED)
+def test_an_added_type_exists_until_its_stack_is_deleted(kind, stacks, client):
+    before = listed(client, kind)
+    name = kind.replace("::", "-")
+    resources = {"Vpc": VPC, "Subnet": SUBNET, "Group": GROUP, "It": {"Type": kind, "Properties": OF_ADDED[kind]}}
+    assert stacks.create(name, resources) == "CREATE_COMPLETE", stacks.reasons(name)
+    assert stacks.physical(name, "It") in listed(client, kind) - before
+    assert stacks.delete(name) == "DELETE_COMPLETE"
+    assert listed(client, kind) == before
+
+
+def test_the_stacks_tags_reach_what_takes_tags(stacks, client):
+    resources = {
+        "Vpc": VPC,
+        "Subnet": SUBNET,
+        "Group": GROUP,
+        "Bucket": {"Type": "AWS::S3::Bucket"},
+        **{
+            kind.rpartition("::")[2]: {"Type": kind, "Properties": OF_ADDED[kind]}
+            for kind in ("AWS::EC2::FlowLog", "AWS::EC2::NatGateway", "AWS::EC2::EIP", "AWS::EC2::PlacementGroup")
+        },
+        "Cluster": CLUSTER,
+        "Template": {
+            "Type": "AWS::EC2::LaunchTemplate",
+            "Properties": {"LaunchTemplateData": {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge"}},
+        },
+        "Nodes": {
+            "Type": "AWS::AutoScaling::AutoScalingGroup",
+            "Properties": {
+                "MinSize": "0",
+                "MaxSize": "1",
+                "AvailabilityZones": ["us-east-1a"],
+                "LaunchTemplate": {
+                    "LaunchTemplateId": {"Ref": "Template"},
+                    "Version": {"Fn::GetAtt": ["Template", "LatestVersionNumber"]},
+                },
+            },
+        },
+    }
+    assert stacks.create("tags", resources, Tags=[{"Key": "shoal:owner", "Value": "me"}]) == "CREATE_COMPLETE"
+    ec2 = client("ec2")
+    tagged = ec2.describe_tags(Filters=[{"Name": "key", "Values": ["shoal:owner"]}])["Tags"]
+    ids = {tag["ResourceId"] for tag in tagged}
+    assert {stacks.physical("tags", name) for name in ("Vpc", "Subnet", "Group", "FlowLog", "NatGateway")} <= ids
+    assert ec2.describe_placement_groups()["PlacementGroups"][0]["GroupId"] in ids
+    assert ec2.describe_addresses()["Addresses"][0]["AllocationId"] in ids
+    owner = {"Key": "shoal:owner", "Value": "me"}
+    assert owner in client("s3").get_bucket_tagging(Bucket=stacks.physical("tags", "Bucket"))["TagSet"]
+    cluster = client("emr").describe_cluster(ClusterId=stacks.physical("tags", "Cluster"))["Cluster"]
+    assert owner in cluster["Tags"]
+    group = client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"][0]
+    assert ("me", True) in [(tag["Value"], tag["PropagateAtLaunch"]) for tag in group["Tags"]]
+    assert stacks.delete("tags") == "DELETE_COMPLETE"
+
+
+def test_tags_of_flow_logs_and_addresses_change_in_place(stacks, client):
+    def resources(**tags: str) -> dict[str, Any]:
+        listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+        log = {**PROPERTIES["AWS::EC2::FlowLog"], "Tags": listed}
+        return {
+            "Vpc": VPC,
+            "Log": {"Type": "AWS::EC2::FlowLog", "Properties": log},
+            "Address": {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc", "Tags": listed}},
+        }
+
+    ec2 = client("ec2")
+    stacks.create("changing", resources(kept="1", changed="1", gone="1"))
+    log, address = stacks.physical("changing", "Log"), stacks.physical("changing", "Address")
+    allocation = ec2.describe_addresses(PublicIps=[address])["Addresses"][0]["AllocationId"]
+    ec2.create_tags(Resources=[log], Tags=[{"Key": "by hand", "Value": "1"}])
+    assert stacks.update("changing", resources(kept="1", changed="2", new="2")) == "UPDATE_COMPLETE"
+    assert (stacks.physical("changing", "Log"), stacks.physical("changing", "Address")) == (log, address)
+
+    def tags(identifier: str) -> dict[str, str]:
+        found = ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [identifier]}])["Tags"]
+        return {tag["Key"]: tag["Value"] for tag in found if not tag["Key"].startswith("aws:")}
+
+    assert tags(log) == {"kept": "1", "changed": "2", "new": "2", "by hand": "1"}
+    assert tags(allocation) == {"kept": "1", "changed": "2", "new": "2"}
+    stacks.delete("changing")
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "told"),
+    [
+        ({"CidrIp": "10.0.0.0/16"}, "IpRanges", {"CidrIp": "10.0.0.0/16"}),
+        ({"CidrIpv6": "::/0"}, "Ipv6Ranges", {"CidrIpv6": "::/0"}),
+        ({"SourceSecurityGroupId": {"Ref": "Group"}}, "UserIdGroupPairs", {}),
+    ],
+)
+def test_a_rule_has_its_source_in_the_form_of_ec2(source, kind, told, stacks, client):
+    rule = {"GroupId": {"Ref": "Group"}, "IpProtocol": "udp", "FromPort": "53", "ToPort": 53, "Description": "names"}
+    resources = {"Vpc": VPC, "Group": GROUP, "Rule": {"Type": "AWS::EC2::SecurityGroupIngress"}}
+    resources["Rule"]["Properties"] = {**rule, **source}
+    assert stacks.create("source", resources) == "CREATE_COMPLETE"
+    group = stacks.physical("source", "Group")
+    found = client("ec2").describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
+    assert [(each["IpProtocol"], each["FromPort"], each["ToPort"]) for each in found] == [("udp", 53, 53)]
+    expected = {"Description": "names", **(told or {"GroupId": group})}
+    assert [{name: each[name] for name in expected} for each in found[0][kind]] == [expected]
+    assert not any(
+        found[0].get(other)
+        for other in ("IpRanges", "Ipv6Ranges", "PrefixListIds", "UserIdGroupPairs")
+        if other != kind
+    )
+    stacks.delete("source")
+
+
+def sized(core: int, task: int) -> dict[str, Any]:
+    nodes = {"InstanceType": "m5.xlarge"}
+    tasks = [{**nodes, "InstanceCount": task, "Market": "SPOT"}]
+    return {**ONE_NODE, "CoreInstanceGroup": {**nodes, "InstanceCount": core}, "TaskInstanceGroups": tasks}
+
+
+def test_sizes_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
+    emr = client("emr")
+    assert stacks.create("in-place", {"Cluster": cluster(Instances=sized(2, 1))}) == "CREATE_COMPLETE"
+    identifier = stacks.physical("in-place", "Cluster")
+    changed = {
+        "Instances": sized(4, 3),
+        "StepConcurrencyLevel": 3,
+        "Tags": [{"Key": "a", "Value": "b"}],
+        "AutoTerminationPolicy": {"IdleTimeout": "600"},
+    }
+    assert stacks.update("in-place", {"Cluster": cluster(**changed)}) == "UPDATE_COMPLETE", stacks.reasons("in-place")
+    assert stacks.physical("in-place", "Cluster") == identifier
+    found = emr.describe_cluster(ClusterId=identifier)["Cluster"]
+    assert found["StepConcurrencyLevel"] == 3
+    assert {"Key": "a", "Value": "b"} in found["Tags"]
+    policy = emr.get_auto_termination_policy(ClusterId=identifier)["AutoTerminationPolicy"]
+    assert policy == {"IdleTimeout": 600}
+    groups = emr.list_instance_groups(ClusterId=identifier)["InstanceGroups"]
+    assert [(each["InstanceGroupType"], each["RunningInstanceCount"], each["Market"]) for each in groups] == [
+        ("MASTER", 1, "ON_DEMAND"),
+        ("CORE", 4, "ON_DEMAND"),
+        ("TASK", 3, "SPOT"),
+    ]
+    assert len(emr.list_instances(ClusterId=identifier)["Instances"]) == 8
+    stacks.delete("in-place")
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"Nmae": "typo"}, "Nmae"),
+        ({"ManagedScalingPolicy": {"ScalingStrategy": "DEFAULT"}}, "Managed scaling is not emulated"),
+        (
+            {"Instances": {**ONE_NODE, "TaskInstanceGroups": sized(1, 1)["TaskInstanceGroups"]}},
+            "requires a core instance group",
+        ),
+    ],
+)
+def test_a_cluster_that_emr_would_refuse_fails_its_stack(properties, said, stacks):
+    assert stacks.create("wrong", {"Cluster": cluster(**properties)}) == "ROLLBACK_COMPLETE"
+    assert said in stacks.reasons("wrong")
+    stacks.delete("wrong")
+
+
+def test_a_bucket_that_holds_an_object_or_an_old_version_is_not_deleted(stacks, client):
+    properties = {"VersioningConfiguration": {"Status": "Enabled"}}
+    stacks.create("filled", {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": properties}})
+    bucket, s3 = stacks.physical("filled", "Bucket"), client("s3")
+    version = s3.put_object(Bucket=bucket, Key="key", Body=b"text")["VersionId"]
+    with pytest.raises(ClientError, match="BucketNotEmpty"):
+        s3.delete_bucket(Bucket=bucket)
+    marker = s3.delete_object(Bucket=bucket, Key="key")["VersionId"]
+    assert stacks.delete("filled") == "DELETE_FAILED"
+    assert "is not empty" in stacks.reasons("filled")
+    for identifier in (version, marker):
+        s3.delete_object(Bucket=bucket, Key="key", VersionId=identifier)
+    assert stacks.delete("filled") == "DELETE_COMPLETE"
+
+
+def test_a_budget_changes_in_place(stacks, client):
+    def budget(amount: int) -> dict[str, Any]:
+        limit = {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": amount, "Unit": "USD"}}
+        return {"Budget": {"Type": "AWS::Budgets::Budget", "Properties": {"Budget": limit}}}
+
+    stacks.create("budget", budget(5))
+    assert stacks.update("budget", budget(7)) == "UPDATE_COMPLETE"
+    budgets = client("budgets").describe_budgets(AccountId="000000000000")["Budgets"]
+    assert [entry["BudgetLimit"]["Amount"] for entry in budgets] == ["7"]
+    stacks.delete("budget")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"ReleaseLabel": "emr-7.12.0"},
+        {"Instances": {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.2xlarge"}}},
+    ],
+    ids=["release", "type"],
+)
+def test_what_a_cluster_cannot_change_replaces_it(changed, stacks, client):
+    stacks.create("replaced", {"Cluster": cluster()})
+    first = stacks.physical("replaced", "Cluster")
+    assert stacks.update("replaced", {"Cluster": cluster(**changed)}) == "UPDATE_COMPLETE"
+    second = stacks.physical("replaced", "Cluster")
+    states = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
+    assert (states[first], states[second]) == ("TERMINATED", "WAITING")
+    stacks.delete("replaced")
+
+
+def test_a_cluster_that_ended_itself_is_replaced_under_another_logical_id_alone(stacks, client):
+    stacks.create("ended", {"Cluster": cluster()})
+    first = stacks.physical("ended", "Cluster")
+    client("emr").terminate_job_flows(JobFlowIds=[first])
+    stacks.update("ended", {"Cluster": cluster()})
+    assert stacks.physical("ended", "Cluster") == first
+    assert stacks.update("ended", {"Cluster2": cluster()}) == "UPDATE_COMPLETE", stacks.reasons("ended")
+    second = stacks.physical("ended", "Cluster2")
+    states = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
+    assert (states[first], states[second]) == ("TERMINATED", "WAITING")
+    stacks.delete("ended")
+
+
+def test_a_security_group_that_another_ones_rule_names_is_not_deleted(client):
+    ec2 = client("ec2")
+    used, user = (ec2.create_security_group(GroupName=name, Description=name)["GroupId"] for name in ("used", "user"))
+    permission = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": used}]}]
+    ec2.authorize_security_group_ingress(GroupId=user, IpPermissions=permission)
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_security_group(GroupId=used)
+    ec2.revoke_security_group_ingress(GroupId=user, IpPermissions=permission)
+    ec2.delete_security_group(GroupId=used)
+
+
+def test_a_failing_bootstrap_action_fails_the_stack_with_its_reason(stacks, upload):
+    script = upload("scripts", "install.sh", "echo no disk >&2; exit 9")
+    action = {"Name": "install", "ScriptBootstrapAction": {"Path": script, "Args": []}}
+    assert stacks.create("broken", {"Cluster": cluster(BootstrapActions=[action])}) == "ROLLBACK_COMPLETE"
+    assert "bootstrap action 1 returned a non-zero return code (9)" in stacks.reasons("broken")

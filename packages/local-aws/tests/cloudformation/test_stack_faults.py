@@ -1,0 +1,136 @@
+"""Faults of stacks: creations and deletions that fail, resources that no longer exist, throttling."""
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from shoal_local_aws.aws import ACCOUNT, REGION
+from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Throttled
+from tests.local_aws.accounts import keys_of
+from tests.local_aws.resources import GROUP, PROPERTIES, SUBNET, VPC
+
+TWO = {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic", "DependsOn": "Bucket"}}
+
+
+def test_a_create_that_fails_midway_is_rolled_back_with_its_reason(stacks, client, aws):
+    before = client("s3").list_buckets()["Buckets"]
+    with aws.faults.during(CreateFails(resource_type="AWS::SNS::Topic", reason="no more topics")):
+        assert stacks.create("midway", TWO) == "ROLLBACK_COMPLETE"
+    assert "no more topics" in stacks.reasons("midway")
+    assert client("s3").list_buckets()["Buckets"] == before
+    assert stacks.delete("midway") == "DELETE_COMPLETE"
+    assert stacks.create("midway", TWO) == "CREATE_COMPLETE"
+    stacks.delete("midway")
+
+
+def test_a_resource_added_by_an_update_that_fails_leaves_the_stack_as_it_was(stacks, aws):
+    stacks.create("added", {"Bucket": TWO["Bucket"]})
+    bucket = stacks.physical("added", "Bucket")
+    with aws.faults.during(CreateFails(logical_id="Topic")):
+        assert stacks.update("added", TWO) == "UPDATE_ROLLBACK_COMPLETE"
+    assert stacks.physical("added", "Bucket") == bucket
+    assert stacks.update("added", TWO) == "UPDATE_COMPLETE"
+    stacks.delete("added")
+
+
+def test_a_delete_that_fails_once_goes_on_the_second_time(stacks, client, aws):
+    stacks.create("stuck", TWO)
+    bucket = stacks.physical("stuck", "Bucket")
+    with aws.faults.during(DeleteFails(logical_id="Bucket", reason="in use", times=1)):
+        assert stacks.delete("stuck") == "DELETE_FAILED"
+        assert "in use" in stacks.reasons("stuck")
+        assert bucket in {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
+        assert stacks.delete("stuck") == "DELETE_COMPLETE"
+    assert bucket not in {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
+
+
+def test_what_cannot_be_deleted_can_be_left_behind(stacks, client, aws):
+    stacks.create("retained", TWO)
+    bucket = stacks.physical("retained", "Bucket")
+    with aws.faults.during(DeleteFails(logical_id="Bucket")):
+        assert stacks.delete("retained") == "DELETE_FAILED"
+        assert stacks.delete("retained", RetainResources=["Bucket"]) == "DELETE_COMPLETE"
+    client("s3").delete_bucket(Bucket=bucket)
+
+
+def test_a_rollback_that_cannot_delete_says_so(stacks, aws):
+    with aws.faults.during(CreateFails(logical_id="Topic"), DeleteFails(logical_id="Bucket")):
+        assert stacks.create("halfway", TWO) == "ROLLBACK_FAILED"
+    assert stacks.delete("halfway") == "DELETE_COMPLETE"
+
+
+OF_ALONE = {
+    **PROPERTIES,
+    "AWS::EC2::SecurityGroup": GROUP["Properties"],
+    "AWS::EC2::VPCEndpoint": {"VpcId": {"Ref": "Vpc"}, "ServiceName": "com.amazonaws.us-east-1.s3"},
+    "AWS::EC2::LaunchTemplate": {"LaunchTemplateData": {"InstanceType": "g5.xlarge"}},
+    "AWS::EFS::FileSystem": {"Encrypted": True},
+    "AWS::SSM::Parameter": {"Type": "String", "Value": "text"},
+    "AWS::Events::Rule": {"ScheduleExpression": "rate(5 minutes)"},
+    "AWS::IAM::Role": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
+}
+ALONE = {
+    "AWS::EC2::FlowLog": ("ec2", "delete_flow_logs", "FlowLogIds"),
+    "AWS::EC2::EIP": ("ec2", "release_address", "AllocationId"),
+    "AWS::EC2::NatGateway": ("ec2", "delete_nat_gateway", "NatGatewayId"),
+    "AWS::EC2::PlacementGroup": ("ec2", "delete_placement_group", "GroupName"),
+    "AWS::EC2::SecurityGroup": ("ec2", "delete_security_group", "GroupId"),
+    "AWS::EC2::VPCEndpoint": ("ec2", "delete_vpc_endpoints", "VpcEndpointIds"),
+    "AWS::EC2::LaunchTemplate": ("ec2", "delete_launch_template", "LaunchTemplateId"),
+    "AWS::EFS::FileSystem": ("efs", "delete_file_system", "FileSystemId"),
+    "AWS::EMR::SecurityConfiguration": ("emr", "delete_security_configuration", "Name"),
+    "AWS::SNS::Topic": ("sns", "delete_topic", "TopicArn"),
+    "AWS::S3::Bucket": ("s3", "delete_bucket", "Bucket"),
+    "AWS::SSM::Parameter": ("ssm", "delete_parameter", "Name"),
+    "AWS::Logs::LogGroup": ("logs", "delete_log_group", "logGroupName"),
+    "AWS::Events::Rule": ("events", "delete_rule", "Name"),
+    "AWS::IAM::Role": ("iam", "delete_role", "RoleName"),
+    "AWS::Budgets::Budget": ("budgets", "delete_budget", "BudgetName"),
+}
+"""How somebody deletes what a stack has made, by its type."""
+
+
+def test_what_somebody_deleted_by_hand_does_not_keep_its_stack(stacks, client):
+    resources = {"Vpc": VPC, "Subnet": SUBNET} | {
+        kind.replace("::", ""): {"Type": kind, "Properties": OF_ALONE.get(kind, {})} for kind in ALONE
+    }
+    assert stacks.create("gone", resources) == "CREATE_COMPLETE", stacks.reasons("gone")
+    for kind, (service, operation, key) in ALONE.items():
+        name = stacks.physical("gone", kind.replace("::", ""))
+        if kind == "AWS::EC2::EIP":
+            name = client("ec2").describe_addresses(PublicIps=[name])["Addresses"][0]["AllocationId"]
+        account = {"AccountId": ACCOUNT} if service == "budgets" else {}
+        getattr(client(service), operation)(**{key: [name] if key.endswith("Ids") else name}, **account)
+    assert stacks.delete("gone") == "DELETE_COMPLETE", stacks.reasons("gone")
+
+
+CALLS = {
+    "cloudformation": ("list_stacks", "Throttling"),
+    "autoscaling": ("describe_auto_scaling_groups", "Throttling"),
+    "ec2": ("describe_vpcs", "RequestLimitExceeded"),
+    "s3": ("list_buckets", "SlowDown"),
+    "emr": ("list_clusters", "ThrottlingException"),
+    "ssm": ("describe_parameters", "ThrottlingException"),
+    "efs": ("describe_file_systems", "ThrottlingException"),
+    "lambda": ("list_functions", "TooManyRequestsException"),
+}
+SIGNED = {"emr": "elasticmapreduce", "efs": "elasticfilesystem"}
+
+
+@pytest.mark.parametrize("service", CALLS)
+def test_a_throttled_call_is_refused_in_its_services_words_and_goes_through_when_repeated(service, aws, client):
+    operation, code = CALLS[service]
+    once = Config(retries={"total_max_attempts": 1})
+    impatient = boto3.client(service, endpoint_url=aws.endpoint, region_name=REGION, **keys_of(aws), config=once)
+    with aws.faults.during(Throttled(service=SIGNED.get(service, service), times=2)):
+        with pytest.raises(ClientError) as refused:
+            getattr(impatient, operation)()
+        assert refused.value.response["Error"]["Code"] == code
+        getattr(client(service), operation)()
+
+
+def test_the_emulators_own_calls_are_not_throttled(stacks, aws):
+    address = {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}}
+    with aws.faults.during(Throttled(service="ec2")):
+        assert stacks.create("own", {"Address": address}) == "CREATE_COMPLETE"
+    stacks.delete("own")

@@ -1,0 +1,268 @@
+"""Clusters that boot, run steps and end, by EMR's own interface."""
+
+import gzip
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from shoal_local_aws.faults.kinds import NoCapacity
+from tests.local_aws.resources import ROLES
+from tests.local_aws.waiting import until
+
+LOGS = "emr-logs"
+
+
+class Cluster:
+    """A cluster of one primary node."""
+
+    def __init__(self, client, **more: Any) -> None:
+        self.emr, self.s3 = client("emr"), client("s3")
+        instances = {
+            "KeepJobFlowAliveWhenNoSteps": more.pop("keep", True),
+            "TerminationProtected": more.pop("protected", False),
+            "InstanceGroups": more.pop(
+                "groups", [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}]
+            ),
+        }
+        self.s3.create_bucket(Bucket=LOGS)
+        self.id = self.emr.run_job_flow(
+            Name="tests",
+            Instances=instances,
+            **{"LogUri": f"s3://{LOGS}/logs/", **ROLES, **more},
+        )["JobFlowId"]
+
+    def step(self, *arguments: str, on_failure: str = "CONTINUE", jar: str = "command-runner.jar") -> str:
+        step = {
+            "Name": arguments[0],
+            "ActionOnFailure": on_failure,
+            "HadoopJarStep": {"Jar": jar, "Args": list(arguments)},
+        }
+        return str(self.emr.add_job_flow_steps(JobFlowId=self.id, Steps=[step])["StepIds"][0])
+
+    def shell(self, script: str, **more: Any) -> str:
+        return self.step("bash", "-c", script, **more)
+
+    def status(self, step: str) -> dict[str, Any]:
+        return dict(self.emr.describe_step(ClusterId=self.id, StepId=step)["Step"]["Status"])
+
+    def settled(self, step: str) -> dict[str, Any]:
+        ends = ("COMPLETED", "FAILED", "CANCELLED")
+        return dict(until(lambda: (s := self.status(step))["State"] in ends and s))
+
+    def state(self) -> str:
+        return str(self.cluster()["Status"]["State"])
+
+    def cluster(self) -> dict[str, Any]:
+        return dict(self.emr.describe_cluster(ClusterId=self.id)["Cluster"])
+
+    def until(self, *states: str) -> dict[str, Any]:
+        until(lambda: self.state() in states)
+        return self.cluster()
+
+    def log(self, place: str) -> str:
+        body = self.s3.get_object(Bucket=LOGS, Key=f"logs/{self.id}/{place}.gz")["Body"].read()
+        return gzip.decompress(body).decode()
+
+
+@pytest.fixture
+def make(client):
+    made: list[Cluster] = []
+
+    def cluster(**more: Any) -> Cluster:
+        made.append(Cluster(client, **more))
+        return made[-1]
+
+    yield cluster
+    for cluster_made in made:
+        cluster_made.emr.set_termination_protection(JobFlowIds=[cluster_made.id], TerminationProtected=False)
+        cluster_made.emr.terminate_job_flows(JobFlowIds=[cluster_made.id])
+
+
+STEPS = [
+    ("bash -c 'echo out; echo err >&2; test -d $NODE_ROOT; echo 0 >>$NODE_ROOT/order'", "COMPLETED", "out\n", "err\n"),
+    ("bash -c 'cat $NODE_ROOT/order; aws s3 ls s3://emr-data/ | cut -c 32-'", "COMPLETED", "0\nhere\n", ""),
+    (
+        'python3.11 -c \'import boto3; print(*boto3.client("s3").list_objects(Bucket="emr-data"))\'',
+        "COMPLETED",
+        None,
+        "",
+    ),
+    ("bash -c 'echo no such bucket >&2; exit 7'", "FAILED", "", "no such bucket\n"),
+    ("no-such-command", "FAILED", "", None),
+]
+"""Commands, how each ends, and what it prints."""
+
+
+def test_steps_really_run_in_their_order_and_their_output_is_in_the_log_bucket(make, upload):
+    upload("emr-data", "here", "text")
+    cluster = make()
+    steps = [cluster.step(*shlex.split(command)) for command, *_ in STEPS]
+    for step, (_, ends, out, error) in zip(steps, STEPS, strict=True):
+        status = cluster.settled(step)
+        assert status["State"] == ends, cluster.log(f"steps/{step}/stderr")
+        for name, printed in (("stdout", out), ("stderr", error)):
+            assert printed is None or cluster.log(f"steps/{step}/{name}") == printed
+        assert ("exit code 0" in cluster.log(f"steps/{step}/controller")) is (ends == "COMPLETED")
+        if ends == "FAILED":
+            assert status["FailureDetails"]["LogFile"] == f"s3://{LOGS}/logs/{cluster.id}/steps/{step}/stderr.gz"
+    assert "exit code 7" in cluster.status(steps[3])["FailureDetails"]["Message"]
+    assert "no-such-command: command not found" in cluster.log(f"steps/{steps[4]}/stderr")
+    foreign = cluster.settled(cluster.step("main", jar="s3://jars/own.jar"))
+    assert "supports command-runner.jar" in foreign["FailureDetails"]["Message"]
+    assert cluster.until("WAITING")
+    answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=steps[:1])["CancelStepsInfoList"][0]
+    assert answer["Status"] == "FAILED"  # it has ended
+
+
+def test_a_failure_can_end_the_cluster(make):
+    cluster = make()
+    cluster.shell("sleep 0.3; exit 1", on_failure="TERMINATE_CLUSTER")
+    later = cluster.shell("true")
+    status = cluster.until("TERMINATED_WITH_ERRORS")["Status"]
+    assert status["StateChangeReason"]["Code"] == "STEP_FAILURE"
+    assert cluster.settled(later)["State"] == "CANCELLED"
+
+
+def test_a_waiting_step_is_cancelled_and_a_running_one_asked_to_stop(make):
+    cluster = make()
+    running = cluster.shell("trap 'echo stopped; exit 0' TERM; echo begun; sleep 1000 & wait")
+    waiting = cluster.shell("true")
+    answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[waiting])["CancelStepsInfoList"]
+    assert [entry["Status"] for entry in answer] == ["SUBMITTED"]
+    assert cluster.status(waiting)["State"] == "CANCELLED"
+    until(lambda: cluster.status(running)["State"] == "RUNNING")
+    cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[running])
+    assert cluster.settled(running)["State"] == "CANCELLED"
+    assert cluster.state() in ("WAITING", "RUNNING")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"), [("echo no disk >&2; exit 3", "bootstrap action 1"), (None, "s3://emr-scripts/missing.sh")]
+)
+def test_a_bootstrap_action_that_fails_ends_the_cluster_with_the_reason(script, said, make, upload):
+    path = upload("emr-scripts", "fails.sh", script) if script else said
+    cluster = make(BootstrapActions=[{"Name": "fails", "ScriptBootstrapAction": {"Path": path}}])
+    reason = cluster.until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]
+    assert (reason["Code"], said in reason["Message"]) == ("BOOTSTRAP_FAILURE", True)
+    if script:
+        assert cluster.log(f"node/{cluster.id}/bootstrap-actions/1/stderr") == "no disk\n"
+
+
+def test_what_emr_would_refuse_is_refused(make):
+    cluster = make(protected=True)
+    with pytest.raises(ClientError, match="termination protected"):
+        cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
+    with pytest.raises(ClientError, match="IdleTimeout 30 is not between"):
+        make(AutoTerminationPolicy={"IdleTimeout": 30})
+
+
+def test_after_a_failure_later_steps_go_on_or_are_cancelled_as_it_says(make):
+    cluster = make()
+    first = cluster.shell("sleep 0.3; exit 1", on_failure="CONTINUE")
+    second = cluster.shell("sleep 0.3; exit 1", on_failure="CANCEL_AND_WAIT")
+    third = cluster.shell("true")
+    assert [cluster.settled(step)["State"] for step in (first, second, third)] == ["FAILED", "FAILED", "CANCELLED"]
+    assert cluster.settled(cluster.shell("true"))["State"] == "COMPLETED"
+
+
+def test_bootstrap_actions_run_before_steps_and_leave_commands_on_the_path(make, upload):
+    script = upload("emr-scripts", "install.sh", 'printf "#!/bin/sh\\necho $1" > $NODE_ROOT/usr/local/bin/greet\n'
+                    "chmod +x $NODE_ROOT/usr/local/bin/greet; python3.11 -c 'print(1)'; aws --version")  # fmt: skip
+    action = {"Name": "install", "ScriptBootstrapAction": {"Path": script, "Args": ["hello"]}}
+    cluster = make(BootstrapActions=[action])
+    cluster.settled(step := cluster.step("greet"))
+    assert cluster.log(f"steps/{step}/stdout") == "hello\n"
+    listed = cluster.emr.list_bootstrap_actions(ClusterId=cluster.id)["BootstrapActions"]
+    assert listed == [{"Name": "install", "ScriptPath": script, "Args": ["hello"]}]
+
+
+def test_terminating_kills_what_runs(make, aws):
+    cluster = make()
+    step = cluster.shell("setsid sleep 1000 & echo $! > $NODE_ROOT/sleeper; wait")
+    sleeper = aws.folder / "clusters" / cluster.id / "sleeper"
+    process = Path("/proc") / until(lambda: sleeper.exists() and sleeper.read_text().strip())
+    cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
+    status = cluster.until("TERMINATED")["Status"]
+    assert status["StateChangeReason"]["Code"] == "USER_REQUEST"
+    assert cluster.settled(step)["State"] == "CANCELLED"
+    until(lambda: not process.exists())
+    with pytest.raises(ClientError, match="terminated"):
+        cluster.shell("true")
+
+
+def test_steps_are_listed_with_the_newest_first(make):
+    cluster = make()
+    first, second = cluster.shell("true"), cluster.shell("true")
+    assert cluster.settled(second)["State"] == "COMPLETED"
+    listed = [step["Id"] for step in cluster.emr.list_steps(ClusterId=cluster.id, StepStates=["COMPLETED"])["Steps"]]
+    assert listed == [second, first]
+    (only,) = cluster.emr.list_steps(ClusterId=cluster.id, StepIds=[first])["Steps"]
+    assert only["Id"] == first
+
+
+@pytest.mark.parametrize("logs", [f"s3://{LOGS}/logs/", "s3://no-such-bucket/"])
+def test_a_cluster_that_is_not_kept_ends_after_its_steps(logs, make):
+    arguments = {"Jar": "command-runner.jar", "Args": ["true"]}
+    cluster = make(
+        keep=False, LogUri=logs, Steps=[{"Name": "only", "ActionOnFailure": "CONTINUE", "HadoopJarStep": arguments}]
+    )
+    assert cluster.until("TERMINATED")["Status"]["StateChangeReason"]["Code"] == "ALL_STEPS_COMPLETED"
+    states = [step["Status"]["State"] for step in cluster.emr.list_steps(ClusterId=cluster.id)["Steps"]]
+    assert states == ["COMPLETED"]
+
+
+def test_hadoop_streaming_runs_on_objects(make, upload, client):
+    upload("emr-data", "input/one.txt", "b a b\n")
+    upload("emr-data", "input/two.gz", gzip.compress(b"a b\n"))
+    cluster = make()
+    step = cluster.step(
+        *["hadoop-streaming", "-D", "mapreduce.job.reduces=2", "-mapper", "sed -e 's/ /\\n/g'", "-reducer", "uniq -c"],
+        *["-input", "s3://emr-data/input/", "-output", "s3://emr-data/counts"],
+    )
+    assert cluster.settled(step)["State"] == "COMPLETED", cluster.log(f"steps/{step}/stderr")
+    s3 = client("s3")
+    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket="emr-data", Prefix="counts/")["Contents"]]
+    assert keys == ["counts/_SUCCESS", "counts/part-00000", "counts/part-00001"]
+    text = b"".join(s3.get_object(Bucket="emr-data", Key=key)["Body"].read() for key in keys[1:])
+    assert sorted(line.split() for line in text.decode().splitlines()) == [["2", "a"], ["3", "b"]]
+
+
+def test_a_failing_streaming_job_leaves_no_output_and_its_tasks_words(make, upload, client):
+    upload("emr-data", "input/one.txt", "b a b\n")
+    cluster = make()
+    step = cluster.step(
+        *["hadoop-streaming", "-D", "mapreduce.job.maps=1"],
+        *["-mapper", "bash -c 'echo bad line >&2; exit 4'", "-reducer", "cat"],
+        *["-input", "s3://emr-data/input/one.txt", "-output", "s3://emr-data/nothing"],
+    )
+    assert cluster.settled(step)["State"] == "FAILED"
+    said = cluster.log(f"steps/{step}/stderr")
+    assert "subprocess failed with code 4" in said
+    assert "bad line" not in said
+    assert said.splitlines()[-1] == "Streaming Command Failed!"
+    kept = client("s3").list_objects_v2(Bucket=LOGS, Prefix=f"logs/{cluster.id}/containers/")["Contents"]
+    logs = [entry["Key"].removeprefix(f"logs/{cluster.id}/") for entry in kept if "_m_000000_" in entry["Key"]]
+    assert [cluster.log(key.removesuffix(".gz")) for key in logs] == ["bad line\n"] * 4
+    assert client("s3").list_objects_v2(Bucket="emr-data", Prefix="nothing/")["KeyCount"] == 0
+
+
+def test_a_cluster_that_ec2_has_no_nodes_for_ends_with_the_reason(make, aws):
+    with aws.faults.during(NoCapacity(instance_type="m5.xlarge", market="on-demand")):
+        reason = make().until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]
+    assert (reason["Code"], reason["Message"]) == ("VALIDATION_ERROR", "EC2 is out of capacity for m5.xlarge.")
+
+
+def test_a_task_group_without_spot_capacity_does_without(make, aws):
+    groups = [
+        {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1},
+        {"InstanceRole": "CORE", "InstanceType": "m5.xlarge", "InstanceCount": 1},
+        {"InstanceRole": "TASK", "InstanceType": "m5.xlarge", "InstanceCount": 2, "Market": "SPOT"},
+    ]
+    with aws.faults.during(NoCapacity(market="spot")):
+        cluster = make(groups=groups)
+        cluster.until("WAITING")
+    listed = cluster.emr.list_instance_groups(ClusterId=cluster.id)["InstanceGroups"]
+    assert [group["RunningInstanceCount"] for group in listed] == [1, 1, 0]
+    assert len(cluster.emr.list_instances(ClusterId=cluster.id)["Instances"]) == 2

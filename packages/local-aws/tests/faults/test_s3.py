@@ -1,0 +1,102 @@
+"""An S3 that throttles, fails and cuts connections, used by real clients."""
+
+import io
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import boto3
+import pytest
+from boto3.s3.transfer import TransferConfig
+from botocore.config import Config
+from botocore.exceptions import ClientError, ResponseStreamingError
+from shoal_local_aws.faults.kinds import CutConnection, S3Error, Throttled
+from tests.local_aws.accounts import keys_of
+
+BODY = random.Random(3).randbytes(1 << 20)
+PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 12})
+
+
+@pytest.fixture(scope="module")
+def clients(aws, upload) -> tuple[Any, Any]:
+    """One that does not ask again, and one that does; `pile/object` exists."""
+    upload("pile", "object", BODY)
+    place = {"endpoint_url": aws.endpoint, "region_name": "us-east-1", **keys_of(aws)}
+    return boto3.client("s3", **place, config=Config(retries={"total_max_attempts": 1})), boto3.client(
+        "s3", **place, config=PATIENT
+    )
+
+
+@pytest.fixture
+def s3(clients) -> Any:
+    return clients[0]
+
+
+@pytest.fixture
+def patient(clients) -> Any:
+    return clients[1]
+
+
+@contextmanager
+def statuses(client: Any) -> Iterator[list[int]]:
+    """The status of every answer that botocore takes, before it decides whether to ask again."""
+    seen: list[int] = []
+
+    def look(response: Any = None, **_: Any) -> None:
+        if response is not None:
+            seen.append(response[0].status_code)
+
+    client.meta.events.register("needs-retry.s3", look)
+    yield seen
+    client.meta.events.unregister("needs-retry.s3", look)
+
+
+def test_a_share_of_the_requests_is_throttled_and_asked_again(aws, s3, patient):
+    with aws.faults.during(Throttled(service="s3", share=0.4)):
+        with statuses(s3) as seen:
+            refused = 0
+            for _ in range(60):
+                try:
+                    s3.head_object(Bucket="pile", Key="object")
+                except ClientError:
+                    refused += 1
+        assert 10 < refused < 40
+        assert seen.count(503) == refused
+        with statuses(patient) as seen:
+            for _ in range(15):
+                assert patient.get_object(Bucket="pile", Key="object")["Body"].read() == BODY
+        assert 503 in seen
+
+
+def test_a_connection_is_cut_in_the_middle_of_a_large_object(aws, s3, patient, tmp_path):
+    with aws.faults.during(CutConnection(times=1)):
+        body = s3.get_object(Bucket="pile", Key="object")["Body"]
+        assert body.read(1 << 16) == BODY[: 1 << 16]
+        with pytest.raises(ResponseStreamingError):
+            body.read()
+        assert s3.get_object(Bucket="pile", Key="object")["Body"].read() == BODY
+    with aws.faults.during(CutConnection()):
+        assert s3.get_object(Bucket="pile", Key="object", Range="bytes=5-104")["Body"].read() == BODY[5:105]
+    with aws.faults.during(CutConnection(share=0.5)):
+        patient.download_file("pile", "object", str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == BODY
+
+
+def test_an_upload_that_fails_inside_leaves_nothing_and_is_tried_again(aws, s3, patient):
+    with aws.faults.during(S3Error(operation="PutObject", times=1)):
+        with pytest.raises(ClientError, match="InternalError"):
+            s3.put_object(Bucket="pile", Key="new", Body=b"x")
+        assert s3.list_objects_v2(Bucket="pile", Prefix="new")["KeyCount"] == 0
+    with aws.faults.during(S3Error(operation="PutObject", times=2)), statuses(patient) as seen:
+        patient.put_object(Bucket="pile", Key="new", Body=b"x")
+        assert seen == [500, 500, 200]
+
+
+def test_parts_of_an_upload_fail_alone(aws, patient):
+    body = BODY * 12
+    config = TransferConfig(multipart_threshold=5 << 20, multipart_chunksize=5 << 20)
+    with aws.faults.during(S3Error(operation="UploadPart", times=2)), statuses(patient) as seen:
+        patient.upload_fileobj(io.BytesIO(body), "pile", "large", Config=config)
+        assert seen.count(500) == 2
+    assert patient.get_object(Bucket="pile", Key="large")["Body"].read() == body

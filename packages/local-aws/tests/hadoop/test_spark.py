@@ -1,0 +1,98 @@
+"""`spark-submit` on the emulated cluster: which command lines it takes, and what a program finds and leaves."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.hadoop.spark import Mirror, copy, parse_arguments
+
+
+def test_options_the_program_and_its_arguments_are_told_apart() -> None:
+    words = "--deploy-mode cluster --conf=a=b --conf c=d --files x,y s3://b/count.py s3://b/in --deep s3://b/out"
+    options, program, given = parse_arguments(words.split())
+    assert options == ["--conf", "a=b", "--conf", "c=d", "--files", "x,y"]
+    assert (program, given) == ("s3://b/count.py", ["s3://b/in", "--deep", "s3://b/out"])
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--class", "Main", "s3://b/main.jar"], "does not support the option --class"),
+        (["s3://b/main.jar"], "runs programs of PySpark, not s3://b/main.jar"),
+        (["--master", "yarn"], "needs a program"),
+        ([], "needs a program"),
+    ],
+)
+def test_what_is_not_emulated_is_refused(words: list[str], reason: str) -> None:
+    with pytest.raises(EmulatorError, match=reason):
+        parse_arguments(words)
+
+
+class Store:
+    """Objects of S3, by bucket and key."""
+
+    def __init__(self, **objects: bytes) -> None:
+        self.objects = {("b", key.replace("__", "/")): body for key, body in objects.items()}
+
+    def get_paginator(self, _: str) -> "Store":
+        return self
+
+    def paginate(self, *, Bucket: str, Prefix: str) -> list[dict[str, list[dict[str, str]]]]:  # noqa: N803
+        keys = [key for bucket, key in self.objects if bucket == Bucket and key.startswith(Prefix)]
+        return [{"Contents": [{"Key": key} for key in keys]}]
+
+    def download_file(self, bucket: str, key: str, path: str) -> None:
+        Path(path).write_bytes(self.objects[bucket, key])
+
+    def delete_object(self, *, Bucket: str, Key: str) -> None:  # noqa: N803
+        del self.objects[Bucket, Key]
+
+    def upload_file(self, path: str, bucket: str, key: str) -> None:
+        self.objects[bucket, key] = Path(path).read_bytes()
+
+
+def test_a_program_finds_what_is_at_an_address_and_what_it_writes_is_uploaded(tmp_path: Path) -> None:
+    store = Store(in__one=b"1", in__deep__two=b"2", inner=b"no", file=b"f")
+    mirror = Mirror(tmp_path, store)
+    given, file, output = (
+        Path(mirror.local(f"s3://b/{key}").removeprefix("file://")) for key in ("in/", "file", "out")
+    )
+    assert sorted(each.read_bytes() for each in given.rglob("*") if each.is_file()) == [b"1", b"2"]
+    assert file.read_bytes() == b"f"
+    assert not (tmp_path / "b" / "inner").exists()
+    assert not output.exists()
+    output.mkdir()
+    (output / "part-0").write_bytes(b"new")
+    (output / ".part-0.crc").write_bytes(b"sum")
+    (given / "one").unlink()
+    before = {name: body for name, body in store.objects.items() if name != ("b", "in/one")}
+    mirror.upload()
+    assert store.objects == {**before, ("b", "out/part-0"): b"new"}
+
+
+def test_an_object_whose_key_leaves_the_folder_is_not_written(tmp_path: Path) -> None:
+    store = Store()
+    store.objects |= {("b", "in/../../../outside"): b"bad", ("b", "in/.."): b"bad"}
+    Mirror(tmp_path / "s3", store).local("s3://b/in")
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    pytest.importorskip("pyspark", reason="requirements-bench.txt is not installed")
+    environment = {**os.environ, "NODE_ROOT": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-m", "shoal_local_aws.hadoop.spark", str(tmp_path / "absent.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"File {tmp_path}/absent.py does not exist\n")
+
+
+def test_a_file_is_copied_under_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_bytes(b"WORDS = 1")
+    copied = copy(f"file://{tmp_path}/words.py", tmp_path / "files")
+    assert copied == tmp_path / "files" / "words.py"
+    assert copied.read_bytes() == b"WORDS = 1"
+    with pytest.raises(EmulatorError, match=r"File .*/absent\.py does not exist"):
+        copy(str(tmp_path / "absent.py"), tmp_path / "files")

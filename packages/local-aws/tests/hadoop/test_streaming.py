@@ -1,0 +1,316 @@
+"""The whole of `hadoop-streaming`, on files of this machine."""
+
+import gzip
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.faults.kinds import AttemptFaults
+from shoal_local_aws.hadoop.job_options import parse_options
+from shoal_local_aws.hadoop.streaming import attempt_faults_environment
+
+PACKAGES = Path(__file__).resolve().parents[2]
+
+MAPPER = """
+import sys
+for line in sys.stdin:
+    for word in line.split():
+        print(word, 1, sep="\\t")
+"""
+REDUCER = """
+import sys
+from itertools import groupby
+for word, group in groupby((line.rstrip("\\n").split("\\t") for line in sys.stdin), key=lambda pair: pair[0]):
+    print(word, sum(int(count) for _, count in group), sep="\\t")
+"""
+FLAKY = """
+import os, sys
+from pathlib import Path
+print("attempt", os.environ["mapreduce_task_attempt_id"], file=sys.stderr)
+sys.stdin.read()
+print("out\\tof every attempt")
+if os.environ["mapreduce_task_attempt_id"].endswith(("_0", "_1")):
+    sys.exit(1)
+"""
+TELLS = """
+import os, sys
+sys.stdin.read()
+names = ["mapreduce_map_input_file", "mapreduce_map_input_start", "mapreduce_map_input_length",
+         "mapreduce_task_id", "mapreduce_task_attempt_id", "mapreduce_task_ismap", "mapreduce_task_partition",
+         "mapreduce_job_id", "my_own_property"]
+print("\\n".join(name + "\\t" + os.environ[name] for name in names))
+"""
+
+
+STAMPS = """
+import os, sys, time
+from pathlib import Path
+sys.stdin.read()
+name = os.environ["mapreduce_task_attempt_id"].partition("_m_")[2]
+attempt, awaited = (Path(os.environ["TRACE"]) / each for each in (name, os.environ.get("awaited", name)))
+attempt.write_text("began")
+time.sleep(float(os.environ.get("lasts", 0)))
+while name == os.environ.get("endless") or not awaited.exists():
+    time.sleep(0.05)
+attempt.write_text("ended")
+print("done")
+"""
+"""An attempt ends when the one that it awaits has begun, and the endless one never does."""
+
+
+class Hadoop:
+    """Runs `hadoop-streaming` on a node."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.faults = AttemptFaults()
+        self.output = root / "output"
+        for name, code in {"mapper.py": MAPPER, "reducer.py": REDUCER, "flaky.py": FLAKY, "tells.py": TELLS}.items():
+            (root / name).write_text(code)
+        (root / "stamps.py").write_text(STAMPS)
+        (root / "trace").mkdir()
+
+    def run(self, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
+        settings = [part for name, value in properties.items() for part in ("-D", f"{name.replace('_', '.')}={value}")]
+        return subprocess.run(
+            [
+                *(sys.executable, "-m", "shoal_local_aws.hadoop.streaming", *settings),
+                *(*arguments, "-output", f"file://{self.output}"),
+            ],
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(PACKAGES),
+                "NODE_ROOT": str(self.root),
+                "TRACE": str(self.root / "trace"),
+                **attempt_faults_environment(self.faults),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def over(self, text: str, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
+        """Run a job over one file with this text."""
+        (self.root / "input.txt").write_text(text)
+        return self.run(*arguments, "-input", f"file://{self.root}/input.txt", **properties)
+
+    def program(self, name: str) -> str:
+        return f"{sys.executable} {name}"
+
+    def count_words(self, words: list[str], *options: str, **properties: str) -> None:
+        """Count words in a folder with a plain and a compressed file."""
+        lines = [" ".join(words[i : i + 9]) + "\n" for i in range(0, len(words), 9)]
+        (self.root / "input").mkdir()
+        (self.root / "input" / "one.txt").write_text("".join(lines[:400]))
+        (self.root / "input" / "two.gz").write_bytes(gzip.compress("".join(lines[400:]).encode()))
+        reducer = () if "-reducer" in options else ("-reducer", self.program("sum.py"))
+        done = self.run(
+            *["-files", f"{self.root}/mapper.py,{self.root}/reducer.py#sum.py", "-mapper", self.program("mapper.py")],
+            *[*reducer, *options, "-input", f"file://{self.root}/input"],
+            **properties,
+        )
+        assert done.returncode == 0, done.stderr
+        counts = Counter[str]()
+        for key, value in self.records():
+            counts[key] += int(value)
+        assert counts == Counter(words)
+        assert (self.output / "_SUCCESS").exists()
+
+    def records(self) -> list[list[str]]:
+        """The records of all parts, in the order of the parts."""
+        parts = sorted(self.output.glob("part-*"))
+        return [line.split("\t") for part in parts for line in part.read_text().splitlines()]
+
+
+@pytest.fixture
+def hadoop(tmp_path):
+    return Hadoop(tmp_path.resolve())
+
+
+@pytest.fixture
+def words():
+    chosen = random.Random(7)
+    return [chosen.choice(["shoal", "fish", "swim", "pace", "été", "a'b"]) for _ in range(5000)]
+
+
+@pytest.mark.parametrize(
+    ("maps", "reduces", "faults"),
+    [
+        ("1", "1", AttemptFaults()),
+        ("7", "3", AttemptFaults()),
+        ("2", "8", AttemptFaults()),
+        ("5", "3", AttemptFaults(seed=4, killed=0.3, doubled=0.5, within=0.3)),
+    ],
+)
+def test_words_are_counted_whatever_the_splits_the_reducers_and_the_clusters_moods(
+    hadoop, words, maps, reduces, faults
+):
+    hadoop.faults = faults
+    hadoop.count_words(words, mapreduce_job_maps=maps, mapreduce_job_reduces=reduces)
+    parts = sorted(hadoop.output.glob("part-*"))
+    assert len(parts) == int(reduces)
+    for part in parts:
+        keys = [line.split("\t")[0].encode() for line in part.read_text().splitlines()]
+        assert keys == sorted(keys)
+
+
+def test_a_combiner_shortens_what_each_map_task_sends(hadoop, words):
+    combined = ("-combiner", hadoop.program("sum.py"), "-reducer", "cat")
+    hadoop.count_words(words, *combined, mapreduce_job_maps="3", mapreduce_job_reduces="2")
+    assert len(hadoop.records()) <= 4 * len(set(words))
+
+
+@pytest.mark.parametrize(("attempts", "failures", "records"), [("4", 2, [["out", "of every attempt"]]), ("2", 1, None)])
+def test_a_failing_task_is_tried_again_and_only_its_last_output_counts(hadoop, attempts, failures, records):
+    done = hadoop.over(
+        "x\n",
+        *["-files", f"{hadoop.root}/flaky.py", "-mapper", hadoop.program("flaky.py"), "-reducer", "cat"],
+        mapreduce_job_maps="1",
+        mapreduce_map_maxattempts=attempts,
+    )
+    assert done.returncode == (0 if records else 1)
+    assert done.stderr.count("Status : FAILED") == failures  # Hadoop's client prints nothing of the last one
+    assert hadoop.output.exists() is bool(records)
+    assert records is None or hadoop.records() == records
+    assert ("m_000000 failed 2 times" in done.stderr) is (records is None)
+    logs = sorted(hadoop.root.glob("var/log/hadoop-yarn/containers/*/*/stderr"))
+    assert ["attempt" in log.read_text() for log in logs[:2]] == [True] * 2
+
+
+def test_without_reducers_each_mappers_output_is_a_part_and_an_output_that_exists_is_refused(hadoop):
+    assert hadoop.over("b a\n" * 50, "-mapper", "cat", mapreduce_job_reduces="0").returncode == 0
+    assert hadoop.records() == [["b a", ""]] * 50
+    assert len(list(hadoop.output.glob("part-*"))) == 2
+    done = hadoop.over("x\n", "-mapper", "cat", "-reducer", "cat")
+    assert (done.returncode, "already exists" in done.stderr) == (1, True)
+
+
+def test_what_a_reducer_without_input_says_is_dropped(hadoop):
+    assert hadoop.over("", "-mapper", "cat", "-reducer", "echo text").returncode == 0
+    assert hadoop.records() == []
+
+
+def test_a_combiner_that_fails_fails_the_job_if_there_are_reducers(hadoop):
+    job = ["-mapper", "cat", "-combiner", "false", "-reducer", "cat"]
+    done = hadoop.over("a b\n", *job)
+    assert done.returncode == 1
+    assert "failed 4 times" in done.stderr
+    assert hadoop.over("a b\n", *job, mapreduce_job_reduces="0").returncode == 0
+    assert hadoop.records() == [["a b", ""]]
+
+
+def stamped(hadoop: Hadoop, **properties: str) -> "subprocess.CompletedProcess[str]":
+    """A job of one map task, of which `trace` shows the attempts."""
+    return hadoop.over(
+        "x\n",
+        *["-files", f"{hadoop.root}/stamps.py", "-mapper", hadoop.program("stamps.py")],
+        mapreduce_job_reduces="0",
+        mapreduce_job_maps="1",
+        **properties,
+    )
+
+
+def trace(hadoop: Hadoop) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted((hadoop.root / "trace").iterdir())}
+
+
+def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is_killed(hadoop):
+    hadoop.faults = AttemptFaults(doubled=1.0, within=0.4)
+    done = stamped(hadoop, awaited="000000_1", endless="000000_1")
+    assert done.returncode == 0, done.stderr
+    assert trace(hadoop) == {"000000_0": "ended", "000000_1": "began"}
+    assert "Status : KILLED" in done.stderr
+    assert hadoop.records() == [["done", ""]]
+
+
+def test_a_job_may_forbid_second_attempts(hadoop):
+    hadoop.faults = AttemptFaults(doubled=1.0, within=0.4)
+    assert stamped(hadoop, mapreduce_map_speculative="false", lasts="0.7").returncode == 0
+    assert trace(hadoop) == {"000000_0": "ended"}
+
+
+def test_a_killed_attempt_is_no_failure_of_its_task(hadoop):
+    hadoop.faults = AttemptFaults(killed=1.0, within=0.2)
+    done = stamped(hadoop, mapreduce_map_maxattempts="1", awaited="000000_3")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Status : KILLED") == 3
+    assert trace(hadoop)["000000_3"] == "ended"
+    assert hadoop.records() == [["done", ""]]
+
+
+def test_each_small_file_of_a_folder_is_one_map_task_whatever_the_others_hold(hadoop):
+    source = hadoop.root / "tasks"
+    source.mkdir()
+    for number, size in enumerate((10, 20_000, 300)):
+        (source / f"{number:05d}.txt").write_text("x" * size + "\n")
+    done = hadoop.run(
+        *["-mapper", "wc", "-input", f"file://{source}"],
+        mapreduce_job_reduces="0",
+        mapreduce_job_maps="40",
+        mapreduce_input_fileinputformat_split_minsize=str(1 << 40),
+    )
+    assert done.returncode == 0, done.stderr
+    assert [record[0].split()[::2] for record in hadoop.records()] == [["1", "11"], ["1", "20001"], ["1", "301"]]
+
+
+def test_a_value_of_megabytes_passes_whole(hadoop):
+    done = hadoop.over("b\t" + "v" * 5_000_000 + "\na\t" + "w" * 6_000_000 + "\n", "-mapper", "cat", "-reducer", "cat")
+    assert done.returncode == 0, done.stderr
+    assert [(key, set(value), len(value)) for key, value in hadoop.records()] == [
+        ("a", {"w"}, 6_000_000),
+        ("b", {"v"}, 5_000_000),
+    ]
+
+
+def test_a_task_finds_its_place_and_the_jobs_properties_in_its_environment(hadoop):
+    done = hadoop.over(
+        "0123456\n",
+        *["-files", f"{hadoop.root}/tells.py", "-mapper", hadoop.program("tells.py")],
+        mapreduce_job_reduces="0",
+        mapreduce_job_maps="1",
+        my_own_property="kept",
+    )
+    assert done.returncode == 0, done.stderr
+    told = dict(hadoop.records())
+    assert told["mapreduce_map_input_file"] == f"file://{hadoop.root}/input.txt"
+    assert (told["mapreduce_map_input_start"], told["mapreduce_map_input_length"]) == ("0", "8")
+    assert told["mapreduce_task_id"].endswith("_m_000000")
+    assert told["mapreduce_task_attempt_id"] == told["mapreduce_task_id"].replace("task_", "attempt_") + "_0"
+    assert (told["mapreduce_task_ismap"], told["mapreduce_task_partition"]) == ("true", "0")
+    assert told["mapreduce_job_id"].startswith("job_")
+    assert told["my_own_property"] == "kept"
+
+
+WHOLE = ["-mapper", "cat", "-reducer", "cat", "-input", "s3://b/i", "-output", "s3://b/o"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["-mapper", "cat", "-D", "a=b"], "-D must stand before"),
+        (["-D", "a"], "a.* needs a value"),
+        (["-D", "stream.num.map.output.key.fields=2"], "does not support property stream"),
+        (["-mapper", "cat", "-inputformat", "X"], "does not support streaming option -inputformat"),
+        (["-mapper"], "-mapper needs a value"),
+        (["-D", "mapreduce.job.reduces=many", *WHOLE], "mapreduce.job.reduces is 'many'; write a whole number"),
+        (["-D", "mapreduce.job.reduces=-1", *WHOLE], "mapreduce.job.reduces is '-1'; write a whole number"),
+        (["-files", "s3://b/mapper.py#../mapper.py", *WHOLE], r"'\.\./mapper\.py' cannot name a file"),
+        (["-files", "s3://b/folder/", *WHOLE], "'' cannot name a file"),
+        (["-mapper", "cat", "-output", "s3://b/o"], "-input is missing"),
+        (["-mapper", "cat", "-input", "s3://b/i", "-output", "s3://b/o"], "-reducer is missing"),
+    ],
+)
+def test_a_wrong_command_line_is_explained(arguments, reason):
+    with pytest.raises(EmulatorError, match=reason):
+        parse_options(arguments)
+
+
+def test_a_property_may_stick_to_its_option():
+    job = parse_options(["-Da.b=c=d", "-mapper", "m", "-reducer", "r", "-input", "i", "-input", "j", "-output", "o"])
+    assert job.properties == {"a.b": "c=d"}
+    assert job.inputs == ["i", "j"]

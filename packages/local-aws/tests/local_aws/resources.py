@@ -1,0 +1,62 @@
+"""Resources of stacks and clusters that several tests of the embedded AWS make."""
+
+from typing import Any
+
+VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
+SUBNET = {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}}
+GROUP: dict[str, Any] = {
+    "Type": "AWS::EC2::SecurityGroup",
+    "Properties": {"GroupDescription": "tests", "VpcId": {"Ref": "Vpc"}},
+}
+TOPIC = {"Type": "AWS::SNS::Topic"}
+ONE_NODE = {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"}}
+ROLES = {"ReleaseLabel": "emr-7.13.0", "JobFlowRole": "nodes", "ServiceRole": "service"}
+"""What a cluster needs beside its name and its instances."""
+
+ROLE = {
+    "Type": "AWS::IAM::Role",
+    "Properties": {
+        "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []},
+        "Policies": [
+            {
+                "PolicyName": "own",
+                "PolicyDocument": {
+                    "Version": "2012-10-17",
+                    "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
+                },
+            }
+        ],
+    },
+}
+"""Of a function that may do everything."""
+
+
+def cluster(**properties: Any) -> dict[str, Any]:
+    """A cluster of one node, with these properties."""
+    return {
+        "Type": "AWS::EMR::Cluster",
+        "Properties": {"Name": "cluster", **ROLES, "Instances": ONE_NODE, **properties},
+    }
+
+
+PROPERTIES: dict[str, dict[str, Any]] = {
+    "AWS::Budgets::Budget": {
+        "Budget": {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": 20, "Unit": "USD"}}
+    },
+    "AWS::EC2::EIP": {"Domain": "vpc"},
+    "AWS::EC2::FlowLog": {
+        "ResourceId": {"Ref": "Vpc"},
+        "ResourceType": "VPC",
+        "TrafficType": "REJECT",
+        "LogGroupName": "flows",
+    },
+    "AWS::EC2::NatGateway": {"SubnetId": {"Ref": "Subnet"}, "ConnectivityType": "private"},
+    "AWS::EC2::PlacementGroup": {"Strategy": "cluster"},
+    "AWS::EMR::SecurityConfiguration": {
+        "SecurityConfiguration": {
+            "InstanceMetadataServiceConfiguration": {"MinimumInstanceMetadataServiceVersion": 2},
+            "EncryptionConfiguration": {"EnableAtRestEncryption": False},
+        }
+    },
+}
+"""Of types that stand in several tables; they may refer to a `Vpc` and a `Subnet`."""

@@ -1,0 +1,88 @@
+"""Auto scaling groups of tests of the embedded AWS, and commands on their nodes."""
+
+import base64
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.processes import marked_processes
+from tests.local_aws.stacks import Client
+from tests.local_aws.waiting import until
+
+IMAGE = "ami-0a1b2c3d4e5f60718"
+
+
+class Group:
+    """A group with a launch template of its own.
+
+    Args:
+        data: of the launch template, besides an image and a type.
+        user_data: what its nodes run; it leaves the file `ready` when it has begun all.
+        spot: the distribution over markets, if the group has one.
+        types: the instance types of the overrides of a group with such a distribution.
+        more: what else the group is created with; by default it is in one zone.
+    """
+
+    def __init__(
+        self,
+        aws: EmbeddedAws,
+        client: Client,
+        name: str,
+        *,
+        data: dict[str, Any] | None = None,
+        user_data: str = "",
+        spot: dict[str, Any] | None = None,
+        types: Sequence[str] = (),
+        **more: Any,
+    ) -> None:
+        self.name, self._nodes, self._boots = name, aws.folder / "nodes", bool(user_data)
+        self.asg, self.ec2 = client("autoscaling"), client("ec2")
+        script = {"UserData": base64.b64encode(user_data.encode()).decode()} if user_data else {}
+        whole = {"ImageId": IMAGE, "InstanceType": "g5.xlarge", **script, **(data or {})}
+        self.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=whole)
+        template: dict[str, Any] = {"LaunchTemplateName": name, "Version": "$Latest"}
+        source: dict[str, Any] = {"LaunchTemplate": template}
+        if spot is not None:
+            named = {"LaunchTemplateSpecification": template, "Overrides": [{"InstanceType": each} for each in types]}
+            source = {"MixedInstancesPolicy": {"LaunchTemplate": named, "InstancesDistribution": spot}}
+        place = {} if "VPCZoneIdentifier" in more else {"AvailabilityZones": ["us-east-1a"]}
+        self.asg.create_auto_scaling_group(AutoScalingGroupName=name, MinSize=0, MaxSize=3, **place, **source, **more)
+
+    def scale(self, count: int) -> None:
+        self.asg.set_desired_capacity(AutoScalingGroupName=self.name, DesiredCapacity=count)
+
+    def update(self, **values: Any) -> None:
+        self.asg.update_auto_scaling_group(AutoScalingGroupName=self.name, **values)
+
+    def described(self) -> dict[str, Any]:
+        found = self.asg.describe_auto_scaling_groups(AutoScalingGroupNames=[self.name])["AutoScalingGroups"]
+        return dict(found[0])
+
+    def serving(self, count: int) -> list[str]:
+        """The instances, once as many are in service and, if they have user data, have run them."""
+
+        def ready() -> list[str] | None:
+            states = {each["InstanceId"]: each["LifecycleState"] for each in self.described()["Instances"]}
+            run = all(not self._boots or (self.root(each) / "ready").exists() for each in states)
+            return [*states, "all"] if list(states.values()) == ["InService"] * count and run else None
+
+        return list(until(ready))[:-1]
+
+    def instance(self, identifier: str) -> dict[str, Any]:
+        """An instance, as EC2 describes it."""
+        return dict(self.ec2.describe_instances(InstanceIds=[identifier])["Reservations"][0]["Instances"][0])
+
+    def root(self, identifier: str) -> Path:
+        return self._nodes / identifier
+
+    def run(self, identifier: str, script: str) -> "subprocess.CompletedProcess[str]":
+        """Run a script on a node, in the environment of a process of its boot, which must run."""
+        root = self.root(identifier)
+        process = marked_processes("NODE_ROOT", str(root))[0]
+        variables = Path(f"/proc/{process}/environ").read_bytes().decode().rstrip("\0").split("\0")
+        command = ["taskset", "--cpu-list", ",".join(map(str, os.sched_getaffinity(process))), "bash", "-c", script]
+        environment = dict(variable.split("=", 1) for variable in variables)
+        return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)

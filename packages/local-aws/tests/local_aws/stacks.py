@@ -1,0 +1,48 @@
+"""Stacks of tests, by the interface of CloudFormation."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tests.local_aws.waiting import until
+
+Client = Callable[[str], Any]
+
+
+class Stacks:
+    """Stacks by CloudFormation's own interface. Each call waits for the stack's final status."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.cloudformation = client("cloudformation")
+
+    def create(self, name: str, resources: dict[str, Any], **more: Any) -> str:
+        """Create a stack of resources; returns the status it ends in."""
+        template = json.dumps({"Resources": resources, "Outputs": more.pop("outputs", {})})
+        self.cloudformation.create_stack(StackName=name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"], **more)
+        return self._settled(name)
+
+    def update(self, name: str, resources: dict[str, Any], **more: Any) -> str:
+        template = json.dumps({"Resources": resources})
+        self.cloudformation.update_stack(StackName=name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"], **more)
+        return self._settled(name)
+
+    def delete(self, name: str, **more: Any) -> str:
+        identifier = self.cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
+        self.cloudformation.delete_stack(StackName=name, **more)
+        return self._settled(identifier)
+
+    def _settled(self, name: str) -> str:
+        def status() -> str | None:
+            found = self.cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+            return None if found.endswith("IN_PROGRESS") else found
+
+        return str(until(status))
+
+    def physical(self, name: str, logical: str) -> str:
+        detail = self.cloudformation.describe_stack_resource(StackName=name, LogicalResourceId=logical)
+        return str(detail["StackResourceDetail"]["PhysicalResourceId"])
+
+    def reasons(self, name: str) -> str:
+        events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+        return "\n".join(event.get("ResourceStatusReason", "") for event in events)

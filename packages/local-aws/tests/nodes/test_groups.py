@@ -1,0 +1,245 @@
+"""Auto scaling groups without enough capacity: zones, markets, and activities."""
+
+import base64
+import itertools
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from shoal_local_aws.faults.kinds import NoCapacity, NotOffered, SilentBoot
+from tests.local_aws.scaling import Group
+from tests.local_aws.waiting import until
+
+_names = (f"group-{number}" for number in itertools.count())
+
+
+class Zoned(Group):
+    """A group over subnets of the zones a, b and c."""
+
+    def __init__(self, aws, client, subnets: dict[str, str], **more: Any) -> None:
+        super().__init__(aws, client, next(_names), VPCZoneIdentifier=subnets["a"], **more)
+        self._subnets = subnets
+
+    def move(self, *zones: str) -> None:
+        self.update(VPCZoneIdentifier=",".join(self._subnets[zone] for zone in zones))
+
+    def serving_instances(self, count: int) -> list[dict[str, Any]]:
+        return [self.instance(each) for each in self.serving(count)]
+
+    def activities(self, status: str) -> list[dict[str, Any]]:
+        found = self.asg.describe_scaling_activities(AutoScalingGroupName=self.name)["Activities"]
+        return [activity for activity in found if activity["StatusCode"] == status]
+
+    def zones(self) -> list[str]:
+        return sorted(member["AvailabilityZone"][-1] for member in self.described()["Instances"])
+
+
+@pytest.fixture(scope="module")
+def subnets(client) -> dict[str, str]:
+    ec2 = client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    return {
+        zone: ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{number}.0/24", AvailabilityZone=f"us-east-1{zone}")[
+            "Subnet"
+        ]["SubnetId"]
+        for number, zone in enumerate("abc")
+    }
+
+
+@pytest.fixture
+def make(aws, client, subnets):
+    made: list[Zoned] = []
+
+    def group(**more: Any) -> Zoned:
+        made.append(Zoned(aws, client, subnets, **more))
+        return made[-1]
+
+    yield group
+    for each in made:
+        each.asg.delete_auto_scaling_group(AutoScalingGroupName=each.name, ForceDelete=True)
+
+
+def test_a_launch_is_an_activity_that_succeeds_when_the_instance_runs(make):
+    group = make()
+    group.scale(1)
+    (instance,) = group.serving_instances(1)
+    (activity,) = group.activities("Successful")
+    assert activity["Description"] == f"Launching a new EC2 instance: {instance['InstanceId']}"
+    assert activity["EndTime"] >= activity["StartTime"]
+    group.scale(0)
+    assert group.activities("Successful")[0]["Description"].startswith("Terminating EC2 instance")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (
+            NoCapacity(zone="us-east-1a", instance_type="g5.xlarge", market="on-demand"),
+            "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested "
+            "(us-east-1a).",
+        ),
+        (
+            NotOffered(instance_type="g5.xlarge", zone="us-east-1a"),
+            "(g5.xlarge) is not supported in your requested Availability Zone (us-east-1a)",
+        ),
+    ],
+)
+def test_a_group_that_cannot_start_stays_short_and_tries_again_when_it_is_updated(fault, said, make, aws):
+    group = make()
+    with aws.faults.during(fault):
+        group.scale(2)
+        (failed,) = group.activities("Failed")
+        assert said in failed["StatusMessage"]
+        assert '"Availability Zone": "us-east-1a"' in failed["Details"]
+        assert (group.described()["DesiredCapacity"], group.described()["Instances"]) == (2, [])
+        group.update(MaxSize=2)
+        assert len(group.activities("Failed")) == 2
+    group.update(MaxSize=3)
+    assert len(group.serving(2)) == 2
+
+
+def test_a_group_in_several_zones_takes_those_that_have_capacity(make, aws):
+    group = make()
+    with aws.faults.during(NoCapacity(zone="us-east-1a")):
+        group.scale(2)
+        group.move("a", "b")
+        assert {instance["Placement"]["AvailabilityZone"] for instance in group.serving_instances(2)} == {"us-east-1b"}
+    assert group.described()["AvailabilityZones"] == ["us-east-1a", "us-east-1b"]
+
+
+def test_instances_in_a_subnet_that_the_group_lost_are_replaced_and_stay_while_they_cannot_be(make, aws):
+    group = make()
+    group.scale(1)
+    before = group.serving(1)[0]
+    with aws.faults.during(NoCapacity(zone="us-east-1c")):
+        group.move("c")
+        assert group.serving(1) == [before]
+    group.update(MaxSize=3)
+    group.serving(1)
+    assert group.zones() == ["c"]
+
+
+def test_a_spot_group_starts_spot_instances_which_are_replaced_and_found_by_their_market(make, client):
+    group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"})
+    group.scale(1)
+    (instance,) = group.serving_instances(1)
+    assert instance["InstanceLifecycle"] == "spot"
+    described = group.described()
+    assert "LaunchTemplate" not in described
+    policy = described["MixedInstancesPolicy"]
+    assert policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateName"] == group.name
+    assert policy["InstancesDistribution"]["OnDemandPercentageAboveBaseCapacity"] == 0
+    assert policy["InstancesDistribution"]["SpotAllocationStrategy"] == "price-capacity-optimized"
+    group.ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+    (another,) = group.serving(1)
+    assert another != instance["InstanceId"]
+    filters = [
+        {"Name": "instance-lifecycle", "Values": ["spot"]},
+        {"Name": "availability-zone", "Values": ["us-east-1a"]},
+        {"Name": "instance-state-name", "Values": ["running"]},
+    ]
+    found = client("ec2").describe_instances(Filters=filters)["Reservations"]
+    assert [reservation["Instances"][0]["InstanceId"] for reservation in found] == [another]
+
+
+def test_spot_falls_back_to_on_demand_only_when_the_policy_says_so(make, aws):
+    group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0})
+    with aws.faults.during(NoCapacity(market="spot")):
+        group.scale(2)
+        assert group.activities("Failed")[0]["StatusMessage"].startswith(
+            "Could not launch Spot Instances. UnfulfillableCapacity"
+        )
+        assert group.described()["Instances"] == []
+        group.update(MixedInstancesPolicy={"InstancesDistribution": {"OnDemandPercentageAboveBaseCapacity": 100}})
+        assert ["InstanceLifecycle" in instance for instance in group.serving_instances(2)] == [False, False]
+    policy = group.described()["MixedInstancesPolicy"]
+    assert policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateName"] == group.name
+
+
+TYPES = ("g6e.xlarge", "g6.xlarge", "g5.xlarge")
+OPTIMIZED = {"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}
+
+
+def types_of(group: Zoned, count: int) -> list[str]:
+    return sorted(instance["InstanceType"] for instance in group.serving_instances(count))
+
+
+def test_spot_instances_are_of_the_types_that_have_capacity_not_of_the_first_of_the_list(make, aws):
+    group = make(spot=OPTIMIZED, types=TYPES)
+    group.scale(3)
+    assert types_of(group, 3) == sorted(TYPES)
+    group.scale(0)
+    with aws.faults.during(NoCapacity(instance_type="g6e.xlarge", market="spot")):
+        group.scale(3)
+        assert types_of(group, 3) == ["g5.xlarge", "g6.xlarge", "g6.xlarge"]
+    assert {each["InstanceType"] for each in group.described()["Instances"]} == {"g5.xlarge", "g6.xlarge"}
+
+
+def test_on_demand_instances_are_of_the_first_type_of_the_list_that_has_capacity(make, aws):
+    group = make(spot={**OPTIMIZED, "OnDemandBaseCapacity": 2}, types=TYPES)
+    with aws.faults.during(NoCapacity(instance_type="g6e.xlarge", market="on-demand")):
+        group.scale(2)
+        assert types_of(group, 2) == ["g6.xlarge", "g6.xlarge"]
+
+
+def test_a_base_of_on_demand_instances_comes_first(make):
+    group = make(spot={"OnDemandBaseCapacity": 1, "OnDemandPercentageAboveBaseCapacity": 0})
+    group.scale(3)
+    assert sorted("InstanceLifecycle" in instance for instance in group.serving_instances(3)) == [False, True, True]
+
+
+def test_a_cluster_placement_group_stays_in_one_zone(make, client):
+    client("ec2").create_placement_group(GroupName="tight", Strategy="cluster")
+    placed = {"data": {"Placement": {"GroupName": "tight"}}}
+    one, other = make(**placed), make(**placed)
+    one.scale(1)
+    (instance,) = one.serving_instances(1)
+    assert instance["Placement"]["GroupName"] == "tight"
+    other.move("b")
+    other.scale(1)
+    assert "must be launched in the us-east-1a Availability Zone" in other.activities("Failed")[0]["StatusMessage"]
+    with pytest.raises(ClientError, match=r"InvalidPlacementGroup\.InUse"):
+        client("ec2").delete_placement_group(GroupName="tight")
+    one.scale(0)
+    other.serving(1)
+
+
+@pytest.mark.parametrize(
+    ("operation", "values", "message"),
+    [
+        (
+            "update",
+            {"DesiredCapacity": 4},
+            "Desired capacity:4 must be between the specified min size:0 and max size:3",
+        ),
+        ("update", {"MinSize": 4}, "Max bound, 3, must be greater than or equal to min bound, 4"),
+        ("scale", {"count": 4}, "value 4 is above max value 3"),
+    ],
+)
+def test_sizes_that_contradict_each_other_are_refused(operation, values, message, make):
+    group = make()
+    with pytest.raises(ClientError, match=message):
+        getattr(group, operation)(**values)
+    assert (group.described()["MinSize"], group.described()["DesiredCapacity"]) == (0, 0)
+
+
+def test_the_capacity_follows_bounds_that_no_longer_hold_it(make):
+    group = make()
+    group.update(MinSize=1)
+    group.serving(1)
+    group.update(MinSize=0, MaxSize=0)
+    assert group.described()["DesiredCapacity"] == 0
+    group.serving(0)
+
+
+def test_a_silent_instance_runs_but_its_user_data_does_not(make, aws, client, upload):
+    data = {"UserData": base64.b64encode(b"touch $NODE_ROOT/ready").decode()}
+    group = make(data=data)  # one does not run it, so nobody waits for that
+    with aws.faults.during(SilentBoot(instance_type="g5.*")):
+        group.scale(1)
+        silent = group.serving(1)[0]
+    group.scale(0)
+    group.scale(1)
+    loud = group.serving(1)[0]
+    until(lambda: (group.root(loud) / "ready").exists())
+    assert "user data ended" not in (aws.folder / "logs" / f"{silent}.log").read_text()

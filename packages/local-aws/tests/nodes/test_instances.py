@@ -1,0 +1,147 @@
+"""Auto scaling groups whose instances boot, by the services' own interfaces."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+from shoal_local_aws.processes import marked_processes
+from tests.local_aws.scaling import Group
+
+USER_DATA = """#!/bin/bash
+echo booted $(ec2-metadata --quiet --instance-id) at $(ec2-metadata --local-ipv4)
+echo scratch $(mktemp)
+setsid sleep 1000 &
+echo ready > $NODE_ROOT/ready
+"""
+
+
+@pytest.fixture(scope="module")
+def group(client, aws):
+    data = {
+        "ImageId": "resolve:ssm:/aws/service/deeplearning/ami",
+        "IamInstanceProfile": {"Name": "nodes"},
+        "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "workers"}]}],
+    }
+    tags = [
+        {"Key": "shoal:group", "Value": "workers", "PropagateAtLaunch": True},
+        {"Key": "kept", "Value": "here", "PropagateAtLaunch": False},
+    ]
+    return Group(aws, client, "workers", data=data, user_data=USER_DATA, Tags=tags)
+
+
+@pytest.fixture
+def two(group):
+    group.scale(2)
+    return group.serving(2)
+
+
+def said_on(group: Group, node: str, script: str) -> str:
+    """What a script says on a node, standard error included."""
+    return group.run(node, f"exec 2>&1; {script}").stdout
+
+
+def test_raising_the_capacity_starts_nodes_that_run_their_user_data(group, two, aws):
+    for identifier in two:
+        console = (aws.folder / "logs" / f"{identifier}.log").read_text()
+        assert f"booted {identifier}" in console
+        assert f"scratch {group.root(identifier)}/tmp/" in console
+        cloud_init = group.root(identifier) / "var" / "log" / "cloud-init-output.log"
+        assert f"booted {identifier}" in cloud_init.read_text()
+        output = group.ec2.get_console_output(InstanceId=identifier)["Output"]
+        assert f"booted {identifier}" in output
+
+
+def test_nodes_have_addresses_of_their_own_that_can_be_listened_at(group, two):
+    addresses = {group.instance(identifier)["PrivateIpAddress"] for identifier in two}
+    assert len(addresses) == 2
+    for address in addresses:
+        assert address.startswith("127.1.")
+        with socket.socket() as listener:
+            listener.bind((address, 0))
+
+
+def test_a_node_has_the_groups_propagated_tags_and_its_templates(group, two):
+    instance = group.instance(two[0])
+    tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
+    assert tags == {"shoal:group": "workers", "Name": "workers", "aws:autoscaling:groupName": "workers"}
+    assert instance["InstanceType"] == "g5.xlarge"
+    assert instance["ImageId"].startswith("ami-")
+
+
+def test_groups_are_found_by_their_tags(group):
+    def found(*filters: tuple[str, str]) -> list[str]:
+        conditions = [{"Name": name, "Values": [value]} for name, value in filters]
+        groups = group.asg.describe_auto_scaling_groups(Filters=conditions)["AutoScalingGroups"]
+        return [entry["AutoScalingGroupName"] for entry in groups]
+
+    assert found(("tag:shoal:group", "workers"), ("tag:kept", "here")) == ["workers"]
+    assert found(("tag:shoal:group", "others")) == []
+    assert found(("tag-key", "kept")) == ["workers"]
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("$NODE_ROOT/opt/pytorch/bin/python -c 'import numpy; print(1)'; echo $VIRTUAL_ENV", "1\n\n"),
+        ('echo "${CUDA_VISIBLE_DEVICES-unset}"', "\n"),
+    ],
+)
+def test_a_node_has_its_images_interpreter_and_neither_environment_nor_gpu_of_this_computer(script, said, group, two):
+    assert said_on(group, two[0], script) == said
+
+
+def test_what_aws_would_refuse_or_nobody_plays_is_refused(group, two, client):
+    with pytest.raises(ClientError, match="InvalidInstanceId"):
+        client("ssm").send_command(InstanceIds=two, DocumentName="AWS-RunShellScript")
+    with pytest.raises(ClientError, match="ResourceInUse"):
+        group.asg.delete_auto_scaling_group(AutoScalingGroupName=group.name)
+    with pytest.raises(ClientError, match="does not support StopInstances"):
+        group.ec2.stop_instances(InstanceIds=two)
+
+
+def test_a_node_has_a_core_of_its_own_as_long_as_there_are_any(group, two):
+    said = [said_on(group, node, "grep Cpus_allowed_list /proc/self/status") for node in two]
+    cores = [line.split()[-1] for line in said]
+    assert all(core.isdigit() for core in cores)
+    assert len(set(cores)) == min(2, len(os.sched_getaffinity(0)))
+
+
+def test_a_terminated_node_is_replaced(group, two):
+    group.ec2.terminate_instances(InstanceIds=[two[0]])
+    after = group.serving(2)
+    assert two[0] not in after
+    assert two[1] in after
+    assert group.instance(two[0])["State"]["Name"] == "terminated"
+
+
+def test_a_node_can_be_taken_out_with_its_place(group, two):
+    group.asg.terminate_instance_in_auto_scaling_group(InstanceId=two[0], ShouldDecrementDesiredCapacity=True)
+    assert group.serving(1) == [two[1]]
+
+
+def test_the_share_is_one_folder_for_all_nodes(group, two, client, aws):
+    efs = client("efs")
+    share = efs.create_file_system(CreationToken="share")["FileSystemId"]
+    mount = f"mkdir -p $NODE_ROOT/mnt/share; mount -t efs -o tls,iam {share}:/ $NODE_ROOT/mnt/share"
+    assert "has no mount target" in said_on(group, two[0], mount)
+    subnet = client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
+    target = efs.create_mount_target(FileSystemId=share, SubnetId=subnet)["MountTargetId"]
+    said_on(group, two[0], f"{mount}; echo text > $NODE_ROOT/mnt/share/file")
+    assert said_on(group, two[1], f"{mount}; cat $NODE_ROOT/mnt/share/file") == "text\n"
+    efs.delete_mount_target(MountTargetId=target)
+    efs.delete_file_system(FileSystemId=share)
+    assert not (aws.folder / "efs" / share).exists()
+
+
+def test_lowering_the_capacity_ends_processes_and_leaves_no_volume(group, two):
+    roots = [str(group.root(identifier)) for identifier in two]
+    assert all(marked_processes("NODE_ROOT", root) for root in roots)
+    group.scale(0)
+    assert group.serving(0) == []
+    for identifier, root in zip(two, roots, strict=True):
+        assert marked_processes("NODE_ROOT", root) == []
+        assert not Path(root).exists()
+        assert group.instance(identifier)["State"]["Name"] == "terminated"
+    assert group.ec2.describe_volumes()["Volumes"] == []

@@ -1,0 +1,145 @@
+"""Filters and security groups, where they are as strict as EC2's and EMR's."""
+
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from tests.local_aws.accounts import keys_of
+from tests.local_aws.resources import GROUP, ONE_NODE, SUBNET, VPC, cluster
+from tests.local_aws.stacks import Stacks
+
+
+@pytest.fixture(scope="module")
+def made(client):
+    """Two of everything, one of each with a tag and in a VPC of its own."""
+    ec2 = client("ec2")
+    found = {}
+    for name in ("mine", "other"):
+        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+        interface = ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"]
+        endpoint = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3")["VpcEndpoint"]
+        address = ec2.allocate_address(Domain="vpc")["AllocationId"]
+        instance = ec2.run_instances(ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=subnet)["Instances"][0]
+        ids = [interface, endpoint["VpcEndpointId"], address, instance["InstanceId"]]
+        ec2.create_tags(Resources=ids, Tags=[{"Key": "owner", "Value": name}])
+        found[name] = {"vpc": vpc, "ids": ids}
+    return found
+
+
+def listed(client, **arguments) -> list[str]:
+    ec2 = client("ec2")
+    instances = ec2.describe_instances(**arguments)["Reservations"]
+    return [
+        *[entry["NetworkInterfaceId"] for entry in ec2.describe_network_interfaces(**arguments)["NetworkInterfaces"]],
+        *[entry["VpcEndpointId"] for entry in ec2.describe_vpc_endpoints(**arguments)["VpcEndpoints"]],
+        *[entry["AllocationId"] for entry in ec2.describe_addresses(**arguments)["Addresses"]],
+        *[instance["InstanceId"] for entry in instances for instance in entry["Instances"]],
+    ]
+
+
+def test_a_filter_finds_what_it_names_and_nothing_else(client, made):
+    assert listed(client, Filters=[{"Name": "tag:owner", "Values": ["mine"]}]) == made["mine"]["ids"]
+    assert listed(client, Filters=[{"Name": "tag:owner", "Values": ["nobody"]}]) == []
+    ec2 = client("ec2")
+    filters = [{"Name": "vpc-id", "Values": [made["other"]["vpc"]]}]
+    found = ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
+    assert [entry["NetworkInterfaceId"] for entry in found] == made["other"]["ids"][:1]
+    stopped = {"Name": "instance-state-name", "Values": ["stopped"]}
+    mine = {"Name": "tag:owner", "Values": ["mine"]}
+    assert ec2.describe_instances(Filters=[mine, stopped])["Reservations"] == []
+    with pytest.raises(ClientError, match="does not support filter 'colour'"):
+        ec2.describe_addresses(Filters=[{"Name": "colour", "Values": ["red"]}])
+
+
+def test_a_rule_with_two_sources_is_two_rules_that_can_be_revoked_apart(client):
+    ec2 = client("ec2")
+    group = ec2.create_security_group(GroupName="sources", Description="tests")["GroupId"]
+    ranges = [{"CidrIp": "10.0.0.0/24"}, {"CidrIp": "10.0.1.0/24"}]
+    ports = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[{**ports, "IpRanges": ranges}])
+    ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=[{**ports, "IpRanges": ranges[:1]}])
+    left = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
+    assert [permission["IpRanges"] for permission in left] == [ranges[1:]]
+
+
+def in_groups(**instances: Any) -> dict[str, Any]:
+    """A cluster whose nodes are in groups of its own, in a network of its own."""
+    managed = {
+        **ONE_NODE,
+        "EmrManagedMasterSecurityGroup": {"Ref": "Primary"},
+        "EmrManagedSlaveSecurityGroup": {"Ref": "Core"},
+        **instances,
+    }
+    return {"Vpc": VPC, "Primary": GROUP, "Core": GROUP, "Cluster": cluster(Instances=managed)}
+
+
+def service_group(*, reported: str = "Primary", managed: tuple[str, ...] = ("Primary", "Core")) -> dict[str, Any]:
+    """The group by which EMR's service reaches a cluster: who may report to it, and whom it may manage."""
+
+    def rule(port: int, **other: Any) -> dict[str, Any]:
+        return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, **other}
+
+    outwards = [rule(8443, DestinationSecurityGroupId={"Ref": name}) for name in managed]
+    properties = {
+        **GROUP["Properties"],
+        "SecurityGroupIngress": [rule(9443, SourceSecurityGroupId={"Ref": reported})],
+        "SecurityGroupEgress": outwards or [{"IpProtocol": "icmp", "CidrIp": "255.255.255.255/32"}],
+    }
+    return {**GROUP, "Properties": properties}
+
+
+SERVICE = {"ServiceAccessSecurityGroup": {"Ref": "Service"}}
+UNREACHABLE = [
+    ({**in_groups(**SERVICE), "Service": service_group(**given)}, f"ServiceAccessSecurityGroup is missing {said}")
+    for given, said in (
+        ({"reported": "Core"}, "ingress rule from EmrManagedMasterSecurityGroup on port 9443"),
+        ({"managed": ("Core",)}, "egress rule to EmrManagedMasterSecurityGroup on port 8443"),
+        ({"managed": ("Primary",)}, "egress rule to EmrManagedSlaveSecurityGroup on port 8443"),
+        ({"managed": ()}, "egress rule to EmrManagedMasterSecurityGroup on port 8443"),
+    )
+]
+IN_SUBNET = {**in_groups(Ec2SubnetId={"Ref": "Subnet"}), "Subnet": SUBNET}
+
+
+@pytest.mark.parametrize(
+    ("resources", "said"), [*UNREACHABLE, (IN_SUBNET, "You must also specify a ServiceAccessSecurityGroup")]
+)
+def test_a_cluster_without_a_group_or_a_rule_that_emr_demands_does_not_start(resources, said, stacks):
+    assert stacks.create("unreachable", resources) == "ROLLBACK_COMPLETE"
+    assert said in stacks.reasons("unreachable")
+    stacks.delete("unreachable")
+
+
+def test_the_rules_that_emr_adds_keep_its_groups_from_being_deleted(stacks, client):
+    resources = {**in_groups(ServiceAccessSecurityGroup={"Ref": "Service"}), "Service": service_group()}
+    assert stacks.create("network", resources) == "CREATE_COMPLETE", stacks.reasons("network")
+    groups = [stacks.physical("network", name) for name in ("Primary", "Core", "Service")]
+    assert stacks.delete("network") == "DELETE_FAILED"
+    ec2 = client("ec2")
+    for group in ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]:
+        ec2.revoke_security_group_ingress(GroupId=group["GroupId"], IpPermissions=group["IpPermissions"])
+        ec2.revoke_security_group_egress(GroupId=group["GroupId"], IpPermissions=group["IpPermissionsEgress"])
+    assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
+
+
+def test_zones_are_named_where_a_default_subnet_is_and_all_where_there_is_none(aws):
+    session = boto3.Session(**keys_of(aws), region_name="eu-west-1")
+    stacks = Stacks(lambda service: session.client(service, endpoint_url=aws.endpoint))
+    ec2 = stacks.client("ec2")
+
+    def third_after_deleting(*letters: str) -> str:
+        for subnet in ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]:
+            if subnet["AvailabilityZone"][-1] in letters:
+                ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+        third = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": {"Fn::Select": [2, {"Fn::GetAZs": ""}]}}}
+        name = f"zones-without-{''.join(letters)}"
+        if stacks.create(name, {"Topic": third}) != "CREATE_COMPLETE":
+            return stacks.reasons(name)
+        topic = stacks.client("sns").get_topic_attributes(TopicArn=stacks.physical(name, "Topic"))
+        return str(topic["Attributes"]["DisplayName"])
+
+    assert third_after_deleting() == "eu-west-1c"
+    assert "cannot select nonexistent value at index 2" in third_after_deleting("a")
+    assert third_after_deleting("b", "c") == "eu-west-1c"

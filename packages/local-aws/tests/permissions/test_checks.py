@@ -1,0 +1,258 @@
+"""Whoever calls the emulator acts as a user or a role, and may do what its policies allow."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.permissions.record import ALLOWED, DENIED, Check, read_checks
+from tests.local_aws.accounts import keys_of
+from tests.local_aws.resources import ROLES, VPC
+from tests.local_aws.waiting import until
+
+CLUSTER: dict[str, Any] = {
+    "Name": "passed",
+    **ROLES,
+    "Instances": {"MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
+}
+
+
+def allowing(*statements: tuple[list[str], list[str]], **condition: Any) -> str:
+    found = [{"Effect": "Allow", "Action": actions, "Resource": resources} for actions, resources in statements]
+    limited = [{**each, "Condition": condition} if condition else each for each in found]
+    return json.dumps({"Version": "2012-10-17", "Statement": limited})
+
+
+@pytest.fixture
+def person(aws: EmbeddedAws) -> Iterator[Any]:
+    """person(statement, ...): clients of a new user who may do this alone."""
+    iam = boto3.client("iam")
+    made: list[str] = []
+
+    def make(*statements: tuple[list[str], list[str]], **condition: Any) -> Any:
+        name = f"person-{len(made)}"
+        iam.create_user(UserName=name)
+        iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=allowing(*statements, **condition))
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        made.append(name)
+        session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
+        return lambda service: session.client(service, endpoint_url=aws.endpoint)
+
+    yield make
+    for name in made:
+        iam.delete_user_policy(UserName=name, PolicyName="own")
+        for key in iam.list_access_keys(UserName=name)["AccessKeyMetadata"]:
+            iam.delete_access_key(UserName=name, AccessKeyId=key["AccessKeyId"])
+        iam.delete_user(UserName=name)
+
+
+def last(aws: EmbeddedAws, action: str) -> Check:
+    return [check for check in read_checks(aws.folder) if check.action == action][-1]
+
+
+def test_a_user_may_do_what_its_policies_say_and_the_record_tells_both(aws: EmbeddedAws, person: Any) -> None:
+    s3 = person((["s3:CreateBucket"], ["arn:aws:s3:::mine-*"]))("s3")
+    s3.create_bucket(Bucket="mine-1")
+    found = last(aws, "s3:CreateBucket")
+    assert (found.principal, found.resource) == (f"arn:aws:iam::{ACCOUNT}:user/person-0", "arn:aws:s3:::mine-1")
+    assert found.decision == ALLOWED
+    with pytest.raises(ClientError, match="AccessDenied"):
+        s3.create_bucket(Bucket="another")
+    assert last(aws, "s3:CreateBucket").decision == DENIED
+
+
+@pytest.mark.parametrize("key", ["test", ACCOUNT, "root"])
+def test_nobody_acts_as_root_or_with_a_wrong_secret(aws: EmbeddedAws, key: str) -> None:
+    for service, operation in (("s3", "list_buckets"), ("ec2", "describe_vpcs"), ("sts", "get_caller_identity")):
+        client = boto3.client(
+            service, aws_access_key_id=key, aws_secret_access_key="test", endpoint_url=aws.endpoint, region_name=REGION
+        )
+        with pytest.raises(ClientError):
+            getattr(client, operation)()
+    keys = {**keys_of(aws), "aws_secret_access_key": "guessed"}
+    with pytest.raises(ClientError, match="SignatureDoesNotMatch"):
+        boto3.client("s3", **keys, endpoint_url=aws.endpoint, region_name=REGION).list_buckets()
+
+
+def test_each_name_of_a_list_is_asked_for(aws: EmbeddedAws, person: Any) -> None:
+    one, two = (f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/{name}" for name in ("one", "two"))
+    names = ["/one", "/two"]
+    person((["ssm:GetParameters"], [one, two]))("ssm").get_parameters(Names=names)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        person((["ssm:GetParameters"], [one]))("ssm").get_parameters(Names=names)
+
+
+def test_a_condition_on_the_tag_of_a_resource_holds_for_its_bearers(person: Any) -> None:
+    ec2 = boto3.client("ec2")
+    tagged = {"StringEquals": {"aws:ResourceTag/ours": "yes"}}
+    own = person((["ec2:DeleteSecurityGroup"], ["*"]), **tagged)("ec2")
+    ours, others = (
+        ec2.create_security_group(GroupName=name, Description=name)["GroupId"] for name in ("ours", "others")
+    )
+    ec2.create_tags(Resources=[ours], Tags=[{"Key": "ours", "Value": "yes"}])
+    own.delete_security_group(GroupId=ours)
+    with pytest.raises(ClientError, match="UnauthorizedOperation"):
+        own.delete_security_group(GroupId=others)
+    ec2.delete_security_group(GroupId=others)
+
+
+def test_whoever_passes_a_role_needs_that_permission(aws: EmbeddedAws, person: Any) -> None:
+    run = (["elasticmapreduce:*"], ["*"])
+    with pytest.raises(ClientError, match=r"iam:PassRole|AccessDenied"):
+        person(run)("emr").run_job_flow(**CLUSTER)
+    roles = [f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("nodes", "service")]
+    emr = person(run, (["iam:PassRole"], roles))("emr")
+    cluster = emr.run_job_flow(**CLUSTER)["JobFlowId"]
+    passed = [each for each in read_checks(aws.folder) if (each.action, each.decision) == ("iam:PassRole", ALLOWED)]
+    assert [each.context["iam:PassedToService"] for each in passed if each.who.startswith("user/person-")] == [
+        "ec2.amazonaws.com",
+        "elasticmapreduce.amazonaws.com",
+    ]
+    emr.terminate_job_flows(JobFlowIds=[cluster])
+
+
+@pytest.mark.parametrize(
+    ("image", "arn"),
+    [
+        ("/aws/service/deeplearning/ami", f"arn:aws:ssm:{REGION}::parameter/aws/service/deeplearning/ami"),
+        ("/golden", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/golden"),
+    ],
+)
+def test_whoever_tries_an_image_of_a_parameter_has_to_be_allowed_to_read_it(person: Any, image: str, arn: str) -> None:
+    boto3.client("ssm").put_parameter(Name="/golden", Value="ami-1", Type="String", Overwrite=True)
+    request: dict[str, Any] = {"DryRun": True, "InstanceType": "g5.xlarge", "MinCount": 1, "MaxCount": 1}
+    run, read = (["ec2:RunInstances"], ["*"]), (["ssm:GetParameters"], [arn])
+    for statements, answer in (((run,), "perform: ssm:GetParameters on"), ((run, read), "DryRunOperation")):
+        with pytest.raises(ClientError, match=answer):
+            person(*statements)("ec2").run_instances(ImageId=f"resolve:ssm:{image}", **request)
+    boto3.client("ssm").delete_parameter(Name="/golden")
+
+
+def test_whoever_changes_more_of_a_group_than_its_size_needs_what_a_launch_of_its_instances_does(person: Any) -> None:
+    tags = [{"ResourceType": each, "Tags": [{"Key": "ours", "Value": "yes"}]} for each in ("instance", "volume")]
+    data = {
+        "ImageId": "resolve:ssm:/aws/service/ami",
+        "IamInstanceProfile": {"Name": "nodes"},
+        "TagSpecifications": tags,
+    }
+    boto3.client("ec2").create_launch_template(LaunchTemplateName="tried", LaunchTemplateData=data)
+    named: Any = {"AutoScalingGroupName": "tried", "MinSize": 0, "MaxSize": 1, "AvailabilityZones": ["us-east-1a"]}
+    boto3.client("autoscaling").create_auto_scaling_group(**named, LaunchTemplate={"LaunchTemplateName": "tried"})
+    profile = f"arn:aws:iam::{ACCOUNT}:instance-profile/nodes"
+    own, run = (["autoscaling:*"], ["*"]), (["ec2:RunInstances"], ["*"])
+    tag, given = (["ec2:CreateTags"], ["*"]), (["iam:PassRole"], [f"arn:aws:iam::{ACCOUNT}:role/nodes"])
+    read = (["ssm:GetParameters"], [f"arn:aws:ssm:{REGION}::parameter/aws/service/ami"])
+    scaling = person(own)("autoscaling")
+    scaling.set_desired_capacity(AutoScalingGroupName="tried", DesiredCapacity=0)
+    scaling.update_auto_scaling_group(AutoScalingGroupName="tried", MinSize=0, MaxSize=2, DesiredCapacity=0)
+    for statements, lacking in (
+        ((own,), "ec2:RunInstances"),
+        ((own, run), "ec2:CreateTags"),
+        ((own, run, tag), "iam:PassRole"),
+        ((own, run, tag, given), "ssm:GetParameters"),
+    ):
+        with pytest.raises(ClientError, match=rf"AccessDenied.*launch template: tried. .*perform: {lacking} on"):
+            person(*statements)("autoscaling").update_auto_scaling_group(**named)
+        more = {**named, "AutoScalingGroupName": "untried", "LaunchTemplate": {"LaunchTemplateName": "tried"}}
+        with pytest.raises(ClientError, match=lacking):
+            person(*statements)("autoscaling").create_auto_scaling_group(**more)
+    person(own, run, tag, given, read)("autoscaling").update_auto_scaling_group(**named)
+    limits = {"StringEqualsIfExists": {"aws:RequestTag/ours": "yes", "ec2:CreateAction": "RunInstances"}}
+    limits["ArnEqualsIfExists"] = {"ec2:InstanceProfile": profile}
+    person(own, run, tag, given, read, **limits)("autoscaling").update_auto_scaling_group(**named)
+    limits["StringEqualsIfExists"]["aws:RequestTag/ours"] = "no"
+    with pytest.raises(ClientError, match="perform: ec2:RunInstances on"):
+        person(own, run, tag, given, read, **limits)("autoscaling").update_auto_scaling_group(**named)
+    boto3.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName="tried")
+
+
+def test_a_stack_acts_with_its_execution_role(aws: EmbeddedAws, stacks: Any) -> None:
+    iam = boto3.client("iam")
+    trust = {"Effect": "Allow", "Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    iam.create_role(
+        RoleName="limited", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    )
+    role = f"arn:aws:iam::{ACCOUNT}:role/limited"
+    group = {"Group": {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}}
+    assert stacks.create("denied", group, RoleARN=role) == "ROLLBACK_COMPLETE"
+    assert "ec2:CreatePlacementGroup" in stacks.reasons("denied")
+    iam.put_role_policy(
+        RoleName="limited",
+        PolicyName="own",
+        PolicyDocument=allowing((["ec2:*PlacementGroup*", "ec2:CreateTags"], ["*"])),
+    )
+    assert stacks.create("allowed", group, RoleARN=role) == "CREATE_COMPLETE"
+    assert last(aws, "ec2:CreatePlacementGroup").principal.endswith(":assumed-role/limited/AWSCloudFormation")
+    stacks.delete("allowed")
+    stacks.delete("denied")
+
+
+def console_of(instance: str) -> str:
+    """What an instance's user data has printed, once it has ended."""
+
+    def ended() -> str | None:
+        said = str(boto3.client("ec2").get_console_output(InstanceId=instance).get("Output", ""))
+        return said if "user data ended" in said else None
+
+    return str(until(ended))
+
+
+def test_a_node_acts_with_the_role_of_its_profile_and_without_one_with_none(aws: EmbeddedAws, upload: Any) -> None:
+    upload("of-nodes", "object", b"text")
+    ec2 = boto3.client("ec2")
+    script = '#!/bin/bash\naws s3 cp s3://of-nodes/object - || echo "got nothing"'
+    run = {"ImageId": "ami-1", "MinCount": 1, "MaxCount": 1, "UserData": script}
+    for more, said in (({"IamInstanceProfile": {"Name": "nodes"}}, "text"), ({}, "Unable to locate credentials")):
+        (made,) = ec2.run_instances(**run, **more)["Instances"]
+        assert said in console_of(made["InstanceId"])
+        ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
+
+
+def test_an_endpoint_lets_through_what_its_policy_allows(stacks: Any, upload: Any) -> None:
+    for bucket in ("let-through", "kept-out"):
+        upload(bucket, "object", b"text")
+    allowed = {"Effect": "Allow", "Principal": "*", "Action": "s3:Get*", "Resource": "arn:aws:s3:::let-through/*"}
+    service = {"Fn::Sub": "com.amazonaws.${AWS::Region}.s3"}
+    own = {"VpcId": {"Ref": "Vpc"}}
+    resources = {
+        "Vpc": VPC,
+        "Subnet": {"Type": "AWS::EC2::Subnet", "Properties": {**own, "CidrBlock": "10.0.0.0/24"}},
+        "Endpoint": {
+            "Type": "AWS::EC2::VPCEndpoint",
+            "Properties": {**own, "ServiceName": service, "PolicyDocument": {"Statement": [allowed]}},
+        },
+    }
+    assert stacks.create("through", resources) == "CREATE_COMPLETE"
+    ec2 = boto3.client("ec2")
+    read = [f"aws s3api get-object --bucket {name} --key object {name}.txt" for name in ("let-through", "kept-out")]
+    (made,) = ec2.run_instances(
+        ImageId="ami-1",
+        MinCount=1,
+        MaxCount=1,
+        SubnetId=stacks.physical("through", "Subnet"),
+        IamInstanceProfile={"Name": "nodes"},
+        UserData="\n".join(["#!/bin/bash", *read, "ls"]),
+    )["Instances"]
+    said = console_of(made["InstanceId"])
+    assert "let-through.txt" in said
+    assert "AccessDenied" in said
+    assert "kept-out.txt" not in said
+    ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
+    assert stacks.delete("through") == "DELETE_COMPLETE"
+
+
+def test_nobody_finds_the_keys_of_the_user_in_the_emulators_folder(aws: EmbeddedAws) -> None:
+    secret = aws.environment["AWS_SECRET_ACCESS_KEY"]
+    found = []
+    for folder, _, names in os.walk(aws.folder):
+        for path in (Path(folder) / name for name in names):
+            with suppress(FileNotFoundError):  # a machine that another test has ended is being removed
+                if path.is_file() and secret in path.read_text(errors="replace"):
+                    found.append(path)
+    assert found == [Path(aws.environment["AWS_SHARED_CREDENTIALS_FILE"])]

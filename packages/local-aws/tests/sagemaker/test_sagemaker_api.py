@@ -1,0 +1,145 @@
+"""Training jobs by SageMaker's own interface: real processes in a folder of the documented shape."""
+
+import io
+import json
+import tarfile
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from shoal_local_aws.faults.kinds import QuotaLimit
+from tests.local_aws.waiting import until
+
+IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker"
+ANYTHING = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+SHOW = (
+    "cd $SAGEMAKER_BASE_DIR; cat input/config/*.json; cat input/data/one/*; echo 'loss=0.5 loss=0.25'; echo x > model/m"
+)
+
+
+@pytest.fixture(scope="module")
+def role(client) -> str:
+    iam = client("iam")
+    trust = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    arn = iam.create_role(RoleName="jobs", AssumeRolePolicyDocument=document)["Role"]["Arn"]
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [ANYTHING]})
+    iam.put_role_policy(RoleName="jobs", PolicyName="all", PolicyDocument=policy)
+    client("s3").create_bucket(Bucket="jobs")
+    client("s3").put_object(Bucket="jobs", Key="in/one.txt", Body=b"of a channel")
+    return str(arn)
+
+
+def request(name: str, role: str, script: str = "true", **more: Any) -> dict[str, Any]:
+    source = {"S3DataType": "S3Prefix", "S3Uri": "s3://jobs/in/one.txt"}
+    asked: dict[str, Any] = {
+        "TrainingJobName": name,
+        "AlgorithmSpecification": {
+            "TrainingImage": IMAGE,
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["bash", "-c", script],
+            "MetricDefinitions": [{"Name": "loss", "Regex": "loss=([0-9.]+)"}],
+        },
+        "HyperParameters": {"epochs": "3"},
+        "InputDataConfig": [{"ChannelName": "one", "DataSource": {"S3DataSource": source}}],
+        "RoleArn": role,
+        "OutputDataConfig": {"S3OutputPath": "s3://jobs/out"},
+        "ResourceConfig": {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 600},
+    }
+    return {**asked, **more}
+
+
+def ended(client, name: str) -> dict[str, Any]:
+    def job() -> dict[str, Any] | None:
+        found: dict[str, Any] = client("sagemaker").describe_training_job(TrainingJobName=name)
+        return found if found["TrainingJobStatus"] in ("Completed", "Failed", "Stopped") else None
+
+    return dict(until(job))
+
+
+def test_a_container_has_what_is_documented_and_leaves_model_log_and_metrics(client, role: str) -> None:
+    client("sagemaker").create_training_job(**request("one", role, SHOW))
+    job = ended(client, "one")
+    assert job["TrainingJobStatus"] == "Completed"
+    assert job["TrainingJobArn"] == "arn:aws:sagemaker:us-east-1:000000000000:training-job/one"
+    assert [(each["MetricName"], each["Value"]) for each in job["FinalMetricDataList"]] == [("loss", 0.25)]
+    packed = client("s3").get_object(Bucket="jobs", Key="out/one/output/model.tar.gz")["Body"].read()
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        assert archive.getnames() == ["m"]
+    logs, group = client("logs"), "/aws/sagemaker/TrainingJobs"
+    (stream,) = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix="one/")["logStreams"]
+    assert stream["logStreamName"].startswith("one/algo-1-")
+    printed = "\n".join(
+        each["message"]
+        for each in logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"])["events"]
+    )
+    for text in ('"epochs": "3"', '"current_host": "algo-1"', '"hosts": ["algo-1"]', '"one": {', "of a channel"):
+        assert text in printed
+
+
+def test_a_failure_has_the_sentence_of_its_file(client, role: str) -> None:
+    script = "echo 'no rows' > $SAGEMAKER_BASE_DIR/output/failure; exit 3"
+    client("sagemaker").create_training_job(**request("fails", role, script))
+    job = ended(client, "fails")
+    assert (job["TrainingJobStatus"], job["FailureReason"]) == ("Failed", "AlgorithmError: no rows, exit code: 3")
+
+
+def test_a_job_at_its_limit_is_stopped(client, role: str) -> None:
+    script = "trap 'echo stopped > $SAGEMAKER_BASE_DIR/model/m; exit 0' TERM; sleep 600 & wait"
+    limit = {"MaxRuntimeInSeconds": 1}
+    client("sagemaker").create_training_job(**request("long", role, script, StoppingCondition=limit))
+    job = ended(client, "long")
+    assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+    with pytest.raises(ClientError, match="in status Stopped"):
+        client("sagemaker").stop_training_job(TrainingJobName="long")
+
+
+def test_a_missing_channel_and_a_foreign_image_fail_the_job(client, role: str) -> None:
+    nowhere = request("nowhere", role)
+    nowhere["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] = "s3://jobs/nothing"
+    foreign = request("foreign", role)
+    foreign["AlgorithmSpecification"]["TrainingImage"] = "111122223333.dkr.ecr.us-east-1.amazonaws.com/mine:1"
+    for asked, reason in ((nowhere, "Data download failed"), (foreign, "Cannot find repository")):
+        client("sagemaker").create_training_job(**asked)
+        assert reason in ended(client, asked["TrainingJobName"])["FailureReason"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"TrainingJobName": "one_two"}, "ValidationException"),
+        ({"StoppingCondition": {"MaxRuntimeInSeconds": 29 * 24 * 3600}}, "ValidationException"),
+        ({"EnableManagedSpotTraining": True}, "ValidationException"),
+        ({"StoppingCondition": {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}}, "ValidationException"),
+        ({"TrainingJobName": "twice"}, "ResourceInUse"),
+    ],
+)
+def test_what_sagemaker_would_refuse_is_refused(client, role: str, change: dict[str, Any], code: str) -> None:
+    sagemaker = client("sagemaker")
+    if change.get("TrainingJobName") == "twice":
+        sagemaker.create_training_job(**request("twice", role))
+    with pytest.raises(ClientError) as refused:
+        sagemaker.create_training_job(**{**request("refused", role), **change})
+    assert refused.value.response["Error"]["Code"] == code
+
+
+def test_any_other_operation_is_refused(client) -> None:
+    with pytest.raises(ClientError, match="does not support ListEndpoints of SageMaker") as refused:
+        client("sagemaker").list_endpoints()
+    assert refused.value.response["Error"]["Code"] == "UnknownOperationException"
+    with pytest.raises(ClientError, match="Requested resource not found"):
+        client("sagemaker").describe_training_job(TrainingJobName="never")
+
+
+def test_each_type_has_a_quota_of_its_own(client, aws) -> None:
+    def value() -> float:
+        quotas = client("service-quotas").list_service_quotas(ServiceCode="sagemaker")["Quotas"]
+        (found,) = (each for each in quotas if each["QuotaName"] == "ml.g5.xlarge for spot training job usage")
+        code.append(found["QuotaCode"])
+        return float(found["Value"])
+
+    code: list[str] = []
+    assert value() > 1
+    with aws.faults.during(QuotaLimit(code=code[0], value=0)):
+        assert value() == 0

@@ -1,0 +1,216 @@
+"""What the services tell of an account before anything is created: quotas, offers, releases, dry runs, refusals."""
+
+import time
+
+import pytest
+from botocore.exceptions import ClientError
+from shoal_local_aws.faults.kinds import Denied, ExpiredCredentials, NoCapacity, NotOffered, QuotaLimit
+from shoal_local_aws.nodes.instance_types import TYPES
+from tests.local_aws.resources import ROLES
+from tests.local_aws.waiting import until
+
+G_ON_DEMAND = "L-DB2E81BA"
+
+
+def test_a_quota_has_the_value_that_a_fault_gives_it(client, aws):
+    quotas = client("service-quotas")
+
+    def value() -> float:
+        return float(quotas.get_service_quota(ServiceCode="ec2", QuotaCode=G_ON_DEMAND)["Quota"]["Value"])
+
+    usual = value()
+    with aws.faults.during(QuotaLimit(code=G_ON_DEMAND, value=4)):
+        assert value() == 4
+        listed = {
+            quota["QuotaCode"]: quota["Value"] for quota in quotas.list_service_quotas(ServiceCode="ec2")["Quotas"]
+        }
+        assert listed[G_ON_DEMAND] == 4
+        assert listed["L-417A185B"] > 4
+    assert value() == usual
+
+
+def offered(client, **filters: str) -> set[tuple[str, str]]:
+    found = client("ec2").describe_instance_type_offerings(
+        LocationType="availability-zone",
+        Filters=[{"Name": name.replace("_", "-"), "Values": [value]} for name, value in filters.items()],
+    )["InstanceTypeOfferings"]
+    return {(offer["InstanceType"], offer["Location"]) for offer in found}
+
+
+def test_a_type_is_offered_in_every_zone_but_where_a_fault_takes_it_away(client, aws):
+    everywhere = {("g5.xlarge", f"us-east-1{zone}") for zone in "abc"}
+    assert offered(client, instance_type="g5.xlarge") == everywhere
+    with aws.faults.during(NotOffered(instance_type="g5.xlarge", zone="us-east-1b")):
+        assert offered(client, instance_type="g5.xlarge") == everywhere - {("g5.xlarge", "us-east-1b")}
+        assert offered(client, instance_type="g5.*", location="us-east-1b")
+
+
+@pytest.mark.parametrize(
+    ("types", "scores"), [(["g5.xlarge", "g6.xlarge", "g6e.xlarge"], [10, 7, 10]), (["g5.xlarge"], [1] * 3)]
+)
+def test_zones_score_by_the_types_that_they_have_and_low_for_fewer_than_three(client, aws, types, scores):
+    asked = {"TargetCapacity": 1, "SingleAvailabilityZone": True, "RegionNames": ["us-east-1"]}
+    with aws.faults.during(NoCapacity(zone="us-east-1b", instance_type="g6.xlarge")):
+        found = client("ec2").get_spot_placement_scores(InstanceTypes=types, **asked)["SpotPlacementScores"]
+    assert [each["Score"] for each in found] == scores
+
+
+@pytest.mark.parametrize(
+    ("name", "vcpus", "memory", "gpus", "architecture"),
+    [
+        ("g5.12xlarge", 48, 192, 4, "x86_64"),
+        ("g6e.xlarge", 4, 32, 1, "x86_64"),
+        ("p5.48xlarge", 192, 2048, 8, "x86_64"),
+        ("p5.4xlarge", 16, 256, 1, "x86_64"),
+        ("p4d.24xlarge", 96, 1152, 8, "x86_64"),
+        ("m7g.xlarge", 4, 16, 0, "arm64"),
+        ("m4.10xlarge", 40, 160, 0, "x86_64"),
+    ],
+)
+def test_types_have_their_sizes(name, vcpus, memory, gpus, architecture, client):
+    (found,) = client("ec2").describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
+    assert found["VCpuInfo"]["DefaultVCpus"] == vcpus
+    assert found["MemoryInfo"]["SizeInMiB"] == memory * 1024
+    assert sum(gpu["Count"] for gpu in found.get("GpuInfo", {}).get("Gpus", [])) == gpus
+    assert found["ProcessorInfo"]["SupportedArchitectures"] == [architecture]
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "arguments", "said"),
+    [
+        ("service-quotas", "get_service_quota", {"ServiceCode": "ec2", "QuotaCode": "L-00000000"}, "NoSuchResourceExc"),
+        (
+            *("ec2", "describe_instance_types", {"InstanceTypes": ["g5.xlarge", "p2.xlarge"]}),
+            r"InvalidInstanceType.*\[p2.xlarge\]",
+        ),
+        (
+            *("emr", "run_job_flow", {"Name": "no", "ReleaseLabel": "emr-7.99.0", "Instances": {}}),
+            r"release label is invalid: emr-7\.99\.0",
+        ),
+        ("pricing", "get_products", {"ServiceCode": "AmazonEC2"}, "UnknownOperationExc.*does not support GetProducts"),
+        (
+            *("ce", "get_cost_and_usage"),
+            {
+                "TimePeriod": {"Start": "2026-01-01", "End": "2026-01-02"},
+                "Granularity": "DAILY",
+                "Metrics": ["UnblendedCost"],
+            },
+            "UnknownOperationException",
+        ),
+    ],
+)
+def test_what_is_not_there_or_nobody_plays_is_refused(service, operation, arguments, said, client):
+    with pytest.raises(ClientError, match=said):
+        getattr(client(service), operation)(**arguments)
+
+
+def test_each_type_is_told_once_and_retired_ones_are_not_offered(client):
+    pages = client("ec2").get_paginator("describe_instance_types").paginate()
+    names = [found["InstanceType"] for page in pages for found in page["InstanceTypes"]]
+    assert sorted(names) == sorted(TYPES)
+    for name in ("p2.xlarge", "g3.16xlarge", "g5.3xlarge"):
+        assert offered(client, instance_type=name) == set()
+
+
+def rehearse(client, **more: str) -> str:
+    request = {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge", **more}
+    with pytest.raises(ClientError) as answer:
+        client("ec2").run_instances(DryRun=True, MinCount=1, MaxCount=1, **request)
+    return str(answer.value.response["Error"]["Code"])
+
+
+def test_a_rehearsal_of_a_start_starts_nothing_and_finds_what_is_not_there_or_not_allowed(client, aws):
+    assert rehearse(client) == "DryRunOperation"
+    assert client("ec2").describe_instances()["Reservations"] == []
+    assert rehearse(client, SubnetId="subnet-0a1b2c3d4e5f60718") == "InvalidSubnetID.NotFound"
+    assert rehearse(client, ImageId="resolve:ssm:/mine/image") == "InvalidParameterValue"
+    with aws.faults.during(Denied(service="ec2", operation="RunInstances")):
+        assert rehearse(client) == "UnauthorizedOperation"
+
+
+DENIED = {
+    ("emr", "list_clusters"): ("elasticmapreduce", "AccessDeniedException"),
+    ("cloudformation", "list_stacks"): ("cloudformation", "AccessDenied"),
+    ("s3", "list_buckets"): ("s3", "AccessDenied"),
+}
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "options", "code"),
+    [
+        ("emr", "list_clusters", {}, "ExpiredTokenException"),
+        ("cloudformation", "list_stacks", {}, "ExpiredToken"),
+        ("ec2", "describe_vpcs", {}, "RequestExpired"),
+        ("lambda", "list_functions", {}, "ExpiredTokenException"),
+        ("s3", "list_buckets", {}, "ExpiredToken"),
+        ("s3", "head_bucket", {"Bucket": "any"}, "400"),  # an answer to HEAD has no body that could say more
+    ],
+)
+def test_what_a_user_may_not_do_or_may_no_longer_do_is_refused_in_the_services_words(
+    service, operation, options, code, client, aws
+):
+    expired = ExpiredCredentials(key=aws.environment["AWS_ACCESS_KEY_ID"])
+    with aws.faults.during(expired), pytest.raises(ClientError) as refused:
+        getattr(client(service), operation)(**options)
+    assert refused.value.response["Error"]["Code"] == code
+    if (service, operation) in DENIED:
+        signed, code = DENIED[service, operation]
+        with aws.faults.during(Denied(service=signed)), pytest.raises(ClientError) as refused:
+            getattr(client(service), operation)()
+        assert refused.value.response["Error"]["Code"] == code
+    with aws.faults.during(ExpiredCredentials(key="another")):
+        assert client("s3").list_buckets()["Buckets"] == []
+
+
+def test_emr_knows_its_releases(client):
+    emr = client("emr")
+    labels = emr.list_release_labels(Filters={"Prefix": "emr-7."})["ReleaseLabels"]
+    assert labels[0] == "emr-7.13.0"
+    assert "emr-6.15.0" not in labels
+
+
+def test_a_bucket_tells_its_region(client):
+    s3 = client("s3")
+    s3.create_bucket(Bucket="abroad", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    assert s3.head_bucket(Bucket="abroad")["BucketRegion"] == "eu-west-1"
+    assert s3.get_bucket_location(Bucket="abroad")["LocationConstraint"] == "eu-west-1"
+
+
+def idle(client, cluster: str, hours_ahead: float) -> list[float]:
+    end = time.time() + hours_ahead * 3600
+    points = client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/ElasticMapReduce",
+        MetricName="IsIdle",
+        Dimensions=[{"Name": "JobFlowId", "Value": cluster}],
+        StartTime=end - 1800,
+        EndTime=end,
+        Period=300,
+        Statistics=["Minimum"],
+    )["Datapoints"]
+    return [point["Minimum"] for point in points]
+
+
+def test_a_cluster_without_work_is_idle_and_one_with_work_is_not(client):
+    emr = client("emr")
+    instances = {
+        "KeepJobFlowAliveWhenNoSteps": True,
+        "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
+    }
+    cluster = emr.run_job_flow(Name="idle", Instances=instances, **ROLES)["JobFlowId"]
+
+    def state() -> str:
+        return str(emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"])
+
+    until(lambda: state() == "WAITING")
+    assert idle(client, cluster, 2) == [1.0] * 6
+    jar = {"Jar": "command-runner.jar", "Args": ["sleep", "1000"]}
+    emr.add_job_flow_steps(JobFlowId=cluster, Steps=[{"Name": "busy", "HadoopJarStep": jar}])
+    until(lambda: state() == "RUNNING")
+    assert idle(client, cluster, 2) == [0.0] * 6
+    paid = emr.list_instances(ClusterId=cluster, InstanceStates=["RUNNING"])["Instances"]
+    assert [instance["InstanceType"] for instance in paid] == ["m5.xlarge"]
+    assert paid[0]["Status"]["Timeline"]["CreationDateTime"]
+    emr.terminate_job_flows(JobFlowIds=[cluster])
+    until(lambda: state() == "TERMINATED")
+    assert idle(client, cluster, 2) == []
+    assert emr.list_instances(ClusterId=cluster, InstanceStates=["RUNNING"])["Instances"] == []

@@ -1,0 +1,106 @@
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import boto3
+import pytest
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.processes import kill_marked, marked_processes
+from shoal_local_aws.watchdog import MARK
+from tests.local_aws.waiting import until
+
+PACKAGES = Path(__file__).resolve().parents[1]
+
+STARTS_A_NODE_THAT_SLEEPS = """
+import os, sys, time
+from pathlib import Path
+import boto3
+from shoal_local_aws.aws import EmbeddedAws
+with EmbeddedAws(Path(sys.argv[1])) as aws:
+    os.environ.update(aws.environment)
+    script = "setsid sleep 1000 & echo here > $NODE_ROOT/asleep; sleep 1000"
+    boto3.client("ec2").run_instances(ImageId="ami-1", MinCount=1, MaxCount=1, UserData=script)
+    while not list(Path(sys.argv[1]).glob("nodes/*/asleep")):
+        time.sleep(0.01)
+    print("ready", flush=True)
+    time.sleep(1000)
+"""
+
+
+def test_a_taken_port_is_named(folder):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(EmulatorError, match=f"Port {port} .* choose another"):
+            EmbeddedAws(folder, port)
+
+
+def test_an_emulator_that_does_not_start_shows_the_end_of_its_log(folder):
+    emulator = EmbeddedAws(folder)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", emulator.port))
+        taken.listen()
+        with pytest.raises(EmulatorError, match=r"(?s)did not start on port .* already in use"), emulator:
+            pass
+
+
+def test_two_stand_side_by_side(folder, monkeypatch):
+    with EmbeddedAws(folder / "one") as one, EmbeddedAws(folder / "two") as two:
+        for aws, name in ((one, "first"), (two, "second")):
+            with monkeypatch.context() as patch:
+                for key, value in aws.environment.items():
+                    patch.setenv(key, value)
+                s3 = boto3.Session().client("s3")
+                s3.create_bucket(Bucket=name)
+                assert [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]] == [name]
+
+
+def test_its_environment_outweighs_the_users_own_and_nothing_runs_after_its_block(folder, monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
+    with EmbeddedAws(folder) as aws:
+        for key, value in aws.environment.items():
+            monkeypatch.setenv(key, value)
+        identity = boto3.Session().client("sts").get_caller_identity()
+        assert marked_processes(MARK, str(folder))
+    assert identity["Account"] == "000000000000"
+    assert marked_processes(MARK, str(folder)) == []
+
+
+def test_no_code_comes_from_the_folder_where_the_user_stands(folder, monkeypatch):
+    downloaded, ran = folder / "downloaded", folder / "ran"
+    downloaded.mkdir(parents=True)
+    for name in ("shoal_local_aws", "ministack"):
+        (downloaded / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write('{name} ')\nraise SystemExit(1)\n")
+    monkeypatch.chdir(downloaded)
+    with EmbeddedAws(folder / "aws"):
+        pass
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("victim", ["parent", "server"])
+def test_nothing_outlives_a_killed(victim, folder):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", STARTS_A_NODE_THAT_SLEEPS, str(folder)],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(PACKAGES)},
+    )
+    try:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"
+        running = marked_processes(MARK, str(folder))
+        assert len(running) >= 4  # the server, the node's shell and its two sleeps
+        os.kill(parent.pid if victim == "parent" else min(running), signal.SIGKILL)
+        until(lambda: not marked_processes(MARK, str(folder)))
+    finally:
+        parent.kill()
+        parent.wait()
+        kill_marked(MARK, str(folder))

@@ -1,0 +1,48 @@
+"""`shoal-local-aws`: a command run against an emulator of its own, and what is said when that ends."""
+
+import signal
+import subprocess
+import sys
+from unittest.mock import Mock
+
+import pytest
+from shoal_local_aws import command
+from shoal_local_aws.emulator_error import EmulatorError
+from tests.local_aws.waiting import PATIENCE
+
+
+def test_without_a_command_it_prints_the_environment_until_ctrl_c() -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "shoal_local_aws.command"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    assert running.stderr.readline().startswith("ready; ")
+    running.send_signal(signal.SIGINT)
+    printed, said = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 0, said
+    assert "export AWS_ENDPOINT_URL=http://127.0.0.1:" in printed
+
+
+def test_a_command_is_run_against_the_emulator_and_passes_its_status_on(capfd: pytest.CaptureFixture[str]) -> None:
+    script = "aws sts get-caller-identity --query Account; exit 7"
+    assert command.main(["--", "sh", "-c", script, "--port", "--"]) == 7
+    assert capfd.readouterr().out == '"000000000000"\n'
+
+
+@pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)])
+def test_a_command_that_a_signal_ends_has_the_status_of_a_shell(script: str, status: int) -> None:
+    running = Mock(environment={}, ended=lambda _: False)
+    assert command.serve(("sh", "-c", script), running) == status
+
+
+def test_a_missing_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--", "no-such-command"]) == 1
+    assert "there is no command no-such-command; check what follows --" in capsys.readouterr().err
+
+
+def test_an_emulator_that_ends_by_itself_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    gone = Mock(environment={"AWS_REGION": "us-east-1"}, port=4566, ended=lambda _: True, log_tail=lambda: "no memory")
+    with pytest.raises(EmulatorError, match=r"(?s)port 4566 has ended by itself.*no memory"):
+        command.serve((), gone)
+    assert command.serve(("sleep", "1"), gone) == 0
+    assert capsys.readouterr().err.count("has ended by itself") == 1

@@ -1,0 +1,66 @@
+"""Somebody else's tests of their steps on EMR, with nothing but the package installed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import boto3
+import pytest
+from shoal_local_aws.testing import local_aws
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "test_emr_steps.py"
+
+
+@pytest.mark.soak
+def test_the_example_s_tests_pass_in_another_folder(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLE, tmp_path)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_emr_steps.py"]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, check=False)
+    assert re.search(r"\b2 passed\b", done.stdout), done.stdout + done.stderr
+
+
+@pytest.mark.soak
+def test_examples_of_mrjob_run_as_they_are(tmp_path: Path, shoal_aws: boto3.Session) -> None:
+    (tmp_path / "text.txt").write_text("the cat sat on the mat\nunder the dog\n")
+    commands = (
+        *("wc", "word_freq_count", "words_containing_u_freq_count", "count_lines_right", "grep -e cat"),
+        *("most_used_word --add-steps-in-batch", "spark_wordcount", "spark_wordcount_script", "spark_most_used_word"),
+    )
+    for name, *options in map(str.split, commands):
+        printed = dict[str, list[str]]()
+        for runner in ("emr", "local"):
+            words = (sys.executable, "-m", f"mrjob.examples.mr_{name}", "-r", runner, *options, "text.txt")
+            # Hadoop ends a line without a value by a tab.
+            printed[runner] = sorted(line.rstrip("\t") for line in _printed(tmp_path, words).splitlines())
+        assert printed["emr"] == printed["local"] != []
+
+
+def _printed(folder: Path, words: Sequence[str]) -> str:
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_afterwards_the_environment_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    before = dict(os.environ)
+    with local_aws(tmp_path) as running:
+        assert os.environ["AWS_ENDPOINT_URL"] == running.endpoint
+        assert boto3.client("sts").get_caller_identity()["Account"] == "000000000000"
+    assert dict(os.environ) == before
+
+
+def test_a_test_run_that_asks_for_nothing_does_not_load_the_emulator(tmp_path: Path) -> None:
+    (tmp_path / "test_nothing.py").write_text(
+        "import sys\n\ndef test_nothing():\n"
+        "    assert not {'boto3', 'ministack', 'shoal_local_aws.aws', 'torch'} & set(sys.modules)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_nothing.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
