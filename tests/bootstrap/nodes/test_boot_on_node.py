@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from tests.waiting import until
@@ -16,13 +17,14 @@ MISSING = f"s3://{BUCKET}/missing.zip"
 
 
 @pytest.fixture
-def boot(client, upload):
+def boot(aws):
     """Boots a node to its end with these variables; returns its id and console. It runs until the test ends."""
-    ec2 = client("ec2")
+    ec2, s3 = boto3.client("ec2"), boto3.client("s3")
     started = []
 
     def run(**environment: str) -> tuple[str, str]:
-        script = upload(BUCKET, "boot.sh", SCRIPT.read_text())
+        s3.create_bucket(Bucket=BUCKET)
+        s3.upload_file(str(SCRIPT), BUCKET, "boot.sh")
         variables = {
             "DEPLOYMENT": "booted",
             "DATA_BUCKET": BUCKET,
@@ -32,7 +34,7 @@ def boot(client, upload):
             **environment,
         }
         exports = [f"export {name}='{value}'" for name, value in variables.items()]
-        fetch = f'aws s3 cp --quiet {script} "$NODE_ROOT/tmp/boot.sh"'
+        fetch = f'aws s3 cp --quiet s3://{BUCKET}/boot.sh "$NODE_ROOT/tmp/boot.sh"'
         user_data = "\n".join(["#!/bin/bash", *exports, fetch, 'exec bash "$NODE_ROOT/tmp/boot.sh"'])
         made = ec2.run_instances(
             ImageId="ami-1", MinCount=1, MaxCount=1, UserData=user_data, IamInstanceProfile={"Name": "nodes"}
@@ -51,9 +53,9 @@ def boot(client, upload):
 
 
 @pytest.fixture
-def reports(client):
+def reports(aws):
     """The states that nodes reported, by the name of their object; none of earlier tests."""
-    s3 = client("s3")
+    s3 = boto3.client("s3")
     s3.create_bucket(Bucket=BUCKET)
 
     def found() -> dict[str, dict[str, Any]]:
