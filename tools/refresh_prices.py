@@ -21,8 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import account
 from bootstrap.cli.aws_errors import sentence
-from bootstrap.cli.output import print_error, say, table
-from common.display import plural
+from bootstrap.cli.output import print_error, say
 from common.errors import ShoalError
 from infra import caller, catalog
 from infra.catalog import PriceList, Prices
@@ -75,48 +74,17 @@ _OTHER_PRICES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class PriceChange:
-    """One price that differs; None where there is no price."""
-
-    item: str
-    before: float | None
-    after: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PriceRefresh:
-    """Today's list, and the newest list before it."""
-
-    today: PriceList
-    before: PriceList | None
-    kept: Sequence[str]
-    """Prices other than instances' that AWS did not report and the earlier list has: they are copied from there."""
-
-    @property
-    def changes(self) -> list[PriceChange]:
-        """Every price that differs, instances first."""
-        old, new = ({} if each is None else _flat(each) for each in (self.before, self.today))
-        items = list(dict.fromkeys([*new, *old]))
-        return [
-            PriceChange(item=item, before=old.get(item), after=new.get(item))
-            for item in items
-            if old.get(item) != new.get(item)
-        ]
-
-
 def main(arguments: Sequence[str]) -> int:
-    """Ask AWS, print what differs, and write it. Returns the exit status."""
+    """Ask AWS, and write what it says where anything differs. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.refresh_prices", description=__doc__.partition("\n")[0])
     parser.add_argument("--region", default=_HOME, help="the region of the prices (default: %(default)s)")
-    parser.add_argument("--dry-run", action="store_true", help="print what differs, write nothing")
     options = parser.parse_args(arguments)
     try:
         known_region(options.region)
     except ValueError as error:
         parser.error(str(error))
     try:
-        _refresh(options.region, dry_run=options.dry_run)
+        _refresh(options.region)
     except (ShoalError, TopologyError) as error:
         print_error(str(error))
         return 1
@@ -126,29 +94,21 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _refresh(region: str, *, dry_run: bool) -> None:
-    today = datetime.datetime.now(datetime.UTC).date()
-    found = ask_aws(account.connect(), region, today=today, folder=catalog.PRICES)
-    print(table([(each.item, f"{_price(each.before)} -> {_price(each.after)}") for each in found.changes]))
-    for name in found.kept:
-        say(f"AWS reported no price for {name}; the earlier price stays")
-    before = f"the list of {found.before.date}" if found.before else "no list"
-    if not found.changes:
-        say(f"{before} is still right; nothing was written")
-        return
-    say(f"{plural(len(found.changes), 'difference')} from {before} of {region}")
-    say("nothing was written (--dry-run)" if dry_run else f"written to {append(found.today, folder=catalog.PRICES)}")
+def _refresh(region: str) -> None:
+    before = catalog.price_lists(region, catalog.PRICES)[-1:]
+    today = ask_aws(account.connect(), region, today=datetime.datetime.now(datetime.UTC).date(), folder=catalog.PRICES)
+    say(today.source)
+    if before and before[0] == today.model_copy(update={"date": before[0].date, "source": before[0].source}):
+        say(f"the list of {before[0].date} is still right; nothing was written")
+    else:
+        say(f"written to {append(today, folder=catalog.PRICES)}; `git diff` shows what differs")
 
 
-def _price(dollars: float | None) -> str:
-    return "none" if dollars is None else f"{dollars:g}"
-
-
-def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> PriceRefresh:
+def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> PriceList:
     """Ask AWS for the prices of the catalogue's types in a region, and which of them it offers there.
 
-    A retired type without a price keeps its last one. Raises ShoalError without credentials, on an emulator, and when
-    AWS offers none of the types in the region.
+    A retired type without a price keeps its last one, and so does what is no instance; the source says so. Raises
+    ShoalError without credentials, on an emulator, and when AWS offers none of the types in the region.
     """
     pricing, ec2 = _clients(session, region)
     newest = catalog.price_lists(region, folder)[-1:]
@@ -170,7 +130,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
     source = "AWS Price List API"
     if before and kept:
         source += f"; not found there, and kept from {before.date}: {', '.join(kept)}"
-    today_list = PriceList(
+    return PriceList(
         region=region,
         date=today,
         source=source,
@@ -180,7 +140,6 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
         sagemaker={name: managed[name] for name in instances if name in managed},
         zones={name: zones[name] for name in types if name in zones},
     )
-    return PriceRefresh(today=today_list, before=before, kept=kept)
 
 
 def append(made: PriceList, *, folder: Path) -> Path:
@@ -282,12 +241,6 @@ def _zones(ec2: "EC2Client") -> dict[str, list[str]]:
     for offer in (each for page in pages for each in page["InstanceTypeOfferings"]):
         found[str(offer["InstanceType"])].append(offer["Location"])
     return {name: sorted(zones) for name, zones in found.items()}
-
-
-def _flat(prices: PriceList) -> dict[str, float]:
-    added = {f"EMR on {name}": price for name, price in prices.emr.items()}
-    added |= {f"{PREFIX}{name} of SageMaker": price for name, price in prices.sagemaker.items()}
-    return {**prices.instances, **added, **prices.other.model_dump()}
 
 
 if __name__ == "__main__":

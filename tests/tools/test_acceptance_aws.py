@@ -21,7 +21,7 @@ from infra import policies
 from tests.waiting import until
 from tools.acceptance_aws.__main__ import main, refuse_above
 from tools.acceptance_aws.account import ROLE, Setup
-from tools.acceptance_aws.calls import CallListener, calls_in_trail
+from tools.acceptance_aws.calls import CallListener
 from tools.acceptance_aws.life import counted
 from tools.acceptance_aws.report import DONE, FAILED, Report, Step
 
@@ -84,7 +84,6 @@ def test_a_report_says_what_happened_and_is_read_again(tmp_path: Path) -> None:
     for line in (
         "| predicted, 2 h with everything at work | 1.59 |",
         "| counted by Shoal before the end, at most | 0.50 |",
-        "| billed by AWS | unknown |",
         "| shoal deploy | failed | 1.2 | a\\|b<br>c |",
         "- role ShoalAcceptance: it is in use",
         "| s3 HeadBucket | 2 | 404 1 |",
@@ -105,31 +104,6 @@ def test_calls_of_other_processes_are_counted_with_their_answers() -> None:
         "sts GetCallerIdentity": {"ok": 1},
         "efs DescribeFileSystems": {"ok": 1},
         "s3 HeadBucket": {"404": 1},
-    }
-
-
-def test_the_calls_of_the_deployments_roles_are_found_in_the_trail() -> None:
-    def event(role: str, source: str, name: str, **more: str) -> dict[str, str]:
-        arn = f"arn:aws:sts::111122223333:assumed-role/{role}/x"
-        return {
-            "CloudTrailEvent": json.dumps(
-                {"userIdentity": {"arn": arn}, "eventSource": f"{source}.amazonaws.com", "eventName": name, **more}
-            )
-        }
-
-    events = [
-        event("cdk-shoal-deploy-role", "cloudformation", "CreateChangeSet"),
-        event("Shoal-mine-Guard", "elasticmapreduce", "ListSteps"),
-        event("Shoal-mine-Guard", "elasticmapreduce", "ListSteps", errorCode="ThrottlingException"),
-        event("Shoal-mine-Guard", "lambda", "ListFunctions20150331"),
-        event("Shoal-mine2-Guard", "ec2", "DescribeVpcs"),
-        event("Other", "ec2", "DescribeVpcs"),
-        {"CloudTrailEvent": json.dumps({"userIdentity": {}, "eventSource": "s3.amazonaws.com", "eventName": "x"})},
-    ]
-    assert calls_in_trail(events, ["emr", "lambda"], "mine") == {
-        "cloudformation CreateChangeSet": {"ok": 1},
-        "emr ListSteps": {"ok": 1, "ThrottlingException": 1},
-        "lambda ListFunctions": {"ok": 1},
     }
 
 

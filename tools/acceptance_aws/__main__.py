@@ -15,17 +15,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import cdk
 from bootstrap.aws.account import Account, connect
 from bootstrap.cli.aws_errors import sentence
 from bootstrap.cli.output import confirm, print_error, say
-from bootstrap.lifecycle.bill import fetch_bill
 from common.errors import ShoalError
 from infra.caller import emulated
-from tools.acceptance_aws.calls import CallListener, calls_in_trail
+from tools.acceptance_aws.calls import CallListener
 from tools.acceptance_aws.life import Life, Wanted
 from tools.acceptance_aws.report import Report
 from tools.fidelity.calls import find_calls
@@ -43,8 +41,6 @@ def main(arguments: Sequence[str]) -> int:
     """Run the tool. Returns the exit status: 0 where all steps were done and nothing is left."""
     options = _parser().parse_args(arguments)
     try:
-        if options.later:
-            return _later(options.later)
         return _run(options)
     except ShoalError as error:
         print_error(str(error))
@@ -57,8 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tools.acceptance_aws",
         description=f"{__doc__}\nWhat it does:\n{_STEPS}",
-        epilog="A quarter of an hour later: python -m tools.acceptance_aws --later "
-        "results/acceptance/BEGUN/report.json; a day later the same adds what AWS has billed.",
+        epilog="A day later `shoal costs acceptance` shows what AWS has billed.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--topology", default="starter", help="a topology's name, or its file (default: %(default)s)")
@@ -69,12 +64,6 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, default=Path("results/acceptance"), metavar="DIR", help="(default: %(default)s)"
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument(
-        "--later",
-        type=Path,
-        metavar="REPORT.JSON",
-        help="run nothing; add to this report what CloudTrail tells of the CDK, functions and nodes, and AWS's bill",
-    )
     return parser
 
 
@@ -124,7 +113,6 @@ def _run(options: argparse.Namespace) -> int:
     with CallListener(_services()) as listener:
         Life(wanted, report, account, listener).run()
     say(f"{'passed' if report.passed else 'failed'}; the report is {folder / 'report.md'}")
-    say(f"in a quarter of an hour, and in a day: python -m tools.acceptance_aws --later {folder / 'report.json'}")
     return 0 if report.passed else 1
 
 
@@ -155,21 +143,6 @@ def refuse_above(price: float, limit: float) -> None:
 
 def _services() -> set[str]:
     return {service for service, _ in find_calls()}
-
-
-def _later(path: Path) -> int:
-    report = Report.read(path)
-    patient = Config(retries={"mode": "adaptive", "total_max_attempts": 20})  # CloudTrail allows two requests a second
-    account, begun = Account(connect(report.region, patient)), datetime.fromisoformat(report.begun)
-    events = account.items(
-        "cloudtrail", "lookup_events", "Events", StartTime=begun, EndTime=datetime.fromisoformat(report.ended)
-    )
-    report.beside = calls_in_trail(events, _services(), report.deployment)
-    bill = fetch_bill(account, report.deployment, begun)
-    report.billed = bill.total
-    report.write(path.parent)
-    say(f"{len(report.beside)} operations by CloudTrail; billed: {bill.why or f'${bill.total:.2f}'}")
-    return 0
 
 
 if __name__ == "__main__":

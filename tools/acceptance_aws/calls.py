@@ -1,20 +1,17 @@
 """Which operations of AWS were asked for, and how they were answered.
 
 The commands tell by botocore's client-side monitoring, a datagram a call. What acts beside them (the CDK's command,
-CloudFormation, functions, nodes) is in CloudTrail's history a quarter of an hour later, without the requests for
-objects.
+CloudFormation, functions, nodes) is not counted.
 """
 
 import json
-import re
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from copy import deepcopy
-from functools import cache
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import botocore.session
 
@@ -39,7 +36,8 @@ class CallListener:
     def __init__(self, services: Iterable[str]) -> None:
         self._calls: Calls = {}
         self._lock = Lock()
-        self._services = {_model(each).service_id: each for each in services}
+        models = botocore.session.get_session()
+        self._services = {models.get_service_model(each).service_id: each for each in services}
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self._thread = Thread(target=self._listen, daemon=True)
@@ -82,27 +80,3 @@ class CallListener:
                 service = self._services.get(event["Service"], event["Service"])
                 with self._lock:
                     note(self._calls, service, event["Api"], code or (SUCCESS if status < 400 else str(status)))
-
-
-def calls_in_trail(events: Iterable[Mapping[str, Any]], services: Iterable[str], deployment: str) -> Calls:
-    """The calls that CloudTrail's events tell of: those by the roles of the CDK and of the deployment.
-
-    events: as LookupEvents returns them. services: those to name as boto3 does.
-    """
-    by_prefix = {_model(each).signing_name: each for each in services}
-    by_prefix |= {_model(each).endpoint_prefix: each for each in services}
-    calls: Calls = {}
-    for each in events:
-        event = json.loads(each["CloudTrailEvent"])
-        asker = str(event.get("userIdentity", {}).get("arn", ""))
-        if not re.search(rf":assumed-role/(cdk-|Shoal-{re.escape(deployment)}-)", asker):
-            continue
-        prefix = event["eventSource"].partition(".")[0]
-        operation = re.sub(r"\d{8}(v\d)?$", "", event["eventName"])  # Lambda's names end in the date of the interface
-        note(calls, by_prefix.get(prefix, prefix), operation, event.get("errorCode", SUCCESS))
-    return calls
-
-
-@cache
-def _model(service: str) -> Any:
-    return botocore.session.get_session().get_service_model(service)

@@ -28,7 +28,7 @@ class Step:
 @dataclass(kw_only=True)
 class Report:
     """A run. `predicted`: the dollars, before it; `counted`: what Shoal's own account had before the end, at most, None
-    where that is unknown; `billed`: what AWS's bill has, once it is there."""
+    where that is unknown."""
 
     emulated: bool
     region: str
@@ -40,7 +40,6 @@ class Report:
     hours: float
     predicted: float
     counted: float | None = None
-    billed: float | None = None
     steps: list[Step] = field(default_factory=list)
     complete: bool = False
     """Whether it came to the end of its steps; if not, `why` it ended before."""
@@ -50,8 +49,6 @@ class Report:
     """What `cdk bootstrap` needs, as every prepared region has it; costs nothing."""
     operations: Calls = field(default_factory=dict)
     """Of the commands."""
-    beside: Calls = field(default_factory=dict)
-    """Of what acted for them in AWS, by CloudTrail."""
 
     @property
     def passed(self) -> bool:
@@ -87,7 +84,6 @@ class Report:
             f"| limit | {self.max_dollars:.2f} |",
             f"| predicted, {self.hours:g} h with everything at work | {_dollars(self.predicted)} |",
             f"| counted by Shoal before the end, at most | {_dollars(self.counted)} |",
-            f"| billed by AWS | {_dollars(self.billed)} |",
             "",
             "| step | outcome | seconds | |",
             "|---|---|---|---|",
@@ -104,7 +100,6 @@ class Report:
             *(f"- stays with the CDK's bootstrap: {each}" for each in self.stays),
             "",
             *_operations("by the commands", self.operations),
-            *_operations("by the CDK, CloudFormation, functions and nodes, by CloudTrail", self.beside),
         ]
         return "\n".join(lines)
 

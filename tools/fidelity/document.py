@@ -48,8 +48,7 @@ def with_report(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
     report = Report.read(path)
     if report.emulated:
         raise ShoalError(f"{path} is of an emulator, and tells nothing of AWS")
-    calls = [*report.operations.items(), *report.beside.items()]
-    tried = {name: report.begun[:10] for name, codes in calls if "ok" in codes}
+    tried = {name: report.begun[:10] for name, codes in report.operations.items() if "ok" in codes}
     return {**found, "tried": found["tried"] | tried}
 
 
