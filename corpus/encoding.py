@@ -6,16 +6,12 @@ to start. Its dictionary keeps each new word; keep its limit, because memory wou
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from corpus.text import BY_RULE, UNKNOWN, encode_words
-
-if TYPE_CHECKING:
-    from corpus.token_dictionary import TokenDictionary
-    from corpus.tokenise import Tokeniser
 
 _TEXTS_AT_ONCE = 256  # so that they and their arrays fit a core's cache
 _MOST_WORDS = 1 << 18
@@ -56,12 +52,14 @@ class FastEncoder:
     def __init__(
         self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
     ) -> None:
+        from corpus.token_dictionary import dictionary_of  # here, because numba takes long to load
+
         _, is_cleaned = BY_RULE[words]
         # Only a cleaned word can be found in a text.
         known = [word for word in ids if word not in stopwords and is_cleaned(word)]
         self._known = " ".join(known).encode()
         self._row_length = row_length
-        self._tokeniser = _dictionary(words, sorted(filter(is_cleaned, stopwords)))
+        self._tokeniser = dictionary_of(words, sorted(filter(is_cleaned, stopwords)))
         numbers = self._tokeniser.add(self._known)  # the tokeniser's own ids
         self._most_words = len(self._tokeniser) + _MOST_WORDS
         self._most_letters = self._tokeniser.letters + _MOST_LETTERS
@@ -83,10 +81,3 @@ class FastEncoder:
             self._tokeniser.add(self._known)
         found = self._tokeniser(texts)
         return self._ids.take(found.ids, mode="clip"), np.diff(found.ends, prepend=0)
-
-
-def _dictionary(words: str, stopwords: Sequence[str]) -> "Tokeniser | TokenDictionary":
-    from corpus.token_dictionary import TokenDictionary  # here, because numba takes long to load
-    from corpus.tokenise import Tokeniser
-
-    return TokenDictionary(stopwords) if words == "tokens" else Tokeniser(stopwords)

@@ -12,7 +12,7 @@ from numba import uint64
 
 from common.compiled import compiled
 from corpus.dictionary import Dictionary, FoundWords, TokenisedTexts, padded
-from corpus.segments import add_counts
+from corpus.tokenise import Tokeniser
 from corpus.tokens import folded
 
 _LETTER, _WHITE_SPACE, _MARK, _QUOTE, _OPENING = range(5)
@@ -40,12 +40,7 @@ _ONE = np.uint64(1)
 
 
 class TokenDictionary(Dictionary):
-    """A dictionary of the words of rule 1b, which counts them."""
-
-    def clear(self) -> None:
-        """Forget all words but the stopwords, and all counts."""
-        super().clear()
-        self._counts = np.zeros(1 << 12, np.int64)
+    """A dictionary of the words of rule 1b."""
 
     def __call__(self, texts: Sequence[str]) -> TokenisedTexts:
         """The words of some texts; those never seen before get ids."""
@@ -54,17 +49,12 @@ class TokenDictionary(Dictionary):
         starts, stops = np.empty(len(source), np.uint32), np.empty(len(source), np.uint32)
         text_ends = np.empty(len(texts), np.int64)
         words = find_tokens(source, lower, starts, stops, text_ends)
-        found = self.look_up(FoundWords(lower, starts[: words + 1], stops[:words], text_ends))
-        if len(self._counts) < len(self):
-            self._counts = np.concatenate((self._counts, np.zeros(2 * len(self) - len(self._counts), np.int64)))
-        one = np.ones(1, np.int64)
-        add_counts(found.ids, 0 * one, len(found.ids) * one, one, self._counts)
-        return found
+        return self.look_up(FoundWords(lower, starts[: words + 1], stops[:words], text_ends))
 
-    @property
-    def counts(self) -> npt.NDArray[np.int64]:
-        """How often each id was found in texts since `clear`; stopwords are not counted."""
-        return self._counts[: len(self)]
+
+def dictionary_of(rule: str, stopwords: Sequence[str]) -> Tokeniser | TokenDictionary:
+    """An empty dictionary by the name of a rule of words: "letters" (1) or "tokens" (1b)."""
+    return TokenDictionary(stopwords) if rule == "tokens" else Tokeniser(stopwords)
 
 
 def _joined(texts: Sequence[str]) -> bytes:

@@ -14,8 +14,7 @@ from pybase64 import b64encode
 
 from corpus.segments import gather, renumber
 from corpus.text import digests
-from corpus.token_dictionary import TokenDictionary
-from corpus.tokenise import Tokeniser
+from corpus.token_dictionary import dictionary_of
 from jobs.arrays import Arrays, pack_arrays
 from jobs.records import part_name
 
@@ -28,8 +27,6 @@ _MOST_WORDS = 1 << 18
 # A word may have megabytes.
 _MOST_LETTERS = 32 << 20
 
-_RULES: dict[str, type[Tokeniser | TokenDictionary]] = {"letters": Tokeniser, "tokens": TokenDictionary}
-
 Halves = npt.NDArray[np.uint64]
 
 
@@ -39,7 +36,7 @@ class Collector:
     def __init__(self, stopwords: Sequence[str], part_bits: int, words: str = "letters") -> None:
         """`words`: the rule of words, "letters" (1) or "tokens" (1b)."""
         self.counts: Counter[str] = Counter()
-        self._tokeniser = _RULES[words](stopwords)
+        self._tokeniser = dictionary_of(words, stopwords)
         self._part_bits = part_bits
         self._ids = np.empty(_MOST_IDS + _ROOM_IDS, np.uint32)
         self._start()

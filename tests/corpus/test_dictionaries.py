@@ -1,6 +1,5 @@
-"""Fast dictionaries give the words of the plain functions, with ids and counts of lists, and encoders their rows."""
+"""Fast dictionaries give the words of the plain functions, with ids of lists, and encoders their rows."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -50,14 +49,11 @@ class PlainDictionary:
         self.words_of = rule.plain
         self.known = list(stopwords)
         self.first_kept = len(stopwords)
-        self.counts: Counter[int] = Counter()
 
     def ids(self, text: str) -> list[int]:
         found = self.words_of(text)
         self.known += [word for word in dict.fromkeys(found) if word not in self.known]
-        kept = [number for word in found if (number := self.known.index(word)) >= self.first_kept]
-        self.counts.update(kept)
-        return kept
+        return [number for word in found if (number := self.known.index(word)) >= self.first_kept]
 
 
 def assert_equals_plain(dictionary: Any, plain: PlainDictionary, texts: list[str]) -> None:
@@ -71,8 +67,6 @@ def assert_equals_plain(dictionary: Any, plain: PlainDictionary, texts: list[str
     numbers = np.arange(len(plain.known))
     assert len(dictionary) == len(plain.known)
     assert dictionary.join_words(numbers).decode() == " ".join(plain.known)
-    if isinstance(dictionary, TokenDictionary):
-        assert dictionary.counts.tolist() == [plain.counts[number] for number in numbers]
 
 
 @BY_RULE
@@ -146,15 +140,6 @@ def test_words_are_added_as_they_are_and_clear_forgets_all_but_stopwords(rule: R
     dictionary.clear()
     assert len(dictionary) == 1
     assert dictionary(["The lamp"]).ids.tolist() == [1]
-
-
-def test_tokens_that_are_added_are_not_counted_and_clear_forgets_counts() -> None:
-    dictionary = TokenDictionary()
-    assert dictionary.add(b"<br /> <br").tolist() == [0, 1, 0]
-    assert dictionary(["<br\n/>"]).ids.tolist() == [0, 1]
-    assert dictionary.counts.tolist() == [1, 1]
-    dictionary.clear()
-    assert dictionary.counts.tolist() == []
 
 
 def rows(encoded: EncodedRows) -> list[list[int]]:
