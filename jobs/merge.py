@@ -49,7 +49,7 @@ class MergeResult:
     """Warnings about the input; the caller adds them."""
 
 
-def merge_parts(*, parts: str, records: Sequence[str], choice: VocabularyChoice, output: str) -> MergeResult:
+def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, output: str) -> MergeResult:
     """Concatenate the part files of the folder `parts` to `output`/dataset.h5, with counts.json beside it.
 
     On S3 both go into a folder of `output` named by the dataset's digest, so that no dataset replaces another one with
@@ -185,12 +185,8 @@ def run(arguments: Sequence[str]) -> MergeResult:
     parser.add_argument("--output", required=True, metavar="FOLDER", help="where the dataset goes")
     parser.add_argument("--summary", required=True, metavar="FILE", help="where the result is described, as JSON")
     options = parser.parse_args(arguments)
-    merged = merge_parts(
-        parts=options.parts,
-        records=options.records,
-        choice=read_vocabulary_choice(options.choice),
-        output=options.output,
-    )
+    choice = read_vocabulary_choice(options.choice)
+    merged = merge_parts(options.parts, options.records, choice, options.output)
     write_text(options.summary, dumps(asdict(merged)))
     return merged
 

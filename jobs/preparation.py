@@ -135,7 +135,7 @@ def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozen
 
     The limits for malformed and damaged input are not part of it: they decide only whether the work continues.
     """
-    read = [[each.address, each.size, each.identity, each.test, each.code, each.format.to_json()] for each in sources]
+    read = [[each.address, each.size, each.identity, each.test, each.code, asdict(each.format)] for each in sources]
     content = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])
     return blake2b(content + _code(), digest_size=6).hexdigest()
 

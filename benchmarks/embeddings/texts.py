@@ -8,7 +8,7 @@ from typing import NamedTuple
 from bootstrap.demo.reviews import write_reviews
 from corpus.reading.storage import open_blocks
 from corpus.stream.stream_settings import StreamSettings
-from corpus.stream.tokenisers import words_of_line
+from corpus.stream.tokenisers import words_of_lines
 
 _GENERATED = 4_000
 
@@ -43,10 +43,10 @@ def write_texts(options: argparse.Namespace, folder: Path) -> dict[str, Text]:
 
 def _write(address: str, folder: Path, limit: int | None) -> Text:
     path, words = folder / f"{Path(address).name.partition('.')[0]}.txt", 0
-    split = words_of_line(StreamSettings(sources=(str(path),)))
+    split = words_of_lines(StreamSettings(sources=(str(path),)))
     with path.open("w", encoding="utf-8") as file:
         for line in b"".join(open_blocks(address))[:limit].decode("utf-8", "replace").split("\n"):
-            if found := split(line):
+            if found := split([line])[:-1]:
                 words += len(found)
                 file.write(" ".join(found) + "\n")
     return Text(path, words)

@@ -27,8 +27,7 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
     if not lines:
         raise DataError("the input has no lines; give files of reviews")
     if malformed / lines > max_malformed:  # divided, because a product is not exact: 0.29 * 100 is below 29
-        reasons = sorted(name for name in counts if name.startswith("malformed_by_reason.") and counts[name])
-        listed = ", ".join(f"{counts[name]} {name.partition('.')[2]}" for name in reasons)
+        listed = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.malformed_by_reason.items()))
         cut = any(each.may_be_cut for each in tally.malformed_lines())
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
         raise DataError(

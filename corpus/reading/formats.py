@@ -4,9 +4,8 @@ True and 1.0 equal 1 in Python. But a bool is not a rating, and `1`, `1.0` and `
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from common.errors import DataError, require_rules
 from corpus.dataset_settings import Settings
@@ -128,14 +127,6 @@ class Format:
         if name in self.columns:
             return self.columns.index(name)
         raise DataError(f"there is no column {name!r}; the header names {', '.join(self.columns)}")
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Format":
-        """The inverse of `to_json`."""
-        return cls(**{**value, **{name: tuple(value[name]) for name in ("text", "keep", "columns")}})
 
 
 OTHER = -1

@@ -8,10 +8,12 @@ middle cannot be read without their start.
 import heapq
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from math import ceil
 
 from common.errors import DataError
+from common.json_values import made
 from corpus.reading.batches import TextBatch, line_batches
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches
@@ -81,13 +83,13 @@ def task_line(ranges: Sequence[Range]) -> bytes:
     """A task as a line of a job's input: ASCII, without newline."""
     formats = list(dict.fromkeys(part.format for part in ranges))
     places = [(*part[:3], formats.index(part.format), *part[4:]) for part in ranges]
-    return json.dumps({"formats": [form.to_json() for form in formats], "ranges": places}).encode("ascii")
+    return json.dumps({"formats": [asdict(form) for form in formats], "ranges": places}).encode("ascii")
 
 
 def read_task(line: bytes) -> list[Range]:
     """The inverse of `task_line`."""
     task = json.loads(line)
-    formats = [Format.from_json(form) for form in task["formats"]]
+    formats = [made(Format, form) for form in task["formats"]]
     return [
         Range(path, start, end, formats[form], code, test, size)
         for path, start, end, form, code, test, size in task["ranges"]

@@ -109,6 +109,12 @@ class Tally:
                 for address, ranges in content.items():
                     self._sizes.setdefault(address, {}).update({start: tuple(size) for start, size in ranges})
 
+    @property
+    def malformed_by_reason(self) -> dict[str, int]:
+        """The numbers of malformed lines by the reasons that occur."""
+        start = "malformed_by_reason."
+        return {name.removeprefix(start): n for name, n in self.counts.items() if name.startswith(start) and n}
+
     def malformed_lines(self) -> list[MalformedLine]:
         """The first malformed lines, at most three of each reason, in the order of reasons, files and lines."""
         return [

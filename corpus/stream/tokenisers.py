@@ -10,7 +10,7 @@ words on a busy machine.
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 
 from corpus import text
@@ -29,22 +29,9 @@ Words = Callable[[Sequence[str]], list[str]]
 """The words of some lines, and after those of each line END."""
 
 
-def words_of_line(settings: StreamSettings) -> Tokenise:
-    """The function that gives the words of one line, plainly."""
-    tokenise = _TOKENISERS[settings.tokeniser]()
-    lemma = _lemmatizer() if settings.lemmatize else None
-
-    def words(line: str) -> list[str]:
-        found = tokenise(line.lower() if settings.lowercase else line)
-        kept = [word for word in found if len(word) <= MOST_WORD_CHARACTERS]
-        return [lemma(word) for word in kept] if lemma else kept
-
-    return words
-
-
 def words_of_lines(settings: StreamSettings) -> Words:
-    """The function that gives the words of many lines, fast."""
-    tokenise = _punctuation_of_lines() if settings.tokeniser == "punctuation" else _one_by_one(settings.tokeniser)
+    """The function that gives the words of lines."""
+    tokenise = _TOKENISERS[settings.tokeniser]()
     lemma = _lemmatizer() if settings.lemmatize else None
 
     def words(lines: Sequence[str]) -> list[str]:
@@ -59,9 +46,7 @@ def words_of_lines(settings: StreamSettings) -> Words:
     return words
 
 
-def _one_by_one(name: str) -> Words:
-    tokenise = _TOKENISERS[name]()
-
+def _one_by_one(tokenise: Tokenise) -> Words:
     def words(lines: Sequence[str]) -> list[str]:
         found: list[str] = []
         for line in lines:
@@ -72,7 +57,7 @@ def _one_by_one(name: str) -> Words:
     return words
 
 
-def _treebank() -> Tokenise:
+def _treebank() -> Words:
     from nltk.tokenize import NLTKWordTokenizer
 
     tokenise = NLTKWordTokenizer().tokenize
@@ -80,12 +65,18 @@ def _treebank() -> Tokenise:
     def words(line: str) -> list[str]:
         return [word for piece in _PIECE.findall(line) for word in tokenise(piece)]
 
-    return words
+    return _one_by_one(words)
 
 
-def _punctuation_of_lines() -> Words:
-    """Runs of lines that are ASCII by Python's own engine, which is six times as fast and there finds the same."""
-    find_ascii, find = re.compile(r"\w+|[^\w\s]+|\n", re.ASCII).findall, _without_a_clock(r"\w+|[^\w\s]+|\n")
+def _punctuation() -> Words:
+    """Runs of lines that are ASCII by Python's own engine, which is six times as fast and there finds the same.
+
+    Of Unicode's rules the engine of NLTK's tokenisers knows more than Python's.
+    """
+    from nltk import redos
+
+    pattern = r"\w+|[^\w\s]+|\n"
+    find_ascii, find = re.compile(pattern, re.ASCII).findall, partial(redos.compile(pattern).findall, timeout=None)
 
     def words(lines: Sequence[str]) -> list[str]:
         found: list[str] = []
@@ -96,24 +87,11 @@ def _punctuation_of_lines() -> Words:
     return words
 
 
-def _without_a_clock(pattern: str) -> Tokenise:
-    """All matches of a pattern by the engine of NLTK's tokenisers: of Unicode's rules it knows more than Python's."""
-    from nltk import redos
-
-    compiled = redos.compile(pattern)
-
-    def find(line: str) -> list[str]:
-        found: list[str] = compiled.findall(line, timeout=None)
-        return found
-
-    return find
-
-
-_TOKENISERS: dict[str, Callable[[], Tokenise]] = {
+_TOKENISERS: dict[str, Callable[[], Words]] = {
     "treebank": _treebank,
-    "punctuation": lambda: _without_a_clock(r"\w+|[^\w\s]+"),
-    "spaces": lambda: str.split,
-    "letters": lambda: text.words,
+    "punctuation": _punctuation,
+    "spaces": lambda: _one_by_one(str.split),
+    "letters": lambda: _one_by_one(text.words),
 }
 
 

@@ -19,7 +19,7 @@ from corpus.dataset import DatasetWriter, RowBlock, open_dataset, write_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.tally import Tally
 from jobs.choose import VocabularyChoice
-from jobs.merge import MergeResult, merge_parts, read_merge_result, run
+from jobs.merge import MergeResult, read_merge_result, run
 from tests.corpus.test_dataset import joined
 from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 
@@ -297,9 +297,3 @@ def test_a_result_on_s3_is_below_its_digest(
     client.download_file("pile", f"datasets/{merged.digest}/dataset.h5", str(tmp_path / "d.h5"))
     with open_dataset(tmp_path / "d.h5") as dataset:
         assert dataset.computed_digest() == merged.digest
-
-
-def test_the_choice_may_be_given_as_it_is(work: Work, tmp_path: Path) -> None:
-    folders = [str(work.folder / name) for name in ("words", "encoded")]
-    merged = merge_parts(parts=str(work.folder / "parts"), records=folders, choice=CHOICE, output=str(tmp_path / "out"))
-    assert merged.digest == work.digest()

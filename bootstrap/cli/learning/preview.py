@@ -33,7 +33,7 @@ def content(preview: PreprocessingPreview) -> dict[str, Any]:
         "rows": understanding.rows,
         "formats": [
             {
-                **{name: value for name, value in group[0].format.to_json().items() if name not in ("columns", "keep")},
+                **{name: value for name, value in asdict(group[0].format).items() if name not in ("columns", "keep")},
                 "labelled": understanding.labelled,
                 "test": group[0].test,
                 "class": group[0].code,
@@ -45,9 +45,9 @@ def content(preview: PreprocessingPreview) -> dict[str, Any]:
         ],
         "sample": {
             "lines": sample.lines,
-            "malformed": sample.malformed,
-            "malformed_by_reason": sample.malformed_by_reason,
-            "malformed_lines": [asdict(place) for place in sample.malformed_lines],
+            "malformed": sample.tally.counts["malformed"],
+            "malformed_by_reason": sample.tally.malformed_by_reason,
+            "malformed_lines": [asdict(place) for place in sample.tally.malformed_lines()],
             "line_bytes": sample.line_bytes if sample.lines else None,
             "words": sample.words(preview.settings.words),
             "values": dict(sorted(sample.values.items())),

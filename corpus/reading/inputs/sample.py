@@ -18,7 +18,7 @@ from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import open_range
-from corpus.reading.tally import MalformedLine, Tally
+from corpus.reading.tally import Tally
 from corpus.text import BY_RULE, unescape
 
 POSITIVE_NAME = "positive"
@@ -134,19 +134,6 @@ class Sample:
             for of in files.values()
             if of[1:]
         ]
-
-    @property
-    def malformed(self) -> int:
-        return self.tally.counts["malformed"]
-
-    @property
-    def malformed_by_reason(self) -> dict[str, int]:
-        start = "malformed_by_reason."
-        return {name.removeprefix(start): n for name, n in self.tally.counts.items() if name.startswith(start)}
-
-    @property
-    def malformed_lines(self) -> list[MalformedLine]:
-        return self.tally.malformed_lines()
 
 
 def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:

@@ -127,7 +127,7 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     lines = (
         {each.address for each in understood if each.format.kind == "separated"} if options.quoting is None else set()
     )
-    if cut := next((each for each in sample.malformed_lines if each.may_be_cut and each.file in lines), None):
+    if cut := next((each for each in sample.tally.malformed_lines() if each.may_be_cut and each.file in lines), None):
         notes.append(
             f"a quoted text may be cut at its newline in line {cut.line} of {cut.file} ({cut.begins[:40]!r}); give "
             "--quoting doubled if quotes stand around texts, or none if they are letters"

@@ -78,8 +78,10 @@ def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any]) -> 
         "classes": list(found.classes),
         "size": f"{approximate(found.rows)} rows of {approximate(found.plain_bytes)} bytes",
         "values": {name: approximate(count) for name, count in sample.values.items()},
-        "malformed": {reason: approximate(count) for reason, count in sample.malformed_by_reason.items()},
-        "malformed_lines": [f"{each.reason} in line {each.line}: {each.begins}" for each in sample.malformed_lines],
+        "malformed": {reason: approximate(count) for reason, count in sample.tally.malformed_by_reason.items()},
+        "malformed_lines": [
+            f"{each.reason} in line {each.line}: {each.begins}" for each in sample.tally.malformed_lines()
+        ],
         "example": f"{sample.example_value}: {sample.example}",
         "words": [round(sample.words(rule), 2) for rule in ("letters", "tokens")],
         "warnings": [note.replace(f"{folder}/", "") for note in found.warnings],

@@ -128,7 +128,7 @@ def test_a_file_that_cannot_be_read_is_refused_as_what_it_is(
 def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     content = gzip.compress(json_lines(*({"reviewText": os.urandom(30).hex(), "overall": 5} for _ in range(2_000))))
     found = understood(tmp_path, "a.json.gz", content[: len(content) // 2])
-    assert found.sample.malformed == 0
+    assert found.sample.tally.counts["malformed"] == 0
     assert [damage.file for damage in found.sample.tally.damaged_files()] == [str(tmp_path / "a.json.gz")]
     assert found.sample.values["5"] > 500
 
@@ -165,7 +165,7 @@ def test_more_labels_of_no_class_than_may_be_malformed_end_the_work_before_it_be
     with pytest.raises(DataError, match=r"1 of the first 4 labels are none of --classes: '__label__sports' \(1\)"):
         found.check_values(settings, 0.2)
     found.check_values(settings, 0.25)
-    assert found.sample.malformed_by_reason == {"bad_label": 1}
+    assert found.sample.tally.malformed_by_reason == {"bad_label": 1}
 
 
 @pytest.mark.usefixtures("pile")
