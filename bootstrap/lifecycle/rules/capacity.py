@@ -1,11 +1,12 @@
 """Rules on whether AWS will start the instances: the zone offers them, and this user may start them.
 
-All GPU nodes are in one zone, so a zone with only some of their types is useless. EMR's nodes are always in the first
-zone.
+All GPU nodes are in one zone, so a zone with only some of their types is useless. A cluster that its zone does not have
+is refused by EMR itself, within a minute.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -16,30 +17,29 @@ from infra.topology import instance_types
 
 
 def type_not_offered(context: PreflightContext) -> Iterator[str]:
-    """The types that the cluster's zone, or each zone that GPU nodes can use, lacks; and a zone that offers all."""
+    """No zone that GPU nodes can use offers all of their types; and a zone that offers all of the topology's."""
     topology = context.topology
     zones = [topology.zone] if topology.zone else _named_zones(context)[: sizing.zones(topology.region)]
     types = [name for name in instance_types(topology) if not catalog.find(name).retired]
-    if not zones or not types:
+    needed = [name for name in types if any(name in group.types for group in topology.training)]
+    if not zones or not needed:
         return
-    offers = _offers(context, types)
-    cluster = set(topology.preprocessing.instance_types if topology.preprocessing else ()) & set(types)
-    training = {name for group in topology.training for name in group.types}
-
-    def missing(zone: str, among: Collection[str]) -> list[str]:
-        return [name for name in types if name in among and zone not in offers[name]]
-
-    # EMR's nodes never change their zone; GPU nodes do, all together.
-    lacking = {zones[0]: found} if (found := missing(zones[0], cluster)) else {}
-    if all(missing(zone, training) for zone in zones):
-        lacking |= {zone: found for zone in zones if (found := missing(zone, types))}
-    if not lacking:
+    offers = defaultdict[str, set[str]](set)
+    for found in context.account.items(
+        "ec2",
+        "describe_instance_type_offerings",
+        "InstanceTypeOfferings",
+        LocationType="availability-zone",
+        Filters=[{"Name": "instance-type", "Values": types}],
+    ):
+        offers[found["Location"]].add(found["InstanceType"])
+    lacking = {zone: [name for name in needed if name not in offers[zone]] for zone in zones}
+    if not all(lacking.values()):
         return
     hint = f"no zone of {topology.region} offers all of them; choose other types or another region"
-    if everything := [zone for zone in sorted(set().union(*offers.values())) if not missing(zone, types)]:
+    if everything := [zone for zone in sorted(offers) if offers[zone].issuperset(types)]:
         hint = f"write `zone: {everything[0]}`, which offers all"
-    where = ", where EMR would run," if cluster and not topology.zone and set(lacking) == {zones[0]} else ""
-    lacks = "; ".join(f"{zone}{where} does not offer {' and '.join(found)}" for zone, found in lacking.items())
+    lacks = "; ".join(f"{zone} does not offer {' and '.join(names)}" for zone, names in lacking.items())
     yield f"zone: {lacks}; {hint}."
 
 
@@ -112,19 +112,6 @@ def reservation_unusable(context: PreflightContext) -> Iterator[str]:
 
 _DENIED = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
 """The action that is denied: EC2 refuses a request also because of what it needs of another service."""
-
-
-def _offers(context: PreflightContext, types: Sequence[str]) -> dict[str, set[str]]:
-    offers: dict[str, set[str]] = {name: set() for name in types}
-    for found in context.account.items(
-        "ec2",
-        "describe_instance_type_offerings",
-        "InstanceTypeOfferings",
-        LocationType="availability-zone",
-        Filters=[{"Name": "instance-type", "Values": list(types)}],
-    ):
-        offers.setdefault(found["InstanceType"], set()).add(found["Location"])
-    return offers
 
 
 def _named_zones(context: PreflightContext) -> list[str]:

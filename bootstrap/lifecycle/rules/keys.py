@@ -15,58 +15,56 @@ from bootstrap.lifecycle.rules import PreflightContext
 _AWS_KEY = "alias/aws/ebs"
 USES = "kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:Encrypt, kms:GenerateDataKey* and kms:ReEncrypt*"
 """What a key's policy must allow those who start instances."""
+_SCALING_ROLE = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
+"""By which Auto Scaling starts instances."""
 _GRANTING = ("kms:creategrant", "kms:create*", "kms:*", "*")
 
 
 def key_unusable(context: PreflightContext) -> Iterator[str]:
     """The key does not exist, does not encrypt, or does not let Auto Scaling start nodes with it."""
-    if (name := _key(context)) is None:
+    topology, kms = context.topology, context.account.client("kms")
+    name, of_whom = topology.kms_key, ""
+    instead = "write another key (docs/topologies.md has what its policy must allow)"
+    if name is None and topology.training:
+        name = context.account.client("ec2").get_ebs_default_kms_key_id()["KmsKeyId"]
+        of_whom = ", by which the account encrypts volumes,"
+        region = topology.region
+        instead = f"have AWS's own key encrypt them: aws ec2 reset-ebs-default-kms-key-id --region {region}"
+    if name in (None, _AWS_KEY):
         return
+
+    def named(key: str) -> str:
+        return f"the KMS key {key}{of_whom}" if of_whom else f"kms_key: {key}"
+
     try:
-        key = context.account.client("kms").describe_key(KeyId=name)["KeyMetadata"]
+        key = kms.describe_key(KeyId=name)["KeyMetadata"]
     except ClientError as error:
         if error.response["Error"]["Code"] != "NotFoundException":
             raise
-        yield f"{_named(context, name)} does not exist for your credentials; {_instead(context)}"
+        yield f"{named(name)} does not exist for your credentials; {instead}"
         return
     if key["KeyManager"] == "AWS":
         return
-    named, spec = _named(context, key["Arn"]), key.get("KeySpec", "SYMMETRIC_DEFAULT")
+    arn, spec = key["Arn"], key.get("KeySpec", "SYMMETRIC_DEFAULT")
     if (key["KeyState"], spec) != ("Enabled", "SYMMETRIC_DEFAULT"):
-        yield f"{named} is {key['KeyState']} and {spec}, so no node would start; enable it, or {_instead(context)}"
-    elif context.topology.training and not _lets_in(context, key["Arn"], role := _scaling_role(context)):
+        yield f"{named(arn)} is {key['KeyState']} and {spec}, so no node would start; enable it, or {instead}"
+        return
+    role = f"arn:aws:iam::{context.account.number()}:{_SCALING_ROLE}"
+    if topology.training and not _lets_in(context, arn, role):
         yield (
-            f"{named} does not let Auto Scaling use it, so no GPU node would start; allow {role} in the key's policy "
-            f"{USES} (where the role does not exist yet, create it first: aws iam create-service-linked-role "
-            f"--aws-service-name autoscaling.amazonaws.com), or {_instead(context)}"
+            f"{named(arn)} does not let Auto Scaling use it, so no GPU node would start; allow {role} in the key's "
+            f"policy {USES} (where the role does not exist yet, create it first: aws iam create-service-linked-role "
+            f"--aws-service-name autoscaling.amazonaws.com), or {instead}"
         )
 
 
-def _key(context: PreflightContext) -> str | None:
-    """The name of the key by which volumes are encrypted; None for AWS's own, and where none are."""
-    if context.topology.kms_key or not context.topology.training:
-        return context.topology.kms_key
-    name: str = context.account.client("ec2").get_ebs_default_kms_key_id()["KmsKeyId"]
-    return None if name == _AWS_KEY else name
-
-
-def _scaling_role(context: PreflightContext) -> str:
-    """The role by which Auto Scaling starts instances."""
-    name = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
-    return f"arn:aws:iam::{context.account.number()}:{name}"
-
-
 def _lets_in(context: PreflightContext, key: str, role: str) -> bool:
-    """Whether a key's policy or a grant lets a role use it, by the key's id or ARN; conditions are not read."""
-    if any(_allows(statement, role) for statement in _policy(context, key)):
+    """Whether a key's policy or a grant lets a role use it, by the key's ARN; conditions are not read."""
+    text = context.account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
+    if any(_allows(statement, role) for statement in _listed(json.loads(text)["Statement"])):
         return True
     grants = context.account.items("kms", "list_grants", "Grants", KeyId=key)
     return any(grant.get("GranteePrincipal") == role for grant in grants)
-
-
-def _policy(context: PreflightContext, key: str) -> list[Mapping[str, Any]]:
-    text = context.account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
-    return _listed(json.loads(text)["Statement"])
 
 
 def _allows(statement: Mapping[str, Any], principal: str) -> bool:
@@ -84,16 +82,3 @@ def _allows(statement: Mapping[str, Any], principal: str) -> bool:
 def _listed(value: Any) -> list[Any]:
     """A policy may leave out the brackets of a list with one element."""
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _named(context: PreflightContext, key: str) -> str:
-    return (
-        f"kms_key: {key}" if context.topology.kms_key else f"the KMS key {key}, by which the account encrypts volumes,"
-    )
-
-
-def _instead(context: PreflightContext) -> str:
-    if context.topology.kms_key:
-        return "write another key (docs/topologies.md has what its policy must allow)"
-    region = context.topology.region
-    return f"have AWS's own key encrypt them: aws ec2 reset-ebs-default-kms-key-id --region {region}"

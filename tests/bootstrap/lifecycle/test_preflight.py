@@ -49,7 +49,7 @@ def test_what_aws_answers_is_a_finding(case: dict[str, Any], aws: EmbeddedAws, a
 
 def test_zones_are_those_that_cloudformation_will_name(aws: EmbeddedAws, asking: boto3.Session) -> None:
     elsewhere = preflight.session("eu-west-1")  # whose default subnets no other test needs
-    wanted = of(region="eu-west-1", preprocessing={"primary": PRIMARY})
+    wanted = of(region="eu-west-1", training=[GPU], share="efs")
     ec2 = elsewhere.client("ec2")
 
     def after_deleting(*letters: str) -> list[tuple[str, str, str]]:
@@ -58,13 +58,13 @@ def test_zones_are_those_that_cloudformation_will_name(aws: EmbeddedAws, asking:
         for subnet in subnets:
             if subnet["AvailabilityZone"] in zones:
                 ec2.delete_subnet(SubnetId=subnet["SubnetId"])
-        with aws.faults.during(NotOffered(instance_type="m5.xlarge", zone="eu-west-1b")):
+        with aws.faults.during(*(NotOffered(instance_type="g5.xlarge", zone=f"eu-west-1{zone}") for zone in "bc")):
             return findings(elsewhere, wanted)
 
     assert after_deleting() == []
     (few,) = after_deleting("a")
     assert few[1] == "type_not_offered"
-    assert few[2].startswith("zone: eu-west-1b,")
+    assert few[2].startswith("zone: eu-west-1b does not offer g5.xlarge; eu-west-1c does not offer")
     assert after_deleting("b", "c") == []  # without any default subnet all are named, and EMR's is the first again
 
 
