@@ -15,6 +15,7 @@ RUN python -m zipfile -e wheels.zip wheels \
 COPY common code/common
 COPY corpus code/corpus
 COPY trainer code/trainer
+COPY packages/balance/shoal_balance code/shoal_balance
 ENV PYTHONPATH=/opt/shoal/code:/opt/shoal/site
 
 # SageMaker adds the word `train`.

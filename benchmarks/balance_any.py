@@ -1,4 +1,4 @@
-"""`shoal.balance` in a program of its own: unequal ranks with DDP, balanced, with equal and with the best fixed shares.
+"""`shoal_balance` in a program of its own: unequal ranks with DDP, balanced, with equal and with the best fixed shares.
 
     python -m benchmarks balance_any [--runs 3] [--steps 200]
 

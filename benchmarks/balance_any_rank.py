@@ -1,4 +1,4 @@
-"""One rank of several that train a small model by DDP with `shoal.balance`, and sleep as long as a GPU would compute.
+"""One rank of several that train a small model by DDP with `shoal_balance`, and sleep as long as a GPU would compute.
 
 Started by torchrun with a JSON object: the `rates` of the ranks in rows a second, the `global_batch`, how many `steps`,
 and the `shares` of the ranks (null: balanced). Rank 0 prints the `seconds` of the later half of the steps, and the rows
@@ -12,11 +12,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from shoal_balance.torch import BalancedBatches
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
-
-from shoal.balance import BalancedBatches
 
 
 class _Fixed(BalancedBatches):

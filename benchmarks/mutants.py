@@ -38,7 +38,10 @@ from benchmarks.record import Log
 from common.errors import ShoalError
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("bootstrap", "common", "corpus", "shoal_local_aws", "experiments", "infra", "jobs", "shoal", "trainer")
+ROOMS = (
+    *("bootstrap", "common", "corpus", "experiments", "infra", "jobs"),
+    *("shoal", "shoal_balance", "shoal_local_aws", "trainer"),
+)
 _PYTEST = ["-q", "-p", "no:cacheprovider", "-m", "not slow and not soak and not lint"]
 _LIBRARIES = ("boto3", "h5py", "hypothesis", "numba", "numpy", "pyarrow", "pytest", "torch")
 _LEFT_OUT = "statement left out"
@@ -198,7 +201,7 @@ def _copy_tree(copies: str) -> None:
         shutil.copy2(ROOT / name, copy / name)
     for name in ("node_modules", "build", ".venv"):
         (copy / name).symlink_to(ROOT / name)
-    os.environ["PYTHONPATH"] = str(copy)
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (copy, *copy.glob("packages/*"))))
     os.chdir(copy)
     for library in _LIBRARIES:
         import_module(library)

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from trainer.config import RANK_ENVIRONMENT
@@ -16,7 +15,7 @@ def run_on_ranks(ranks: int, module: str, asked: Mapping[str, Any]) -> dict[str,
     torchrun = ["-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}"]
     done = subprocess.run(
         [sys.executable, *torchrun, "-m", module, json.dumps(asked)],
-        env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, **RANK_ENVIRONMENT},
         capture_output=True,
         text=True,
         check=False,

@@ -14,8 +14,8 @@ import time
 import numpy as np
 import torch
 import torch.distributed as dist
+from shoal_balance import make_balancer
 
-from trainer.balancing.balancers import make_balancer
 from trainer.clock import ALL_REDUCE, BACKWARD, ComputeStats, StepTimer
 from trainer.distributed.ranks import batch_scheduling
 from trainer.output.efficiency import Efficiency

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from shoal_balance import steps_per_epoch
+
 from common.errors import ExperimentError
 from corpus.dataset_settings import DEFAULT
 from corpus.rules import VALIDATION_SHARE
@@ -24,7 +26,6 @@ from infra import catalog
 from infra.catalog import Gpu
 from infra.parts import PreprocessingSpec
 from infra.topology import Topology
-from trainer.order import steps_per_epoch
 from trainer.registry import MODELS
 
 LOCAL_START = Estimate(5.0, 10.0, 20.0)

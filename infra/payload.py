@@ -5,7 +5,7 @@ definition: a change of such a file would replace the EMR cluster.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from aws_cdk import Annotations, IgnoreMode, Stack
 from aws_cdk import aws_iam as iam
@@ -81,7 +81,7 @@ def _all_but(packages: Sequence[str]) -> list[str]:
     """Patterns as Git's that exclude everything but these paths; what is above them is included before."""
     found = ["/*"]
     for package in packages:
-        above, _, _ = package.rpartition("/")
-        found += [f"!/{above}", f"/{above}/*"] if above and f"!/{above}" not in found else []
+        for above in reversed(PurePosixPath(package).parents[:-1]):
+            found += [f"!/{above}", f"/{above}/*"] if f"!/{above}" not in found else []
         found.append(f"!/{package}")
     return found

@@ -33,6 +33,7 @@ _OF_EMR = (
     *("s3:AbortMultipartUpload", "s3:DeleteObject", "*:::*bucketslog*", "*:::*bucketsraw*"),
 )
 _AGENT = ("bootstrap/__init__.py", "bootstrap/agent")
+_TRAINER = ("trainer", "packages/balance/shoal_balance")
 
 
 class ShoalStack(Stack):
@@ -150,7 +151,7 @@ class ShoalStack(Stack):
                 packages=(
                     "common",
                     "corpus",
-                    "trainer",
+                    *_TRAINER,
                     *_AGENT,
                     *(["jobs"] if self._spec.preprocesses_on_node else []),
                 ),
@@ -163,7 +164,7 @@ class ShoalStack(Stack):
         payload = self._payload(
             "managed",
             wheels=libraries.of_gpu_nodes(self._spec),
-            packages=("common", "corpus", "trainer"),
+            packages=("common", "corpus", *_TRAINER),
             script="nodes/managed/start.sh",
         )
         return Managed(self, "Managed", spec=spec, payload=payload, key=self._key)

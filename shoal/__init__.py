@@ -7,7 +7,6 @@ change in any version.
 | `train`, `load_model` | a dataset to a classifier, and its predictions |
 | `embed` | text to word embeddings |
 | `plots` | the plots of a report, for notebooks |
-| `shoal.balance` | data-parallel training of any PyTorch model over GPUs of unequal speed |
 | `shoal.cdk` | a guard for any CDK stack, which ends it at an age or a budget |
 | `sweep` | what any stack, tag or name prefix has left in an AWS account, priced |
 | `shoal_local_aws.testing` | AWS on this machine: steps on EMR and CDK apps really run in a test |

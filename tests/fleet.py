@@ -25,7 +25,7 @@ def pack_code(archive: zipfile.ZipFile, *packages: str) -> None:
     """Pack the code that a stack deploys to nodes: these packages, or those of GPU nodes."""
     root = Path(__file__).parents[1]
     archive.write(root / "bootstrap" / "__init__.py", "bootstrap/__init__.py")
-    for package in packages or ("common", "corpus", "trainer", "bootstrap/agent"):
+    for package in packages or ("common", "corpus", "trainer", "bootstrap/agent", "packages/balance/shoal_balance"):
         for source in sorted(path for path in (root / package).rglob("*.*") if path.parent.name != "__pycache__"):
             archive.write(source, source.relative_to(root))
 
@@ -38,6 +38,7 @@ def report(**said: str) -> str:
 def boot_agent() -> str:
     """A boot script that installs nothing: the agent is of this checkout."""
     root = Path(__file__).parents[1]
+    path = shlex.quote(f"{root}:{root / 'packages' / 'balance'}")
     agent = "runpy.run_module('bootstrap.agent', run_name='__main__')"
     starts = f"import runpy, sys; sys.executable = sys.argv[1]; {agent}"
     return f"""\
@@ -48,7 +49,7 @@ exec {shlex.quote(sys.executable)} "$@"
 RUN
 cat >"$NODE_ROOT/usr/local/bin/shoal-agent" <<RUN
 #!/bin/bash
-export PYTHONPATH={shlex.quote(str(root))} DEPLOYMENT=$DEPLOYMENT DATA_BUCKET={BUCKET} INSTANCE_ID=$EC2_INSTANCE_ID
+export PYTHONPATH={path} DEPLOYMENT=$DEPLOYMENT DATA_BUCKET={BUCKET} INSTANCE_ID=$EC2_INSTANCE_ID
 export ADDRESS=$EC2_LOCAL_IPV4 RANKS=$RANKS
 exec {shlex.quote(sys.executable)} -c {shlex.quote(starts)} "$NODE_ROOT/usr/local/bin/node-python"
 RUN

@@ -75,7 +75,8 @@ class Person:
 
     @property
     def environment(self) -> dict[str, str]:
-        places = {"PYTHONPATH": os.fspath(self.repository), "TMPDIR": os.fspath(self.aws.folder / "tmp")}
+        roots = (self.repository, *self.repository.glob("packages/*"))
+        places = {"PYTHONPATH": os.pathsep.join(map(str, roots)), "TMPDIR": os.fspath(self.aws.folder / "tmp")}
         return {**os.environ, **self.aws.environment, **places}
 
     def writes(self, name: str, text: str) -> None:

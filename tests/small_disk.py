@@ -1,13 +1,10 @@
 """A command on a disk that becomes full: one in memory, of a given size, in a user namespace of its own."""
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[1]
 
 _IN_A_NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")
 
@@ -30,7 +27,6 @@ def run_on_small_disk(folder: Path, kilobytes: int, script: str) -> "subprocess.
     return subprocess.run(
         [*_IN_A_NAMESPACE, "sh", "-c", f"mount -t tmpfs -o size={kilobytes}k none small && {script}"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=600,

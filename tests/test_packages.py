@@ -19,10 +19,13 @@ from tests.waiting import PATIENCE
 ROOT = Path(__file__).parents[1]
 PACKAGES = ROOT / "packages"
 COMMANDS = {
+    "balance": [
+        ("python -m torch.distributed.run --standalone --nproc-per-node=2 test_example.py", "rows of each rank: [")
+    ],
     "local-aws": [
         ("python -m pytest -q -p no:cacheprovider test_example.py", "1 passed"),
         ("shoal-local-aws -- python -m mrjob.examples.mr_word_freq_count -r emr infra.py", '"raise"\t1\n'),
-    ]
+    ],
 }
 """By package: what is run where the first Python of its README is `test_example.py`, and what this prints."""
 

@@ -67,7 +67,8 @@ def listed(kind: str, name: str = "requirements") -> set[str]:
 def refused(libraries: set[str], packages: set[str]) -> set[str]:
     """The top-level modules of this environment that belong to no allowed library, and our other packages."""
     allowed = with_what_they_need(libraries)
-    ours = {path.parent.name for path in ROOT.glob("*/__init__.py")} - packages
+    found = [path.parent.name for where in ("*", "packages/*/*") for path in ROOT.glob(f"{where}/__init__.py")]
+    ours = set(found) - packages
     return ours | {
         module
         for module, owners in metadata.packages_distributions().items()
@@ -91,12 +92,12 @@ NODES = {
         "trainer.__main__ trainer.start trainer.classification.task trainer.classification.model_folder "
         f"trainer.classification.models.lstm trainer.launch {READS}",
         ("gpu",),
-        "common corpus trainer",
+        "common corpus shoal_balance trainer",
     ),
     "its agent": (
         "bootstrap.agent.__main__ bootstrap.agent.stage boto3",
         ("gpu",),
-        "bootstrap common corpus trainer",
+        "bootstrap common corpus shoal_balance trainer",
     ),
     "a node that reads texts": (
         f"corpus.text_request corpus.raw_texts boto3 orjson pyarrow.parquet {ZSTD} nltk.tokenize",
@@ -107,7 +108,7 @@ NODES = {
         "bootstrap.agent.stage jobs.deduplicate jobs.vocabulary jobs.encode jobs.choose jobs.merge jobs.local "
         "jobs.pipeline",
         READING,
-        "bootstrap common corpus jobs trainer",
+        "bootstrap common corpus jobs shoal_balance trainer",
     ),
     "a node of EMR": (
         "jobs.deduplicate jobs.vocabulary jobs.encode jobs.choose jobs.merge bootstrap.agent.step "
@@ -134,8 +135,8 @@ def test_a_node_needs_only_what_it_downloads_and_what_its_image_has_and_torch_on
 @pytest.mark.parametrize(("kind", "missing"), [("gpu", "h5py"), ("emr", "mrjob")])
 def test_a_library_that_a_list_lacks_would_be_noticed(kind: str, missing: str) -> None:
     modules, packages = {
-        "gpu": (("trainer.start", "trainer.classification.task", READS), {"common", "corpus", "trainer"}),
-        "emr": (("jobs.encode",), {"common", "corpus", "jobs"}),
+        "gpu": (("trainer.start", "trainer.classification.task", READS), "common corpus shoal_balance trainer"),
+        "emr": (("jobs.encode",), "common corpus jobs"),
     }[kind]
     with pytest.raises(AssertionError, match=f"{missing} is not on this node"):
-        imported(modules, libraries={"torch", "numpy"} | listed(kind) - {missing}, packages=packages)
+        imported(modules, libraries={"torch", "numpy"} | listed(kind) - {missing}, packages=set(packages.split()))

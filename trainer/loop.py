@@ -15,18 +15,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from shoal_balance import BatchOrder, make_balancer
 
 from common.display import plural
 from common.errors import TrainingError
 from common.files import indented_json
-from trainer.balancing.balancers import make_balancer
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.config import TrainConfig
 from trainer.distributed import drift, failures
 from trainer.distributed.exchange import GradientExchange, StepReport
 from trainer.distributed.ranks import Ranks, Stop
 from trainer.distributed.traffic import bytes_a_step
-from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
@@ -95,13 +94,16 @@ class Trainer:
         with clock.during(Activity.RATES):
             rates = self.initial_rates()
         with ranks.agreement():
-            self.balancer = make_balancer(
-                config.balance,
-                np.array(rates),
-                every=config.rebalance_every,
-                steps_per_epoch=order.steps,
-                total=order.size(0),
-            )
+            try:
+                self.balancer = make_balancer(
+                    config.balance,
+                    np.array(rates),
+                    every=config.rebalance_every,
+                    steps_per_epoch=order.steps,
+                    total=order.size(0),
+                )
+            except ValueError as error:
+                raise TrainingError(f"--balance {config.balance}: {error}") from error
 
         # What the user learns of it, and the checkpoints.
         clock.turn_to(Activity.OTHER)

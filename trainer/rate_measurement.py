@@ -11,14 +11,13 @@ import time
 import numpy as np
 import torch
 import torch.distributed as dist
+from shoal_balance import IntArray, proportional_split
 
-from trainer.balancing.split import proportional_split
 from trainer.clock import StepTimer, SynchronizedStepTimer
 from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
 from trainer.distributed import collectives
-from trainer.order import IntArray
 
 _LOOK, _SECONDS = 0.2, 0.6
 _WARM_UP = 3

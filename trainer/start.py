@@ -8,6 +8,8 @@ and the result would be worthless.
 from collections.abc import Callable
 from typing import Any
 
+from shoal_balance import BatchOrder
+
 from common.display import plural
 from common.errors import TrainingError
 from common.options import flag
@@ -18,7 +20,6 @@ from trainer.config import TrainConfig
 from trainer.distributed import failures, memory
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.loop import Trainer
-from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.run_files import CHECKPOINTS, prepare_output, require_free_output
 from trainer.registry import AUTO

@@ -12,15 +12,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from shoal_balance import IntArray, Lengths, stratified_rows
 from torch import Tensor, nn
 
-from trainer.balancing.split import Lengths, stratified_rows
 from trainer.clock import StepTimer
 from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser, learning_rate
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.order import IntArray
 from trainer.registry import MODELS
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"

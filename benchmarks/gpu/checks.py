@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+from shoal_balance import IntArray
 
 from benchmarks.gpu.part import SETTINGS, Outcome, deviation, print_progress
 from benchmarks.gpu.rows import VOCABULARY, make_rows
@@ -37,7 +38,6 @@ from trainer.computing.precision import NAMES, capability, choose
 from trainer.computing.row_gradients import TouchedRows, row_gradient
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
-from trainer.order import IntArray
 
 LOSS = Loss(kind="cross-entropy", scale=Scale(1, 5, 4), positive_weight=0.7)
 BOUNDS = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 3e-2}

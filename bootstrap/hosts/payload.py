@@ -13,8 +13,10 @@ from bootstrap.hosts.connection import Connection
 from common.errors import ShoalError
 
 _ROOT = Path(__file__).parents[2]
-_PACKAGES = ("common", "corpus", "trainer", "bootstrap/agent")
+_PACKAGES = ("common", "corpus", "trainer", "bootstrap/agent", "packages/balance/shoal_balance")
 """As infra/stack.py sends them to GPU nodes."""
+_BALANCE = "packages/balance/"
+"""What a host imports lies in one folder, so that one path leads to all of it."""
 _EARLY = (1980, 1, 1, 0, 0, 0)
 """The time of all files of the archive, so that its digest is that of their content."""
 _UNPACK_SECONDS = 300.0
@@ -70,5 +72,6 @@ def _packed() -> bytes:
         sources = [_ROOT / "bootstrap" / "__init__.py"]
         sources += [path for package in _PACKAGES for path in sorted((_ROOT / package).rglob("*.py"))]
         for path in sources:
-            archive.writestr(zipfile.ZipInfo(path.relative_to(_ROOT).as_posix(), _EARLY), path.read_bytes())
+            name = path.relative_to(_ROOT).as_posix().removeprefix(_BALANCE)
+            archive.writestr(zipfile.ZipInfo(name, _EARLY), path.read_bytes())
     return content.getvalue()

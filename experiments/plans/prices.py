@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from shoal_balance import steps_per_epoch
+
 from common.errors import ExperimentError
 from corpus.rules import VALIDATION_SHARE
 from experiments import forecast
@@ -16,7 +18,6 @@ from experiments.forecast import Training, Work
 from infra import catalog, cost
 from infra.topology import Topology, instance_types
 from trainer.config import TrainConfig
-from trainer.order import steps_per_epoch
 from trainer.registry import MODELS
 
 

@@ -131,7 +131,7 @@ def test_the_first_boot_of_a_gpu_node_and_what_it_leaves_execute_no_name(bash: B
     (agent,) = shlex.split(line.removeprefix("ExecStart="))
     bash.run(agent)
     assert not bash.hurt()
-    path = f"{bash.root}/opt/shoal/code:{bash.root}/opt/shoal/site"
+    path = ":".join(f"{bash.root}/opt/shoal/{each}" for each in ("code", "code/packages/balance", "site"))
     seen = (bash.folder / "sees").read_text().split("\0")[:-1]
     assert seen == [path, hostile, hostile, hostile, hostile, "-m", "bootstrap.agent"]
     assert [word for word in bash.told() if word in ("enable", "--now", "shoal-agent.service")] == [

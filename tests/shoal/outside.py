@@ -7,12 +7,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-ON_TWO_RANKS = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a program that finds this project from anywhere, and no GPUs."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", **more}
+    """The environment of a program without GPUs; this project is installed."""
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": "", **more}
 
 
 def run(folder: Path, *command: object, **more: str) -> str:

@@ -16,7 +16,6 @@ from tests.trainer import forked
 from trainer import rate_measurement
 from trainer.config import RANK_ENVIRONMENT
 
-ROOT = Path(__file__).parents[2]
 VOCABULARY = [f"{kind}{letter}" for kind in ("good", "bad", "plain") for letter in "abcdefghijklmnopqrst"]
 
 
@@ -99,7 +98,7 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
         logs = tmp_path_factory.mktemp("ranks")
         return subprocess.Popen(
             list(map(str, [sys.executable, forked.__file__, ranks, logs, *program])),
-            env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(ROOT), **environment},
+            env={**os.environ, **RANK_ENVIRONMENT, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

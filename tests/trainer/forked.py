@@ -69,8 +69,6 @@ def main(ranks: int, logs: str, program: list[str]) -> int:
     """Start the ranks, and wait for all of them. 0, or 1 if one failed, after which the others are ended."""
     if program[1] in ("trainer", "tests.trainer.played"):  # others may change the trainer before they import it
         prepare()
-    elif program[1] == "tests.shoal.balanced_program":
-        import torch._dynamo  # noqa: F401 - DistributedDataParallel would import it on each rank
     if ranks == 0:
         run(program)
         return 0

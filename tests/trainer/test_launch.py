@@ -21,7 +21,6 @@ from trainer.distributed.failures import Failure, FailureKind
 from trainer.launch import main
 from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, of_rank
 
-ROOT = Path(__file__).parents[2]
 FAILING = Path(__file__).with_name("failing.py")
 RESTARTS = ("--standalone", "--nproc-per-node=2", "--max-restarts=3")
 
@@ -161,7 +160,7 @@ def ranks(dataset: Path, output: Path, how: str, *options: object, launcher: tup
     arguments = (FAILING, how, "--data", dataset, "--output", output, *learning, *options)
     return subprocess.Popen(
         [sys.executable, "-m", "trainer.launch", *launcher, *map(str, arguments)],
-        env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **RANK_ENVIRONMENT},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -172,7 +171,7 @@ def test_each_line_of_a_rank_has_its_number(tmp_path: Path) -> None:
     script.write_text("import os, sys\nprint(os.environ['RANK'])\nsys.stderr.write('a\\n\\nb\\n')\n")
     done = subprocess.run(
         [sys.executable, "-m", "trainer.launch", "--standalone", "--nproc-per-node=2", *OPTIONS, str(script)],
-        env={**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -194,7 +193,7 @@ time.sleep(120)
 def test_a_launcher_that_is_asked_to_stop_again_still_waits_for_its_ranks_and_ends(tmp_path: Path) -> None:
     (tmp_path / "rank.py").write_text(STOPS_SLOWLY)
     command = [sys.executable, "-m", "trainer.launch", "--standalone", "--nproc-per-node=1", *OPTIONS]
-    environment = {**os.environ, **LAUNCHER_ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **LAUNCHER_ENVIRONMENT}
     with subprocess.Popen(
         [*command, str(tmp_path / "rank.py")], stdout=subprocess.PIPE, text=True, env=environment
     ) as running:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from shoal_balance import IntArray
 
 from common.display import plural
 from common.errors import DataError, TrainingError
@@ -28,7 +29,6 @@ from corpus.text import FIRST_WORD
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
 from trainer.classification.rows import Labels, RaggedRows, Rows, TextRows
-from trainer.order import IntArray
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split

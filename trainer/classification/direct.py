@@ -6,6 +6,7 @@ times as long. Change this together with `FastText.classify`: a test holds both 
 
 import numpy as np
 import torch
+from shoal_balance import IntArray
 from torch import nn
 
 from trainer.classification.losses import Loss
@@ -15,7 +16,6 @@ from trainer.clock import BACKWARD, FORWARD, StepTimer
 from trainer.computing import dropout
 from trainer.computing.gradients import DirectGradients, Piece
 from trainer.computing.row_gradients import Means
-from trainer.order import IntArray
 
 
 def direct_gradients(

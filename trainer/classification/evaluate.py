@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.distributed as dist
+from shoal_balance import IntArray
 from torch import Tensor
 
 from common.display import plural
@@ -21,7 +22,6 @@ from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import Rows
 from trainer.computing.threads import Threads
 from trainer.distributed import collectives
-from trainer.order import IntArray
 from trainer.rank_errors import SAME_SPLIT_ADVICE, RankError
 
 _BATCH, _GPU_BATCH = 512, 1 << 16

@@ -12,13 +12,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from shoal_balance import IntArray, Lengths
 from torch import Tensor
 
 from corpus.text import PADDING, UNKNOWN
-from trainer.balancing.split import Lengths
 from trainer.classification.word_dropout import WordDropout
 from trainer.devices import moved_to
-from trainer.order import IntArray
 
 _COPIED = 1 << 25
 """Bytes at once on their way to a device."""

@@ -11,6 +11,7 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 import torch
+from shoal_balance import IntArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -19,7 +20,6 @@ from trainer.classification.data import TextData, place_rows
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import Confusion, accuracy, balanced_accuracy, macro_f1
 from trainer.classification.rows import Rows
-from trainer.order import IntArray
 from trainer.task import BlockScore
 
 _MOST_ROWS = 100_000

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from shoal_balance import IntArray, Lengths, proportional_split
 from torch import Tensor, nn
 
 from common.errors import TrainingError
 from corpus.text import FIRST_WORD, word_ids
-from trainer.balancing.split import Lengths, proportional_split
 from trainer.classification import models
 from trainer.classification.calibration import MOST_LOGITS, calibrated
 from trainer.classification.data import TextData, load_data, place_parts
@@ -35,7 +35,6 @@ from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.options.classifier_options import char_lengths, sgd_batch
-from trainer.order import IntArray
 from trainer.output.run_files import MODEL
 from trainer.registry import MODELS
 from trainer.task import TEST, BlockScore, Task, Traits

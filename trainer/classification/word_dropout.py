@@ -5,11 +5,11 @@ The masks are from a pool that is drawn once, like the masks of values (trainer/
 
 import numpy as np
 import torch
+from shoal_balance import IntArray
 from torch import Tensor
 
 from trainer.computing.dropout import POOL
 from trainer.devices import moved_to
-from trainer.order import IntArray
 
 FEWEST_WORDS = 4
 """The least words that a text keeps, because short texts must not lose their meaning: with five words on average, one

@@ -12,9 +12,8 @@ Values are dropped by making them 0. Whole words are dropped by leaving them out
 import numpy as np
 import numpy.typing as npt
 import torch
+from shoal_balance import IntArray
 from torch import Tensor, nn
-
-from trainer.order import IntArray
 
 POOL = 1 << 12
 """Masks per place. Two rows share a mask once in so many steps, which no row can exploit."""

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import torch
+from shoal_balance import IntArray
 from torch import Tensor, nn
 
 from trainer.clock import BACKWARD, FORWARD, SLOWED, StepTimer
 from trainer.computing.precision import loss_scale
 from trainer.computing.row_gradients import Means, collected_means, joined, no_means, row_gradient, rows_of_means
 from trainer.computing.threads import Threads
-from trainer.order import IntArray
 from trainer.rank_errors import RankError
 
 _FEWEST = 16

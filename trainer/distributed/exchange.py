@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.distributed as dist
+from shoal_balance import IntArray
 from torch import Tensor, nn
 
 from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
@@ -29,7 +30,6 @@ from trainer.devices import moved_to
 from trainer.distributed import collectives
 from trainer.distributed.row_exchange import bytes_of, counts_of, means_of_ranks
 from trainer.distributed.traffic import Traffic
-from trainer.order import IntArray
 
 _SHORT_ROW = 8
 """Ranks send the sums of rows of at most so many numbers: means have these rows so often that they are fewer."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from shoal_balance import IntArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
@@ -24,7 +25,6 @@ from trainer.computing.row_gradients import Means, new_table, rows_of_means
 from trainer.embeddings.sampling import Sampling, Tokens
 from trainer.embeddings.skipgram import Keys, SkipGramGradients, touched_words
 from trainer.embeddings.spelling import Letters
-from trainer.order import IntArray
 
 
 class CharLSTM(nn.Module):

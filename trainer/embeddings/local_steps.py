@@ -13,6 +13,7 @@ factor follows from how often the word is expected (`Sampling.steadiness`).
 import math
 
 import torch
+from shoal_balance import IntArray
 from torch import Tensor, nn
 
 from trainer.clock import BACKWARD, StepTimer
@@ -20,7 +21,6 @@ from trainer.computing import row_updates
 from trainer.computing.gradients import Piece
 from trainer.computing.row_gradients import Means, TouchedRows, computed_by_numba, kernels
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, scaled
-from trainer.order import IntArray
 
 STEADY = 20.0
 """A word that is expected more often between two synchronisations is moved by less than the sum of the deltas. With 2

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 import torch
+from shoal_balance import IntArray
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
@@ -28,7 +29,6 @@ from trainer.computing.gradients import Piece
 from trainer.computing.row_gradients import Means, new_table, sums_by_id
 from trainer.devices import moved_to
 from trainer.embeddings.sampling import SHARED, Sampling, Tokens
-from trainer.order import IntArray
 
 _LARGEST = 30.0
 """Products of vectors count as this at most: the sigmoid is then 1 to thirteen digits."""

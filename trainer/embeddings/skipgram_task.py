@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+from shoal_balance import IntArray
 from torch import Tensor
 
 from corpus.text import FIRST_WORD
@@ -17,7 +18,6 @@ from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients
 from trainer.embeddings.task import Embedding, rows_of_a_step
 from trainer.embeddings.text_rows import TextData
 from trainer.embeddings.vectors import WordVectors
-from trainer.order import IntArray
 
 
 class SkipGramEmbedding(Embedding):

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from shoal_balance import IntArray, Lengths
 from torch import Tensor
 
 from corpus.stream.stream_settings import read_settings
-from trainer.balancing.split import Lengths
 from trainer.computing.dropout import hashes
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
@@ -30,7 +30,6 @@ from trainer.embeddings.stream_rows import load_stream
 from trainer.embeddings.text_rows import TextData, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.options.embedding_options import require_text_of_kind
-from trainer.order import IntArray
 from trainer.output.run_files import MODEL
 from trainer.registry import MODELS
 from trainer.task import TEST, NextEpoch, Task

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from shoal_balance import IntArray
 
 from common.display import plural
 from common.errors import TrainingError
@@ -26,7 +27,6 @@ from corpus.text import FIRST_WORD, UNKNOWN
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Counts, Tokens
-from trainer.order import IntArray
 from trainer.task import TEST, TRAINING, VALIDATION, NextEpoch
 
 _LOOK_SECONDS = 0.2

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from shoal_balance import parse_balance
+
 from common.errors import TrainingError
-from trainer.balancing.balancers import parse_balance
 from trainer.options.presets import PRESETS
 from trainer.options.section import (
     AT_LEAST_0,

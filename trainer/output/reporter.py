@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
+from shoal_balance import BatchOrder
 from tqdm import tqdm
 
 from common.display import plural
@@ -15,7 +16,6 @@ from trainer.config import TrainConfig
 from trainer.distributed import failures
 from trainer.distributed.exchange import StepReport
 from trainer.distributed.ranks import Ranks
-from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.lines import Checkpoint, Line, Note, Start, Step, Waiting
 from trainer.output.record import Record, StepSampling, print_notice

@@ -12,6 +12,8 @@ from dataclasses import replace
 from math import exp
 from typing import Any
 
+from shoal_balance import BatchOrder
+
 from common.display import plural
 from common.files import indented_json
 from trainer.clock import Clock
@@ -19,7 +21,6 @@ from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks, Stop
 from trainer.loop import Trainer
 from trainer.options.section import shown_options
-from trainer.order import BatchOrder
 from trainer.output.lines import End
 from trainer.output.lines import Search as SearchLine
 from trainer.output.lines import Trial as TrialLine

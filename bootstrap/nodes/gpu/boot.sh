@@ -93,7 +93,7 @@ wait $!
 quoted() { printf %q "$1"; }
 cat >"$root/usr/local/bin/shoal-python" <<RUN
 #!/bin/bash
-export PYTHONPATH=$(quoted "$home/code:$home/site")
+export PYTHONPATH=$(quoted "$home/code:$home/code/packages/balance:$home/site")
 exec $(quoted "$python") "\$@"
 RUN
 cat >"$root/usr/local/bin/shoal-agent" <<RUN

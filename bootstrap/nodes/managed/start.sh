@@ -21,5 +21,5 @@ done
 "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-compile --upgrade \
     --find-links "$home/wheels" --target "$home/site" -r "$home/wheels/requirements.txt" ||
     fail "Shoal's libraries cannot be installed for this image's Python; the job's log has what pip says"
-export PYTHONPATH=$home/code:$home/site${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH=$home/code:$home/code/packages/balance:$home/site${PYTHONPATH:+:$PYTHONPATH}
 exec "$python" -P -m trainer.managed

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
+from shoal_balance import stratified_rows
 
-from trainer.balancing.split import stratified_rows
 from trainer.classification import models
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier

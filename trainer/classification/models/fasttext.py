@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+from shoal_balance import IntArray
 from torch import Tensor, nn
 
 from corpus.text import FIRST_WORD
@@ -20,7 +21,6 @@ from trainer.classification.rows import RaggedRows
 from trainer.computing.dropout import Dropout
 from trainer.computing.row_gradients import mean_of_rows, new_table
 from trainer.options.classifier_options import char_lengths
-from trainer.order import IntArray
 from trainer.registry import MODELS
 
 

@@ -1,4 +1,22 @@
-"""The batch sampler, and the step on each of its batches."""
+"""A batch sampler for any PyTorch program with `torch.distributed`, and the step on each of its batches.
+
+A global batch has the same rows on any number of ranks; how many of them each rank computes follows its measured speed,
+so that no rank waits for another:
+
+    batches = BalancedBatches(len(dataset), global_batch=256)
+    loader = DataLoader(dataset, batch_sampler=batches)
+    model = DistributedDataParallel(model)
+    batches.measure(model)
+    for epoch in range(epochs):
+        for inputs, labels in loader:
+            with batches.step() as step:
+                loss = loss_function(model(inputs), labels)  # the mean over this rank's rows
+                (loss * step.loss_scale).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+
+`loss_scale` makes DDP's mean over the ranks the mean over the rows of the global batch.
+"""
 
 import time
 import warnings
@@ -15,9 +33,9 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import Sampler
 
-from trainer.balancing.balancers import FIRST_REBALANCES, StepBalancer
-from trainer.balancing.split import FloatArray, proportional_split
-from trainer.order import BatchOrder, IntArray
+from shoal_balance.balancers import FIRST_REBALANCES, StepBalancer
+from shoal_balance.order import BatchOrder
+from shoal_balance.split import FloatArray, IntArray, proportional_split
 
 
 @dataclass(eq=False)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from shoal_balance.split import IntArray
 
 BLOCK_ROWS = 4096
 WINDOW_BLOCKS = 64

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,32 +11,28 @@ import pytest
 import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
+from shoal_balance.torch import BalancedBatches, bounded
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from shoal.balance import BalancedBatches
-from shoal.balance.batches import bounded
-from tests.shoal import balanced_program
-from tests.shoal.balanced_program import ROWS
-from tests.shoal.outside import EXAMPLES, ON_TWO_RANKS, run_python
-
-
-def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
-    """What the program has done on so many ranks."""
-    asked = {"output": str(output), **what}
-    if ranks == 1:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(balanced_program.batches, "time", balanced_program.CLOCK)
-            balanced_program.main(asked)
-    else:
-        program = ("-m", balanced_program.__name__, json.dumps(asked))
-        run_python(output.parent, "-m", "tests.trainer.forked", ranks, output.parent, *program)
-    found: dict[str, Any] = json.loads(output.read_text())
-    return found
+ROWS = 1000
+Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+def run(run_on_ranks: Callable[..., str]) -> Run:
+    """run(ranks, output, ...): what the program has done on so many ranks."""
+
+    def done(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
+        run_on_ranks(ranks, "tests/program.py", json.dumps({"output": str(output), **what}))
+        found: dict[str, Any] = json.loads(output.read_text())
+        return found
+
+    return done
+
+
+@pytest.fixture(scope="module")
+def alone(run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
     """The losses of one rank."""
     found: list[float] = run(1, tmp_path_factory.mktemp("alone") / "out.json")["losses"]
     return found
@@ -50,7 +47,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
     ],
 )
 def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
-    alone: list[float], tmp_path: Path, what: dict[str, Any]
+    run: Run, alone: list[float], tmp_path: Path, what: dict[str, Any]
 ) -> None:
     found = run(2, tmp_path / "out.json", **what)
     assert found["losses"] == pytest.approx(alone, abs=1e-5)
@@ -65,7 +62,9 @@ def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
     [{"accumulate": 4}, {"clip": 0.05}, {"scaled": True, "clip": 0.05}],
     ids=["accumulated", "clipped", "scaled"],
 )
-def test_accumulated_clipped_and_scaled_gradients_are_those_of_one_rank(tmp_path: Path, what: dict[str, Any]) -> None:
+def test_accumulated_clipped_and_scaled_gradients_are_those_of_one_rank(
+    run: Run, tmp_path: Path, what: dict[str, Any]
+) -> None:
     one = run(1, tmp_path / "one.json", **what)
     two = run(2, tmp_path / "two.json", slow=(1e-4, 3e-4), **what)
     assert two["losses"] == pytest.approx(one["losses"], abs=1e-5)
@@ -73,7 +72,9 @@ def test_accumulated_clipped_and_scaled_gradients_are_those_of_one_rank(tmp_path
 
 @pytest.mark.soak
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_a_training_goes_on_with_another_number_of_ranks(alone: list[float], tmp_path: Path, ranks: int) -> None:
+def test_a_training_continues_with_another_number_of_ranks(
+    run: Run, alone: list[float], tmp_path: Path, ranks: int
+) -> None:
     first = run(2, tmp_path / "first.json", stop_after=21, slow=(1e-4, 3e-4))
     second = run(ranks, tmp_path / "second.json", resume=str(tmp_path / "first.pt"))
     assert [*first["losses"], *second["losses"]] == pytest.approx(alone, abs=1e-5)
@@ -165,10 +166,12 @@ def test_batch_normalisation_is_warned_about(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("example", "last"),
-    [("balance_unequal_gpus.py", r"epoch 4: loss [\d.]+, "), ("balance_transformers.py", "")],
+    [("unequal_gpus.py", r"epoch 4: loss [\d.]+, "), ("transformers_trainer.py", "")],
 )
-def test_the_example_learns_and_has_the_rows_of_each_rank(example: str, last: str, tmp_path: Path) -> None:
-    printed = run_python(tmp_path, *ON_TWO_RANKS, EXAMPLES / example, "results", SLOW_RANK="1")
+def test_the_example_learns_and_has_the_rows_of_each_rank(
+    run_on_ranks: Callable[..., str], example: str, last: str, tmp_path: Path
+) -> None:
+    printed = run_on_ranks(2, f"examples/{example}", str(tmp_path / "results"), SLOW_RANK="1")
     found = re.fullmatch(last + r"accuracy ([\d.]+)%, rows of each rank \[\d+, \d+\]", printed.splitlines()[-1])
     assert found, printed
     assert float(found[1]) > 90

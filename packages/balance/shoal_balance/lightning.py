@@ -1,4 +1,4 @@
-"""`shoal.balance` for the Trainer of Lightning: GPUs of unequal speed, by its DDP strategy.
+"""`shoal_balance` for the Trainer of Lightning: GPUs of unequal speed, by its DDP strategy.
 
 def train_dataloader(self):  # of the module, or of its data module
     return DataLoader(dataset, batch_sampler=BalancedBatches(len(dataset), global_batch=256))
@@ -14,7 +14,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from shoal.balance.batches import BalancedBatches, Step
+from shoal_balance.torch import BalancedBatches, Step
 
 
 class Balance(Callback):  # type: ignore[misc]

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from trainer.balancing.balancers import make_balancer
-from trainer.balancing.split import stratified_rows
-from trainer.order import BatchOrder
+from shoal_balance.balancers import make_balancer
+from shoal_balance.order import BatchOrder
+from shoal_balance.split import stratified_rows
 
 orders = st.builds(
     BatchOrder,

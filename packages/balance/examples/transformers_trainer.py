@@ -1,9 +1,9 @@
 """A small Transformer that is fine-tuned by the Trainer of Hugging Face's library over GPUs of unequal speed.
 
-    torchrun --nproc-per-node 2 examples/balance_transformers.py OUTPUT
+    torchrun --nproc-per-node 2 examples/transformers_trainer.py OUTPUT
 
 Its sentences are made up, and its first weights are random: with texts of your own, and `from_pretrained`, nothing else
-would differ. `pip install transformers accelerate` first. Without GPUs the ranks compute on the machine's cores;
+would differ. `pip install "shoal-balance[transformers]"` first. Without GPUs the ranks compute on the machine's cores;
 `SLOW_RANK=1` makes rank 1 compute a multiple for each of its rows.
 """
 
@@ -13,9 +13,8 @@ import sys
 from typing import Any
 
 import torch
+from shoal_balance.transformers import BalancedTrainer
 from transformers import BertConfig, BertForSequenceClassification, TrainingArguments
-
-from shoal.balance.transformers import BalancedTrainer
 
 WORDS = ("the", "lamp", "book", "was", "very", "quite", "good", "fine", "poor", "broken")
 LENGTH, TEXTS = 8, 1600

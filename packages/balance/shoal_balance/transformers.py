@@ -1,4 +1,4 @@
-"""`shoal.balance` for the Trainer of Hugging Face's library: GPUs of unequal speed, started by torchrun or accelerate.
+"""`shoal_balance` for the Trainer of Hugging Face's library: GPUs of unequal speed, started by torchrun or accelerate.
 
     trainer = BalancedTrainer(model=model, args=arguments, train_dataset=texts)
     trainer.train()
@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from shoal.balance.batches import BalancedBatches
+from shoal_balance.torch import BalancedBatches
 
 _IGNORED = -100
 """The label of a token that does not count, everywhere in that library."""

@@ -11,9 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from common.errors import TrainingError
-from trainer.balancing.speed import TimeModel, fit_time_model
-from trainer.balancing.split import FloatArray, IntArray, equal_finish_split, finish_time, proportional_split
+from shoal_balance.speed import TimeModel, fit_time_model
+from shoal_balance.split import FloatArray, IntArray, equal_finish_split, finish_time, proportional_split
 
 FIRST_REBALANCES = (3, 6)
 """Observations after which to rebalance before the regular rhythm begins: the first split knows only one number of
@@ -57,15 +56,15 @@ class Balancer(Protocol):
 
 
 def make_balancer(how: str, rates: FloatArray, *, every: int, steps_per_epoch: int, total: int) -> Balancer:
-    """The balancer that `--balance` names. `rates` (ranks,): the ranks' own, in rows per second. `total`: the rows of a
+    """The balancer that `how` names. `rates` (ranks,): the ranks' own, in rows per second. `total`: the rows of a
     step; steps at the end of an epoch may be shorter.
 
-    `steps` starts from the rates and rebalances after every `every` steps. Raises TrainingError for another number of
-    shares than of ranks, and ValueError as `parse_balance` does.
+    `steps` starts from the rates and rebalances after every `every` steps. Raises ValueError for another number of
+    shares than of ranks, and as `parse_balance` does.
     """
     shares, epochs = parse_balance(how)
     if shares and len(shares) != len(rates):
-        raise TrainingError(f"--balance {how}: there are {len(shares)} shares for {len(rates)} ranks")
+        raise ValueError(f"there are {len(shares)} shares for {len(rates)} ranks")
     if how == "off" or len(rates) == 1:
         return FixedShares(np.ones(len(rates)))
     if shares:
@@ -76,7 +75,7 @@ def make_balancer(how: str, rates: FloatArray, *, every: int, steps_per_epoch: i
 
 
 def parse_balance(how: str) -> tuple[list[float], float | None]:
-    """Parse `--balance`: the fixed shares (else none), and the number of epochs of `epoch:X` (else None).
+    """Parse the name of a balancer: the fixed shares (else none), and the number of epochs of `epoch:X` (else None).
 
     Raises ValueError with a sentence for any other text.
     """

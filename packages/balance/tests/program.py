@@ -1,4 +1,4 @@
-"""A program of somebody else's, which trains by DDP, or by an all-reduce of its own, with `shoal.balance`.
+"""A program of somebody else's, which trains by DDP, or by an all-reduce of its own, with `shoal_balance`.
 
 Its argument is a JSON object of what is done. It writes the losses of all steps, and a state from which it goes on.
 """
@@ -11,22 +11,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import shoal_balance.torch
 import torch
 import torch.distributed as dist
+from shoal_balance.torch import BalancedBatches, Step
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
-from shoal.balance import BalancedBatches, Step, batches
-from tests.played_clock import PlayedClock
-
 ROWS = 1000
 RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
+class PlayedClock:
+    """Stands in for the module `time`: this rank's steps take the seconds that it is said to compute."""
+
+    now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
 CLOCK = PlayedClock()
-"""By which this rank's steps are timed: it shows the seconds that the rank is said to compute."""
+shoal_balance.torch.time = CLOCK
 
 
 @dataclass(kw_only=True)
@@ -122,7 +130,6 @@ class Program:
 
 def main(asked: dict[str, Any]) -> None:
     torch.set_num_threads(1)
-    batches.time = CLOCK
     if WORLD > 1:
         dist.init_process_group("gloo")
     program = Program(Asked(**asked))

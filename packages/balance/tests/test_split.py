@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from trainer.balancing.split import equal_finish_split, proportional_split, stratified_rows
+from shoal_balance.split import equal_finish_split, proportional_split, stratified_rows
 
 speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1, max_size=12)
 

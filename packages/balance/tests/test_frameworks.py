@@ -9,24 +9,29 @@ from typing import Any
 
 import pytest
 
-from tests.shoal.outside import ON_TWO_RANKS, run_python
-
 pytestmark = pytest.mark.soak  # each rank imports a library for seconds
 
 SLOW = [1e-3, 4e-3]
 KINDS = ("transformers", "lightning")
 
 
-def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
-    """What the program has done on so many ranks."""
-    program = ("-m", "tests.shoal.framework_program", json.dumps({"output": str(output), **what}))
-    run_python(output.parent, *ON_TWO_RANKS[:-1], ranks, *program)
-    found: dict[str, Any] = json.loads((output / "found.json").read_text())
-    return found
+Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[float]]:
+def run(run_on_ranks: Callable[..., str]) -> Run:
+    """run(ranks, output, ...): what the program has done on so many ranks."""
+
+    def done(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
+        run_on_ranks(ranks, "tests/framework_program.py", json.dumps({"output": str(output), **what}))
+        found: dict[str, Any] = json.loads((output / "found.json").read_text())
+        return found
+
+    return done
+
+
+@pytest.fixture(scope="module")
+def alone(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[float]]:
     """What one rank learns, of a kind."""
 
     @functools.cache
@@ -39,7 +44,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[floa
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
-    alone: Callable[[str], list[float]], kind: str, tmp_path: Path
+    run: Run, alone: Callable[[str], list[float]], kind: str, tmp_path: Path
 ) -> None:
     found = run(2, tmp_path / "two", slow=SLOW, by=kind)
     assert found["losses"] == pytest.approx(alone(kind), abs=1e-5)
@@ -50,8 +55,8 @@ def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
 @pytest.mark.parametrize(
     ("kind", "checkpoint", "ranks"), [("transformers", "checkpoint-11", 1), ("lightning", "step=11.ckpt", 2)]
 )
-def test_a_training_goes_on_within_an_epoch(
-    alone: Callable[[str], list[float]], kind: str, checkpoint: str, ranks: int, tmp_path: Path
+def test_a_training_continues_within_an_epoch(
+    run: Run, alone: Callable[[str], list[float]], kind: str, checkpoint: str, ranks: int, tmp_path: Path
 ) -> None:
     first = run(2, tmp_path / "first", slow=SLOW, stop_after=11, by=kind)
     resume = str(tmp_path / "first" / checkpoint)
@@ -60,6 +65,6 @@ def test_a_training_goes_on_within_an_epoch(
     assert second["losses"][-5:] == pytest.approx(alone(kind)[-5:], abs=1e-5)
 
 
-def test_a_last_batch_with_fewer_rows_than_ranks_is_refused(tmp_path: Path) -> None:
+def test_a_last_batch_with_fewer_rows_than_ranks_is_refused(run: Run, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"the last of the batches of 20 has 1 of 121 rows, and 2 ranks need one"):
         run(2, tmp_path / "two", batch=20, by="transformers")

@@ -1,6 +1,6 @@
-"""A small ResNet on generated images, trained by DDP over GPUs of unequal speed, with `shoal.balance`.
+"""A small ResNet on generated images, trained by DDP over GPUs of unequal speed, with `shoal_balance.torch`.
 
-    torchrun --nproc-per-node 2 examples/balance_unequal_gpus.py
+    torchrun --nproc-per-node 2 examples/unequal_gpus.py
 
 On a machine without GPUs the ranks compute on its cores. To see the balancer at work there, slow a rank down:
 `SLOW_RANK=1` makes rank 1 compute about four times as much for each of its rows.
@@ -11,12 +11,11 @@ from typing import cast
 
 import torch
 import torch.distributed as dist
+from shoal_balance.torch import BalancedBatches
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
-
-from shoal.balance import BalancedBatches
 
 IMAGES, CLASSES, GLOBAL_BATCH, EPOCHS = 2048, 4, 64, 4
 

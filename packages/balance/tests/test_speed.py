@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from trainer.balancing.speed import fit_time_model
+from shoal_balance.speed import fit_time_model
 
 
 @given(st.floats(0, 1), st.floats(1e-4, 1e-1))

@@ -4,26 +4,19 @@ The argument is a JSON object of what is done: which `kind`, where the `output` 
 """
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from program import CLOCK, RANK, WORLD
+from shoal_balance.torch import BalancedBatches
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
-from shoal.balance import BalancedBatches, batches
-from tests.played_clock import PlayedClock
-
 ROWS, GLOBAL_BATCH, WORDS, LENGTH = 121, 16, 40, 6
-RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-
-
-CLOCK = PlayedClock()
-"""By which this rank's steps are timed: it shows the seconds that the rank is said to compute."""
 
 
 def take_time(model: nn.Module, slow: list[float], argument: str = "") -> None:
@@ -31,7 +24,7 @@ def take_time(model: nn.Module, slow: list[float], argument: str = "") -> None:
 
     def wait(_: nn.Module, given: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
         rows = len(named[argument] if argument else given[0])
-        CLOCK.sleep(slow[RANK] * rows if slow else 0.0)
+        CLOCK.now += slow[RANK] * rows if slow else 0.0
 
     model.register_forward_pre_hook(wait, with_kwargs=True)
 
@@ -43,9 +36,8 @@ def words() -> tuple[Tensor, Tensor]:
 
 
 def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
+    from shoal_balance.transformers import BalancedTrainer
     from transformers import GPT2Config, GPT2LMHeadModel, TrainingArguments
-
-    from shoal.balance.transformers import BalancedTrainer
 
     texts, _ = words()
     torch.manual_seed(0)
@@ -78,8 +70,7 @@ def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
 def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
     import lightning.pytorch as pl
     from lightning.pytorch.callbacks import ModelCheckpoint
-
-    from shoal.balance.lightning import Balance
+    from shoal_balance.lightning import Balance
 
     class Module(pl.LightningModule):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -102,7 +93,7 @@ def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
 
         def training_step(self, batch: list[Tensor], _: int) -> Tensor:
             texts, labels = batch
-            CLOCK.sleep(asked["slow"][RANK] * len(texts) if asked.get("slow") else 0.0)
+            CLOCK.now += asked["slow"][RANK] * len(texts) if asked.get("slow") else 0.0
             return cross_entropy(self.layers(texts), labels)
 
         def on_before_optimizer_step(self, _: torch.optim.Optimizer) -> None:
@@ -131,7 +122,6 @@ def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
 
 def main(asked: dict[str, Any]) -> None:
     torch.set_num_threads(1)
-    batches.time = CLOCK
     output = Path(asked["output"])
     output.mkdir(exist_ok=True, parents=True)
     found = {"transformers": by_transformers, "lightning": by_lightning}[asked["by"]](asked)

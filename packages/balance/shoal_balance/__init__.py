@@ -1,0 +1,44 @@
+"""Data-parallel training over GPUs of unequal speed: which rows a step has, and how they are split over the ranks.
+
+| module | contents |
+|---|---|
+| `shoal_balance` | the order of rows, the split, the balancers: arithmetic with numpy, the same on every rank |
+| `shoal_balance.torch` | `BalancedBatches`, a batch sampler for any PyTorch program |
+| `shoal_balance.transformers` | `BalancedTrainer`, for the Trainer of Hugging Face's library |
+| `shoal_balance.lightning` | `Balance`, a callback for Lightning's Trainer |
+
+Importing the package does not import torch, so that a program can order and split rows where it is not installed.
+"""
+
+from shoal_balance.balancers import Balancer, EpochBalancer, FixedShares, StepBalancer, make_balancer, parse_balance
+from shoal_balance.order import BatchOrder, steps_per_epoch
+from shoal_balance.speed import TimeModel, fit_time_model
+from shoal_balance.split import (
+    FloatArray,
+    IntArray,
+    Lengths,
+    equal_finish_split,
+    finish_time,
+    proportional_split,
+    stratified_rows,
+)
+
+__all__ = [
+    "Balancer",
+    "BatchOrder",
+    "EpochBalancer",
+    "FixedShares",
+    "FloatArray",
+    "IntArray",
+    "Lengths",
+    "StepBalancer",
+    "TimeModel",
+    "equal_finish_split",
+    "finish_time",
+    "fit_time_model",
+    "make_balancer",
+    "parse_balance",
+    "proportional_split",
+    "steps_per_epoch",
+    "stratified_rows",
+]

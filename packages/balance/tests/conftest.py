@@ -1,0 +1,33 @@
+"""Programs on ranks of this machine, as their users start them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1]
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def run_on_ranks() -> Run:
+    """run_on_ranks(ranks, "tests/program.py", argument...) runs a file of the package to its end, and returns what it
+    printed. Named arguments are environment variables."""
+
+    def run(ranks: int, program: str, *arguments: str, **environment: str) -> str:
+        torchrun = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}") if ranks > 1 else ()
+        path = os.pathsep.join(filter(None, (str(PACKAGE), os.environ.get("PYTHONPATH"))))
+        done = subprocess.run(
+            [sys.executable, *torchrun, PACKAGE / program, *arguments],
+            env={**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
