@@ -58,14 +58,6 @@ def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, pro
     return _preview(inputs, settings, cores=cores() if processes else 1, output=output, home=home, uploads_to=None)
 
 
-def preview_texts(inputs: Inputs, settings: Settings, output: str) -> PreprocessingPreview:
-    """What a training on these texts would read first, on one core; `output` is the folder of its results.
-
-    Raises DataError for input that cannot be read, or where it is not clear how.
-    """
-    return _preview(inputs, settings, cores=1, output=output, home=None, uploads_to=None)
-
-
 def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deployment") -> PreprocessingPreview:
     """What preprocessing on a deployment's cluster would do.
 

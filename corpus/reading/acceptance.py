@@ -32,7 +32,7 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
         raise DataError(
             f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "
-            f"{quoting}look at how the input was understood by --dry-run, or raise --max-malformed"
+            f"{quoting}look at how the input was understood by `shoal preprocess --dry-run`, or raise --max-malformed"
         )
 
 
@@ -64,7 +64,7 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
     if len(classes) == 1:
         raise DataError(
             f"all {texts} have {have}, and so are of one class; give texts of another class, too, or look at how the "
-            "input is read by --dry-run"
+            "input is read by `shoal preprocess --dry-run`"
         )
 
 

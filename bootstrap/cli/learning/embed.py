@@ -99,7 +99,6 @@ Examples:
     help="processes that read the text (default: 1; on a deployment one on each of its nodes that read)",
 )
 @described_options(LIMITS[:1], group=_READING)
-@option("--dry-run", group=_READING, is_flag=True, help="show how the text is read; read no more than its beginning")
 @described_options(options_for("words"), but=("data",))
 @click.pass_context
 def run(
@@ -109,7 +108,6 @@ def run(
     target: Target | None,
     wishes: dict[str, Any],
     nodes: int | None,
-    dry_run: bool,
     **options: Any,
 ) -> Result:
     source = _source(typed_options(ctx), options, local=target is None)
@@ -119,10 +117,6 @@ def run(
     place = place_of(target, nodes, wishes)
     if options["input"]:
         source = source.of_text(text_fields(source.settings.sources, options["text_field"]))
-    if dry_run:
-        from bootstrap.cli.learning import stream_preview
-
-        return Result(stream_preview.content(source.settings_for(place), place), [stream_preview.READ])
     return training_result(run_training(ctx, source, config, place), config.output)
 
 

@@ -27,7 +27,7 @@ from corpus.dataset_settings import DEFAULT
 from jobs.choose import LIMITS
 from jobs.job_settings import JUDGING, read_judging
 from trainer.classification.metrics import MOST_CLASSES
-from trainer.config import TrainConfig, default_model, options_for
+from trainer.config import default_model, options_for
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _FILES = ("input", "test_input", "positive_input", "negative_input")
 _NOTES = {
     INPUT: f"Instead of --data: texts, of which all words are learnt. {NOTES[INPUT]}",
-    READING: "Found out from the first lines of each file; --dry-run shows what was found.",
+    READING: NOTES[READING],
 }
 
 
@@ -60,7 +60,7 @@ Examples:
   shoal train --local --model fasttext --input train.csv \\
       --test-input test.csv --output results/model
       on whole texts, without preprocessing; a second run finds what the first
-      one read. With --dry-run: shows how they are read
+      one read
   shoal train --deployment fasttext --model fasttext \\
       --input s3://reviews/yelp --output results/model
       on texts that the nodes read from S3, within the topology's inputs
@@ -81,7 +81,6 @@ Examples:
 @input_options
 @reading_options
 @described_options((*JUDGING, *LIMITS), group=READING)
-@option("--dry-run", group=READING, is_flag=True, help="show how the input is read; read no more than its beginnings")
 @described_options(options_for("classes", auto=True), but=("data",))
 @click.pass_context
 def run(
@@ -92,15 +91,10 @@ def run(
     wishes: dict[str, Any],
     nodes: int | None,
     data: str | None,
-    dry_run: bool,
     **options: Any,
 ) -> Result:
     source = _source(typed_options(ctx), options, data, local=target is None)
-    if dry_run and not any(options[name] for name in _FILES):
-        raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
     config = config_of(ctx, default_model(typed_options(ctx)))
-    if dry_run:
-        return _preview(source, config)
     place = place_of(target, nodes, wishes)
     return training_result(run_training(ctx, source, config, place), config.output)
 
@@ -140,14 +134,3 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
         max_malformed=options["max_malformed"],
         allow_damaged=options["allow_damaged"],
     )
-
-
-def _preview(source: "Source", config: TrainConfig) -> Result:
-    """How the texts are read."""
-    from bootstrap.cli.learning.preview import preview_result
-    from bootstrap.preprocessing.preview import preview_texts
-    from bootstrap.training.sources.texts import TextsSource, settings_of_texts
-
-    assert isinstance(source, TextsSource)
-    preview = preview_texts(source.inputs, settings_of_texts(source.settings), str(config.output))
-    return preview_result(preview, max_malformed=source.max_malformed, allow_damaged=source.allow_damaged)

@@ -10,6 +10,7 @@ from bootstrap.cli.figures import dollars, duration, percent, size
 from bootstrap.cli.learning.scores import SCORES, confusion_rows
 from bootstrap.cli.output import Result, Rows, filled, filled_rows
 from bootstrap.interrupt import status_of
+from common.display import plural
 from experiments.estimate import Estimate
 from trainer.output.run_files import MODEL
 
@@ -74,10 +75,13 @@ def _text(summary: Mapping[str, Any]) -> str | None:
     """What the readers of a deployment read."""
     if "read" not in summary:
         return None
-    from bootstrap.cli.learning.stream_preview import describe_reading
     from corpus.stream.progress import Status
 
-    return describe_reading(Status(**summary["read"]))
+    read = Status(**summary["read"])
+    return (
+        f"{read.words:,} words in {plural(read.lines, 'line')}, {read.malformed:,} malformed; waited "
+        f"{read.waiting_seconds:,.0f} s for the sources, and {read.paused_seconds:,.0f} s for the ranks"
+    )
 
 
 def _predicted(summary: Mapping[str, Any]) -> str | None:

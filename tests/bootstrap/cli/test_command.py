@@ -154,7 +154,7 @@ def test_help_leaves_advanced_options_out_and_tells_how_to_see_them(capsys: pyte
 def test_the_usual_options_of_a_training_are_few() -> None:
     usual = {each.opts[0] for each in train.params if not getattr(each, "advanced", False)}
     assert usual > {"--input", "--deployment", "--nodes", "--model", "--epochs", "--global-batch", "--learning-rate"}
-    assert usual > {"--output", "--resume", "--dry-run", "--config", "--help-all"}
+    assert usual > {"--output", "--resume", "--config", "--help-all"}
     assert len(usual) <= 25
 
 

@@ -7,7 +7,6 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.agent.store import Bucket
-from bootstrap.cli.learning.stream_preview import describe_reading
 from bootstrap.training.readers import count_readers, read_so_far
 from corpus.stream.progress import Status
 from tests.fleet import BUCKET, Fleet
@@ -36,6 +35,3 @@ def test_what_readers_tell_is_added_up_and_what_others_wrote_there_does_not_coun
         store.write(f"runs/{run}/reader-{number}.json", text)
     found = read_so_far(store, run, 4)
     assert found == Status(words=120, lines=11, malformed=1, waiting_seconds=2.5, paused_seconds=4.0)
-    assert describe_reading(found) == (
-        "120 words in 11 lines, 1 malformed; waited 2 s for the sources, and 4 s for the ranks"
-    )
