@@ -4,28 +4,34 @@ Do not print anything else on standard output, because programs read it: it has 
 Scores and warnings go to standard error.
 """
 
+import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3
-from bootstrap.cli.learning.answer_lines import AnswerForm, answer_file
 from bootstrap.cli.learning.scores import malformed, report
-from bootstrap.cli.output import print_warning
+from bootstrap.cli.output import print_warning, wants_json
 from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
-from common.errors import DataError, UsageError
+from common.errors import DataError, ShoalError, UsageError
 from corpus.reading.inputs.labels import list_values
+from corpus.reading.storage import check_writable, writable
 from jobs.job_settings import RATING_SCALE
 
 if TYPE_CHECKING:
     from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.texts import TextFiles
     from corpus.reading.tally import Tally
+    from trainer.classification.labelling import Prediction
     from trainer.classification.trained_model import TrainedModel
 
 RATING_OPTIONS = tuple(
@@ -33,6 +39,8 @@ RATING_OPTIONS = tuple(
     for each in RATING_SCALE
 )
 _RATING_NAMES = tuple(each.name for each in RATING_OPTIONS)
+# Characters that would end the line of an answer, divide it, or be a command to the terminal.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _EXAMPLES = """\
 \b
 Examples:
@@ -118,8 +126,8 @@ def run(
     if loaded.classes:
         require_no_option_of_two_classes({"threshold": threshold, **options})
     labelled_by = loaded.loss.threshold if threshold is None else threshold
-    form = AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"])
-    with answer_file(output) as out:
+    form = _AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"])
+    with _answer_file(output) as out:
         if files:
             _label_files(loaded, files, options, threshold=labelled_by, form=form, out=out)
         else:
@@ -144,7 +152,7 @@ def require_no_option_of_two_classes(options: dict[str, Any]) -> None:
             )
 
 
-def _label_standard_input(model: "TrainedModel", *, threshold: float, form: AnswerForm, out: TextIO) -> None:
+def _label_standard_input(model: "TrainedModel", *, threshold: float, form: "_AnswerForm", out: TextIO) -> None:
     from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.standard_input import label_lines
     from corpus.reading.tally import Tally
@@ -163,7 +171,7 @@ def _label_files(
     options: dict[str, Any],
     *,
     threshold: float,
-    form: AnswerForm,
+    form: "_AnswerForm",
     out: TextIO,
 ) -> None:
     from bootstrap.prediction.answers import AnswerCounts
@@ -216,3 +224,76 @@ def find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, A
     for warning in found.understanding.warnings:
         print_warning(warning)
     return found
+
+
+class _AnswerForm:
+    """How answers are written: columns divided by tabs, or JSON objects."""
+
+    def __init__(self, classes: Sequence[str], *, probabilities: bool, keep: Sequence[str]) -> None:
+        """`classes`: the names of a model's classes, by label; `keep`: the names of the fields that are kept.
+
+        With `probabilities` an answer has those of all classes.
+        """
+        self._names, self._probabilities, self._keep = classes, probabilities, keep
+        self._line = self._json if wants_json() else self._columns
+
+    def write(
+        self,
+        out: TextIO,
+        texts: Sequence[str],
+        predictions: "Sequence[Prediction]",
+        kept: Sequence[Sequence[object]] = (),
+    ) -> None:
+        """Write a line for each text; `kept` has the values of the fields for each, or nothing."""
+        out.write("".join(map(self._line, texts, predictions, kept or repeat(()))))
+        out.flush()
+
+    def _json(self, text: str, prediction: "Prediction", kept: Sequence[object]) -> str:
+        answer: dict[str, Any] = {"label": self._name(prediction), "probability": round(prediction.probability, 4)}
+        if self._probabilities:
+            rounded = (round(each, 4) for each in prediction.probabilities)
+            answer["probabilities"] = dict(zip(self._names, rounded, strict=True))
+        answer["text"] = text
+        if self._keep:
+            answer["fields"] = dict(zip(self._keep, kept, strict=True))
+        return f"{json.dumps(answer, default=_as_text)}\n"
+
+    def _columns(self, text: str, prediction: "Prediction", kept: Sequence[object]) -> str:
+        numbers = prediction.probabilities if self._probabilities else (prediction.probability,)
+        cells = [self._name(prediction), *(f"{number:.4f}" for number in numbers), *map(_cell, kept), text]
+        return "\t".join([_UNPRINTABLE.sub(" ", cell) for cell in cells]) + "\n"
+
+    def _name(self, prediction: "Prediction") -> str:
+        label = prediction.label
+        return "unknown" if label is None else self._names[label] if isinstance(label, int) else label
+
+
+@contextmanager
+def _answer_file(output: str | None) -> Iterator[TextIO]:
+    """What answers are written to: standard output, or a file at an address, which appears whole or not at all.
+
+    Raises ShoalError or DataError where it cannot be written.
+    """
+    if output is None:
+        yield sys.stdout
+        return
+    if output.endswith("/") or Path(output).is_dir():
+        raise ShoalError(f"{output} is a folder; name a file by --output")
+    check_writable(output)
+    try:
+        with writable(output) as path, path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+    except OSError as error:
+        raise ShoalError(f"cannot write {output}: {error.strerror or error}; choose another --output") from error
+
+
+def _cell(value: object) -> str:
+    """A value of a field as text: a string as it is, nothing for a missing one, anything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, default=_as_text)
+
+
+def _as_text(value: object) -> str:
+    """A value that JSON does not have, such as a date of Parquet, as text."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -46,7 +46,7 @@ _PAGE = re.compile(rb"\s*<(!doctype|html|head|\?xml|error)", re.IGNORECASE)
 _ANSWER = re.compile(
     rb'[^\t]+(\t[01]\.[0-9]{4})+\t|\{"label": "[^"]*", "probability": [01]\.[0-9]{1,4}, ("probabilities"|"text"): '
 )
-"""The beginning of a line of bootstrap/cli/learning/answer_lines.py."""
+"""The beginning of a line of bootstrap/cli/learning/predict.py."""
 _SEPARATOR_LINE = re.compile(rb'"?sep=."?\r?')
 _TAR_MAGIC = slice(257, 262)
 _SHOWN_LETTERS = 60
