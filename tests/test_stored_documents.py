@@ -26,7 +26,7 @@ from experiments.plans.experiment_files import load
 from experiments.records.runs import read_run
 from experiments.records.summaries import read_summary
 from experiments.report.subjects import read_counts
-from experiments.results.arm_results import read_experiment
+from experiments.results import read_experiment
 from infra.handlers.guard import parameters
 from infra.handlers.guard.rules import GuardState, SentNotice
 from jobs.choose import VocabularyChoice, read_vocabulary_choice

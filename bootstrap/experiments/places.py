@@ -7,8 +7,7 @@ from bootstrap.training.places.place import Place
 from bootstrap.training.places.this_machine import ThisMachine
 from common.cores import cores
 from experiments.estimate import NOTHING
-from experiments.plans.parts import Arm
-from experiments.plans.planned import PlannedRun
+from experiments.plans.parts import Arm, PlannedRun
 from experiments.plans.prices import DatasetSize, RunPrice, cannot_tell, training_price
 from infra.topology import Topology, name_of
 from trainer.config import TrainConfig

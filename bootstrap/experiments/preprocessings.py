@@ -27,8 +27,7 @@ from corpus.reading.sources import EXPANSION, InputFile, Inputs, digest_of_files
 from corpus.reading.storage import open_blocks, writable
 from experiments.forecast import workers_of
 from experiments.plans.kept import PREPROCESSING
-from experiments.plans.parts import Arm
-from experiments.plans.planned import PlannedRun
+from experiments.plans.parts import Arm, PlannedRun
 from experiments.plans.prices import RunPrice, preprocessing_price, price_of_cores
 from infra import catalog
 from trainer.output.run_files import read_json, write_whole

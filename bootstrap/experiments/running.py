@@ -15,8 +15,7 @@ from common.display import plural
 from common.errors import DataError, ExperimentError, TrainingError
 from experiments.plans.experiment_files import ExperimentFile
 from experiments.plans.kept import Kept, joined, read_kept, require_same, write_kept
-from experiments.plans.parts import Arm
-from experiments.plans.planned import PlannedRun, chosen_arms, planned_runs
+from experiments.plans.parts import Arm, PlannedRun, chosen_arms, planned_runs
 from experiments.plans.prices import RunPrice
 
 RunMaker = Trainings | Preprocessings

@@ -14,9 +14,8 @@ from bootstrap.training.sources.stream import StreamSource
 from bootstrap.training.train import train
 from common.errors import ExperimentError
 from corpus.stream.stream_settings import StreamSettings, absolute
-from experiments.plans.arm_settings import config_of
-from experiments.plans.parts import Arm, Experiment, Text
-from experiments.plans.planned import PlannedRun
+from experiments.plans.experiment_files import config_of
+from experiments.plans.parts import Arm, Experiment, PlannedRun, Text
 from experiments.plans.prices import RunPrice
 from trainer.config import TrainConfig
 from trainer.output.run_files import finished_summary

@@ -1,23 +1,37 @@
-"""Reads and checks an experiment's file: one of those that Shoal has, by its name, or any other by its path."""
+"""Reads and checks an experiment's file: one of those that Shoal has, by its name, or any other by its path.
+
+Its settings are checked by the trainer's own rules. Do not read a setting by its YAML type alone: YAML takes 8e-3 for a
+text.
+"""
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
-from common.errors import ExperimentError
-from experiments.plans.arm_settings import SettingError, config_of, require_kind
-from experiments.plans.parts import Experiment
-from experiments.plans.planned import planned_runs
+from common.errors import ExperimentError, TrainingError
+from common.options import Option, flag
+from experiments.plans.parts import Experiment, PlannedRun, planned_runs
 from infra import document
 from infra.document import Document, Location
 from infra.topology import is_file, name_of
 from infra.topology_error import TopologyError
+from trainer.config import TrainConfig, configured
+from trainer.options.section import options
+from trainer.registry import WORD_MODELS
 
 FOLDER = Path(__file__).parents[1]
 """The folder of the files that Shoal has."""
 
+_DECIDED: Mapping[str, str] = {
+    **dict.fromkeys(("data", "output", "resume", "force"), "the command gives it; leave it out."),
+    "seed": "it is the number of the repeat; leave it out.",
+    "slow": "write it below `local` of the arm, such as `{slow: [1, 2]}`.",
+}
+_OPTIONS: Mapping[str, Option] = {each.name: each for each in options(TrainConfig)}
 _DATA, _OUTPUT = Path("dataset"), Path("output")
 """In the place of those that a command gives."""
 
@@ -70,3 +84,67 @@ def _check_settings(source: Document, found: Experiment) -> None:
             words = "settings" if shared else f"arms {index + 1}, settings"
             location = where if error.name is None else (*where, error.name)
             raise source.fault(location, f"{words}: {error}", at_key=True) from None
+
+
+class SettingError(ValueError):
+    """A setting that cannot be; `name` is None where it is not one alone."""
+
+    def __init__(self, name: str | None, sentence: str) -> None:
+        super().__init__(sentence)
+        self.name = name
+
+
+def config_of(
+    experiment: Experiment,
+    run: PlannedRun,
+    *,
+    data: Path,
+    local: bool,
+    resume: bool = False,
+) -> TrainConfig:
+    """The configuration of a run. Raises SettingError for a setting that is no option of `shoal train`, or has a value
+    that cannot be, also beside the arm's `local`."""
+    given = {name: _value(name, value) for name, value in experiment.settings_of(run.arm).items()}
+    try:
+        made = configured({**given, "data": data, "output": run.folder})
+    except TrainingError as error:
+        named = [name for name in given if str(error).startswith(f"{flag(name)} ")]
+        raise SettingError(named[0] if named else None, f"{error}.") from None
+    here = run.arm.local if local else None
+    slow = {rank: factor for rank, factor in enumerate(here.slow) if factor > 1} if here else {}
+    try:
+        return replace(made, seed=run.repeat, resume=resume, slow=slow)
+    except TrainingError as error:
+        raise SettingError(None, f"{error}.") from None
+
+
+def require_kind(experiment: Experiment, config: TrainConfig) -> None:
+    """Raise SettingError where a model is none of those that an experiment of its kind compares."""
+    if experiment.kind == "words" and config.model not in WORD_MODELS:
+        raise SettingError(
+            "model", f"{config.model} learns no word embeddings; take {' or '.join(WORD_MODELS)}, or `kind: training`."
+        )
+    if experiment.kind == "training" and config.model in WORD_MODELS:
+        raise SettingError("model", f"{config.model} learns word embeddings; write `kind: words`.")
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _DECIDED:
+        raise SettingError(name, _DECIDED[name])
+    if name not in _OPTIONS:
+        nearest = difflib.get_close_matches(name.replace("-", "_"), _OPTIONS, n=1, cutoff=0.5)
+        hint = (
+            f"did you mean '{nearest[0]}'?"
+            if nearest
+            else "`shoal train --help-all` lists them, here with underscores."
+        )
+        raise SettingError(name, f"'{name}' is no option of `shoal train`; {hint}")
+    kind = _OPTIONS[name].kind
+    if (kind is bool) != isinstance(value, bool) or not isinstance(value, str | int | float):
+        need = "true or false" if kind is bool else "one value (in quotes where it is a word such as off)"
+        raise SettingError(name, f"{name} is {value!r}, but must be {need}.")
+    try:
+        return value if kind is bool else kind(str(value))
+    except ValueError:
+        need = "a whole number" if kind is int else "a number"
+        raise SettingError(name, f"{name} is {value!r}, but must be {need}.") from None

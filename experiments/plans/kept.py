@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from common.errors import ExperimentError, explain_os_error
 from common.files import write_whole
-from experiments.plans.parts import Experiment
-from experiments.plans.planned import run_folder
+from experiments.plans.parts import Experiment, run_folder
 
 NAME = "experiment.json"
 PREPROCESSING = "preprocessing.json"

@@ -1,15 +1,18 @@
-"""The parts of an experiment's file: their fields, defaults and rules.
+"""The parts of an experiment's file: their fields, defaults and rules; and the runs that follow from them.
 
 A field's `description` completes the sentence "... must be ...", and its first example is a valid value; messages show
 both, as those of topologies do (infra/document.py).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from common.errors import ExperimentError
 from infra.document import FieldError
 
 _MOST_RANKS = 64
@@ -196,3 +199,36 @@ class Experiment(Part):
     def settings_of(self, arm: Arm) -> dict[str, Any]:
         """The options of an arm's trainings: the shared ones, and its own in their place."""
         return {**self.settings, **arm.settings}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    arm: Arm
+    repeat: int
+    """From 1."""
+    folder: Path
+    """Of its results."""
+
+
+def planned_runs(arms: Sequence[Arm], repeats: int, output: Path) -> list[PlannedRun]:
+    """All runs, in the order in which they are made: the first of each arm, then the second of each. So what changes on
+    a machine meanwhile (its clock, other programs) changes all arms alike, and after each round there is a result."""
+    return [
+        PlannedRun(arm=arm, repeat=repeat, folder=run_folder(output, arm, repeat))
+        for repeat in range(1, repeats + 1)
+        for arm in arms
+    ]
+
+
+def run_folder(output: Path, arm: Arm, repeat: int) -> Path:
+    """The folder of a run; `repeat` is from 1."""
+    return output / arm.folder / str(repeat)
+
+
+def chosen_arms(experiment: Experiment, names: Sequence[str]) -> list[Arm]:
+    """The arms of these names, or all where there are none. Raises ExperimentError for a name that no arm has."""
+    known = {arm.name: arm for arm in experiment.arms}
+    for name in names:
+        if name not in known:
+            raise ExperimentError(f"--arms names '{name}'; the experiment has {', '.join(map(repr, known))}")
+    return [arm for arm in experiment.arms if not names or arm.name in names]

@@ -145,7 +145,8 @@ def _row(run: RunRecord, settings: Mapping[str, Any], name: str) -> RunRow:
 
 
 def _where(run: RunRecord) -> str | None:
-    where, nodes = run.launch.get("where"), run.launch.get("nodes")
+    latest = run.launches[-1] if run.launches else {}
+    where, nodes = latest.get("where"), latest.get("nodes")
     types = (
         [str(each.get("instance_type")) for each in nodes if isinstance(each, dict)] if isinstance(nodes, list) else []
     )

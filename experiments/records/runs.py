@@ -67,10 +67,9 @@ class RunRecord:
     test: Test | None
     summary: Mapping[str, Any] | None
     """None of a run that has not ended."""
-    launch: Mapping[str, Any]
-    """What the latest command that ran it knew: nodes, cost, stages; empty where nothing is known."""
     launches: tuple[Mapping[str, Any], ...]
-    """What each of the commands that ran it knew, `launch` last; those that were killed are not there."""
+    """What each of the commands that ran it knew (nodes, cost, stages), the latest one last; those that were killed are
+    not there."""
     last: float
     """The time of the last line, since 1970."""
     left_out: int
@@ -213,7 +212,6 @@ def read_run(folder: Path) -> RunRecord:
         sessions=tuple(sessions),
         test=next(iter(reversed(_of(Test, parts[-1].lines))), None),
         summary=sessions[-1].end,
-        launch=launches[-1] if launches else {},
         launches=launches,
         last=last,
         left_out=left_out,

@@ -12,7 +12,7 @@ from experiments.records.comparing import common_measures, described, table_of
 from experiments.records.runs import RunRecord, full_steps, numbers
 from experiments.report.subjects import MOST_LINES, Count, DataCounts, Found, Subject, groups, one_of_each
 from experiments.report.tables import Row, thinned
-from experiments.results.arm_results import ExperimentResult
+from experiments.results import ExperimentResult
 
 MOST_DATASETS, MOST_NAMES, MOST_RUNS, MOST_CLASSES = 4, 20, 4, 8
 """Datasets; classes or words of each; runs whose ranks or confusion are shown; classes that are shown whole."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
 
 from experiments.records import causes
 from experiments.report import rows
@@ -333,25 +332,16 @@ DATA = _SectionSpec(
 def sections(content: Found) -> list[Section]:
     """What there is to show, in the order of the page; sections without tables are left out."""
     found = [
-        _section(f"experiment-{number}", f"The experiment {each.kept.name}", rows.about(each), EXPERIMENT, each)
+        _section(f"experiment-{number}", f"The experiment {each.kept.name}", rows.about(each), EXPERIMENT, each, number)
         for number, each in enumerate(content.experiments, 1)
     ]
     found += [_section(each.key, each.title, each.text, each.tables, content) for each in (*RUNS, DATA)]
-    return _apart([each for each in found if each.tables])
+    return [each for each in found if each.tables]
 
 
-def _section(key: str, title: str, text: str, specs: Sequence[TableSpec], content: object) -> Section:
+def _section(key: str, title: str, text: str, specs: Sequence[TableSpec], content: object, number: int = 1) -> Section:
+    """Its tables have keys of their own; `number`: that of several sections of the same tables."""
     made = [table for spec in specs if (table := spec.made(content)) is not None]
-    return Section(key=key, title=title, text=text, tables=made)
-
-
-def _apart(found: Sequence[Section]) -> list[Section]:
-    """The sections, each table with a key of its own: several experiments have the same tables."""
-    seen: set[str] = set()
-
-    def own(key: str) -> str:
-        numbered = chain([key], (f"{key}-{number}" for number in count(2)))
-        seen.add(new := next(each for each in numbered if each not in seen))
-        return new
-
-    return [replace(each, tables=[replace(table, key=own(table.key)) for table in each.tables]) for each in found]
+    apart = f"-{number}" if number > 1 else ""
+    tables = [replace(table, key=f"{table.key}{apart}") for table in made]
+    return Section(key=key, title=title, text=text, tables=tables)

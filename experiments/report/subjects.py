@@ -15,7 +15,7 @@ from experiments.records.comparing import described, differing_settings
 from experiments.records.finding import find_below, find_runs
 from experiments.records.runs import RunRecord, read_all, read_run
 from experiments.report.tables import shortened
-from experiments.results.arm_results import ExperimentResult, read_experiment
+from experiments.results import ExperimentResult, read_experiment
 from trainer.output.run_files import RECORD
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]

@@ -106,7 +106,7 @@ def run_file(file: str, arms: tuple[str, ...], dry_run: bool, **asked: Any) -> R
     from bootstrap.experiments.running import plan_runs
     from experiments.plans.experiment_files import load
     from experiments.plans.prices import require_price
-    from experiments.results.arm_results import read_experiment
+    from experiments.results import read_experiment
 
     found = load(file)
     _require_options(found, asked, dry_run=dry_run)

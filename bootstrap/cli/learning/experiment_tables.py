@@ -10,9 +10,9 @@ from common.display import plural
 
 if TYPE_CHECKING:
     from bootstrap.experiments.running import RunningPlan
-    from experiments.plans.planned import PlannedRun
+    from experiments.plans.parts import PlannedRun
     from experiments.plans.prices import RunPrice
-    from experiments.results.arm_results import ArmResult, ExperimentResult
+    from experiments.results import ArmResult, ExperimentResult
 
 
 def _estimate(name: str, run: Mapping[str, Any]) -> str:

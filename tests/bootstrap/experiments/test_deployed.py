@@ -13,7 +13,7 @@ from bootstrap.training.sources.dataset import DatasetSource
 from experiments.plans.experiment_files import ExperimentFile
 from experiments.plans.parts import Experiment
 from experiments.plans.prices import require_price
-from experiments.results.arm_results import read_experiment
+from experiments.results import read_experiment
 from infra import topology
 from tests.bootstrap.training.conftest import node_bucket  # noqa: F401
 from tests.bootstrap.training.on_nodes import DATASET, Impatient, boot

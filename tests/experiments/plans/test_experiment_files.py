@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from common.errors import ExperimentError
 from corpus.stream.stream_settings import TOKENISERS
-from experiments.plans.arm_settings import config_of
-from experiments.plans.experiment_files import load, names
+from experiments.plans.experiment_files import config_of, load, names
 from experiments.plans.kept import Kept, joined
-from experiments.plans.parts import Arm, Experiment, Local, Tokeniser
-from experiments.plans.planned import chosen_arms, planned_runs
+from experiments.plans.parts import Arm, Experiment, Local, Tokeniser, chosen_arms, planned_runs
 from infra import catalog, topology
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"

@@ -13,7 +13,7 @@ from bootstrap.cli.learning import experiment_tables
 from bootstrap.cli.output import print_result
 from experiments.plans.kept import Kept
 from experiments.plans.parts import Experiment
-from experiments.results.arm_results import ArmResult, ExperimentResult, Spread
+from experiments.results import ArmResult, ExperimentResult, Spread
 
 EXPECTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("rows.yaml").read_text())
 

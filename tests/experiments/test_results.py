@@ -11,7 +11,7 @@ from bootstrap.cli.learning.experiment_tables import found
 from common.errors import ExperimentError
 from experiments.plans.kept import Kept, require_same, write_kept
 from experiments.plans.parts import Experiment
-from experiments.results.arm_results import read_experiment
+from experiments.results import read_experiment
 from tests.experiments import made_records as records
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("arms.yaml").read_text())

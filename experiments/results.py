@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from common.display import plural
 from common.errors import ExperimentError
 from experiments.plans.kept import NAME, PREPROCESSING, Kept, read_kept
-from experiments.plans.parts import Arm
-from experiments.plans.planned import run_folder
+from experiments.plans.parts import Arm, run_folder
 from experiments.records.comparing import common_measures
 from experiments.records.runs import RunRecord, numbers, read_all, read_run
 from trainer.options.embedding_options import PIP_LOSS, PIP_MEAN_SQUARE

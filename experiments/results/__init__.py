@@ -1,1 +1,0 @@
-"""What the runs of an experiment found, arm by arm."""
