@@ -15,7 +15,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account, read_tags
-from bootstrap.lifecycle.rules.account import is_prepared
+from bootstrap.aws.policies import arn
 from common.errors import ShoalError
 from infra import policies
 
@@ -39,10 +39,6 @@ class Setup:
         self.number = account.number()
         self._session: Mapping[str, Any] | None = None
 
-    def arn(self, policy: str) -> str:
-        """The ARN of one of Shoal's policies."""
-        return f"arn:aws:iam::{self.number}:policy/{policy}"
-
     def make(self) -> str:
         """Create what is not there; returns what was created. Raises ShoalError where a policy differs from Shoal's."""
         made = [policy for policy in policies.POLICIES if self._make_policy(policy)]
@@ -59,7 +55,7 @@ class Setup:
         )
         if _created(create):
             made.append(ROLE)
-        self._iam.attach_role_policy(RoleName=ROLE, PolicyArn=self.arn(policies.USER))
+        self._iam.attach_role_policy(RoleName=ROLE, PolicyArn=arn(self._account, policies.USER))
         return f"created: {', '.join(made)}" if made else "all of it was there"
 
     def _make_policy(self, policy: str) -> bool:
@@ -72,12 +68,12 @@ class Setup:
         )
         if _created(create):
             return True
-        arn = self.arn(policy)
-        version = self._iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
-        found = self._iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+        own = arn(self._account, policy)
+        version = self._iam.get_policy(PolicyArn=own)["Policy"]["DefaultVersionId"]
+        found = self._iam.get_policy_version(PolicyArn=own, VersionId=version)["PolicyVersion"]["Document"]
         if found != wanted:
             raise ShoalError(
-                f"the account's policy {policy} is not Shoal's; make {arn} what infra/policies has, or remove it"
+                f"the account's policy {policy} is not Shoal's; make {own} what infra/policies has, or remove it"
             )
         return False
 
@@ -107,10 +103,6 @@ class Setup:
             time.sleep(_BETWEEN)
         return dict(assume()["Credentials"])
 
-    def is_prepared(self) -> bool:
-        """Whether the region is prepared for Shoal."""
-        return is_prepared(self._account)
-
     def remove(self) -> tuple[list[str], list[str]]:
         """Remove what has the tag; returns what is left, with the reasons, and what stays: what the CDK's role has."""
         left: list[str] = []
@@ -133,9 +125,9 @@ class Setup:
                 iam.detach_role_policy(RoleName=ROLE, PolicyArn=each["PolicyArn"])
             yield f"role {ROLE}", partial(iam.delete_role, RoleName=ROLE)
         local = items("iam", "list_policies", "Policies", Scope="Local")
-        for name, arn in {each["PolicyName"]: each["Arn"] for each in local}.items():
-            if name in policies.POLICIES and TAG in read_tags(iam.list_policy_tags(PolicyArn=arn)["Tags"]):
-                yield f"policy {name}", partial(iam.delete_policy, PolicyArn=arn)
+        for name, found in {each["PolicyName"]: each["Arn"] for each in local}.items():
+            if name in policies.POLICIES and TAG in read_tags(iam.list_policy_tags(PolicyArn=found)["Tags"]):
+                yield f"policy {name}", partial(iam.delete_policy, PolicyArn=found)
 
 
 def _created(create: Callable[..., Any]) -> bool:

@@ -20,9 +20,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import cdk
 from bootstrap.aws.account import Account
+from bootstrap.aws.policies import arn, execution
 from bootstrap.cli.output import say
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.interrupt import ENDING_SIGNALS
+from bootstrap.lifecycle.rules.account import is_prepared
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME
 from infra import policies
@@ -145,17 +147,17 @@ class Life:
         guard = {"budget": self._wanted.max_dollars, "max_hours": math.ceil(self._wanted.hours)}
         return {
             **found,
-            "permissions_boundary": self._setup.arn(policies.BOUNDARY),
+            "permissions_boundary": arn(self._account, policies.BOUNDARY),
             "guard": {**found.get("guard", {}), **guard},
         }
 
     def _prepare(self) -> None:
-        if self._setup.is_prepared():
+        if is_prepared(self._account):
             detail = "the region was prepared already; its execution policies are those that it has"
             self._note(Step(name="cdk bootstrap", outcome=SKIPPED, detail=detail))
             return
         place = f"aws://{self._setup.number}/{self._wanted.region}"
-        words = ["cdk", *cdk.BOOTSTRAP, place, *cdk.limits([self._setup.arn(each) for each in policies.EXECUTION])]
+        words = ["cdk", *cdk.BOOTSTRAP, place, *cdk.limits(execution(self._account))]
         self._command("cdk bootstrap", words, self._environment({}), cwd=self._wanted.folder)
 
     # The training
