@@ -20,7 +20,6 @@ from trainer.clock import ALL_REDUCE, ORDER
 from trainer.distributed import collectives, failures, parameter_server
 from trainer.distributed.dealer import Dealer, Finished
 from trainer.distributed.exchange import StepReport
-from trainer.distributed.traffic import bytes_a_step
 from trainer.loop import Trainer
 
 _STALENESS_A_RANK = 4
@@ -40,6 +39,7 @@ class AsynchronousTrainer(Trainer):
     def train(self, notes: Sequence[str] = ()) -> dict[str, Any]:
         tables = [table.detach() for table in self.task.sparse_tables]
         with parameter_server.joined(self.ranks, tables) as self._server:
+            self.exchange.traffic = self._server.traffic
             return super().train(notes)
 
     def train_steps(self) -> None:
@@ -50,16 +50,15 @@ class AsynchronousTrainer(Trainer):
 
     def communication(self) -> dict[str, Any]:
         """The staleness of pushes over all ranks, and what ranks send."""
-        traffic = self.ranks.gather(vars(self._server.traffic))
         of_ranks = self.ranks.gather(vars(self._server.staleness))
         pushes = sum(staleness["pushes"] for staleness in of_ranks)
         return {
+            **super().communication(),
             "staleness": {
                 "mean": sum(staleness["total"] for staleness in of_ranks) / max(1, pushes),
                 "most": max(staleness["most"] for staleness in of_ranks),
                 "bound": self._bound + self.ranks.world_size - 1,
             },
-            "bytes_a_step": bytes_a_step(traffic, local_steps=self.config.local_steps),
         }
 
     def _train_until_meeting(self) -> None:
@@ -98,7 +97,7 @@ class AsynchronousTrainer(Trainer):
 
         dealer = Dealer(first=self.progress.step, last=self.order.steps, bound=self._bound, is_due=is_due)
         if self.ranks.is_first:
-            self._server.deal = lambda finished, stop: dealer.take(finished, stop=stop)
+            self._server.deal = dealer.take
         return dealer
 
     def _train_dealt_step(self, step: int) -> Finished:
@@ -112,13 +111,13 @@ class AsynchronousTrainer(Trainer):
         versions = self._server.pull(touched)
         timer.end_phase(ALL_REDUCE)
         self.task.step_rate(self.config, done, self.steps, order.size(0))
-        loss = self.compute(rows, ranks * size, done, self.slowness) * ranks
+        loss = self.compute(rows, ranks * size, done) * ranks
         seconds = timer.latest_stats().seconds
         means = self.compute.take_means()
         self._server.push([table.ids.long() for table in means], [-table.gradients for table in means], versions)
         timer.end_phase(ALL_REDUCE)
         self.throughput.own_rows += size
-        return Finished(rank=self.ranks.rank, step=step, loss=float(loss), rows=size, seconds=seconds)
+        return Finished(self.ranks.rank, step, float(loss), size, seconds)
 
     def _count(self, finished: list[Finished], *, last: bool = False) -> None:
         """Count these steps, on the first rank, and report several as one, because each is of one rank: those that wait

@@ -78,9 +78,9 @@ class Trainer:
             self.load_state_dict(saved)
 
         # The gradients of this rank, their sum over the ranks, and the split of each step.
-        self.slowness = config.slow.get(ranks.rank, 1.0)
         self.timer = step_timer(ranks.device, slowed=ranks.rank in config.slow)
         self.compute = task.gradient_computer(self.timer)
+        self.compute.slowness = config.slow.get(ranks.rank, 1.0)
         self.exchange = GradientExchange(
             task.model,
             task.tables,
@@ -122,9 +122,7 @@ class Trainer:
 
     def initial_rates(self) -> list[float]:
         """Rows per second of every rank."""
-        return measure_initial_rates(
-            self.compute, self.optimiser, self.config, total=self.order.size(0), slowness=self.slowness
-        )
+        return measure_initial_rates(self.compute, self.optimiser, total=self.order.size(0))
 
     @property
     def steps_done(self) -> int:
@@ -216,7 +214,7 @@ class Trainer:
         self.optimiser.clear()
         timer.end_phase(ORDER)
         rate = task.step_rate(self.config, step, self.steps, order.size(0))
-        loss = self.compute(own, size, step, self.slowness)
+        loss = self.compute(own, size, step)
         report = self.exchange.reduce(
             step=step,
             size=size,
@@ -313,13 +311,8 @@ class Trainer:
             self.reporter.notes(self.task.closing_notes())
             self.reporter.write(Test.of(self.progress.epoch, tested))
             with self.clock.during(Activity.RATES):
-                rates = measure_own_rates(
-                    self.compute,
-                    self.optimiser,
-                    self.config,
-                    split=self.balancer.split(self.order.size(0)),
-                    slowness=self.slowness,
-                )
+                split = self.balancer.split(self.order.size(0))
+                rates = measure_own_rates(self.compute, self.optimiser, split=split)
             # Of each rank's two rates the higher counts.
             self.throughput.rates = [max(pair) for pair in zip(self.throughput.rates, rates, strict=True)]
         summary = self.summary(tested)

@@ -2,8 +2,8 @@
 
 A run is compared with the sum of its ranks' own rates. Do not measure one rank at a time: ranks on one machine share
 its memory bandwidth. So all ranks compute at once, for the same time, without a collective in between. They train a
-copy of the model, which is thrown away. The copy must not be slower than the model itself: a rate that is too low makes
-every run look good. Sparse tables are not copied: the optimiser rehearses its steps on them, and changes nothing.
+copy of the model, at a learning rate of 0. The copy must not be slower than the model itself: a rate that is too low
+makes every run look good. Sparse tables are not copied: the optimiser rehearses its steps on them, and changes nothing.
 """
 
 import time
@@ -13,10 +13,9 @@ import torch
 import torch.distributed as dist
 from shoal_balance import IntArray, proportional_split
 
-from trainer.clock import StepTimer, SynchronizedStepTimer
+from trainer.clock import StepTimer
 from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser
-from trainer.config import TrainConfig
 from trainer.distributed import collectives
 
 _LOOK, _SECONDS = 0.2, 0.6
@@ -30,30 +29,24 @@ _QUEUE = 16
 """Steps that the host may be ahead of a GPU: enough that the GPU never waits, few enough to end in time."""
 
 
-def measure_initial_rates(
-    compute: GradientComputer, optimiser: Optimiser, config: TrainConfig, *, total: int, slowness: float
-) -> list[float]:
+def measure_initial_rates(compute: GradientComputer, optimiser: Optimiser, *, total: int) -> list[float]:
     """Rows per second of every rank, each on its share of `total` rows by these rates; the same on every rank.
 
     A short measurement on equal shares gives the shares, and allocates memory for larger ones; one rank needs neither.
     """
     if dist.get_world_size() == 1:
-        return measure_own_rates(compute, optimiser, config, split=np.array([total]), slowness=slowness)
+        return measure_own_rates(compute, optimiser, split=np.array([total]))
     room = _ROOM if compute.device.type == "cpu" else 1.0
     equal = proportional_split(round(room * total), np.ones(dist.get_world_size()))
-    look = measure_own_rates(compute, optimiser, config, split=equal, slowness=slowness, seconds=_LOOK, warm_up=1)
-    return measure_own_rates(
-        compute, optimiser, config, split=proportional_split(total, np.array(look)), slowness=slowness
-    )
+    look = measure_own_rates(compute, optimiser, split=equal, seconds=_LOOK, warm_up=1)
+    return measure_own_rates(compute, optimiser, split=proportional_split(total, np.array(look)))
 
 
 def measure_own_rates(
     compute: GradientComputer,
     optimiser: Optimiser,
-    config: TrainConfig,
     *,
     split: IntArray,
-    slowness: float,
     seconds: float = _SECONDS,
     warm_up: int = _WARM_UP,
 ) -> list[float]:
@@ -63,17 +56,17 @@ def measure_own_rates(
     Measured for `seconds`, after `warm_up` steps, or after one step if it takes as long.
     """
     device = compute.device
-    timer = SynchronizedStepTimer() if device.type == "cuda" and slowness > 1.0 else StepTimer()
+    timer = StepTimer(waits_for_gpu=device.type == "cuda" and compute.slowness > 1.0)
     twin = compute.with_copied_model(timer)
     steps = optimiser.rehearsal(twin.model)
-    generator = np.random.default_rng(config.seed)
+    generator = np.random.default_rng(0)
     share = max(1, int(split[dist.get_rank()]))
 
     def step() -> None:
         timer.begin(share)
-        twin(generator.integers(twin.rows, size=share), share, 0, slowness)
+        twin(generator.integers(twin.rows, size=share), share, 0)
         twin.set_table_gradients()
-        steps.step(config.learning_rate)
+        steps.step(0.0)  # takes as long, and cannot diverge
         steps.clear()
 
     for _ in range(warm_up):

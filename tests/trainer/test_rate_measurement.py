@@ -43,11 +43,11 @@ def rate(tmp_path, slowness: float, **seconds: float) -> float:
         ratings=np.ones(50, dtype=np.uint8),
     )
     loss = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
-    config = TrainConfig(data=tmp_path, output=tmp_path)
     compute = text_gradients(Sleepy(), rows, loss=loss, device=torch.device("cpu"), timer=StepTimer())
+    compute.slowness = slowness
     with join_process_group(1):
-        optimiser = Optimiser(compute.model, compute.model.tables, config)
-        (found,) = measure_own_rates(compute, optimiser, config, split=np.array([SHARE]), slowness=slowness, **seconds)
+        optimiser = Optimiser(compute.model, compute.model.tables, TrainConfig(data=tmp_path, output=tmp_path))
+        (found,) = measure_own_rates(compute, optimiser, split=np.array([SHARE]), **seconds)
     return found
 
 

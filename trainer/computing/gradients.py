@@ -81,6 +81,8 @@ class GradientComputer:
     ) -> None:
         self.model, self.rows, self.device = model, rows, device
         self.sparse_tables = sparse_tables
+        self.slowness = 1.0
+        """Sleep until so many times the own compute time has passed (--slow)."""
         self.piece_rows = 0
         """Rows of a piece, once a share did not fit into memory; 0: no limit."""
         self._loss_of = loss_of
@@ -98,7 +100,7 @@ class GradientComputer:
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
                 module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
-        return GradientComputer(
+        found = GradientComputer(
             model,
             self._loss_of,
             rows=self.rows,
@@ -109,12 +111,14 @@ class GradientComputer:
             threads=self._threads,
             direct=self._direct,
         )
+        found.slowness = self.slowness
+        return found
 
-    def __call__(self, numbers: IntArray, of: int, step: int, slowness: float = 1.0) -> Tensor:
+    def __call__(self, numbers: IntArray, of: int, step: int) -> Tensor:
         """Add the gradients of these rows (n,) of a global batch of `of` rows to the model's; n may be 0.
 
-        `slowness`: sleep until so many times the own compute time has passed. Returns these rows' part of the global
-        batch's mean loss, a scalar still on the device. Raises RankError if not even one row fits into memory.
+        Returns these rows' part of the global batch's mean loss, a scalar still on the device. Raises RankError if not
+        even one row fits into memory.
         """
         start = time.perf_counter()
         while True:
@@ -124,8 +128,8 @@ class GradientComputer:
             except torch.OutOfMemoryError:
                 before = min(self.piece_rows or len(numbers), len(numbers))
             self._take_less(before)
-        if slowness > 1.0:
-            time.sleep((slowness - 1.0) * (time.perf_counter() - start))
+        if self.slowness > 1.0:
+            time.sleep((self.slowness - 1.0) * (time.perf_counter() - start))
             self._timer.end_phase(SLOWED)
         return loss
 

@@ -100,7 +100,7 @@ class Optimiser:
             if numbers:
                 self._step_dense(numbers, share * rate)
         for number in self._sparse:
-            self._step_sparse(number, self._config.word_rate * rate)
+            self._step_sparse(number, self._config.word_rate * rate if self._learns else 0.0)
 
     def clear(self) -> None:
         for each in self._parameters:
@@ -158,7 +158,7 @@ class Optimiser:
             of_rows = self._row_rates.get(number)
             row_updates.adagrad(table, self._second[number], touched, rate, learns=self._learns, row_rates=of_rows)
         else:
-            row_updates.sgd(table, touched, rate, learns=self._learns)
+            row_updates.sgd(table, touched, rate)
 
 
 def learning_rate(config: OptimisationOptions, step: int, steps: int, global_batch: int) -> float:

@@ -5,7 +5,8 @@ for a whole row here, and not one for each number, so that its state is a column
 which usually shrink at each step and go on moving the weights, stand still until the row has a gradient again; the
 correction for the first steps counts all steps, as torch.optim.SparseAdam does.
 
-`learns=False` does the same work and changes nothing: so a rate is measured without a copy of the table.
+At a rate of 0, and with `learns=False`, a step does the same work and changes nothing: so a rank's speed is measured
+without a copy of the table.
 """
 
 import math
@@ -20,9 +21,8 @@ ADAM_KEEPS = 0.9, 0.999
 ADAM_TINY, ADAGRAD_TINY = 1e-8, 1e-10
 
 
-def sgd(table: Tensor, touched: TouchedRows, rate: float, *, learns: bool) -> None:
+def sgd(table: Tensor, touched: TouchedRows, rate: float) -> None:
     """A step of SGD without momentum on a table (rows, columns)."""
-    rate = rate if learns else 0.0
     if computed_by_numba(table):
         kernels().sgd_rows(*_arrays(table, touched.rows, touched.values), _numbers(table, rate)[0])
     else:
@@ -34,7 +34,7 @@ def adagrad(
 ) -> None:
     """A step of Adagrad (Duchi et al. 2011) with one rate for each row: `squares` (rows, 1) are the sums of the rows'
     mean squared gradients. `row_rates` (rows, 1): what the rate of each row is multiplied by."""
-    rate, learnt = (rate, 1.0) if learns else (0.0, 0.0)
+    learnt = 1.0 if learns else 0.0
     rows, gradients = touched
     if computed_by_numba(table):
         rates = None if row_rates is None else row_rates.numpy()
@@ -53,8 +53,8 @@ def adam(
     """A step of lazy Adam, the run's step number `step` (from 1), with the moments `first` and `second` (rows,
     columns)."""
     corrections = [1.0 - keep**step for keep in ADAM_KEEPS]
-    (keep_first, keep_second), rate = (ADAM_KEEPS, rate / corrections[0]) if learns else ((1.0, 1.0), 0.0)
-    root_share = 1.0 / math.sqrt(corrections[1])
+    keep_first, keep_second = ADAM_KEEPS if learns else (1.0, 1.0)
+    rate, root_share = rate / corrections[0], 1.0 / math.sqrt(corrections[1])
     rows, gradients = touched
     if computed_by_numba(table):
         numbers = _numbers(table, rate, root_share, keep_first, keep_second, ADAM_TINY)

@@ -6,14 +6,15 @@ ahead of the oldest one that is not finished: whoever asks for it waits. So a gr
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Condition
+from typing import NamedTuple
 
 _LOOK_SECONDS = 0.5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finished:
+class Finished(NamedTuple):
+    """A step that a rank has finished."""
+
     rank: int
     step: int
     loss: float
@@ -35,7 +36,7 @@ class Dealer:
         self.ended = False
         """Whether no more steps are dealt."""
 
-    def take(self, finished: Finished | None, *, stop: bool) -> int | None:
+    def take(self, finished: Finished | None, stop: bool) -> int | None:
         """The next step for a rank, which has `finished` its last one, if it had one; None: there is none for now.
         `stop`: whether the rank was asked to stop."""
         with self._changed:

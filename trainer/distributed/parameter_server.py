@@ -150,8 +150,8 @@ class ParameterServer:
         if self._rank == 0:
             assert self.deal is not None
             return self.deal(finished, stop)
-        last = (finished.step, finished.loss, finished.rows, finished.seconds) if finished else (0, 0.0, 0, 0.0)
-        self._ask(0, _Kind.TAKE, [], torch.tensor([stop, finished is not None, *last], dtype=torch.float64))
+        last = finished or Finished(_NONE, 0, 0.0, 0, 0.0)
+        self._ask(0, _Kind.TAKE, [], torch.tensor([stop, *last], dtype=torch.float64))
         step = self._answered(0)
         return None if step == _NONE else step
 
@@ -223,8 +223,12 @@ class ParameterServer:
         while _receive(self._requests, asker, head)[0] != _Kind.END:
             kind, version, *counts = head.tolist()
             if kind == _Kind.TAKE:
-                told = _receive(self._requests, asker, torch.empty(6, dtype=torch.float64))
-                answers = [torch.tensor([self._taken(asker, *told.tolist())])]
+                message = _receive(self._requests, asker, torch.empty(6, dtype=torch.float64))
+                stop, rank, step, loss, rows_done, seconds = message.tolist()
+                last = None if rank == _NONE else Finished(int(rank), int(step), loss, int(rows_done), seconds)
+                assert self.deal is not None
+                dealt = self.deal(last, bool(stop))
+                answers = [torch.tensor([_NONE if dealt is None else dealt])]
             else:
                 ids = _receive(self._requests, asker, torch.empty(sum(counts), dtype=torch.int64))
                 rows = torch.split(ids, counts)
@@ -235,14 +239,6 @@ class ParameterServer:
                     now, values = self._shard.pull(rows)
                     answers = [torch.tensor([now]), _joined(values)]
             _send(self._answers, asker, *answers)
-
-    def _taken(
-        self, rank: int, stop: float, finished: float, step: float, loss: float, rows: float, took: float
-    ) -> int:
-        assert self.deal is not None
-        last = Finished(rank=rank, step=int(step), loss=loss, rows=int(rows), seconds=took) if finished else None
-        found = self.deal(last, bool(stop))
-        return _NONE if found is None else found
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:

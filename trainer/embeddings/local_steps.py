@@ -59,7 +59,7 @@ class LocalSteps:
                     if squares:
                         row_updates.adagrad(table, squares[number], touched, rate, learns=True)
                     else:
-                        row_updates.sgd(table, touched, rate, learns=True)
+                        row_updates.sgd(table, touched, rate)
         except torch.OutOfMemoryError:
             for start in starts:
                 start.put_back()  # the same rows come again, in smaller pieces

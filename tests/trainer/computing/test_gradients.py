@@ -182,5 +182,6 @@ def test_a_rank_that_is_slowed_down_sleeps_for_so_many_times_its_own_time(monkey
         device=torch.device("cpu"),
         timer=StepTimer(),
     )
-    compute(np.arange(2), 2, 0, 4.0)
+    compute.slowness = 4.0
+    compute(np.arange(2), 2, 0)
     assert slept == [6.0]

@@ -12,7 +12,7 @@ from trainer.distributed.dealer import Dealer, Finished
 
 
 def done(rank: int, step: int) -> Finished:
-    return Finished(rank=rank, step=step, loss=1.0, rows=4, seconds=0.1)
+    return Finished(rank, step, loss=1.0, rows=4, seconds=0.1)
 
 
 def dealer(last: int, *, bound: int = 100, first: int = 0) -> Dealer:
