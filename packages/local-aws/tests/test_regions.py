@@ -46,6 +46,7 @@ RESOURCES: dict[str, Any] = {
         "Properties": {
             "Runtime": "python3.14",
             "Handler": "index.handler",
+            "Timeout": 60,
             "Code": {"ZipFile": CODE},
             "Role": {"Fn::GetAtt": ["Role", "Arn"]},
         },

@@ -30,22 +30,15 @@ def _create_cluster(logical: str, properties: Record, stack: str) -> Created:
 def _job_flow(properties: Record) -> Record:
     """RunJobFlow's request for a template's cluster."""
     instances = dict(properties["Instances"])
-    groups = _taken(instances, "InstanceGroup", "InstanceRole")
-    fleets = _taken(instances, "InstanceFleet", "InstanceFleetType")
-    instances = {"KeepJobFlowAliveWhenNoSteps": True, **instances}
-    instances |= {"InstanceGroups": groups} if groups else {"InstanceFleets": fleets}
+    groups = [
+        {**nodes, "InstanceRole": role}
+        for role, field in (("MASTER", "MasterInstanceGroup"), ("CORE", "CoreInstanceGroup"))
+        if (nodes := instances.pop(field, None))
+    ]
+    groups += [{**nodes, "InstanceRole": "TASK"} for nodes in instances.pop("TaskInstanceGroups", [])]
+    instances = {"KeepJobFlowAliveWhenNoSteps": True, **instances, "InstanceGroups": groups}
     request: Record = _renamed({**properties, "Instances": instances})
     return request
-
-
-def _taken(instances: Record, kind: str, field: str) -> list[Record]:
-    """Take the groups or fleets of all roles out of a template's `Instances`, each with its role in a field."""
-    found = [
-        {**nodes, field: role}
-        for role, prefix in (("MASTER", "Master"), ("CORE", "Core"))
-        if (nodes := instances.pop(f"{prefix}{kind}", None))
-    ]
-    return found + [{**nodes, field: "TASK"} for nodes in instances.pop(f"Task{kind}s", [])]
 
 
 def _renamed(value: Any) -> Any:

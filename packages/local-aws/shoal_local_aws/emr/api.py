@@ -219,7 +219,6 @@ _OPERATIONS = {
     "ListSteps": _list_steps,
     "TerminateJobFlows": _terminate,
     "ListInstances": _list_instances,
-    "ListReleaseLabels": releases.list_labels,
     "PutAutoTerminationPolicy": _put_auto_termination,
     "GetAutoTerminationPolicy": _get_auto_termination,
     "RemoveAutoTerminationPolicy": _remove_auto_termination,
@@ -241,13 +240,6 @@ def _create_configuration(request: Record) -> Record:
     return {name: value for name, value in _configurations[name].items() if name != "SecurityConfiguration"}
 
 
-def _configuration(request: Record) -> Record:
-    name = request["Name"]
-    if name not in _configurations:
-        raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' does not exist.")
-    return _configurations[name]
-
-
 def _list_configurations(request: Record) -> Record:
     del request
     return {
@@ -258,13 +250,13 @@ def _list_configurations(request: Record) -> Record:
 
 
 def _delete_configuration(request: Record) -> Record:
-    del _configurations[_configuration(request)["Name"]]
+    if _configurations.pop(name := request["Name"], None) is None:
+        raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' does not exist.")
     return {}
 
 
 _ON_SECURITY_CONFIGURATIONS: Mapping[str, Callable[[Record], Record]] = {
     "CreateSecurityConfiguration": _create_configuration,
-    "DescribeSecurityConfiguration": _configuration,
     "ListSecurityConfigurations": _list_configurations,
     "DeleteSecurityConfiguration": _delete_configuration,
 }

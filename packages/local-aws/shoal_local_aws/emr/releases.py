@@ -29,9 +29,3 @@ def require(label: str) -> None:
     """Raise RefusedError when there is no such release."""
     if label not in LABELS:
         raise RefusedError("ValidationException", f"The supplied release label is invalid: {label}.")
-
-
-def list_labels(request: Record) -> Record:
-    """ListReleaseLabels; the newest first."""
-    prefix = (request.get("Filters") or {}).get("Prefix", "")
-    return {"ReleaseLabels": [label for label in LABELS if label.startswith(prefix)]}

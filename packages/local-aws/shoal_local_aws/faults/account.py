@@ -1,6 +1,6 @@
 """Emulates what an account has chosen, read-only: its plan, and the key by which its volumes are encrypted.
 
-By default it has the Paid plan, encrypts volumes only on request, and with AWS's own key; faults of kinds `FreePlan`
+By default it has the Paid plan, and encrypts volumes with AWS's own key; faults of kinds `FreePlan`
 and `VolumeKey` change that.
 """
 
@@ -21,15 +21,8 @@ def install(faults: Faults) -> None:
         return {
             "accountId": requests.account(),
             "accountPlanType": "FREE" if free else "PAID",
-            "accountPlanStatus": free.status if free else "ACTIVE",
+            "accountPlanStatus": "ACTIVE",
         }
-
-    def encrypted(parameters: Record) -> Answer:
-        del parameters
-        chosen = faults.find(VolumeKey)
-        always = "true" if chosen and chosen.always else "false"
-        body = f"<ebsEncryptionByDefault>{always}</ebsEncryptionByDefault>"
-        return ec2.answer(200, "GetEbsEncryptionByDefaultResponse", body)
 
     def key(parameters: Record) -> Answer:
         del parameters
@@ -39,4 +32,4 @@ def install(faults: Faults) -> None:
 
     operations = {"GetAccountPlanState": json_operation(plan)}
     routing.add_service("freetier", "AWSFreeTierService", json_service("Free Tier", operations))
-    ec2.operations.put(GetEbsEncryptionByDefault=encrypted, GetEbsDefaultKmsKeyId=key)
+    ec2.operations.put(GetEbsDefaultKmsKeyId=key)

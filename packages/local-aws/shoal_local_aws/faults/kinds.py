@@ -74,17 +74,14 @@ class QuotaLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class FreePlan:
-    """The account has AWS's Free plan: no instance starts that is not eligible for Free Tier. `status`: the plan's."""
-
-    status: str = "ACTIVE"
+    """The account has AWS's Free plan: no instance starts that is not eligible for Free Tier."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeKey:
-    """The account encrypts volumes with this KMS key of its own where nobody names one, `always` or only on request."""
+    """The account encrypts volumes with this KMS key of its own where nobody names one."""
 
     key: str
-    always: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,25 +1,26 @@
 """The files that Hadoop sees: objects of S3 (`s3://BUCKET/KEY`), files of the primary node (`file:///PATH`), and files
 of HDFS (`hdfs:///PATH`, or a path without a scheme), which are in a folder of the primary node.
 
-Objects are read in ranges, and never held in memory as a whole.
+An object is downloaded once, when it is first read, and never held in memory as a whole.
 """
 
-import io
 import os
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, cast
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 import boto3
+from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ClientError
 
 from shoal_local_aws.emulator_error import EmulatorError
 
-_RANGE = 8 * 1024 * 1024
 _TRIES = 15  # fs.s3.maxRetries
 _HDFS = Path("mnt", "hdfs")
 """Below the root of the primary node."""
@@ -41,6 +42,11 @@ class Entry:
 
 class Files:
     """Finds, reads, writes and removes files by their Hadoop paths."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._folder = TemporaryDirectory()
+        self._copies: dict[str, Path] = {}
 
     @cached_property
     def _s3(self) -> Any:
@@ -86,15 +92,18 @@ class Files:
         return sorted(found, key=lambda entry: entry.path)
 
     def open(self, path: str, offset: int = 0) -> IO[bytes]:
-        local = _local(path)
-        stream: Any
-        if local is not None:
-            stream = local.open("rb")
-        else:
-            bucket, key = _object(path)
-            stream = io.BufferedReader(_Ranges(self._s3, bucket, key), buffer_size=_RANGE)
+        stream = (_local(path) or self._copy(path)).open("rb")
         stream.seek(offset)
-        return cast(IO[bytes], stream)
+        return stream
+
+    def _copy(self, path: str) -> Path:
+        with self._lock:
+            if path not in self._copies:
+                target = Path(self._folder.name) / str(len(self._copies))
+                bucket, key = _object(path)
+                self._s3.download_file(bucket, key, str(target), Config=TransferConfig(num_download_attempts=_TRIES))
+                self._copies[path] = target
+            return self._copies[path]
 
     def put(self, source: Path, path: str) -> None:
         local = _local(path)
@@ -112,48 +121,6 @@ class Files:
             self._s3.delete_object(Bucket=bucket, Key=key)
         else:
             local.unlink(missing_ok=True)
-
-
-class _Ranges(io.RawIOBase):
-    def __init__(self, s3: Any, bucket: str, key: str) -> None:
-        self._s3, self._bucket, self._key = s3, bucket, key
-        self._size: int = s3.head_object(Bucket=bucket, Key=key)["ContentLength"]
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = base + offset
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        last = min(self._position + len(buffer), self._size) - 1
-        if last < self._position:
-            return 0
-        content = self._range(last)
-        buffer[: len(content)] = content
-        self._position += len(content)
-        return len(content)
-
-    def _range(self, last: int) -> bytes:
-        """The bytes from the position to `last`; requests them again when the connection breaks."""
-        tries_left = _TRIES
-        while True:
-            answer = self._s3.get_object(Bucket=self._bucket, Key=self._key, Range=f"bytes={self._position}-{last}")
-            try:
-                return cast(bytes, answer["Body"].read())
-            except HTTPClientError:
-                tries_left -= 1
-                if not tries_left:
-                    raise
 
 
 def _local(path: str) -> Path | None:

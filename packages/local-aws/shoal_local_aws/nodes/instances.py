@@ -17,7 +17,7 @@ from typing import Any
 
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import SilentBoot, StaysPending
-from shoal_local_aws.nodes import launch_templates, mounts
+from shoal_local_aws.nodes import launch_templates
 from shoal_local_aws.nodes.machine import Machine, Machines
 from shoal_local_aws.seams import ec2, requests
 from shoal_local_aws.service import Record, RefusedError, parameter
@@ -48,8 +48,6 @@ class InstanceRunner:
         self._machines = machines
         self._running = running
         self._faults = faults
-        self.shut_down: Callable[[str], None] = self.terminate
-        """Called with the id of an instance that has shut itself down."""
         self._started = 0
         self._lock = threading.Lock()
 
@@ -89,7 +87,8 @@ class InstanceRunner:
         self._machines.give_interpreter(machine.root / "opt" / "pytorch" / "bin" / "python")
         console = self.console(identifier)
         (machine.root / "var" / "log" / "cloud-init-output.log").symlink_to(console)
-        while record["State"]["Name"] == "pending" and self._stays_pending(record):
+        kind = record["InstanceType"]
+        while record["State"]["Name"] == "pending" and self._faults.find(StaysPending, instance_type=kind):
             time.sleep(_LOOK_SECONDS)
         with self._lock:
             if record["State"]["Name"] != "pending":  # terminated before it ran
@@ -100,7 +99,7 @@ class InstanceRunner:
             script = machine.root / "var" / "lib" / "cloud" / "user-data"
             script.parent.mkdir(parents=True)
             script.write_bytes(_decoded(record.get("UserData", "")))
-            silent = self._faults.find(SilentBoot, instance_type=record["InstanceType"]) is not None
+            silent = self._faults.find(SilentBoot, instance_type=kind) is not None
             with console.open("ab") as log:
                 runs = script.stat().st_size and not silent
                 boot = machine.start(["bash", str(script)], stdout=log) if runs else None
@@ -108,18 +107,6 @@ class InstanceRunner:
             code = boot.wait()
             with console.open("ab") as log:
                 log.write(f"user data ended with exit code {code}\n".encode())
-            self._follow_power(identifier, machine)
-
-    def _follow_power(self, identifier: str, machine: Machine) -> None:
-        """Until the instance ends, look whether it shuts itself down; a group replaces one that has."""
-        while _machines_of.get(identifier) is machine:
-            if mounts.is_powered_off(machine.root):
-                self.shut_down(identifier)
-                return
-            time.sleep(_LOOK_SECONDS)
-
-    def _stays_pending(self, record: Record) -> bool:
-        return self._faults.find(StaysPending, instance_type=record["InstanceType"]) is not None
 
     def console(self, identifier: str) -> Path:
         return self._machines.logs / f"{identifier}.log"
@@ -154,7 +141,6 @@ def _decoded(user_data: str) -> bytes:
 
 def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
     """Give machines to ministack's instances; `terminate_instance` terminates one and informs its group."""
-    nodes.shut_down = terminate_instance
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:
@@ -198,6 +184,7 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) ->
         StopInstances=refuse,
         StartInstances=refuse,
         RebootInstances=refuse,
+        DescribeInstanceTypes=refuse,
     )
 
 

@@ -11,11 +11,6 @@ from pathlib import Path
 from shoal_local_aws.nodes import metadata
 
 
-def is_powered_off(root: Path) -> bool:
-    """Whether a machine has shut itself down."""
-    return (root / "run" / "poweroff").exists()
-
-
 def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
     """The scripts of `mount`, `umount`, `findmnt`, `exportfs`, `systemctl` and `systemd-run`, by name."""
     return {
@@ -116,7 +111,6 @@ while [ "${{1#-}}" != "$1" ]; do shift; done
 verb=$1
 shift
 if [ "$verb" = daemon-reload ]; then exit 0; fi
-if [ "$verb" = poweroff ]; then mkdir -p "$NODE_ROOT/run"; touch "$NODE_ROOT/run/poweroff"; exit 0; fi
 now=
 if [ "$1" = --now ]; then now=yes; shift; fi
 name=${{1%.service}}

@@ -1,15 +1,15 @@
 import bz2
 import gzip
-import io
 from pathlib import Path
 
+import boto3
 import pytest
-from botocore.exceptions import HTTPClientError
 from hypothesis import given
 from hypothesis import strategies as st
 from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.faults.kinds import CutConnection
 from shoal_local_aws.hadoop.inputs import FileSplit, compute_splits, input_files, read_lines
-from shoal_local_aws.hadoop.paths import Entry, Files, _Ranges
+from shoal_local_aws.hadoop.paths import Entry, Files
 
 FILES = Files()
 
@@ -94,24 +94,10 @@ def test_a_file_is_cut_no_coarser_than_a_block():
     assert cut[0] == FileSplit(path="s3://b/k", start=0, length=32 << 20)
 
 
-def test_an_object_is_read_from_any_place_also_where_the_connection_breaks():
+def test_an_object_is_read_from_any_place_also_where_connections_break(aws):
     content = bytes(range(200))
-    broken = iter([True, False] * 9)
-
-    class S3:
-        def head_object(self, **_):
-            return {"ContentLength": len(content)}
-
-        def get_object(self, *, Range, **_):  # noqa: N803
-            first, last = map(int, Range.removeprefix("bytes=").split("-"))
-            return {"Body": Broken() if next(broken) else io.BytesIO(content[first : last + 1])}
-
-    class Broken:
-        def read(self):
-            raise HTTPClientError(error="gone")
-
-    stream = io.BufferedReader(_Ranges(S3(), "bucket", "key"), buffer_size=64)
-    assert stream.read(3) == content[:3]
-    assert (stream.seek(10), stream.read(100)) == (10, content[10:110])
-    assert (stream.seek(-5, io.SEEK_END), stream.read()) == (195, content[195:])
-    assert (stream.seek(-20, io.SEEK_CUR), stream.read(2), stream.tell()) == (180, content[180:182], 182)
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="ranges")
+    s3.put_object(Bucket="ranges", Key="key", Body=content)
+    with aws.faults.during(CutConnection(least=1, times=9)), Files().open("s3://ranges/key", 10) as stream:
+        assert stream.read(100) == content[10:110]

@@ -26,11 +26,11 @@ RESOURCES: dict[str, Any] = {
         "Properties": {
             "Runtime": "python3.14",
             "Handler": "index.handler",
+            "Timeout": 60,
             "Code": {"ZipFile": CODE},
             "Role": {"Fn::GetAtt": ["Role", "Arn"]},
             "Environment": {"Variables": {"BUCKET": "functions"}},
             "LoggingConfig": {"LogGroup": {"Ref": "Log"}},
-            "Timeout": 60,
         },
     },
     "Rule": {
