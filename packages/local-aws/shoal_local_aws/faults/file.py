@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TypeVar
 
+from shoal_local_aws.faults import kinds
 from shoal_local_aws.faults.kinds import Fault
 
 _NAME = "faults.json"
 _F = TypeVar("_F", bound=Fault)
-_KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Fault)}
 
 
 class FaultFile:
@@ -121,5 +121,5 @@ class Faults:
             return
         if self._seen != (state.st_ino, state.st_mtime_ns):
             entries = json.loads(self._path.read_text())
-            self._faults = [(entry["name"], _KINDS[entry["kind"]](**entry["fields"])) for entry in entries]
+            self._faults = [(entry["name"], getattr(kinds, entry["kind"])(**entry["fields"])) for entry in entries]
             self._seen = (state.st_ino, state.st_mtime_ns)

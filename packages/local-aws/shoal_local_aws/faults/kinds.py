@@ -4,7 +4,12 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoCapacity:
+class Fault:
+    """What fails; each subclass without an underscore is a kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoCapacity(Fault):
     """No instance of a type starts in a zone, on one market (`on-demand`, `spot`)."""
 
     zone: str = "*"
@@ -13,7 +18,7 @@ class NoCapacity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NotOffered:
+class NotOffered(Fault):
     """A zone does not have a type at all: DescribeInstanceTypeOfferings leaves it out, and none starts."""
 
     instance_type: str
@@ -21,43 +26,35 @@ class NotOffered:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaunchRefused:
-    """No instance of a type starts, and EC2 says so in these words."""
-
-    message: str
-    instance_type: str = "*"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SilentBoot:
+class SilentBoot(Fault):
     """Instances of a type run, but their user data does not: they never report anything."""
 
     instance_type: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StaysPending:
+class StaysPending(Fault):
     """Instances of a type stay pending and never run."""
 
     instance_type: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpotInterruption:
+class SpotInterruption(Fault):
     """A node's metadata say that AWS ends it in two minutes. Whoever has asked for this fault then terminates it."""
 
     instance: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RebalanceAdvice:
+class RebalanceAdvice(Fault):
     """A node's metadata say that AWS is likely to end it."""
 
     instance: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobInterrupted:
+class JobInterrupted(Fault):
     """SageMaker takes the machines of a spot job back, once it has left a checkpoint, and starts it again."""
 
     job: str = "*"
@@ -65,7 +62,7 @@ class JobInterrupted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuotaLimit:
+class QuotaLimit(Fault):
     """The value of a service quota, in the quota's unit: for `L-DB2E81BA` the vCPUs of on-demand G and VT instances."""
 
     code: str
@@ -73,19 +70,19 @@ class QuotaLimit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FreePlan:
-    """The account has AWS's Free plan: no instance starts that is not eligible for Free Tier."""
+class FreePlan(Fault):
+    """The account has AWS's Free plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class VolumeKey:
+class VolumeKey(Fault):
     """The account encrypts volumes with this KMS key of its own where nobody names one."""
 
     key: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ResourceFault:
+class _ResourceFault(Fault):
     """A fault of CloudFormation. It happens `times` times; None: always."""
 
     resource_type: str = "*"
@@ -103,7 +100,7 @@ class DeleteFails(_ResourceFault):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RequestFault:
+class _RequestFault(Fault):
     """A fault of a `share` of the requests, chosen at random. It happens `times` times; None: always."""
 
     times: int | None = None
@@ -133,7 +130,7 @@ class CutConnection(_RequestFault):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LateUpload:
+class LateUpload(Fault):
     """An object arrives in a bucket just before S3 would delete it, as a cluster's last log does."""
 
     bucket: str = "*"
@@ -142,21 +139,21 @@ class LateUpload:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LateInterfaces:
+class LateInterfaces(Fault):
     """The network interfaces of a cluster leave its subnet and its security groups `seconds` after its end."""
 
     seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class RevokedMeanwhile:
+class RevokedMeanwhile(Fault):
     """Somebody else revokes the rules of a security group just before a request to revoke them."""
 
     times: int | None = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class StaleAnswer:
+class StaleAnswer(Fault):
     """A service repeats its answer to the same request of an operation for some seconds, whatever happens meanwhile."""
 
     service: str
@@ -165,7 +162,7 @@ class StaleAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttemptFaults:
+class AttemptFaults(Fault):
     """Hadoop kills a share of the attempts, and starts a second attempt of a share of the tasks beside the first.
 
     `within`: seconds from an attempt's start in which it is killed or doubled. `seed`: for all random decisions,
@@ -179,7 +176,7 @@ class AttemptFaults:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Denied:
+class Denied(Fault):
     """The user may not call an operation (as its API names it) of a service (as IAM does)."""
 
     service: str
@@ -187,34 +184,7 @@ class Denied:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpiredCredentials:
+class ExpiredCredentials(Fault):
     """The session of an access key has expired."""
 
     key: str = "*"
-
-
-Fault = (
-    NoCapacity
-    | NotOffered
-    | LaunchRefused
-    | SilentBoot
-    | StaysPending
-    | SpotInterruption
-    | RebalanceAdvice
-    | JobInterrupted
-    | QuotaLimit
-    | FreePlan
-    | VolumeKey
-    | CreateFails
-    | DeleteFails
-    | Throttled
-    | S3Error
-    | CutConnection
-    | LateUpload
-    | LateInterfaces
-    | RevokedMeanwhile
-    | StaleAnswer
-    | AttemptFaults
-    | Denied
-    | ExpiredCredentials
-)

@@ -2,7 +2,7 @@
 
 Instances start from the group's launch template, in the group's subnets and on the market of its policy. An instance
 that is terminated from outside is replaced. A launch without capacity leaves a failed activity, as on AWS. It is tried
-again when the group changes or capacity returns, and every few seconds (AWS: every few minutes).
+again when the group changes, and every few seconds (AWS: every few minutes).
 """
 
 import logging
@@ -22,8 +22,7 @@ from shoal_local_aws.service import Record, RefusedError
 
 _logger = logging.getLogger(__name__)
 _GROUP_TAG = "aws:autoscaling:groupName"
-_POLL_SECONDS = 0.3  # seconds between checks for capacity
-_AGAIN_SECONDS = 5.0  # seconds until an attempt is made, and its failure noted, also without capacity
+_AGAIN_SECONDS = 5.0
 
 
 class AutoScalingGroups:
@@ -130,36 +129,17 @@ class AutoScalingGroups:
         self.nodes.start(record)
 
     def _wait(self, group: Record) -> None:
-        """Try again in the background, when there is capacity, or after some time."""
+        """Try again in the background, after some time."""
         if group["AutoScalingGroupARN"] not in self._waiting:
             self._waiting.add(group["AutoScalingGroupARN"])
             requests.spawn_background(self._try_again, group, thread_name=f"wait-{group['AutoScalingGroupName']}")
 
     def _try_again(self, group: Record) -> None:
-        began = time.monotonic()
-        while True:
-            time.sleep(_POLL_SECONDS)
-            with self._lock:
-                exists = autoscaling.groups.get(group["AutoScalingGroupName"]) is group
-                early = time.monotonic() - began < _AGAIN_SECONDS
-                if early and exists and _needs_instances(group) and not self._available(group):
-                    continue
-                self._waiting.discard(group["AutoScalingGroupARN"])
-                if exists:
-                    self.reconcile(group)
-                return
-
-    def _available(self, group: Record) -> bool:
-        """Whether an attempt could succeed. True for a missing template, so that the attempt reports it."""
-        for subnet in subnets_of(group) or [ec2.default_subnet]:
-            try:
-                _choose(group, launch_templates.data_of(group["LaunchTemplate"]), subnet, self._faults)
-            except NoCapacityError:
-                continue
-            except RefusedError:
-                return True
-            return True
-        return False
+        time.sleep(_AGAIN_SECONDS)
+        with self._lock:
+            self._waiting.discard(group["AutoScalingGroupARN"])
+            if autoscaling.groups.get(group["AutoScalingGroupName"]) is group:
+                self.reconcile(group)
 
 
 def group_of(instance: str) -> Record | None:
@@ -187,13 +167,6 @@ def zone_of(subnet: str) -> str:
 def subnets_of(group: Record) -> list[str]:
     """The subnets of a group, in its order; empty when it names none."""
     return [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
-
-
-def _needs_instances(group: Record) -> bool:
-    """Whether a group has too few instances, or some in subnets that it no longer has."""
-    subnets = subnets_of(group)
-    ours = [ec2.instances.get(member["InstanceId"], {}).get("SubnetId") for member in group["Instances"]]
-    return len(ours) < group["DesiredCapacity"] or bool(subnets and set(ours) - set(subnets))
 
 
 def _note_failure(group: Record, subnet: str, message: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.nodes import activities, groups, instances, launch_templates
-from shoal_local_aws.nodes.groups import AutoScalingGroups, group_of, subnets_of, zone_of
+from shoal_local_aws.nodes.groups import AutoScalingGroups, subnets_of, zone_of
 from shoal_local_aws.nodes.instances import InstanceRunner
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.seams import autoscaling, cloudformation
@@ -122,19 +122,6 @@ class _Operations:
         self._groups.end_instances(name)
         return self._delete(parameters)
 
-    def terminate_in_group(self, parameters: Record) -> Any:
-        identifier = parameter(parameters, "InstanceId")
-        group = group_of(identifier)
-        if group is None:
-            raise RefusedError("ValidationError", f"Instance Id not found - No managed instance {identifier}")
-        if parameter(parameters, "ShouldDecrementDesiredCapacity") == "true":
-            if group["DesiredCapacity"] <= group["MinSize"]:
-                raise RefusedError("ValidationError", "The desired capacity would fall below the minimum.")
-            group["DesiredCapacity"] -= 1
-        self._groups.terminate_instance(identifier)
-        name = "TerminateInstanceInAutoScalingGroup"
-        return autoscaling.answer(200, f"{name}Response", f"<{name}Result/>")
-
 
 def _install_operations(scaling_groups: AutoScalingGroups) -> None:
     answered = _Operations(scaling_groups)
@@ -144,10 +131,14 @@ def _install_operations(scaling_groups: AutoScalingGroups) -> None:
         "SetDesiredCapacity": answered.set_desired,
         "DescribeAutoScalingGroups": _describe,
         "DeleteAutoScalingGroup": answered.delete_group,
-        "TerminateInstanceInAutoScalingGroup": answered.terminate_in_group,
+        "TerminateInstanceInAutoScalingGroup": _refuse,
         "DescribeScalingActivities": activities.describe,
     }
     autoscaling.operations.put(**{name: _answering(operation) for name, operation in operations.items()})
+
+
+def _refuse(parameters: Record) -> Any:
+    raise RefusedError("UnsupportedOperation", f"The embedded AWS does not support {parameter(parameters, 'Action')}.")
 
 
 def _answering(operation: Any) -> Any:

@@ -116,11 +116,6 @@ def test_a_terminated_node_is_replaced(group, two):
     assert group.instance(two[0])["State"]["Name"] == "terminated"
 
 
-def test_a_node_can_be_taken_out_with_its_place(group, two):
-    group.asg.terminate_instance_in_auto_scaling_group(InstanceId=two[0], ShouldDecrementDesiredCapacity=True)
-    assert group.serving(1) == [two[1]]
-
-
 def test_the_share_is_one_folder_for_all_nodes(group, two, client, aws):
     efs = client("efs")
     share = efs.create_file_system(CreationToken="share")["FileSystemId"]
