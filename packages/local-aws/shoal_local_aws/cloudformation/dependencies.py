@@ -25,11 +25,11 @@ _faults: list[Faults] = []
 def install(faults: Faults) -> None:
     """Check before every deletion."""
     _faults.append(faults)
-    for operation, (name, check) in _OPERATIONS.items():
+    for operation, (name, kind, check) in _CHECKS.items():
         ec2.operations.wrap(operation, partial(_unless, name, check))
-    for kind, check in _TYPES.items():
-        handlers = cloudformation.handlers_of(kind)
-        handlers["delete"] = _unless_in_stack(handlers["delete"], check)
+        if kind:
+            handlers = cloudformation.handlers_of(f"AWS::EC2::{kind}")
+            handlers["delete"] = _unless_in_stack(handlers["delete"], check)
     functions.delete_rule.wrap(_unless_rule_has_targets)
 
 
@@ -145,6 +145,7 @@ def _check_internet_gateway(identifier: str) -> None:
 
 
 def _check_network_with_addresses(identifier: str) -> None:
+    identifier = identifier.rpartition("|")[2]  # of an attachment, the id after the gateway's
     if any(record["VpcId"] == identifier and record["AllocationId"] for _, record in _gateways()):
         message = (
             f"Network {identifier} has some mapped public address(es). Please unmap those public address(es) before "
@@ -166,21 +167,15 @@ def _check_placement_group(name: str) -> None:
         raise RefusedError("InvalidPlacementGroup.InUse", message)
 
 
-_OPERATIONS: Mapping[str, tuple[str, Callable[[str], None]]] = {
-    "DeleteSecurityGroup": ("GroupId", _check_security_group),
-    "DeleteSubnet": ("SubnetId", _check_subnet),
-    "DeleteRouteTable": ("RouteTableId", _check_route_table),
-    "DeleteVpc": ("VpcId", _check_network),
-    "DeleteInternetGateway": ("InternetGatewayId", _check_internet_gateway),
-    "DetachInternetGateway": ("VpcId", _check_network_with_addresses),
-    "ReleaseAddress": ("AllocationId", _check_address),
-    "DeletePlacementGroup": ("GroupName", _check_placement_group),
+_CHECKS: Mapping[str, tuple[str, str, Callable[[str], None]]] = {
+    "DeleteSecurityGroup": ("GroupId", "SecurityGroup", _check_security_group),
+    "DeleteSubnet": ("SubnetId", "Subnet", _check_subnet),
+    "DeleteRouteTable": ("RouteTableId", "RouteTable", _check_route_table),
+    "DeleteVpc": ("VpcId", "VPC", _check_network),
+    "DeleteInternetGateway": ("InternetGatewayId", "InternetGateway", _check_internet_gateway),
+    "DetachInternetGateway": ("VpcId", "VPCGatewayAttachment", _check_network_with_addresses),
+    "ReleaseAddress": ("AllocationId", "", _check_address),
+    "DeletePlacementGroup": ("GroupName", "", _check_placement_group),
 }
-_TYPES: Mapping[str, Callable[[str], None]] = {
-    "AWS::EC2::SecurityGroup": _check_security_group,
-    "AWS::EC2::Subnet": _check_subnet,
-    "AWS::EC2::RouteTable": _check_route_table,
-    "AWS::EC2::VPC": _check_network,
-    "AWS::EC2::InternetGateway": _check_internet_gateway,
-    "AWS::EC2::VPCGatewayAttachment": lambda identifier: _check_network_with_addresses(identifier.partition("|")[2]),
-}
+"""By operation: the parameter with what it deletes, the type of CloudFormation whose deletion is checked, too, and the
+check."""

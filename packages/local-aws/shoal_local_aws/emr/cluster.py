@@ -69,7 +69,6 @@ class EmulatedCluster:
         self._steps = steps
         self.machine = machine
         self._attempt_faults = attempt_faults
-        self._logs = ClusterLogs(record, machine.root)
         self._start_error = start_error
         self._changed = threading.Condition()
         self.history: list[tuple[float, str]] = []
@@ -208,7 +207,7 @@ class EmulatedCluster:
             self._finish_step(step, "FAILED", message)
             return
         code = self._run(command, place, mark=step["Id"], step=step, extra=extra)
-        self._logs.keep_tasks()
+        self._keep_task_logs()
         with self._changed:
             cancelled = step["Status"]["State"] == "CANCEL_PENDING" or self._ending is not None
         if cancelled:
@@ -291,8 +290,23 @@ class EmulatedCluster:
                 code = self._watch(process, mark, step)
         with (folder / "controller").open("a") as controller:
             controller.write(f"{time.strftime('%FT%TZ', time.gmtime())} INFO exit code {code}\n")
-        self._logs.keep(folder, place)
+        for name in ("controller", "stdout", "stderr"):
+            self._keep_log(folder / name, f"{place}/{name}")
         return code
+
+    def _keep_task_logs(self) -> None:
+        """Upload the standard errors of a streaming job's tasks, once."""
+        containers = self.machine.root / LOGS
+        for log in containers.glob("*/*/stderr"):
+            if log.stat().st_size:
+                self._keep_log(log, f"containers/{log.relative_to(containers)}")
+        shutil.rmtree(containers, ignore_errors=True)
+
+    def _keep_log(self, log: Path, place: str) -> None:
+        if self.record["LogUri"]:
+            parts = urlsplit(self.record["LogUri"])
+            key = "/".join(part for part in (parts.path.strip("/"), self.record["Id"], f"{place}.gz") if part)
+            upload_log(parts.netloc, key, gzip.compress(log.read_bytes()))
 
     def _watch(self, process: "subprocess.Popen[bytes]", mark: str, step: Record | None) -> int:
         began = time.time()
@@ -332,34 +346,3 @@ def _finish(step: Record, state: str, *, message: str, log: str | None = None) -
         status["FailureDetails"] = details | ({"LogFile": log} if log else {})
     elif message:
         status["StateChangeReason"] = {"Message": message}
-
-
-class ClusterLogs:
-    """The logs of one cluster.
-
-    Args:
-        record: the record that DescribeCluster returns; without a `LogUri` no logs are uploaded.
-        root: the folder that is `/` of the primary node.
-    """
-
-    def __init__(self, record: Record, root: Path) -> None:
-        self._record = record
-        self._containers = root / LOGS
-
-    def keep(self, folder: Path, place: str) -> None:
-        """Upload the output of a command from `folder` to a place such as `steps/<id>`."""
-        for name in ("controller", "stdout", "stderr"):
-            self._keep(folder / name, f"{place}/{name}")
-
-    def keep_tasks(self) -> None:
-        """Upload the standard errors of a streaming job's tasks, once."""
-        for log in self._containers.glob("*/*/stderr"):
-            if log.stat().st_size:
-                self._keep(log, f"containers/{log.relative_to(self._containers)}")
-        shutil.rmtree(self._containers, ignore_errors=True)
-
-    def _keep(self, log: Path, place: str) -> None:
-        if self._record["LogUri"]:
-            parts = urlsplit(self._record["LogUri"])
-            key = "/".join(part for part in (parts.path.strip("/"), self._record["Id"], f"{place}.gz") if part)
-            upload_log(parts.netloc, key, gzip.compress(log.read_bytes()))
