@@ -39,7 +39,6 @@ LONGEST = (
     "tests/infra/test_cleanup.py",
     "tests/benchmarks/test_gpu.py",
     "tests/experiments/report/test_report.py",
-    "tests/bootstrap/cli/learning/test_embed.py",
     "tests/trainer/distributed/test_exchange.py",
     "tests/bootstrap/cli/learning/test_dataset.py",
     "tests/bootstrap/removal/test_teardown.py",

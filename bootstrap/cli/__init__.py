@@ -1,1 +1,1 @@
-"""The command `shoal`. Each command has a file, whose `run` declares its options and returns its exit status."""
+"""The command `shoal`: a command is a row of commands.py, and a file whose `run` declares its options."""

@@ -76,8 +76,7 @@ def print_result(result: Result, stream: TextIO | None = None) -> int:
     if wants_json():
         print(json.dumps(result.content, default=_plain), file=stream)
     else:
-        text = "\n\n".join(filter(None, (_text(part, result.content, stream) for part in result.parts)))
-        print(wrapped(text, columns(stream)), file=stream, flush=True)
+        print_parts(result.parts, result.content, stream)
         for sentence in result.warnings:
             print_warning(sentence)
     for sentence in result.failures:
@@ -180,9 +179,6 @@ def confirm(question: str) -> bool:
     sys.stderr.write(f"{printable_lines(question)} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-percent = figures.percent
 
 
 def table(

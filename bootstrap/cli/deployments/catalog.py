@@ -29,23 +29,15 @@ _TYPES = Table(
 )
 @option("--region", default="us-east-1", metavar="R", help="the region of the prices (default: us-east-1)")
 @option("--gpu", is_flag=True, help="only types with a GPU, for training")
-@option("--emr", is_flag=True, help="only types for preprocessing")
-def run(region: str, gpu: bool, emr: bool) -> Result:
+def run(region: str, gpu: bool) -> Result:
     from infra import catalog
     from infra.parts import known_region
 
-    if gpu and emr:
-        raise UsageError("--gpu and --emr contradict each other; give one of them")
     try:
         known_region(region)
     except ValueError as error:
         raise UsageError(str(error)) from None
     prices = catalog.prices(region)
-    types = [
-        each
-        for each in catalog.catalog().types.values()
-        if not (gpu and each.gpu is None) and not (emr and not each.runs_emr)
-    ]
     content = {
         "region": prices.region,
         "date": prices.date,
@@ -57,7 +49,8 @@ def run(region: str, gpu: bool, emr: bool) -> Result:
                 "hourly": prices.instances.get(each.name),
                 "emr_hourly": prices.emr.get(each.name),
             }
-            for each in types
+            for each in catalog.catalog().types.values()
+            if each.gpu is not None or not gpu
         ],
     }
     return Result(content, [_TYPES, f"prices of {prices.region}, {prices.date} ({prices.source})"])

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, group, option
-from bootstrap.cli.figures import size
+from bootstrap.cli.figures import percent, size
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.learning.dataset_summary import TWO_CLASSES, count_figures, settings_table
-from bootstrap.cli.output import Result, Rows, Table, percent
+from bootstrap.cli.learning.dataset_summary import count_figures, settings_table
+from bootstrap.cli.output import Result, Rows, Table
 from bootstrap.terminal import columns
 from common.display import plural
+from trainer.classification.metrics import TWO_CLASSES
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split

@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bootstrap.cli.output import Rows, percent, table
+from bootstrap.cli.figures import percent
+from bootstrap.cli.output import Rows, table
 from common.display import length_bins
-
-TWO_CLASSES = ("negative", "positive")
+from trainer.classification.metrics import TWO_CLASSES
 
 _BAR_LETTERS = 30
 """The width of all bars of a line together: with their figures they fit into 80 letters."""

@@ -14,7 +14,6 @@ from bootstrap.cli.figures import size
 from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3
 from bootstrap.cli.learning.dataset_summary import (
     TOTALS,
-    TWO_CLASSES,
     count_figures,
     histogram,
     malformed_places,
@@ -32,6 +31,7 @@ from common.errors import DataError, UsageError
 from corpus.reading.formats import class_name
 from jobs.choose import LIMITS
 from jobs.job_settings import PRESET, SETTINGS, read_settings
+from trainer.classification.metrics import TWO_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -300,7 +300,7 @@ def _files(understanding: "Understanding") -> str:
         first = group[0]
         form = first.format
         column = "" if form.header or form.kind in ("json", "parquet") else "column "
-        value = ("negative", "positive")[first.code] if first.code is not None else f"{column}{form.value}"
+        value = TWO_CLASSES[first.code] if first.code is not None else f"{column}{form.value}"
         lines.append(
             [
                 first.address if len(group) == 1 else f"{len(group):,} like {first.address}",

@@ -23,7 +23,6 @@ SCORES: Rows = {
     "log loss": "{log_loss:.3f}",
     "calibration error": "{calibration_error:.1%}",
 }
-_TWO_CLASSES = ("negative", "positive")
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
 """A confusion matrix of more classes is not shown, and longer names of classes are cut, to fit 80 columns."""
 
@@ -73,8 +72,8 @@ def report(tally: "Tally", answers: "AnswerCounts", files: "TextFiles | None" = 
     }
     parts: list[Part] = []
     if confusion:
-        matrix, scores = confusion.plain(answers.classes or _TWO_CLASSES), metrics.measures(confusion)
-        content["scores"] = {**scores, "confusion": matrix if answers.classes else _cells(confusion)}
+        matrix, scores = confusion.plain(answers.classes or metrics.TWO_CLASSES), metrics.measures(confusion)
+        content["scores"] = {**scores, "confusion": matrix}
         parts.append(score_rows(confusion.rows, scores, matrix, unknown=answers.unknown, other_labels=answers.others))
     elif answers.unknown:
         parts.append(f"unknown: {plural(answers.unknown, 'text')} without a word that the model knows")
@@ -101,16 +100,6 @@ def _compared(files: "TextFiles", answers: "AnswerCounts") -> tuple[Confusion | 
         return answers.confusion(files.settings), None
     except DataError as error:
         return None, str(error)
-
-
-def _cells(confusion: Confusion) -> dict[str, int]:
-    (true_negative, false_positive), (false_negative, true_positive) = confusion.counts
-    return {
-        "true_positive": true_positive,
-        "false_positive": false_positive,
-        "false_negative": false_negative,
-        "true_negative": true_negative,
-    }
 
 
 def _cut(name: str) -> str:

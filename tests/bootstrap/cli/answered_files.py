@@ -47,11 +47,3 @@ def as_folder(path: Path) -> list[str]:
     (path / "many" / "1.json").write_bytes(json_lines(FIVE[:2]))
     (path / "many" / "2.json.gz").write_bytes(gzip.compress(json_lines(FIVE[2:])))
     return ["many"]
-
-
-def as_fasttext(path: Path) -> list[str]:
-    (path / "a.txt").write_text("".join(f"__label__{1 + (rating > 3)} {text}\n" for text, rating in FIVE))
-    return ["a.txt"]
-
-
-WAYS = (as_json, as_gzip, as_csv, as_labels, as_parquet, as_folder, as_fasttext)

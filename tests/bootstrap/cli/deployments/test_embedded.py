@@ -59,6 +59,7 @@ def test_a_missing_emulator_is_reported_for_files_and_plans_too(
     for reading in (
         ("preprocess", "--local", "--input", "s3://reviews/", "--output", str(tmp_path / "out")),
         ("predict", "--model", "s3://models/one"),
+        ("embed", "--local", "--input", "s3://none/texts", "--output", str(tmp_path / "out")),
         ("dataset", "info", "s3://data/dataset.h5"),
     ):
         assert main(list(reading)) == 1

@@ -11,33 +11,7 @@ from typing import Any
 import pytest
 
 from bootstrap.prediction.standard_input import blocks, bytes_to_come
-from tests.bootstrap.cli.answered_files import (
-    FIVE,
-    WAYS,
-    as_json,
-    json_lines,
-)
-
-ANSWERS = ["positive", "negative", "positive", "positive", "negative"]
-
-
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_every_format_of_preprocessing_is_labelled_in_order_and_scored(
-    way: Callable[[Path], list[str]], told: Callable[..., Any], tmp_path: Path
-) -> None:
-    answers, together = told(*way(tmp_path))
-    assert [each["label"] for each in answers] == ANSWERS
-    assert [each["text"] for each in answers] == [text for text, _ in FIVE]
-    assert (together["records"], together["malformed"], together["unknown"]) == (5, 0, 0)
-    scores = together["scores"]
-    assert scores.pop("confusion") == {
-        "true_positive": 2,
-        "false_positive": 1,
-        "false_negative": 1,
-        "true_negative": 1,
-    }
-    of_classes = {"balanced_accuracy": 7 / 12, "macro_f1": 7 / 12, "f1_positive": 2 / 3, "f1_negative": 1 / 2}
-    assert scores == pytest.approx({"accuracy": 3 / 5, "majority": 3 / 5, **of_classes})
+from tests.bootstrap.cli.answered_files import as_json, json_lines
 
 
 def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[..., Any], tmp_path: Path) -> None:

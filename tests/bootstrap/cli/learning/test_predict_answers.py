@@ -40,6 +40,8 @@ def test_fields_of_every_format_that_has_some_are_kept_beside_the_answers(
     (field,) = AS_KEPT[way]
     answers, together = told(*way(tmp_path), "--keep", field)
     expected = [("pos" if rating > 3 else "neg") if way is as_labels else rating for _, rating in FIVE]
+    assert [each["label"] for each in answers] == ["positive", "negative", "positive", "positive", "negative"]
+    assert [each["text"] for each in answers] == [text for text, _ in FIVE]
     kept = [each["fields"][field] for each in answers]
     assert kept == ([str(value) for value in expected] if way is as_csv else expected)
     assert together["scores"]["accuracy"] == 3 / 5
