@@ -7,7 +7,6 @@ from common.errors import TrainingError
 from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Section, from_1_to, option
 
 PIP_LOSS, PIP_MEAN_SQUARE, PIP_COSINE, SIMILARITY = "pip_loss", "pip_mean_square", "pip_cosine", "similarity"
-WORD_MEASURES = (PIP_LOSS, PIP_COSINE, PIP_MEAN_SQUARE, SIMILARITY)
 """The names of measures that embeddings have after each epoch; beside the last one there is that of each set."""
 
 
