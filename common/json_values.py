@@ -1,18 +1,51 @@
-"""Parses JSON objects and checks their values against the fields of a dataclass.
+"""Parses JSON objects and checks their values against the fields of a dataclass: types and declared bounds.
+
+A field with a bound is declared as `count: Annotated[int, within(1, 9)]`.
 
 Do not compare such values by `==` or `isinstance`: Python takes 4.0 and True for row lengths.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from common.errors import DataError
 
 _Kind = TypeVar("_Kind")
+_UNIONS = (UnionType, Union)
+_MUST = ", but must be "
+_MOST_SHOWN = 80
+"""Letters of a value in a sentence."""
+
+
+class Bound(NamedTuple):
+    """A condition on the value of a field, in words that follow `must be`."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def within(least: float, most: float) -> Bound:
+    """A number in this range, bounds included."""
+    return Bound(f"{least:,} to {most:,}", lambda value: least <= value <= most)
+
+
+def long(least: int, most: int) -> Bound:
+    """A text or a tuple of such a length."""
+    return Bound(f"{least:,} to {most:,} long", lambda value: least <= len(value) <= most)
+
+
+def matching(words: str, pattern: re.Pattern[str]) -> Bound:
+    """A text that matches a pattern as a whole."""
+    return Bound(words, lambda value: pattern.fullmatch(value) is not None)
+
+
+def one_of(values: Collection[str]) -> Bound:
+    return Bound(f"one of {', '.join(repr(each) for each in values)}", lambda value: value in values)
 
 
 def parse_json_object(text: str | bytes) -> dict[str, Any]:
@@ -31,7 +64,7 @@ def parse_json_object(text: str | bytes) -> dict[str, Any]:
 
 
 def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
-    """Raise DataError unless all names are fields of the dataclass and all values have their types.
+    """Raise DataError unless all names are fields of the dataclass and all values have their types and bounds.
 
     A list counts as a tuple.
     """
@@ -39,8 +72,8 @@ def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if name not in types:
             raise DataError(f"{name!r} is not a known field")
-        if not _has_type(value, types[name]):
-            raise DataError(f"{name} is not of type {getattr(types[name], '__name__', types[name])}")
+        if fault := _fault(value, types[name]):
+            raise DataError(f"{name} {fault}")
 
 
 def made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
@@ -59,8 +92,10 @@ def made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
 
 def _built(value: Any, kind: Any) -> Any:
     """A value as a field of this type has it; one of another type stays as it is."""
-    if isinstance(kind, UnionType):
+    if get_origin(kind) in _UNIONS:
         kind = next((each for each in get_args(kind) if is_dataclass(each) or get_origin(each)), None)
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
     origin, parts = get_origin(kind), get_args(kind)
     if isinstance(value, dict) and is_dataclass(kind):
         return made(kind, value)  # type: ignore[arg-type]
@@ -71,20 +106,37 @@ def _built(value: Any, kind: Any) -> Any:
     return value
 
 
-def _has_type(value: Any, kind: Any) -> bool:
-    if isinstance(kind, UnionType):
-        return any(_has_type(value, each) for each in get_args(kind))
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is tuple:
-        kinds = [parts[0]] * len(value) if parts[1:] == (...,) and isinstance(value, (list, tuple)) else list(parts)
-        return isinstance(value, (list, tuple)) and len(value) == len(kinds) and all(map(_has_type, value, kinds))
-    if origin is Mapping:
-        return type(value) is dict and all(_has_type(each, parts[1]) for each in value.values())
-    if kind is NoneType or kind is None:
-        return value is None
-    if kind is float:
-        return type(value) in (int, float)
-    return type(value) is (origin or kind)
+def _fault(value: Any, kind: Any) -> str:
+    """What is wrong with a value of this type, as a sentence goes on after the name of its field; else nothing."""
+    parts = get_args(kind)
+    if get_origin(kind) in _UNIONS:
+        faults = [_fault(value, each) for each in parts]
+        others = [fault for fault, each in zip(faults, parts, strict=True) if each is not NoneType]
+        if "" in faults or (len(others) == 1 and _MUST in others[0]):
+            return "" if "" in faults else others[0]
+    elif get_origin(kind) is Annotated:
+        broken = (each.words for each in kind.__metadata__ if not each.holds(value))
+        shown = repr(value) if len(repr(value)) <= _MOST_SHOWN else f"{repr(value)[:_MOST_SHOWN]}..."
+        return _fault(value, parts[0]) or next((f"is {shown}{_MUST}{words}" for words in broken), "")
+    elif get_origin(kind) is tuple and isinstance(value, (list, tuple)):
+        kinds = [parts[0]] * len(value) if parts[1:] == (...,) else list(parts)
+        faults = [fault for fault in map(_fault, value, kinds) if fault] if len(value) == len(kinds) else [""]
+        if not faults or _MUST in faults[0]:
+            return "".join(f"has what {fault}" for fault in faults[:1])
+    elif get_origin(kind) is Mapping and type(value) is dict:
+        faults = [fault for pair in value.items() for fault in map(_fault, pair, parts) if fault]
+        if not faults or _MUST in faults[0]:
+            return "".join(f"has what {fault}" for fault in faults[:1])
+    elif type(value) in (int, float) if kind is float else type(value) is (get_origin(kind) or kind):
+        return ""
+    return f"is not of type {_name(kind)}"
+
+
+def _name(kind: Any) -> str:
+    if get_origin(kind) in _UNIONS:
+        return " | ".join(map(_name, get_args(kind)))
+    kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    return "None" if kind is NoneType else str(getattr(kind, "__name__", kind))
 
 
 def _float(text: str) -> float:

@@ -8,12 +8,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Self
+from typing import Annotated, Self
 
 from common.errors import DataError
-from common.json_values import made, parse_json_object
+from common.json_values import long, made, matching, one_of, parse_json_object, require_fields, within
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
-from corpus.reading.s3 import is_s3, place_of
+from corpus.reading.s3 import is_s3
 from corpus.stream.stream_settings import StreamSettings
 from corpus.text_request import TextRequest
 
@@ -41,19 +41,33 @@ RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
 FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 """The name of a run of the jobs."""
 TOKEN = re.compile(r"[0-9a-f]{8}")
-_DATASET = re.compile(rf"datasets/{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}")
-_TEXTS = re.compile(r"[0-9a-f]{12}")
+_DATASET = re.compile(
+    rf"(s3://[a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9]/)?datasets/{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}"
+)
 _OPTION = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _MOST_BYTES, MOST_NODES, MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
-MOST_COUNTED = 1 << 60
+MOST_COUNTED = (1 << 60) - 1
 _OF_A_COMMAND = ("resume", "force")
 """Options that say only what an output may hold."""
 _OF_A_LAUNCH = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
 """Fields that say nothing of the work."""
 
+Token = Annotated[str, matching("8 hexadecimal digits", TOKEN)]
+"""Of a launch of a run: another launch has another."""
+Instance = Annotated[str, matching("the id of an instance", INSTANCE)]
+Fingerprint = Annotated[str, matching("12 hexadecimal digits", FINGERPRINT)]
+Count = Annotated[int, within(0, MOST_COUNTED)]
+Sentence = Annotated[str, long(0, MOST_ERROR)]
+_Amount = Annotated[float, within(1e-6, MOST_COUNTED)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class JsonDocument:
+    """A document, which its fields declare. Raises DataError for values that they do not allow."""
+
+    def __post_init__(self) -> None:
+        require_fields(type(self), vars(self))
+
     def to_json(self) -> str:
         return json.dumps({"version": VERSION, **asdict(self)}, indent=2)
 
@@ -71,58 +85,45 @@ class JsonDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(JsonDocument):
-    """What is wanted of a deployment's nodes. Raises DataError for values that cannot be."""
+    """What is wanted of a deployment's nodes."""
 
-    run: str
-    token: str
-    """8 hexadecimal digits, others for each launch of a run."""
-    trainers: int
+    run: Annotated[str, matching("the name of a run", RUN)]
+    token: Token
+    trainers: Annotated[int, within(1, MOST_NODES)]
     """How many nodes are to train."""
-    readers: int = 0
+    readers: Annotated[int, within(0, MOST_NODES)] = 0
     """How many nodes are to read for them."""
-    min_nodes: int = 1
+    min_nodes: Annotated[int, within(1, MOST_NODES)] = 1
     """The fewest nodes that train, where some are lost."""
-    nodes: tuple[str, ...] | None = None
+    nodes: tuple[Instance, ...] | None = None
     """The ids of those that may take part; None: all that have this channel."""
-    share: str | None
-    """What serves the folder that all nodes share: `efs` or `nfs`; None where each has its own."""
-    options: Mapping[str, tuple[str, ...]]
+    share: Annotated[str, one_of(("efs", "nfs"))] | None
+    """What serves the folder that all nodes share; None where each has its own."""
+    options: Mapping[Annotated[str, matching("the name of an option", _OPTION)], tuple[str, ...]]
     """Those of the training that differ from their defaults, each with the words of its values."""
-    dataset: str | None = None
+    dataset: Annotated[str, matching("the address of a dataset", _DATASET)] | None = None
     """An s3:// address, or a key of the channel; or `texts`, or `stream`."""
     texts: TextRequest | None = None
-    texts_name: str | None = None
-    """12 hexadecimal digits, which stand for these texts."""
+    texts_name: Fingerprint | None = None
+    """What stands for these texts."""
     stream: StreamSettings | None = None
     stop: bool = False
     """Whether the ranks are to stop with a checkpoint."""
     keep: bool = False
     """Whether the nodes stay when the run has ended, and nobody ends them before they were idle for long."""
-    max_dollars: float | None = None
+    max_dollars: _Amount | None = None
     """The most that its nodes may cost."""
-    until: float | None = None
+    until: _Amount | None = None
     """When its ranks are to stop with a checkpoint, in seconds since 1970, so that its nodes do not cost more."""
     ready: bool = False
     """Whether its nodes have booted; before that the request only says whom they are for."""
 
     def __post_init__(self) -> None:
-        require(RUN.fullmatch(self.run), f"{self.run!r} is not the name of a run")
-        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        require(0 < self.trainers <= MOST_NODES, f"a run has 1 to {MOST_NODES:,} nodes")
-        require(0 <= self.readers <= MOST_NODES, f"a run has at most {MOST_NODES:,} nodes that read")
-        require(0 < self.min_nodes <= self.trainers, f"min_nodes must be 1 to {self.trainers}")
-        require(all(map(INSTANCE.fullmatch, self.nodes or ())), "nodes has what is no id of a node")
-        for amount in (self.max_dollars, self.until):
-            require(amount is None or 0 < amount < MOST_COUNTED, "an amount of dollars or a time cannot be")
-        require(self.share in ("efs", "nfs", None), f"share is {self.share!r}, but must be efs or nfs")
-        require(all(map(_OPTION.fullmatch, self.options)), "an option has no valid name")
+        super().__post_init__()
+        require(self.min_nodes <= self.trainers, f"min_nodes must be 1 to {self.trainers}")
         learnt = [each for each in (self.dataset, self.texts, self.stream) if each is not None]
         require(len(learnt) == 1, "a run learns from a dataset, from texts or from a stream")
-        if self.dataset is not None:
-            key = place_of(self.dataset).key if is_s3(self.dataset) else self.dataset
-            require(_DATASET.fullmatch(key), f"{self.dataset!r} is not the address of a dataset")
-        named = self.texts_name is None if self.texts is None else _TEXTS.fullmatch(self.texts_name or "")
-        require(named, f"{self.texts_name!r} cannot name these texts")
+        require((self.texts is None) == (self.texts_name is None), "texts go with their name")
 
     def at(self, time: float) -> Self:
         """As it is wanted at a time in seconds since 1970."""
@@ -149,24 +150,19 @@ class RequestQueue(JsonDocument):
     runs: tuple[RunRequest, ...]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         sources = [each for run in self.runs if run.texts for each in run.texts.sources]
         require(all(is_s3(each.address) for each in sources), "a source is not in S3")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cancellation(JsonDocument):
-    """That a launch of the jobs is to end; its step answers by the same. Raises DataError for values that cannot be."""
+    """That a launch of the jobs is to end; its step answers by the same."""
 
-    run: str
-    token: str
-    """8 hexadecimal digits, others for each launch of a run."""
-    error: str = ""
+    run: Fingerprint
+    token: Token
+    error: Sentence = ""
     """Of a step: why some of its work may go on."""
-
-    def __post_init__(self) -> None:
-        require(FINGERPRINT.fullmatch(self.run), f"{self.run!r} is not the name of a run")
-        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        require(len(self.error) <= MOST_ERROR, "its error is too long")
 
     @property
     def key(self) -> str:

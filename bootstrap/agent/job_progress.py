@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from http.client import HTTPException
 from itertools import pairwise
 from threading import Timer
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 from urllib.request import ProxyHandler, build_opener
 
-from bootstrap.agent.documents import MOST_COUNTED, MOST_ERROR, TOKEN, WORK, JsonDocument, require
+from bootstrap.agent.documents import MOST_ERROR, WORK, Count, JsonDocument, Sentence, Token, require
 from common.errors import DataError
+from common.json_values import long
 
 _MOST_READ = 1 << 20
 _LAST_LINES, _TASK_LINES = 4, 6
@@ -46,26 +47,23 @@ def progress_key(run: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class JobProgress(JsonDocument):
-    """How far a job is. Raises DataError for values that cannot be."""
+    """How far a job is."""
 
-    token: str
-    """Of the launch."""
-    name: str
+    token: Token
+    name: Annotated[str, long(0, _MOST_NAME)]
     """Of the step; empty for a step of one process."""
-    total: int | None = None
+    total: Count | None = None
     """How many tasks it has, as far as that is known; None before that."""
-    done: int = 0
+    done: Count = 0
     """How many of them are done."""
-    failed: str = ""
+    failed: Sentence = ""
     """What its client has printed of the task that failed last, and its last lines, where it has failed."""
-    written: str = ""
+    written: Annotated[str, long(0, _MOST_WRITTEN)] = ""
     """The last lines that this task wrote to its standard error."""
 
     def __post_init__(self) -> None:
-        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        require(len(self.name) <= _MOST_NAME, "its name is too long")
-        require(0 <= self.done <= (self.total or 0) < MOST_COUNTED, "a count cannot be")
-        require(len(self.failed) <= MOST_ERROR and len(self.written) <= _MOST_WRITTEN, "its last lines are too long")
+        super().__post_init__()
+        require(self.done <= (self.total or 0), "more tasks are done than there are")
 
 
 class ClientOutput:

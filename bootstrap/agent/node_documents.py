@@ -3,23 +3,24 @@
 Whoever took over a node can write them, so all are checked when they are read.
 """
 
+import re
 from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv4Address
+from typing import Annotated
 
 from bootstrap.agent.documents import (
-    INSTANCE,
-    MOST_COUNTED,
-    MOST_ERROR,
     MOST_GPUS,
     MOST_NODES,
     OUTCOMES,
     PHASES,
-    TOKEN,
+    Count,
+    Instance,
     JsonDocument,
     RunRequest,
+    Sentence,
+    Token,
     require,
 )
-from common.errors import DataError
+from common.json_values import long, matching, one_of, within
 
 MOST_ATTEMPTS = 999_999
 LEAVES_NOW = ("now", "off")
@@ -28,61 +29,49 @@ LEAVES = ("", "soon", *LEAVES_NOW)
 """`soon`: AWS advises to replace a spot node."""
 _LATEST = 2.5e11
 """Seconds from 1970 to about the year 9900: no later one is a date."""
-_PORTS = range(1024, 65_000)
+_BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+ADDRESS = re.compile(rf"{_BYTE}(\.{_BYTE}){{3}}")
+"""An IPv4 address."""
+_Address = Annotated[str, matching("the IPv4 address of a node", ADDRESS)]
+_Gpus = Annotated[int, within(0, MOST_GPUS)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
-    """A node of a run. Raises DataError for values that cannot be."""
+class Member(JsonDocument):
+    """A node of a run."""
 
-    instance: str
-    address: str
-    """Its private IPv4 address."""
-    gpus: int
+    instance: Instance
+    address: _Address
+    """Its private one."""
+    gpus: _Gpus
     """A rank each; 0 of a node that only reads."""
-
-    def __post_init__(self) -> None:
-        require(INSTANCE.fullmatch(self.instance), f"{self.instance!r} is not the id of an instance")
-        try:
-            IPv4Address(self.address)
-        except AddressValueError:
-            raise DataError(f"{self.address!r} is not the address of a node") from None
-        require(0 <= self.gpus <= MOST_GPUS, f"gpus is {self.gpus}, but must be 0 to {MOST_GPUS}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt(JsonDocument):
     """Which nodes run a launch together, until one of them is lost or another one comes.
 
-    The nodes agree on it by a conditional write. Ranks of an older attempt are stopped. Raises DataError for values
-    that cannot be.
+    The nodes agree on it by a conditional write. Ranks of an older attempt are stopped.
     """
 
-    number: int
-    """From 1, over all launches of the run."""
-    token: str
-    """Of the launch."""
-    members: tuple[Member, ...]
+    number: Annotated[int, within(1, MOST_ATTEMPTS)]
+    """Over all launches of the run."""
+    token: Token
+    members: Annotated[tuple[Member, ...], long(1, 2 * MOST_NODES)]
     """Those that train, the first of which serves NFS and copies the results, and then those that read."""
-    port: int
+    port: Annotated[int, within(1024, 64_999)]
     """Of the first node, where ranks meet."""
-    step: int = 0
+    step: Count = 0
     """That of the newest checkpoint when it began."""
-    fruitless: int = 0
+    fruitless: Count = 0
     """How many attempts before it began at the same step."""
-    why: str = ""
-    """What ended the one before: a sentence."""
+    why: Sentence = ""
+    """What ended the one before."""
 
     def __post_init__(self) -> None:
-        require(0 < self.number <= MOST_ATTEMPTS, f"the number {self.number} of an attempt cannot be")
-        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        require(0 < len(self.members) <= 2 * MOST_NODES, f"an attempt has 1 to {2 * MOST_NODES:,} nodes")
+        super().__post_init__()
         require(self.members[0].gpus > 0, "the first node has no GPU")
-        require(len({each.instance for each in self.members}) == len(self.members), "a node is named twice")
-        require(self.port in _PORTS, f"the port {self.port} cannot be used")
-        require(0 <= self.step < MOST_COUNTED, "a step cannot be")
-        require(0 <= self.fruitless <= self.number, "a count cannot be")
-        require(len(self.why) <= MOST_ERROR, "its reason is too long")
+        require(len(set(self.instances)) == len(self.members), "a node is named twice")
 
     @property
     def trainers(self) -> tuple[Member, ...]:
@@ -106,63 +95,49 @@ class Attempt(JsonDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class NodeStatus(JsonDocument):
-    """What a node has done of a request. Raises DataError for values that cannot be."""
+    """What a node has done of a request."""
 
-    token: str
-    """Of the request."""
-    phase: str
-    """One of PHASES."""
-    attempt: int = 0
+    token: Token
+    phase: Annotated[str, one_of(PHASES)]
+    attempt: Count = 0
     """The number of the attempt that it is in; 0: it waits for one."""
-    address: str = ""
-    """Its private IPv4 address."""
-    gpus: int = 0
+    address: Annotated[str, matching("an IPv4 address, or empty", re.compile(f"({ADDRESS.pattern})?"))] = ""
+    """Its private one; empty where it cannot use the request."""
+    gpus: _Gpus = 0
     """A rank each; 0 of a node that only reads."""
-    error: str = ""
-    """Why it failed: a sentence. Empty where its ranks failed, whose logs tell that."""
+    error: Sentence = ""
+    """Why it failed. Empty where its ranks failed, whose logs tell that."""
     ranks: int | None = None
     """The exit status of its ranks, if they failed."""
     lost: bool = False
     """Whether a program of it has ended with nobody seeing how, or was ended by somebody else, as when the node was
     started anew."""
-    read: int = 0
+    read: Count = 0
     """Bytes of the texts that it has read, decompressed."""
-    lines: int = 0
+    lines: Count = 0
     """When all texts are read: the lines, how many of them are malformed, and how many have a text without words."""
-    malformed: int = 0
-    empty: int = 0
+    malformed: Count = 0
+    empty: Count = 0
     waits: bool = False
     """Whether its ranks wait for those of other nodes, as when they lost them."""
-    step: int | None = None
+    step: Count | None = None
     """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
-    steps: int | None = None
+    steps: Count | None = None
     """Those of the whole run; None also of one without an end."""
-    trial: int | None = None
+    trial: Count | None = None
     """Of a search of settings, which goes on; None else."""
-    searched: float | None = None
+    searched: Annotated[float, within(0, 1)] | None = None
     """The share of the search's time that is over."""
-    ends: float | None = None
+    ends: Annotated[float, within(0, _LATEST)] | None = None
     """When the last step is expected, in seconds since 1970; None where nobody can tell."""
-    starts: int | None = None
+    starts: Count | None = None
     """How often the ranks of the run were started, resumed trainings included."""
-    trouble: str = ""
+    trouble: Sentence = ""
     """What is wrong with it, although it goes on."""
-    leaves: str = ""
-    """Whether it is about to end: one of LEAVES."""
-    gpu_use: int | None = None
+    leaves: Annotated[str, one_of(LEAVES)] = ""
+    """Whether it is about to end."""
+    gpu_use: Annotated[int, within(0, 100)] | None = None
     """Percent of the time in which its GPUs compute, their mean; None where the node cannot tell."""
-
-    def __post_init__(self) -> None:
-        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        require(self.phase in PHASES, f"{self.phase!r} is not a phase")
-        require(self.leaves in LEAVES, f"{self.leaves!r} does not say whether a node leaves")
-        require(max(len(self.error), len(self.trouble)) <= MOST_ERROR, "its error is too long")
-        read = (self.read, self.lines, self.malformed, self.empty)
-        counts = (*read, self.step or 0, self.steps or 0, self.trial or 0, self.starts or 0, self.attempt, self.gpus)
-        require(all(0 <= each < MOST_COUNTED for each in counts), "a count cannot be")
-        require(self.ends is None or 0 <= self.ends < _LATEST, "its end cannot be")
-        require(self.searched is None or 0 <= self.searched <= 1, "the share of a search cannot be")
-        require(self.gpu_use is None or 0 <= self.gpu_use <= 100, "the use of its GPUs cannot be")
 
     @property
     def fails(self) -> bool:
@@ -181,10 +156,7 @@ class NodeStatus(JsonDocument):
 
     def member(self, instance: str) -> Member | None:
         """The node as a member of an attempt; None where it has told no address."""
-        try:
-            return Member(instance=instance, address=self.address, gpus=self.gpus)
-        except DataError:
-            return None
+        return Member(instance=instance, address=self.address, gpus=self.gpus) if self.address else None
 
     def has_come_to(self, phase: str) -> bool:
         """Whether it is in this phase, or was before; one that failed has come nowhere."""
@@ -193,16 +165,9 @@ class NodeStatus(JsonDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class RunEnd(JsonDocument):
-    """That a launch of a run has ended. Raises DataError for values that cannot be."""
+    """That a launch of a run has ended."""
 
-    token: str
-    """Of the launch."""
-    outcome: str
-    """One of OUTCOMES."""
-    error: str = ""
-    """Why it failed: a sentence. Empty where its ranks failed, whose logs tell that."""
-
-    def __post_init__(self) -> None:
-        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        require(self.outcome in OUTCOMES, f"{self.outcome!r} is not an outcome")
-        require(len(self.error) <= MOST_ERROR, "its error is too long")
+    token: Token
+    outcome: Annotated[str, one_of(OUTCOMES)]
+    error: Sentence = ""
+    """Why it failed. Empty where its ranks failed, whose logs tell that."""

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path, PurePosixPath
 
 from bootstrap.agent.documents import MOST_GPUS, MOST_NODES
+from bootstrap.agent.node_documents import ADDRESS
 from common.errors import DataError, ShoalError
 from common.files import regular
 from corpus.reading.s3 import is_s3, place_of
@@ -130,11 +130,8 @@ def _host(found: re.Match[str], options: Mapping[str, str], where: str) -> Host:
         raise ShoalError(f"{where}: {port} is no port; it must be 1 to 65535")
     if gpus is not None and not (gpus.isascii() and gpus.isdecimal() and 0 < int(gpus) <= MOST_GPUS):
         raise ShoalError(f"{where}: gpus must be 1 to {MOST_GPUS}, but is '{gpus}'")
-    if address is not None:
-        try:
-            IPv4Address(address)
-        except AddressValueError:
-            raise ShoalError(f"{where}: address must be like 10.0.0.1, but is '{address}'") from None
+    if address is not None and not ADDRESS.fullmatch(address):
+        raise ShoalError(f"{where}: address must be like 10.0.0.1, but is '{address}'")
     return Host(
         name=found["name"],
         user=found["user"],

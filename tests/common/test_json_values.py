@@ -1,16 +1,21 @@
 """Values of JSON objects are those of a dataclass's fields, or refused by the field's name."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import yaml
 
 from common.errors import DataError
-from common.json_values import made, parse_json_object
+from common.json_values import long, made, matching, one_of, parse_json_object, within
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("json_values.yaml").read_text())
+
+
+Letters = Annotated[str, matching("letters", re.compile("[a-z]+"))]
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,10 @@ class Values:
     several: tuple[str, ...] = ()
     listed: list[int] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
+    bounded: Annotated[int, within(1, 9)] | None = None
+    words: Annotated[tuple[Letters, ...], long(0, 2)] = ()
+    places: Mapping[Letters, str] = field(default_factory=dict)
+    side: Annotated[str, one_of(("left", "right"))] = "left"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row.get("text", row)))
@@ -43,3 +52,5 @@ def test_lists_become_tuples_where_the_field_is_no_list() -> None:
     written = {"count": 1, "share": 1, "pair": [2, "b"], "several": ["x"], "listed": [3], "numbers": {"a": 4}}
     assert made(Values, written) == Values(1, 1, None, (2, "b"), ("x",), [3], {"a": 4})
     assert made(Values, {"count": 1, "name": "a"}) == Values(1, name="a")
+    bounded: dict[str, Any] = {"bounded": 9, "words": ["a", "b"], "places": {"a": "1"}, "side": "right"}
+    assert made(Values, {"count": 1, **bounded}) == Values(1, **{**bounded, "words": ("a", "b")})
