@@ -74,7 +74,7 @@ class Deployments:
 
     def place(self, arm: Arm) -> Place:
         """The nodes of its deployment, or its training jobs."""
-        from bootstrap.training.places.managed import place_on
+        from bootstrap.training.attaching import place_on
 
         return place_on(self.deployment(arm))
 

@@ -18,8 +18,7 @@ from bootstrap.lifecycle import status
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.lifecycle.kept import KeptBucket, among, kept_bucket
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_resources
-from bootstrap.training.places import managed_job
-from bootstrap.training.places.launch import requested_runs
+from bootstrap.training.attaching import wanted_trainings
 from common.errors import ShoalError
 from infra import topology
 
@@ -113,14 +112,10 @@ def _trains(
     has_nodes = now is None or now.jobs or any(group.desired or group.running for group in now.groups)
     if not (has_nodes and topology.OUTPUT_DATA_BUCKET in outputs):
         return []
-    there, jobs = Deployment(name=deployment, topology="", session=account.session, outputs=outputs), list[str]()
+    there = Deployment(name=deployment, topology="", session=account.session, outputs=outputs)
     try:
-        at_work = managed_job.jobs(there, at_work=True) if managed_job.is_managed(there) else ()
-        jobs = [each.run for each in at_work if each.status != "Stopping"]
-        return jobs + [each.run for each in requested_runs(there).going() if not each.stop]
+        return [each.name for each in wanted_trainings(there) if not (each.is_stopping or each.has_ended)]
     except (BotoCoreError, ClientError, ShoalError) as error:
-        if isinstance(error, ClientError) and error.response["Error"]["Code"] == "NoSuchBucket":
-            return jobs
         notes.append(f"it is unknown which trainings run: {error}")
         return None
 

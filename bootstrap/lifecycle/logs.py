@@ -5,21 +5,19 @@ Do not wait for a log: EMR uploads a step's log minutes after the step's end. Un
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.agent.documents import END_NAME, LOG, REQUEST_NAME, RunRequest
-from bootstrap.agent.node_documents import RunEnd
+from bootstrap.agent.documents import LOG
 from bootstrap.aws import names, objects
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.status import Status
 from bootstrap.nodes import boot_report
-from common.errors import DataError, ShoalError
-from corpus.reading.s3 import S3Path, read_from, read_text
+from common.errors import ShoalError
+from corpus.reading.s3 import S3Path, read_from
 from infra import topology
 from trainer.rank_processes import of_rank
 
@@ -88,23 +86,11 @@ class RunLogs:
     """What the ranks and the readers of a run print, as it grows in the data bucket."""
 
     def __init__(self, s3: "S3Client", bucket: str, run: str) -> None:
-        """Raises ShoalError for what is no name of a run."""
+        """Raises ShoalError for what is no name of a run, and where the bucket has nothing of it."""
         self._s3, self._folder = s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{names.run(run)}/")
         self._read: dict[str, int] = {}
-
-    def is_there(self) -> bool:
-        """Whether the bucket has anything of the run."""
-        return bool(objects.sizes(self._s3, self._folder))
-
-    def has_ended(self) -> bool:
-        """Whether the latest launch of the run has: the end of an earlier one does not count."""
-        with suppress(DataError):
-            end = RunEnd.from_json(self._text(END_NAME))
-            # Without a request that can be read, nobody can tell which launch is wanted.
-            with suppress(DataError):
-                return end.token == RunRequest.from_json(self._text(REQUEST_NAME)).token
-            return True
-        return False
+        if not objects.sizes(s3, self._folder):
+            raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}")
 
     def more(self, rank: int | None = None) -> Iterator[str]:
         """The lines that are whole now and were not before, or those of one rank alone, each after its node, the
@@ -130,9 +116,6 @@ class RunLogs:
                 return
             self._read[name] = before + len(whole)
             yield from whole.decode("utf-8", "replace").splitlines()
-
-    def _text(self, name: str) -> str:
-        return read_text(self._s3, S3Path(self._folder.bucket, self._folder.key + name)) or ""
 
 
 def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:

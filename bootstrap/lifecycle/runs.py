@@ -7,7 +7,7 @@ from bootstrap.agent.documents import FINGERPRINT
 from bootstrap.aws.deployment import Deployment
 from bootstrap.preprocessing.attaching import BegunPreprocessing
 from bootstrap.progress import Bars
-from bootstrap.training.attaching import find_training, has_training
+from bootstrap.training.attaching import find_training, wanted_trainings
 from infra import topology
 
 
@@ -31,6 +31,6 @@ def find_run(deployment: Deployment, run: str | None) -> BegunRun:
     """The run of this name, or else the first training that has not ended, or else the preprocessing. Raises
     ShoalError where there is none."""
     has_cluster = topology.OUTPUT_CLUSTER_ID in deployment.outputs
-    if FINGERPRINT.fullmatch(run) if run is not None else has_cluster and not has_training(deployment):
+    if FINGERPRINT.fullmatch(run) if run is not None else has_cluster and not wanted_trainings(deployment):
         return BegunPreprocessing(deployment, run)
     return find_training(deployment, run)

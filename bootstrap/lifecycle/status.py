@@ -20,10 +20,10 @@ from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle import guard
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.nodes import boot_report, fleet, scaling_group
+from bootstrap.training.places import managed_job
 from common.errors import DataError
 from corpus.reading.s3 import S3Path, read_text
 from infra import topology
-from infra.handlers import cleanup
 
 _PAID_STATES = ["PROVISIONING", "BOOTSTRAPPING", "RUNNING"]
 _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
@@ -123,14 +123,8 @@ def read_status(deployment: str, account: Account) -> Status:
         groups=groups_now(account, deployment, stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET)),
         cluster=_cluster(account, stacks.outputs(stack).get(topology.OUTPUT_CLUSTER_ID)),
         guard=guard.read(account, deployment, stack),
-        jobs=_jobs(account, deployment, stack),
+        jobs=managed_job.count_at_work(account, deployment, stacks.outputs(stack)),
     )
-
-
-def _jobs(account: Account, deployment: str, stack: Stack) -> int:
-    if topology.OUTPUT_MANAGED not in stacks.outputs(stack):
-        return 0
-    return len(cleanup.jobs_at_work(account.client("sagemaker"), deployment, topology.TAG_DEPLOYMENT))
 
 
 def groups_now(account: Account, deployment: str, bucket: str | None) -> list[GroupStatus]:

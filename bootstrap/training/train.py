@@ -1,25 +1,20 @@
 """A training, from a source to its results, wherever it happens."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.config_file import CONFIG, read_config, write_config
-from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
+from bootstrap.training.places.carrying_out import carry_out
 from bootstrap.training.places.place import Place, Run
 from bootstrap.training.sources.source import Prepared, Source
-from bootstrap.training.spending import Stages
 from common.errors import DataError, ExperimentError, ShoalError, TrainingError
 from common.options import flag
 from experiments.estimate import total
 from experiments.forecast import NODES_START, node_stages
-from experiments.records.launches import write_launch
 from infra.topology_error import TopologyError
 from trainer.command_line import as_words
 from trainer.config import TrainConfig, options_for
@@ -84,74 +79,6 @@ def _write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, 
         )
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
-
-
-def carry_out(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Start a run that is prepared, or follow it where it goes on, to its results. Returns and raises what `train`
-    does; of a run that is left to itself only `detached` true, and what the place tells of it."""
-    stages, config = Stages(datetime.now(UTC), run.spent), run.config
-    try:
-        with run.resources(bars):
-            stages.end("start the nodes")
-            with run.started(bars):
-                run.wait_for_data(bars)
-                stages.end("copy the data")
-                stop_request = _follow(place, run, bars)
-            stages.end("train")
-    except Detached as left:
-        if str(left):
-            bars.note(str(left))
-        return {"detached": True, "stopped": False, **run.left()}
-    stages.end("end the nodes")
-    ended = run.collect(bars, stopped=stop_request is not None)
-    launched: dict[str, Any] = {"began": stages.began.timestamp(), "seconds": stages.seconds}
-    if ended.launch:
-        launched |= {"stages": stages.found, "cost": stages.spent}
-    launched |= {"predicted": predicted} if predicted else {}
-    write_launch(config.output, goes_on=config.resume, where=place.name, **launched, **ended.launch)
-    if ended.failure or ended.summary is None:
-        for sentence in ended.told.get("refused", ()):  # which no summary tells
-            bars.note(f"not fetched: {sentence}")
-    if ended.failure:
-        raise ended.failure
-    if ended.summary is None:
-        assert stop_request is not None
-        bars.note(
-            f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {config.output}"
-        )
-        raise stop_request
-    return {
-        **ended.summary,
-        **({"stopped_by": name_of(stop_request)} if stop_request and ended.summary["stopped"] else {}),
-        **ended.told,
-        **({"cost": stages.spent} if ended.launch else {}),
-        **({"launch": {**launched, **ended.launch}} if predicted else {}),
-    }
-
-
-def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
-    """Follow a run to its end; returns the interrupt that asked it to stop, if there was one.
-
-    Raises KeyboardInterrupt where the user interrupts again, and Abandoned where that is before AWS has answered.
-    """
-    stop_request: KeyboardInterrupt | None = None
-    view = run.view(bars)
-    while True:
-        try:
-            if stop_request:
-                run.stop(bars)
-            while not run.is_over(view):
-                time.sleep(place.pause)
-            return stop_request
-        except KeyboardInterrupt as interrupt:
-            if run.leaves(interrupt):
-                raise
-            if stop_request:
-                raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
-            stop_request = interrupt
-            mark_handled(stop_request)
-            if run.survives:
-                bars.note("stopping with a checkpoint; a training goes on without its command with --detach")
 
 
 def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:

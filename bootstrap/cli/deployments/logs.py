@@ -76,20 +76,27 @@ def run(
 def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> None:
     from bootstrap.lifecycle.fetch import find_data_bucket
     from bootstrap.lifecycle.logs import RunLogs
-    from infra import topology
 
-    s3, bucket = target.account.client("s3"), find_data_bucket(target.name, target.account)
-    logs, printed = RunLogs(s3, bucket, run), False
-    if not logs.is_there():
-        raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}")
-    while True:
-        ended = not follow or logs.has_ended()
+    logs = RunLogs(target.account.client("s3"), find_data_bucket(target.name, target.account), run)
+    ended = printed = False
+    while not ended:
+        ended = not (follow and _is_at_work(target, run))
         for line in logs.more(rank):
             printed = True
             print(printable(line), flush=True)  # noqa: T201
-        if ended:
-            break
-        time.sleep(_PAUSE_SECONDS)
+        if not ended:
+            time.sleep(_PAUSE_SECONDS)
     if not printed:
         who = "the ranks" if rank is None else f"rank {rank}"
         say(f"{who} of {run} printed nothing")
+
+
+def _is_at_work(target: Target, run: str) -> bool:
+    """Whether a run may print more; not where its deployment is gone, or a command has collected it."""
+    from bootstrap.aws.deployment import find_deployment
+    from bootstrap.training.attaching import find_training
+
+    try:
+        return not find_training(find_deployment(target.name, target.account), run).has_ended
+    except ShoalError:
+        return False

@@ -104,8 +104,7 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
     except ShoalError as error:
         return None, [("runs", f"unknown: {error}")]
     except ClientError as error:
-        code = error.response.get("Error", {}).get("Code")
-        return ([], []) if code == "NoSuchBucket" else (None, [("runs", f"unknown: S3 answers {code}")])
+        return None, [("runs", f"unknown: AWS answers {error.response.get('Error', {}).get('Code')}")]
     rows: list[tuple[str, str]] = []
     for each in found:
         rows.append((f"run {each.run}", ": ".join(filter(None, (each.state, each.error)))))

@@ -61,7 +61,7 @@ def place_of(
 
         return OnHosts(read_hosts(target), LaunchOptions(**wishes))
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.training.places.managed import place_on
+    from bootstrap.training.attaching import place_on
 
     deployment = find_deployment(target.name, target.account)
     most = wishes.get("max_dollars") or deployment.max_dollars

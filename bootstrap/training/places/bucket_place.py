@@ -1,12 +1,15 @@
 """A place whose datasets and runs are in the data bucket of a deployment."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 
 from bootstrap.aws import names, objects
 from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
-from bootstrap.training.places.launch import requested_runs
+from bootstrap.training.places.begun import BegunTraining
+from bootstrap.training.places.launch import LaunchOptions, requested_runs
 from bootstrap.training.places.place import Place
 from common.errors import ShoalError
 from corpus.dataset import open_dataset
@@ -24,11 +27,29 @@ class InBucket(Place):
     goes_on: str
     """What a run does when the command's credentials end, and that they are renewed to follow it."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self.deployment, self.name = deployment, deployment.name
+    elsewhere: str
+    """A sentence on a run that is at work at this place, where it is to be resumed at another one."""
+
+    def __init__(self, deployment: Deployment, wishes: LaunchOptions, *, others: "Sequence[InBucket]" = ()) -> None:
+        """`others`: the other places of the deployment."""
+        self.deployment, self.name, self.wishes, self._others = deployment, deployment.name, wishes, others
         self.options = {"deployment": (self.name,)}
         self._bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
         self._s3 = deployment.session.client("s3")
+
+    @classmethod
+    def serves(cls, deployment: Deployment) -> bool:  # noqa: ARG003
+        """Whether a deployment has such a place."""
+        return True
+
+    @abstractmethod
+    def wanted(self) -> Sequence[BegunTraining]:
+        """Its trainings that run or wait, or that no command has collected, in their order. Raises ShoalError where
+        they cannot be read."""
+
+    def newest_ended(self, run: str | None) -> BegunTraining | None:  # noqa: ARG002
+        """The newest training that has ended, of this name where one is given, and is not among those."""
+        return None
 
     def dataset(self, address: str | None, bars: Bars) -> str:
         """The address of a dataset in S3; one here is uploaded."""
@@ -75,9 +96,15 @@ class InBucket(Place):
             )
 
     def _run_name(self, config: TrainConfig) -> str:
-        """The name of a new run, or of that which goes on."""
+        """The name of a new run, or of that which goes on. Raises ShoalError where that is at work elsewhere."""
         runs = requested_runs(self.deployment)
-        return runs.unfinished() if config.resume else runs.new_name()
+        if not config.resume:
+            return runs.new_name()
+        run = runs.unfinished()
+        for place in self._others:
+            if any(each.name == run and not each.has_ended for each in place.wanted()):
+                raise ShoalError(place.elsewhere.format(run=run, name=self.name))
+        return run
 
     def credentials_warning(self, seconds: float) -> str | None:
         """The run needs none of them; only the command, to start and to follow it."""

@@ -1,18 +1,30 @@
 """A deployment's GPU nodes as a place: what they can read, the datasets and runs in its bucket, and what they cost."""
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 
+from botocore.exceptions import ClientError
+
+from bootstrap.agent.documents import RunRequest
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
+from bootstrap.training.outlook import Outlook, first_told, outlook
+from bootstrap.training.places.begun import PAUSE_SECONDS, BegunTraining, Reports, WantedRun
 from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch
-from bootstrap.training.places.managed_job import is_managed, jobs
+from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
+from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, requested_runs
 from bootstrap.training.readers import count_readers
-from bootstrap.training.sources.source import Source
+from bootstrap.training.sources.dataset import PreparedDataset
+from bootstrap.training.sources.source import Prepared, Source
+from bootstrap.training.sources.stream import PreparedStream
+from bootstrap.training.sources.texts import PreparedTexts
+from bootstrap.training.spending import Spending
 from common.errors import ShoalError
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
@@ -31,9 +43,22 @@ class OnDeployment(InBucket):
     )
     reads_s3_alone = True
 
-    def __init__(self, deployment: Deployment, wishes: LaunchOptions = DEFAULT) -> None:
-        super().__init__(deployment)
-        self.wishes, self.shares = wishes, deployment.share is not None
+    elsewhere = "the nodes of '{name}' do {run}; leave out --managed"
+
+    def __init__(
+        self, deployment: Deployment, wishes: LaunchOptions = DEFAULT, *, others: Sequence[InBucket] = ()
+    ) -> None:
+        super().__init__(deployment, wishes, others=others)
+        self.shares = deployment.share is not None
+
+    def wanted(self) -> list[BegunTraining]:
+        try:
+            requests = requested_runs(self.deployment).read()
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "NoSuchBucket":
+                raise
+            return []  # deleted with its stack
+        return [_NodesTraining(self.deployment, each) for each in requests]
 
     @property
     def readers(self) -> int:
@@ -77,10 +102,7 @@ class OnDeployment(InBucket):
         prepared = source.prepare(self, config, bars)
         self._require_readable(config)
         self._require_paid(self.nodes(readers=prepared.readers > 0))
-        run = self._run_name(config)
-        if is_managed(self.deployment) and any(jobs(self.deployment, run, at_work=True)):
-            raise ShoalError(f"SageMaker trains {run}; add --managed")
-        launch = NodeLaunch(self.deployment, run)
+        launch = NodeLaunch(self.deployment, self._run_name(config))
         if config.resume:
             prepared = prepared.resumed(launch.request_before)
         return DeploymentRun(launch, prepared, config, wishes=self.wishes)
@@ -113,3 +135,67 @@ class OnDeployment(InBucket):
             return sum(cost.training_node(node.instance_type, prices) for node in nodes)
         except TopologyError:
             return None
+
+
+class _NodesTraining(BegunTraining):
+    def __init__(self, deployment: Deployment, request: RunRequest) -> None:
+        super().__init__(deployment, request.run, request.options)
+        self.is_endless = request.stream is not None and request.stream.follow
+        self.is_stopping = request.stop
+        self._launch = NodeLaunch(deployment, request.run)
+        self._launch.follow(request)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._launch.end() is not None
+
+    def status(self, reports: Reports) -> WantedRun:
+        launch, attempts = self._launch, self._launch.attempts()
+        if end := launch.end():
+            return WantedRun(run=self.name, state=end.outcome, error=end.error, attempts=attempts, outlook=None)
+        waits = bool(launch.before())
+        state = "waiting" if waits else "running" if launch.request.ready else "starting"
+        expected = None if waits else self._outlook(reports)
+        return WantedRun(run=self.name, state=state, error="", attempts=attempts, outlook=expected)
+
+    def _outlook(self, reports: Reports) -> Outlook:
+        launch, attempts, nodes = self._launch, self._launch.attempts(), fleet.nodes(self.deployment)
+        # Nodes that ran before it did something else until it had its turn.
+        ran_before = any(node.launched < launch.began for node in nodes)
+        since = launch.first_attempt_at() if ran_before else launch.began
+        cost = Spending(region=str(self.deployment.session.region_name), since=since or datetime.now(UTC))
+        return outlook(launch.request, attempts, first_told(attempts, reports), nodes if since else (), cost)
+
+    def stop(self, bars: Bars) -> tuple[str, str]:
+        """Also scale its nodes to zero unless they are to stay or are wanted for another run."""
+        launch, groups = self._launch, fleet.groups(self.deployment, readers=True)
+        if (end := launch.end()) is not None:
+            return end.outcome, end.error
+        bars.stage("stop", 0)
+        if launch.before() or not launch.request.ready or not any(group.desired for group in groups):
+            launch.wanted.end_by_hand(launch.request)
+            launch.forget()
+        else:
+            launch.ask_to_stop()
+        deadline = time.monotonic() + LONGEST_STOP_SECONDS
+        while (end := launch.end()) is None and time.monotonic() < deadline:
+            bars.tick()
+            time.sleep(PAUSE_SECONDS)
+        if end is None:
+            with suppress(ShoalError):
+                launch.forget()
+        fleet.scale_to_zero(self.deployment, groups, unless=launch.keeps_nodes)
+        if end is None:
+            raise ShoalError(
+                f"the nodes did not stop in time, so they are ended; what they wrote is in {launch.folder}"
+            )
+        return end.outcome, end.error
+
+    def _run(self, config: TrainConfig, wishes: LaunchOptions) -> tuple[OnDeployment, DeploymentRun]:
+        request = self._launch.request
+        learnt: Prepared = PreparedDataset(str(request.dataset))
+        if request.texts is not None:
+            learnt = PreparedTexts(request.texts, tuple(each.address for each in request.texts.sources))
+        elif request.stream is not None:
+            learnt = PreparedStream(request.stream)
+        return OnDeployment(self.deployment, wishes), DeploymentRun(self._launch, learnt, config, wishes=wishes)

@@ -64,9 +64,9 @@ class DeploymentRun(AgentRun):
     def resources(self, bars: Bars) -> Iterator[None]:
         """The nodes that train, and those that read where there is a stream; none where the run has ended."""
         launch, deployment, readers = self.launch, self._deployment, self.prepared.readers > 0
-        if not launch.found:
-            self._claim(bars)
         with self._forgotten_after_errors():
+            if not launch.found:
+                self._claim(bars)
             self._spending = Spending(region=str(deployment.session.region_name), since=launch.began)
             # Only who has begun a run ends its nodes where something goes wrong. One that has ended may have left them.
             if self.wishes.leave or launch.end() is not None:

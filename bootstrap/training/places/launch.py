@@ -82,9 +82,6 @@ class RequestedRuns:
         """The requests. Raises ShoalError where they cannot be read."""
         return self._read()[0]
 
-    def with_ends(self) -> list[tuple[RunRequest, RunEnd | None]]:
-        return [(each, self.end(each)) for each in self.read()]
-
     def going(self, runs: Sequence[RunRequest] | None = None) -> list[RunRequest]:
         return [each for each in (self.read() if runs is None else runs) if self.end(each) is None]
 
@@ -212,8 +209,9 @@ class Launch:
         return self.wanted.going(list(first))
 
     def forget(self) -> None:
-        """Remove the request: nodes that stay have nothing more to do."""
-        self.wanted.change(lambda runs: [each for each in runs if each.token != self.request.token])
+        """Remove the request, if it was written: nodes that stay have nothing more to do."""
+        if (request := self._request) is not None:
+            self.wanted.change(lambda runs: [each for each in runs if each.token != request.token])
 
     def attempt(self) -> Attempt | None:
         """The latest attempt at this launch; None before the nodes have agreed on the first."""

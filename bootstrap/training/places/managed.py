@@ -7,8 +7,9 @@ data bucket as it changes, so that a run there looks like one of nodes.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,18 @@ from bootstrap.aws.names import SETS
 from bootstrap.aws.retry import Abandoned
 from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
+from bootstrap.training.outlook import Outlook
 from bootstrap.training.places import brought
+from bootstrap.training.places.begun import PAUSE_SECONDS, BegunTraining, Reports, WantedRun
 from bootstrap.training.places.bucket_place import InBucket
-from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.followed import GO_ON, RemoteRun, copy_results, remote_record
 from bootstrap.training.places.launch import DEFAULT, LaunchOptions, options_of, requested_runs
-from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_name, job_request, jobs, settings, work_of
+from bootstrap.training.places.managed_job import FILES, Job, Settings, job_name, job_request, jobs, settings, work_of
 from bootstrap.training.places.place import Ended
 from bootstrap.training.run_view import RecordView, RunView
+from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Source
-from common.errors import ShoalError, UsageError
+from common.errors import ShoalError
 from common.options import flag
 from corpus.reading import s3
 from experiments.forecast import Node
@@ -43,31 +46,36 @@ _NOT_GIVEN = (*FILES, "resume", "force")
 _QUESTIONS = ".questions"
 
 
-def place_on(deployment: Deployment, wishes: LaunchOptions = DEFAULT) -> InBucket:
-    """Where a deployment trains: on its nodes, or where it has none or they are not wanted by jobs. Raises UsageError
-    where jobs are wanted of a deployment that has none."""
-    has_jobs = is_managed(deployment)
-    if wishes.managed and not has_jobs:
-        raise UsageError(f"the topology of '{deployment.name}' has no `managed`; leave out --managed")
-    if has_jobs and (wishes.managed or not settings(deployment).beside):
-        return OnManaged(deployment, wishes)
-    return OnDeployment(deployment, wishes)
-
-
 class OnManaged(InBucket):
     """Training jobs of SageMaker for a deployment."""
 
     pause = 1.0
     goes_on = "the job goes on without them; renew them, and follow it by"
+    elsewhere = "SageMaker trains {run}; add --managed"
 
-    def __init__(self, deployment: Deployment, wishes: LaunchOptions = DEFAULT) -> None:
+    def __init__(
+        self, deployment: Deployment, wishes: LaunchOptions = DEFAULT, *, others: Sequence[InBucket] = ()
+    ) -> None:
         """Raises ShoalError for wishes that jobs cannot fulfil."""
-        super().__init__(deployment)
-        self.wishes, self.settings = wishes, settings(deployment)
+        super().__init__(deployment, wishes, others=others)
         refused = [name for name in ("queue", "keep") if getattr(wishes, name)]
         if refused or wishes.min_nodes > 1:
             name = flag((refused or ["min_nodes"])[0])
             raise ShoalError(f"{name} is about nodes, and SageMaker trains for '{deployment.name}'; leave it out")
+
+    @classmethod
+    def serves(cls, deployment: Deployment) -> bool:
+        return topology.OUTPUT_MANAGED in deployment.outputs
+
+    @cached_property
+    def settings(self) -> Settings:
+        return settings(self.deployment)
+
+    def wanted(self) -> list[BegunTraining]:
+        return [_JobTraining(each) for each in jobs(self.deployment, at_work=True)]
+
+    def newest_ended(self, run: str | None) -> BegunTraining | None:
+        return next((_JobTraining(each) for each in jobs(self.deployment, run) if each.has_ended), None)
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> "ManagedRun":
         """Upload what is here."""
@@ -75,10 +83,7 @@ class OnManaged(InBucket):
         prepared = source.prepare(self, config, bars)
         if prepared.readers:
             raise ShoalError("a job of SageMaker reads no stream; give a dataset by --data, or texts by --input")
-        run = self._run_name(config)
-        if any(each.run == run for each in requested_runs(self.deployment).going()):
-            raise ShoalError(f"the nodes of '{self.name}' do {run}; leave out --managed")
-        return ManagedRun(self, prepared, config, run)
+        return ManagedRun(self, prepared, config, self._run_name(config))
 
     def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
         gpu = catalog.find(self.settings.ec2_type).gpu
@@ -309,3 +314,30 @@ class ManagedRun(RemoteRun):
         if summary is None and not stopped:
             return ShoalError(f"run {self._run} was stopped before its first checkpoint; start it again")
         return None
+
+
+class _JobTraining(BegunTraining):
+    def __init__(self, job: Job) -> None:
+        super().__init__(job.deployment, job.run, job.options)
+        self._job, self.is_stopping = job, job.status == "Stopping"
+
+    @property
+    def has_ended(self) -> bool:
+        return self._job.has_ended
+
+    def status(self, reports: Reports) -> WantedRun:  # noqa: ARG002
+        spent = Outlook(dollars=self._job.dollars(), dollars_at_least=self._job.dollars())
+        return WantedRun(run=self.name, state=self._job.phase, error="", attempts=[], outlook=spent)
+
+    def stop(self, bars: Bars) -> tuple[str, str]:
+        bars.stage("stop", 0)
+        job = self._job
+        job.stop()
+        while not (job := job.again()).has_ended:
+            bars.tick()
+            time.sleep(PAUSE_SECONDS)
+        return job.outcome, job.why
+
+    def _run(self, config: TrainConfig, wishes: LaunchOptions) -> tuple[OnManaged, ManagedRun]:
+        place = OnManaged(self.deployment, wishes)
+        return place, ManagedRun(place, PreparedDataset(self._job.dataset), config, self.name, self._job)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from bootstrap.aws import names
+from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
 from common.errors import DataError, ShoalError
@@ -70,11 +71,6 @@ def settings(deployment: Deployment) -> Settings:
             f"the output {topology.OUTPUT_MANAGED} of the deployment '{deployment.name}' is of another version of "
             "Shoal; deploy it again"
         ) from error
-
-
-def is_managed(deployment: Deployment) -> bool:
-    """Whether SageMaker trains for a deployment."""
-    return topology.OUTPUT_MANAGED in deployment.outputs
 
 
 class Job:
@@ -207,6 +203,13 @@ def jobs(deployment: Deployment, run: str | None = None, *, at_work: bool = Fals
             job = described(deployment, name)
             if job.bucket == bucket:  # that of an earlier deployment of the name is another one
                 yield job
+
+
+def count_at_work(account: Account, deployment: str, outputs: Mapping[str, str]) -> int:
+    """How many jobs of a deployment have not ended; none of one whose stack has no such output."""
+    if topology.OUTPUT_MANAGED not in outputs:
+        return 0
+    return len(cleanup.jobs_at_work(account.client("sagemaker"), deployment, topology.TAG_DEPLOYMENT))
 
 
 def work_of(run: str, hyper: Mapping[str, str], channels: Mapping[str, str]) -> tuple[object, ...]:

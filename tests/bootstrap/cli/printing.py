@@ -31,7 +31,7 @@ from bootstrap.removal.kinds import KINDS
 from bootstrap.removal.monthly import Monthly
 from bootstrap.removal.sweep import FoundResource
 from bootstrap.removal.teardown import DestroyResult
-from bootstrap.training.attaching import WantedRun
+from bootstrap.training.places.begun import WantedRun
 from experiments.plans.kept import Kept, write_kept
 from experiments.plans.parts import Experiment
 from infra.rules import Finding

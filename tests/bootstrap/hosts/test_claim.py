@@ -15,10 +15,10 @@ from bootstrap.hosts.connection import LostError
 from bootstrap.hosts.hosts_file import Host, HostsFile
 from bootstrap.progress import Bars
 from bootstrap.training.places import followed
+from bootstrap.training.places.carrying_out import carry_out
 from bootstrap.training.places.hosts import HostsRun, OnHosts
 from bootstrap.training.places.launch import RequestedRuns
 from bootstrap.training.sources.dataset import PreparedDataset
-from bootstrap.training.train import carry_out
 from common.errors import ShoalError
 from trainer.config import TrainConfig
 

@@ -10,6 +10,8 @@ from bootstrap.aws import stacks
 from bootstrap.lifecycle import destroy_preview, fetch
 from bootstrap.lifecycle.status import ClusterStatus, GroupStatus, Status
 from bootstrap.removal.sweep import DELETED, KEPT, UNVERIFIED, FoundResource
+from bootstrap.training.places import managed
+from bootstrap.training.places.launch import RequestedRuns
 from common.errors import ShoalError
 from infra import topology
 
@@ -65,8 +67,10 @@ def test_a_job_trains_also_where_the_bucket_with_requests_has_gone(monkeypatch: 
         raise ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
 
     at_work = [Mock(run="left", status="InProgress"), Mock(run="stopped", status="Stopping")]
-    monkeypatch.setattr(destroy_preview.managed_job, "is_managed", lambda _: True)
-    monkeypatch.setattr(destroy_preview.managed_job, "jobs", lambda *_, **__: at_work)
-    monkeypatch.setattr(destroy_preview, "requested_runs", gone)
+    for job in at_work:
+        job.configure_mock(has_ended=False, options={})
+    monkeypatch.setattr(managed.OnManaged, "serves", lambda _: True)
+    monkeypatch.setattr(managed, "jobs", lambda *_, **__: at_work)
+    monkeypatch.setattr(RequestedRuns, "read", gone)
     stack: Any = {"Outputs": [{"OutputKey": topology.OUTPUT_DATA_BUCKET, "OutputValue": "data"}]}
     assert destroy_preview._trains("mine", Mock(), stack, None, []) == ["left"]

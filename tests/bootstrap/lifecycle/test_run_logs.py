@@ -1,17 +1,12 @@
 """What the ranks of a run print, followed in the data bucket while it grows."""
 
-from dataclasses import replace
-
 import boto3
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
 import bootstrap.lifecycle.logs
-from bootstrap.agent.documents import END_NAME, REQUEST_NAME
-from bootstrap.agent.node_documents import RunEnd
 from bootstrap.lifecycle.logs import RunLogs
 from common.errors import ShoalError
-from tests.bootstrap.agent.world import request
 
 BUCKET, RUN = "logs-of-runs", "demo.20260102T030405-0a1b"
 
@@ -22,13 +17,13 @@ def write(name: str, text: str, run: str = RUN) -> None:
 
 def test_each_line_is_shown_once_when_it_is_whole_with_its_node_and_rank(aws: EmbeddedAws) -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
-    logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
-    assert (list(logs.more()), logs.is_there()) == ([], False)
+    with pytest.raises(ShoalError, match=f"^there is no run '{RUN}' in s3://{BUCKET}/runs/$"):
+        RunLogs(boto3.client("s3"), BUCKET, RUN)
     write("node-0.log", "[rank 0] one\n[rank 1] tw")
     write("node-1.log", "\x1b[31mred\n")
     write("record.jsonl", "{}\n")
     write("checkpoints/node-2.log", "no log\n")
-    assert logs.is_there()
+    logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
     assert list(logs.more()) == ["node-0 rank 0 | one", "node-1 | \x1b[31mred"]
     assert list(logs.more()) == []
     write("node-0.log", "[rank 0] one\n[rank 1] two\n[rank 1] [rank 2] three\n")
@@ -56,21 +51,6 @@ def test_the_lines_of_one_rank_are_shown_alone(aws: EmbeddedAws) -> None:
     found = list(logs.more(1))
     assert [line for line in found if "rank" in line] == ["node-0 attempt 2 rank 1 | again", "node-0 rank 1 | two"]
     assert len(found) == 2
-
-
-def test_the_end_of_an_earlier_launch_does_not_end_the_run(aws: EmbeddedAws) -> None:
-    boto3.client("s3").create_bucket(Bucket=BUCKET)
-    logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
-    wanted = replace(request(), run=RUN)
-    write(REQUEST_NAME, wanted.to_json())
-    write(END_NAME, "no end")
-    assert not logs.has_ended()
-    write(END_NAME, RunEnd(token="f" * 8, outcome="stopped").to_json())
-    assert not logs.has_ended()
-    write(END_NAME, RunEnd(token=wanted.token, outcome="finished").to_json())
-    assert logs.has_ended()
-    write(REQUEST_NAME, "of another version")
-    assert logs.has_ended()
 
 
 def test_what_is_no_run_has_no_logs() -> None:

@@ -11,7 +11,6 @@ from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
-from bootstrap.training import attaching
 from bootstrap.training.attaching import find_training
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
@@ -36,8 +35,7 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_se
 ) -> None:
     one, secret = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent()), secrets.token_hex(20)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
-    for module in (scale_up, attaching):
-        monkeypatch.setattr(module, "_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
     config = TrainConfig(data=Path("dataset"), output=tmp_path / "here", epochs=6, threads=1, seed=3)
     with Bars() as bars:
         left = train(DatasetSource(DATASET), config, OnDeployment(one.deployment, LaunchOptions(detach=True)), bars)
@@ -49,7 +47,7 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_se
     assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
     assert (tmp_path / "there" / "model" / "config.json").exists()
     assert places_of(secret, aws.folder, tmp_path) == []
-    assert requested_runs(one.deployment).with_ends() == []
+    assert requested_runs(one.deployment).read() == ()
     assert one.desired() == {"one": 0}
 
 

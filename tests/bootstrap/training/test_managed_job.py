@@ -7,9 +7,10 @@ from typing import Any, cast
 import pytest
 
 from bootstrap.aws.deployment import Deployment
+from bootstrap.training.attaching import place_on
 from bootstrap.training.places import managed, managed_job
 from bootstrap.training.places.launch import LaunchOptions
-from bootstrap.training.places.managed import OnManaged, place_on
+from bootstrap.training.places.managed import OnManaged
 from bootstrap.training.places.managed_job import Job, job_name, jobs
 from common.errors import ShoalError, UsageError
 from infra import topology

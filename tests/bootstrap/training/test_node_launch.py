@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -40,6 +41,7 @@ CONFIG = TrainConfig(data=Path("dataset"), output=Path("output"), epochs=3, slow
 
 
 OTHER = replace(CONFIG, epochs=4)
+GROUP = GpuGroup(name="pair", scaling_group="demo", size=2, desired=2, gpus=1, spot=False, stays=False)
 
 
 class Watching(Bars):
@@ -82,9 +84,7 @@ def launch(nodes: list[GpuNode]) -> NodeLaunch:
 @pytest.fixture
 def on_their_group(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the group of the nodes were of the launch's deployment."""
-    name = launch.deployment.name
-    group = GpuGroup(name="pair", scaling_group=name, size=2, desired=2, gpus=1, spot=False, stays=False)
-    monkeypatch.setattr(fleet, "groups", lambda _: [group])
+    monkeypatch.setattr(fleet, "groups", lambda *_, **__: [GROUP])
 
 
 def begun(nodes: list[GpuNode], data: Prepared, *, agreed: bool = True) -> NodeLaunch:
@@ -252,7 +252,7 @@ def test_another_run_is_refused_until_this_one_has_ended(launch: NodeLaunch, on_
 
 def test_a_run_may_wait_for_another_one(launch: NodeLaunch, on_their_group: None) -> None:
     other = queued(launch)
-    assert [each.run for each, _ in requested_runs(launch.deployment).with_ends()] == [launch.run, other.run]
+    assert [each.run for each in requested_runs(launch.deployment).read()] == [launch.run, other.run]
     assert [each.run for each in other.before()] == [launch.run]
     assert launch.keeps_nodes()
     end(launch)
@@ -302,6 +302,25 @@ def test_a_run_without_nodes_gives_way_and_hears_of_it(launch: NodeLaunch, monke
     assert ended is not None
     assert ended.error == "no node ran for it, and another training has begun"
     assert asked(other) == other.request
+
+
+def test_an_interrupt_in_the_moment_of_the_claim_leaves_no_request(
+    launch: NodeLaunch, on_their_group: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch.forget()
+    write = launch.wanted.store.write_if
+
+    def interrupted(*document: Any) -> bool:
+        monkeypatch.setattr(launch.wanted.store, "write_if", write)
+        write(*document)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launch.wanted.store, "write_if", interrupted)
+    again = NodeLaunch(launch.deployment, launch.run)
+    again.wanted = launch.wanted
+    with Bars() as bars, pytest.raises(KeyboardInterrupt), DeploymentRun(again, DATASET, CONFIG).resources(bars):
+        pytest.fail("it was claimed")
+    assert launch.wanted.read() == ()
 
 
 def test_a_run_that_goes_on_is_not_replaced_by_one_that_resumes_it_otherwise(
