@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
-from bootstrap.agent.store import MOST_BYTES, Bucket, Document, Store, ignore
+from bootstrap.agent.store import MOST_BYTES, Bucket, Document, Store, StoredFile, ignore
 from common.files import whole_file
 from corpus.reading.s3 import is_s3, place_of
 
@@ -45,7 +45,8 @@ class _Entry(NamedTuple):
     filename: str
     st_mode: int
     st_size: int
-    st_mtime: str
+    st_mtime: float
+    st_ino: int
 
 
 class _LocalFiles:
@@ -88,7 +89,7 @@ def _entry(path: Path) -> _Entry | None:
         else:
             with path.open("rb") as file:  # a network file system asks its server when a file is opened
                 state = os.fstat(file.fileno())
-        return _Entry(path.name, state.st_mode, state.st_size, f"{state.st_mtime_ns}-{state.st_ino}")
+        return _Entry(path.name, state.st_mode, state.st_size, state.st_mtime, state.st_ino)
     return None
 
 
@@ -131,9 +132,9 @@ class Folder(Store):
             if (held := self.read(lock)) is not None and held.text == own:
                 self.remove(lock)
 
-    def list(self, prefix: str) -> Mapping[str, str]:
-        def walk(files: Files) -> dict[str, str]:
-            found, folders = dict[str, str](), [prefix.rpartition("/")[0]]
+    def list(self, prefix: str) -> Mapping[str, StoredFile]:
+        def walk(files: Files) -> dict[str, StoredFile]:
+            found, folders = dict[str, StoredFile](), [prefix.rpartition("/")[0]]
             while folders:
                 above = folders.pop()
                 for each in _listed(files, self._path(above)):
@@ -141,7 +142,8 @@ class Folder(Store):
                     if stat.S_ISDIR(each.st_mode or 0):
                         folders.append(key)
                     elif key.startswith(prefix):
-                        found[key] = f"{each.st_size}-{each.st_mtime}"
+                        tag = f"{each.st_size}-{each.st_mtime}-{getattr(each, 'st_ino', '')}"
+                        found[key] = StoredFile(each.st_size, each.st_mtime, tag)
             return dict(sorted(found.items()))
 
         return self._with(walk)
@@ -154,10 +156,13 @@ class Folder(Store):
 
         return self._with(look)
 
-    def get(self, key: str, path: Path) -> None:
+    def get(self, key: str, path: Path, *, changed: float | None = None, count: Callable[[int], None] = ignore) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as partial_file:
             self._with(lambda files: files.get(self._path(key), str(partial_file)))
+            count(partial_file.stat().st_size)
+            if changed is not None:
+                os.utime(partial_file, (changed, changed))
 
     def put(self, path: Path, key: str, count: Callable[[int], None] = ignore) -> None:
         def copy(files: Files) -> None:

@@ -159,7 +159,7 @@ class Launch:
         deaf, self._heard = max(0.0, now - self._heard - 2 * _LOOK_SECONDS), now
         self._since += deaf
         self._tags = {name: (tag, since + deaf, changed) for name, (tag, since, changed) in self._tags.items()}
-        for key, tag in keys.items():
+        for key, (_, _, tag) in keys.items():
             instance, _, kind = key.removeprefix(documents.NODES).partition(".")
             if not documents.INSTANCE.fullmatch(instance) or instance == self._instance:
                 continue

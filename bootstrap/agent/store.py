@@ -1,5 +1,6 @@
 """Stores of documents and results, all that a launcher and the agents of nodes have in common; a bucket as a store."""
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -29,6 +30,14 @@ class Document(NamedTuple):
     tag: str
 
 
+class StoredFile(NamedTuple):
+    size: int
+    changed: float
+    """In seconds since 1970."""
+    tag: str
+    """Changes with its content."""
+
+
 def ignore(_: int) -> None:
     """Count nothing."""
 
@@ -51,14 +60,15 @@ class Store(Protocol):
     def write_if(self, key: str, text: str, known: Document | None) -> bool:
         """Write a document in the place of this one, or where there is none; whether this call wrote it."""
 
-    def list(self, prefix: str) -> Mapping[str, str]:
-        """The keys that begin with a prefix, in their order, each with a tag that changes with its content."""
+    def list(self, prefix: str) -> Mapping[str, StoredFile]:
+        """The files whose keys begin with a prefix, in the order of these."""
 
     def size(self, key: str) -> int | None:
         """The bytes of a file; None where there is none."""
 
-    def get(self, key: str, path: Path) -> None:
-        """Copy a file of the store to a path, where it appears whole."""
+    def get(self, key: str, path: Path, *, changed: float | None = None, count: Callable[[int], None] = ignore) -> None:
+        """Copy a file of the store to a path, where it appears whole, with a time of change where one is given. `count`
+        is called with the number of new bytes."""
 
     def put(self, path: Path, key: str, count: Callable[[int], None] = ignore) -> None:
         """Copy a file to the store, where it appears whole. `count` is called with the number of new bytes."""
@@ -102,17 +112,25 @@ class Bucket(Store):
         etag = known.tag if known else None
         return self._ask(lambda client, place: s3.put_if(client, place, text.encode(), etag=etag), key)
 
-    def list(self, prefix: str) -> Mapping[str, str]:
-        return self._ask(lambda *place: {each["Key"]: each["ETag"] for each in s3.list_objects(*place)}, prefix)
+    def list(self, prefix: str) -> Mapping[str, StoredFile]:
+        def ask(client: "S3Client", place: S3Path) -> dict[str, StoredFile]:
+            found = s3.list_objects(client, place)
+            return {
+                each["Key"]: StoredFile(each["Size"], each["LastModified"].timestamp(), each["ETag"]) for each in found
+            }
+
+        return self._ask(ask, prefix)
 
     def size(self, key: str) -> int | None:
         found = self._ask(s3.head_if_there, key)
         return None if found is None else found["ContentLength"]
 
-    def get(self, key: str, path: Path) -> None:
+    def get(self, key: str, path: Path, *, changed: float | None = None, count: Callable[[int], None] = ignore) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._explained(), whole_file(path) as partial_file:
-            s3.download(self._client, S3Path(self._bucket, key), partial_file)
+            s3.download(self._client, S3Path(self._bucket, key), partial_file, count=count)
+            if changed is not None:
+                os.utime(partial_file, (changed, changed))
 
     def put(self, path: Path, key: str, count: Callable[[int], None] = ignore) -> None:
         with self._explained():

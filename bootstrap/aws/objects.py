@@ -3,10 +3,9 @@
 Do not use a key as a path, because others than the user may have written it; use `paths`.
 """
 
-import os
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import blake2b
@@ -15,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bootstrap.progress import Bars
-from common.errors import ShoalError, explain_os_error
-from common.files import whole_file
+from common.errors import ShoalError
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError, decompress
 from corpus.reading.s3 import S3Path
@@ -99,26 +97,6 @@ def upload_reviews(client: "S3Client", sources: tuple[Source, ...], folder: S3Pa
 def is_marker(key: str, size: int) -> bool:
     """Whether an object only represents a folder, as AWS's console creates them, or was not written whole."""
     return (key.endswith("/") and not size) or cleanup.is_partial(key)
-
-
-def save(
-    client: "S3Client",
-    place: S3Path,
-    path: Path,
-    *,
-    changed: float | None = None,
-    count: Callable[[int], None] = lambda _: None,
-) -> None:
-    """Copy an object to a path, where it appears whole, with the time of change if `changed` is given.
-
-    `count` is called with the bytes copied since the last call. Raises ShoalError where it cannot write.
-    """
-    with explain_os_error(ShoalError, f"cannot write {path}", "free some space, or choose another folder"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as partial:
-            s3.download(client, place, partial, chunk_bytes=_CHUNK_BYTES, count=count)
-            if changed is not None:
-                os.utime(partial, (changed, changed))
 
 
 def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:

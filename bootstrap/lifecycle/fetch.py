@@ -1,38 +1,22 @@
-"""Copies the results of training runs from a data bucket, while its deployment exists or afterwards.
+"""Copies the results of training runs from a data bucket, while its deployment exists or afterwards."""
 
-A file gets its name only when it is complete, with its object's time of change, so a later fetch can skip it. Accept
-only the names that Shoal gives, because nodes write the bucket, and the folder can have files of the user.
-"""
-
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from bootstrap.agent.store import Bucket, StoredFile
 from bootstrap.aws import fetched, names, objects, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
-from bootstrap.aws.paths import path_below
 from bootstrap.progress import Bars
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_buckets
+from bootstrap.training.places.followed import Copied, copy_results
 from common.errors import ShoalError
-from corpus.reading.s3 import S3Path, list_objects
+from corpus.reading.s3 import S3Path
 from infra import topology
 from trainer.output.run_files import CHECKPOINTS
-
-
-@dataclass(frozen=True, kw_only=True)
-class Object:
-    """A file of a run: its name below the run's folder, its key, size in bytes, ETag, and time of change."""
-
-    run: str
-    name: str
-    key: str
-    size: int
-    etag: str
-    changed: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,29 +30,23 @@ class FetchResult:
     refused: list[str]
 
 
-def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
-    """The files of every run in a data bucket, by run, the oldest run first; without checkpoints.
+def runs(s3: Any, bucket: str) -> dict[str, dict[str, StoredFile]]:
+    """The files of every run in a data bucket, by run and name, the oldest run first; without checkpoints.
 
     Raises ShoalError when there is no such bucket.
     """
-    found: dict[str, list[Object]] = {}
-    for each in _listed(s3, bucket):
-        run, _, name = each["Key"].removeprefix(topology.RUNS_PREFIX).partition("/")
-        if name.startswith(f"{CHECKPOINTS}/") or objects.is_marker(each["Key"], each["Size"]):
-            continue
-        changed = each["LastModified"].timestamp()
-        file = Object(run=run, name=name, key=each["Key"], size=each["Size"], etag=each["ETag"], changed=changed)
-        found.setdefault(run, []).append(file)
-    return dict(sorted(found.items()))
-
-
-def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
     try:
-        yield from list_objects(s3, S3Path(bucket, topology.RUNS_PREFIX))
+        listed = Bucket(bucket, s3).list(topology.RUNS_PREFIX)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
         raise ShoalError(f"there is no bucket '{bucket}'; `aws s3 ls` lists the existing ones") from None
+    found: dict[str, dict[str, StoredFile]] = {}
+    for key, file in listed.items():
+        run, _, name = key.removeprefix(topology.RUNS_PREFIX).partition("/")
+        if not (name.startswith(f"{CHECKPOINTS}/") or objects.is_marker(key, file.size)):
+            found.setdefault(run, {})[name] = file
+    return dict(sorted(found.items()))
 
 
 def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> FetchResult:
@@ -83,29 +61,25 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
     if run is not None and run not in found:
         known = ", ".join(found) or "none"
         raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; there are: {known}")
-    for name in found if run is None else [run]:
+    copied, refused = dict[str, Copied](), list[str]()
+    wanted = {name: files for name, files in found.items() if run in (None, name)}
+    bars.stage("fetch", sum(file.size for files in wanted.values() for file in files.values()))
+    for name, files in wanted.items():
         fetched.forget_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"), bars.note)
-    files = [file for name, held in found.items() if run in (None, name) for file in held]
-    refused: list[str] = []
-    fit = [file for file in files if _is_fit(output, file, refused)]
-    missing = [file for file in fit if not _is_there(output / file.run / file.name, file)]
-    bars.stage("fetch", sum(file.size for file in missing))
-    done = copied = 0
-    for file in missing:
-        if _is_fit(output, file, refused):  # checked again, because files were written since
-            path = output / file.run / file.name
-            objects.save(s3, S3Path(bucket, file.key), path, changed=file.changed, count=bars.add)
-            copied += 1
-            done += file.size
-            bars.at(done)
-    etags = {name: {file.name: file.etag for file in fit if file.run == name} for name in sorted({f.run for f in fit})}
-    fetched.mark(s3, bucket, etags, bars.note)
+        try:
+            into = f"{names.run(name)}/"
+        except ShoalError as error:
+            refused += [str(error)] * len(files)
+            continue
+        copied[name] = copy_results(Bucket(bucket, s3), name, output, into=into, files=files, count=bars.add)
+    fetched.mark(s3, bucket, {name: each.tags for name, each in copied.items() if each.tags}, bars.note)
+    sizes = [size for each in copied.values() for size in each.sizes]
     return FetchResult(
-        runs=list(etags),
-        copied=copied,
-        present=len(fit) - len(missing),
-        bytes=done,
-        refused=refused,
+        runs=[name for name, each in copied.items() if each.files],
+        copied=len(sizes),
+        present=sum(len(each.files) for each in copied.values()) - len(sizes),
+        bytes=sum(sizes),
+        refused=[*refused, *(sentence for each in copied.values() for sentence in each.refused)],
     )
 
 
@@ -136,17 +110,3 @@ def find_data_bucket(deployment: str, account: Account) -> str:
     if len(kept) > 1:
         raise ShoalError(f"several data buckets of '{deployment}' were kept: {', '.join(kept)}; name one by --bucket")
     return kept[0]
-
-
-def _is_fit(output: Path, file: Object, refused: list[str]) -> bool:
-    """Whether a file has a name that Shoal gives and fits below `output`; if not, adds the reason to `refused`."""
-    try:
-        path_below(output, f"{names.run(file.run)}/{names.result(file.name)}")
-    except ShoalError as error:
-        refused.append(str(error))
-        return False
-    return True
-
-
-def _is_there(path: Path, file: Object) -> bool:
-    return path.is_file() and path.stat().st_size == file.size and int(path.stat().st_mtime) == int(file.changed)

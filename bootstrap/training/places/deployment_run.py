@@ -186,9 +186,9 @@ class DeploymentRun(AgentRun):
         read = self._what_was_read(bars) if self.prepared.readers else {}
         folder = self.launch.folder
         copied = copy_results(self.launch.wanted.store, self.launch.run, self.config.output)
+        summary = copied.summary
         if not copied.refused:
             fetched.mark(self._s3, folder.bucket, {self.launch.run: copied.tags}, bars.note)
-        summary = copied.summary
         self.launch.forget()
         if summary is not None and summary["stopped"] and not stopped:
             bars.note(self._what_is_left(summary))

@@ -6,15 +6,18 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent.documents import RUNS, log_name
 from bootstrap.agent.node_documents import RunEnd
-from bootstrap.agent.store import Store
+from bootstrap.agent.store import Store, StoredFile, ignore
 from bootstrap.aws import names
+from bootstrap.aws.objects import is_marker
 from bootstrap.aws.paths import path_below
 from bootstrap.aws.retry import is_not_accepted
 from bootstrap.interrupt import Detached, mark_handled, name_of
@@ -26,7 +29,6 @@ from bootstrap.training.run_view import RecordView, RunView
 from common.display import plural
 from common.errors import ShoalError, explain_os_error
 from experiments.records.summaries import read_summary
-from infra.handlers import cleanup
 from trainer.output.run_files import RECORD, SUMMARY
 from trainer.rank_processes import STOP_SECONDS, failure_in
 
@@ -40,35 +42,64 @@ _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
 """The names of datasets on nodes (bootstrap/agent/machine.py)."""
 
 
-class Copied(NamedTuple):
-    """What came of a run."""
+@dataclass(frozen=True, kw_only=True)
+class Copied:
+    """What was copied of a run."""
 
-    files: list[Path]
-    refused: list[str]
+    output: Path
+    files: list[Path] = field(default_factory=list)
+    """Those that are there now."""
+    tags: dict[str, str] = field(default_factory=dict)
+    """Of each in the store, by its name there, as it was before: what changes then was not copied."""
+    refused: list[str] = field(default_factory=list)
     """A sentence for each object with a name that Shoal gives to no file of a run."""
-    summary: dict[str, Any] | None
-    """The content of the run's summary, if it left one."""
-    tags: Mapping[str, str]
-    """The tags of the run's objects, by name, as they were before: what changes then was not fetched."""
+    sizes: list[int] = field(default_factory=list)
+    """The bytes of those that were not there before."""
+
+    @cached_property
+    def summary(self) -> dict[str, Any] | None:
+        """The content of the run's summary, if it left one. Raises ShoalError for a summary that is none."""
+        return read_summary(self.output) if self.output / SUMMARY in self.files else None
 
 
-def copy_results(store: Store, run: str, output: Path) -> Copied:
-    """Copy what a run has left to its output. Raises ShoalError where it cannot write, or for a summary that is
-    none."""
-    folder, files, refused = f"{RUNS}{run}/", list[Path](), list[str]()
-    there = {key.removeprefix(folder): tag for key, tag in store.list(folder).items()}
-    for name in there:
-        if not name or name.endswith("/") or cleanup.is_partial(name):  # a mark of a folder, or not written whole
+def copy_results(
+    store: Store,
+    run: str,
+    output: Path,
+    *,
+    into: str = "",
+    files: Mapping[str, StoredFile] | None = None,
+    count: Callable[[int], None] = ignore,
+) -> Copied:
+    """Copy the files of a run to its output, except unchanged ones that are there already.
+
+    `into`: a folder of the output; `files`: by their names, by default all of the run. Raises ShoalError where it
+    cannot write.
+    """
+    folder, copied = f"{RUNS}{run}/", Copied(output=output)
+    if files is None:
+        files = {key.removeprefix(folder): found for key, found in store.list(folder).items()}
+    for name, found in files.items():
+        if is_marker(f"{folder}{name}", found.size):
             continue
         try:
-            path = path_below(output, names.result(name))
+            path = path_below(output, f"{into}{names.result(name)}")
         except ShoalError as error:
-            refused.append(str(error))
+            copied.refused.append(str(error))
             continue
-        with explain_os_error(ShoalError, f"cannot write {path}", "free some space, or choose another folder"):
-            store.get(f"{folder}{name}", path)
-        files.append(path)
-    return Copied(files, refused, read_summary(output) if output / SUMMARY in files else None, there)
+        if _is_there(path, found):
+            count(found.size)
+        else:
+            with explain_os_error(ShoalError, f"cannot write {path}", "free some space, or choose another folder"):
+                store.get(f"{folder}{name}", path, changed=found.changed, count=count)
+            copied.sizes.append(found.size)
+        copied.files.append(path)
+        copied.tags[name] = found.tag
+    return copied
+
+
+def _is_there(path: Path, file: StoredFile) -> bool:
+    return path.is_file() and path.stat().st_size == file.size and int(path.stat().st_mtime) == int(file.changed)
 
 
 class RemoteRun(Run):

@@ -191,7 +191,8 @@ class HostsRun(AgentRun):
         that is back within GONE_SECONDS costs the run nothing."""
         now, beats = time.monotonic(), self.store.list(documents.NODES)
         for host in self.hosts.file.hosts:
-            tag = beats.get(documents.beat_key(host.instance), "")
+            beat = beats.get(documents.beat_key(host.instance))
+            tag = beat.tag if beat else ""
             known, since, pause = self._heard.setdefault(host.instance, (tag, now, _SILENT_SECONDS))
             if tag != known:
                 self._heard[host.instance] = (tag, now, _SILENT_SECONDS)

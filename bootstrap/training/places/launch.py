@@ -293,7 +293,7 @@ class NodeLaunch(Launch):
     def claim(self, wishes: LaunchOptions, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
         new = super().claim(wishes, bars, anew=anew, **wanted)
         if new:  # nobody needs to fetch what the command was told
-            tag = self.wanted.store.list(self._copy_key)[self._copy_key]
+            tag = self.wanted.store.list(self._copy_key)[self._copy_key].tag
             s3 = self.deployment.session.client("s3")
             fetched.mark(s3, self._bucket, {self.run: {REQUEST_NAME: tag}}, bars.note)
         return new

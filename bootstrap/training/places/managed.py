@@ -276,9 +276,9 @@ class ManagedRun(RemoteRun):
         folder = self._folder
         fetched.forget_checkpoints(self._s3, folder, bars.note)
         copied = copy_results(requested_runs(self._deployment).store, self._run, self.config.output)
+        summary = copied.summary
         if not copied.refused:
             fetched.mark(self._s3, folder.bucket, {self._run: copied.tags}, bars.note)
-        summary = copied.summary
         if summary is not None and summary["stopped"] and not stopped:
             limits = {
                 "MaxRuntimeExceeded": f"its limit of {self.job.limit_hours:.3g} h was reached",

@@ -117,7 +117,7 @@ def test_a_run_counts_as_fetched_until_it_goes_on_unless_checkpoints_are_left(s3
     assert fetched.unfetched(s3, "noted") == [TWO]
     folder = f"runs/{TWO}/"
     tags = Bucket("noted", s3).list(folder).items()
-    checkpoints = {key.removeprefix(folder): tag for key, tag in tags}
+    checkpoints = {key.removeprefix(folder): found.tag for key, found in tags}
     fetched.mark(s3, "noted", {TWO: checkpoints}, pytest.fail)
     with Bars() as bars:
         fetch_runs(s3, "noted", tmp_path, bars=bars)
@@ -168,7 +168,7 @@ def test_keys_that_lead_out_are_reported_and_the_rest_is_fetched(s3: Any, tmp_pa
 def test_a_training_writes_only_to_its_output(s3: Any, tmp_path: Path) -> None:
     output = prepared(tmp_path / "output")
     with pytest.raises(ShoalError, match=r"summary\.json is not the summary of a training"):
-        copy_results(Bucket(ATTACKED, s3), GOOD, output)
+        copy_results(Bucket(ATTACKED, s3), GOOD, output).summary  # noqa: B018
     assert {path.name for path in output.iterdir() if path.is_file()} >= {"record.jsonl", "summary.json"}
     assert outside(tmp_path / "output") == set()
 
