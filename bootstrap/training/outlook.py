@@ -3,7 +3,7 @@
 All of it is what the nodes tell of the run's record, and what AWS says of them. What nobody can tell is None, never 0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -58,13 +58,6 @@ def outlook(
         dollars_at_least=least,
         dollars_in_all=None if so_far is None or more is None else so_far + more,
     )
-
-
-def first_told(attempts: Sequence[Attempt], told: Mapping[str, NodeStatus | str]) -> NodeStatus | None:
-    """What the node has told that follows the record of the latest attempt, `told` having what each node tells, or why
-    that cannot be read."""
-    found = told.get(attempts[-1].members[0].instance) if attempts else None
-    return found if isinstance(found, NodeStatus) else None
 
 
 def _end(request: RunRequest, told: NodeStatus | None, now: datetime) -> datetime | None:

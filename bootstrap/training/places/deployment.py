@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 from botocore.exceptions import ClientError
 
 from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.node_documents import NodeStatus
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
-from bootstrap.training.outlook import Outlook, first_told, outlook
+from bootstrap.training.outlook import Outlook, outlook
 from bootstrap.training.places.begun import PAUSE_SECONDS, BegunTraining, Reports, WantedRun
 from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
 from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, requested_runs
-from bootstrap.training.readers import count_readers
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Source
 from bootstrap.training.sources.stream import PreparedStream
@@ -63,7 +63,8 @@ class OnDeployment(InBucket):
     @property
     def readers(self) -> int:
         """One on each node that reads, or else on the first that trains."""
-        return max(1, count_readers(self.deployment))
+        groups = fleet.groups(self.deployment, readers=True)
+        return max(1, sum(group.size for group in groups if group.role == "read"))
 
     def require_reads(self, address: str) -> None:
         """Nodes reach S3 alone, and of that what the topology names as its inputs."""
@@ -164,7 +165,9 @@ class _NodesTraining(BegunTraining):
         ran_before = any(node.launched < launch.began for node in nodes)
         since = launch.first_attempt_at() if ran_before else launch.began
         cost = Spending(region=str(self.deployment.session.region_name), since=since or datetime.now(UTC))
-        return outlook(launch.request, attempts, first_told(attempts, reports), nodes if since else (), cost)
+        first = reports.get(attempts[-1].members[0].instance) if attempts else None
+        told = first if isinstance(first, NodeStatus) else None
+        return outlook(launch.request, attempts, told, nodes if since else (), cost)
 
     def stop(self, bars: Bars) -> tuple[str, str]:
         """Also scale its nodes to zero unless they are to stay or are wanted for another run."""

@@ -4,43 +4,46 @@ and scaled to zero.
 Whatever needs nodes must happen inside `resources`, because otherwise a failure would leave nodes that cost money.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, get_args
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from bootstrap.aws import fetched
+from bootstrap.agent.documents import RUNS
+from bootstrap.agent.store import Store
+from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
-from bootstrap.aws.retry import Abandoned, retrying
-from bootstrap.interrupt import Detached
+from bootstrap.aws.retry import retrying
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS, scaled_up
 from bootstrap.progress import Bars
-from bootstrap.training.places import brought
-from bootstrap.training.places.followed import GO_ON, LONGEST_STOP_SECONDS, AgentRun, copy_results
+from bootstrap.training.places.bucket_place import bring, brought
+from bootstrap.training.places.followed import GO_ON, LONGEST_STOP_SECONDS, AgentRun
 from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, options_of
 from bootstrap.training.places.place import Ended
-from bootstrap.training.readers import ReadingProgress, read_so_far
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.spending import Spending
 from common.display import plural
-from common.errors import ShoalError
+from common.errors import DataError, ShoalError
 from corpus.reading import s3
 from corpus.stream.lines import describe_malformed
+from corpus.stream.progress import Status, sum_of
 from corpus.text_request import describe_left_out
 from infra import parts
 from trainer.config import TrainConfig
 
 _ROLES = get_args(parts.Role)
+_LOOK_SECONDS = 5.0
+"""Between two looks at what readers have done."""
 
 
 class DeploymentRun(AgentRun):
     launch: NodeLaunch
+    deployment: Deployment
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class DeploymentRun(AgentRun):
         wishes: LaunchOptions = DEFAULT,
     ) -> None:
         self.config, self.prepared, self.launch = config, prepared, launch
-        self.wishes, self._deployment = wishes, launch.deployment
+        self.wishes, self.deployment, self.store = wishes, launch.deployment, launch.wanted.store
         self._s3 = launch.deployment.session.client("s3")
         self._nodes: Sequence[GpuNode] = ()
         self._spending: Spending | None = None
@@ -63,8 +66,8 @@ class DeploymentRun(AgentRun):
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
         """The nodes that train, and those that read where there is a stream; none where the run has ended."""
-        launch, deployment, readers = self.launch, self._deployment, self.prepared.readers > 0
-        with self._forgotten_after_errors():
+        launch, deployment, readers = self.launch, self.deployment, self.prepared.readers > 0
+        with self._given_up_after_errors():
             if not launch.found:
                 self._claim(bars)
             self._spending = Spending(region=str(deployment.session.region_name), since=launch.began)
@@ -101,13 +104,10 @@ class DeploymentRun(AgentRun):
         seconds = (most - spent) / hourly * 3600 - LONGEST_STOP_SECONDS
         if seconds <= 0:
             raise ShoalError(
-                f"{self._deployment.limit_of(most)}, of which starting the nodes has cost ${spent:.2f}, and they cost "
+                f"{self.deployment.limit_of(most)}, of which starting the nodes has cost ${spent:.2f}, and they cost "
                 f"${hourly:.2f} an hour; give a higher --max-dollars"
             )
         return time.time() + seconds
-
-    def left(self) -> Mapping[str, Any]:
-        return {"run": self.launch.run, "deployment": self._deployment.name}
 
     def wait_for_data(self, bars: Bars) -> None:
         super().wait_for_data(bars)
@@ -118,11 +118,11 @@ class DeploymentRun(AgentRun):
     def _claim(self, bars: Bars) -> None:
         """Claim the nodes, and bring them the sets of this machine, which a launch that is found has already."""
         launch, wishes = self.launch, self.wishes
-        groups = fleet.groups(self._deployment, readers=self.prepared.readers > 0)
+        groups = fleet.groups(self.deployment, readers=self.prepared.readers > 0)
         counts = [sum(each.size for each in groups if each.role == role) for role in _ROLES]
         if wishes.min_nodes > counts[0]:
             trains = plural(counts[0], "node")
-            raise ShoalError(f"--min-nodes is {wishes.min_nodes}, but '{self._deployment.name}' trains on {trains}")
+            raise ShoalError(f"--min-nodes is {wishes.min_nodes}, but '{self.deployment.name}' trains on {trains}")
         folder = s3.S3Path(launch.folder.bucket, f"{launch.folder.key}{SETS}")
         claimed = launch.claim(
             wishes,
@@ -130,26 +130,12 @@ class DeploymentRun(AgentRun):
             anew=self.config.force,
             trainers=counts[0],
             readers=counts[1],
-            share=self._deployment.share,
-            options=options_of(brought.in_bucket(self.config, folder)),
+            share=self.deployment.share,
+            options=options_of(brought(self.config, folder)),
             **self.prepared.request(),
         )
         if claimed:
-            brought.upload(self._s3, self.config, folder, bars)
-
-    @contextmanager
-    def _forgotten_after_errors(self) -> Iterator[None]:
-        """Have nodes that stay end what they do after an error, unless the run is left to itself."""
-        try:
-            yield
-        except (Abandoned, Detached):
-            raise
-        except BaseException:
-            if self.wishes.leave:
-                raise
-            with suppress(BotoCoreError, ClientError, ShoalError):
-                self.launch.forget()
-            raise
+            bring(self._s3, self.config, folder, bars)
 
     def _reading(self) -> Callable[[], Any] | None:
         readers = self.prepared.readers
@@ -157,12 +143,12 @@ class DeploymentRun(AgentRun):
 
     def look_at_nodes(self, bars: Bars) -> None:  # noqa: ARG002
         """Notice that no node is left, for which a command would wait for ever."""
-        name, running = self._deployment.name, retrying(partial(fleet.nodes, self._deployment))
+        name, running = self.deployment.name, retrying(partial(fleet.nodes, self.deployment))
         if self._spending:
             self._spending.see(running)
         if running:
             self._seen = time.monotonic()
-        elif not any(group.desired for group in retrying(partial(fleet.groups, self._deployment))):
+        elif not any(group.desired for group in retrying(partial(fleet.groups, self.deployment))):
             raise ShoalError(f"somebody has ended the nodes of '{name}'{GO_ON}")
         elif time.monotonic() - self._seen > LONGEST_READY_SECONDS:
             raise ShoalError(f"no node of '{name}' is left, and AWS starts none{GO_ON}")
@@ -172,7 +158,7 @@ class DeploymentRun(AgentRun):
         if retrying.unanswered:
             bars.note(
                 "the ranks are asked to stop as soon as AWS answers. Ctrl-C again ends this command at once, and the "
-                f"training continues; to copy its results, type: shoal fetch {self._deployment.name} --run "
+                f"training continues; to copy its results, type: shoal fetch {self.deployment.name} --run "
                 f"{self.launch.run} --output DIR"
             )
         super().stop(bars)
@@ -182,38 +168,29 @@ class DeploymentRun(AgentRun):
         return self._spending.so_far() if self._spending else None
 
     def collect(self, bars: Bars, *, stopped: bool) -> Ended:
-        """Copy the run's files to the output, and note that in the bucket."""
-        read = self._what_was_read(bars) if self.prepared.readers else {}
-        folder = self.launch.folder
-        copied = copy_results(self.launch.wanted.store, self.launch.run, self.config.output)
-        summary = copied.summary
-        if not copied.refused:
-            fetched.mark(self._s3, folder.bucket, {self.launch.run: copied.tags}, bars.note)
-        self.launch.forget()
-        if summary is not None and summary["stopped"] and not stopped:
-            bars.note(self._what_is_left(summary))
-        train, read_nodes = of_role(self._nodes, "train"), of_role(self._nodes, "read")
-        kept = {
-            name: [{**vars(node), "launched": node.launched.isoformat()} for node in nodes]
-            for name, nodes in (("nodes", train), ("readers", read_nodes))
-        }
-        return Ended(
-            summary=summary,
-            failure=self._failure(copied, stopped=stopped),
-            told={
-                "nodes": [vars(node) for node in train],
-                "readers": [vars(node) for node in read_nodes],
-                "run": str(folder),
-                **({"kept": True} if self.launch.request.keep else {}),
-                **({"inputs": list(self.prepared.inputs)} if self.prepared.inputs else {}),
-                **read,
-                "refused": copied.refused,
-            },
-            launch={**kept, **({"emulated": True} if self._deployment.is_emulated else {})},
-        )
+        """Also tell what was read."""
+        read: dict[str, Any] = {}
+        if self.prepared.readers:
+            found = read_so_far(self.store, self.launch.run, self.prepared.readers)
+            if found.malformed:
+                bars.note(f"{describe_malformed(found.malformed, found.lines)}; see reader-N.log")
+            read = {"read": asdict(found)}
+        if self.launch.request.keep:
+            read["kept"] = True
+        if self.prepared.inputs:
+            read["inputs"] = list(self.prepared.inputs)
+        ended = super().collect(bars, stopped=stopped)
+        return replace(ended, told={**ended.told, **read})
 
-    def _what_is_left(self, summary: Mapping[str, Any]) -> str:
-        """A sentence on a run that was stopped for its costs, or from elsewhere."""
+    def _machines(self) -> Mapping[str, list[dict[str, Any]]]:
+        trains, reads = of_role(self._nodes, "train"), of_role(self._nodes, "read")
+        return {
+            name: [{**vars(node), "launched": node.launched.isoformat()} for node in nodes]
+            for name, nodes in (("nodes", trains), ("readers", reads))
+        }
+
+    def why_stopped(self, summary: Mapping[str, Any]) -> str:
+        """It costs too much, or somebody has stopped it; and what finishing it costs."""
         asked = self.launch.request
         why = "somebody has stopped it"
         if asked.max_dollars is not None and not asked.stop and asked.at(time.time()).stop:
@@ -223,10 +200,29 @@ class DeploymentRun(AgentRun):
         more = (
             f"; to finish it costs about ${spent * (rows - done) / done:.2f} more" if spent and rows > done > 0 else ""
         )
-        return f"the run is stopped, because {why}{more}"
+        return f"{why}{more}"
 
-    def _what_was_read(self, bars: Bars) -> dict[str, Any]:
-        found = read_so_far(self.launch.wanted.store, self.launch.run, self.prepared.readers)
-        if found.malformed:
-            bars.note(f"{describe_malformed(found.malformed, found.lines)}; see reader-N.log")
-        return {"read": asdict(found)}
+
+def read_so_far(store: Store, run: str, readers: int) -> Status:
+    """What so many readers of a run have done, together. Others may write there, too: what is no status does not
+    count."""
+    found = []
+    for reader in range(readers):
+        with suppress(DataError):
+            told = store.read(f"{RUNS}{run}/reader-{reader}.json")
+            found += [Status.from_json(told.text)] if told else []
+    return sum_of(found)
+
+
+class ReadingProgress:
+    """What the readers of a run have done, as it was some seconds ago."""
+
+    def __init__(self, store: Store, run: str, readers: int) -> None:
+        self._of = store, run, readers
+        self._looked, self._read = -math.inf, Status()
+
+    def __call__(self) -> Status:
+        if time.monotonic() - self._looked >= _LOOK_SECONDS:
+            self._looked = time.monotonic()
+            self._read = read_so_far(*self._of)
+        return self._read

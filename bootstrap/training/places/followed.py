@@ -5,7 +5,7 @@ import signal
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,19 +16,21 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.agent.documents import RUNS, log_name
 from bootstrap.agent.node_documents import RunEnd
 from bootstrap.agent.store import Store, StoredFile, ignore
-from bootstrap.aws import names
+from bootstrap.aws import fetched, names
+from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.objects import is_marker
 from bootstrap.aws.paths import path_below
-from bootstrap.aws.retry import is_not_accepted
+from bootstrap.aws.retry import Abandoned, is_not_accepted
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import Launch, LaunchOptions
-from bootstrap.training.places.place import Run
+from bootstrap.training.places.place import Ended, Run
 from bootstrap.training.run_view import RecordView, RunView
 from common.display import plural
 from common.errors import ShoalError, explain_os_error
 from experiments.records.summaries import read_summary
+from infra import topology
 from trainer.output.run_files import RECORD, SUMMARY
 from trainer.rank_processes import STOP_SECONDS, failure_in
 
@@ -103,10 +105,90 @@ def _is_there(path: Path, file: StoredFile) -> bool:
 
 
 class RemoteRun(Run):
-    """A run that can go on without its command, and whose record is in a store."""
+    """A run that can go on without its command, and whose record and results are in a store."""
 
     survives = True
     wishes: LaunchOptions
+    store: Store
+    deployment: Deployment | None = None
+    """None of hosts."""
+    stage = "start the ranks"
+    """What the progress bar shows before the first step."""
+    _record: RecordView | None = None
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def is_followed(self) -> bool:
+        """Whether an earlier command has begun it, so that all of its record is shown."""
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """Have it end what it does, as nobody waits for its results any more."""
+
+    def why_stopped(self, summary: Mapping[str, Any]) -> str:  # noqa: ARG002
+        """Why it was stopped by nobody at this command: a part of a sentence."""
+        return "somebody has stopped it"
+
+    @abstractmethod
+    def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
+        """Why it came to no end."""
+
+    def _machines(self) -> Mapping[str, list[dict[str, Any]]]:
+        """The `nodes` that train and the `readers`, as its summary shows them; none of a place that costs nothing."""
+        return {}
+
+    def left(self) -> Mapping[str, Any]:
+        return {"run": self.name, **({"deployment": self.deployment.name} if self.deployment else {})}
+
+    def view(self, bars: Bars) -> RunView:
+        """The record as it grows in the store."""
+        bars.stage(self.stage, 0)
+        view = RunView(bars, spent=self.spent, read=self._reading())
+        self._bars, key = bars, f"{RUNS}{self.name}/{RECORD}"
+        before = None if self.is_followed else self.store.size(key)
+        self._record = RecordView(view, self.store, key, before=before)
+        return view
+
+    def _reading(self) -> Callable[[], Any] | None:
+        """What readers have done; None without readers."""
+        return None
+
+    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
+        """Copy the run's files to the output, and note that in the bucket of a deployment."""
+        copied = copy_results(self.store, self.name, self.config.output)
+        summary = copied.summary
+        if self.deployment is not None and not copied.refused:
+            bucket = self.deployment.output(topology.OUTPUT_DATA_BUCKET)
+            s3 = self.deployment.session.client("s3")
+            fetched.mark(s3, bucket, {self.name: copied.tags}, bars.note)
+        self.give_up()
+        if summary is not None and summary["stopped"] and not stopped:
+            bars.note(f"the run is stopped, because {self.why_stopped(summary)}")
+        machines = self._machines()
+        emulated = {"emulated": True} if self.deployment and self.deployment.is_emulated else {}
+        return Ended(
+            summary=summary,
+            failure=self._failure(copied, stopped=stopped),
+            told={**machines, "run": f"{self.store.name}/{RUNS}{self.name}/", "refused": copied.refused},
+            launch={**machines, **emulated},
+        )
+
+    @contextmanager
+    def _given_up_after_errors(self) -> Iterator[None]:
+        """Have it end after an error, unless the run is left to itself."""
+        try:
+            yield
+        except (Abandoned, Detached):
+            raise
+        except BaseException:
+            if not self.wishes.leave:
+                with suppress(BotoCoreError, ClientError, ShoalError):
+                    self.give_up()
+            raise
 
     def leaves(self, interrupt: KeyboardInterrupt) -> bool:
         """Whether this interrupt ends the command alone."""
@@ -128,24 +210,26 @@ class RemoteRun(Run):
             raise Detached(f"AWS does not accept your credentials any more ({error})") from error
 
 
-def remote_record(view: RunView, store: Store, run: str, *, found: bool) -> RecordView:
-    """The record of a run; of one that is `found`, as an earlier command has begun it, all is shown."""
-    key = f"{RUNS}{run}/{RECORD}"
-    return RecordView(view, store, key, before=None if found else store.size(key))
-
-
 class AgentRun(RemoteRun):
     """A run on nodes with agents, or on hosts."""
 
     launch: Launch
-    stage = "start the ranks"
-    """What the progress bar shows before the first step."""
     look_seconds = 10.0
     """Seconds between two looks at the nodes."""
     _watch: "_Watch | None" = None
-    _record: RecordView | None = None
     _end: RunEnd | None = None
     _deadline: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self.launch.run
+
+    @property
+    def is_followed(self) -> bool:
+        return self.launch.found
+
+    def give_up(self) -> None:
+        self.launch.forget()
 
     @abstractmethod
     def look_at_nodes(self, bars: Bars) -> None:
@@ -174,18 +258,6 @@ class AgentRun(RemoteRun):
                 bars.at(read)
             bars.tick()
             time.sleep(_PAUSE_SECONDS)
-
-    def view(self, bars: Bars) -> RunView:
-        """The record as it grows in the store."""
-        bars.stage(self.stage, 0)
-        view = RunView(bars, spent=self.spent, read=self._reading())
-        self._bars, launch = bars, self.launch
-        self._record = remote_record(view, launch.wanted.store, launch.run, found=launch.found)
-        return view
-
-    def _reading(self) -> Callable[[], Any] | None:
-        """What readers have done; None without readers."""
-        return None
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
         """Whether all nodes have ended what they did. Raises ShoalError when no node is left, or they will not stop."""

@@ -21,7 +21,7 @@ from bootstrap.hosts.hosts_file import HostsFile
 from bootstrap.hosts.payload import Code
 from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
-from bootstrap.training.places.followed import AgentRun, copy_results
+from bootstrap.training.places.followed import AgentRun
 from bootstrap.training.places.launch import DEFAULT, Launch, LaunchOptions, RequestedRuns, options_of
 from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.sources.source import Prepared, Source
@@ -180,7 +180,7 @@ class HostsRun(AgentRun):
         return told
 
     def left(self) -> Mapping[str, Any]:
-        return {"run": self.launch.run, "hosts": self._place.name}
+        return {**super().left(), "hosts": self._place.name}
 
     def wait_for_data(self, bars: Bars) -> None:
         bars.stage("copy the dataset to the hosts", 0)
@@ -204,16 +204,9 @@ class HostsRun(AgentRun):
                         bars.note(f"{error}; it is looked for again and again")
                 self._heard[host.instance] = (tag, time.monotonic(), min(2 * pause, _MOST_SILENT_SECONDS))
 
-    def collect(self, bars: Bars, *, stopped: bool) -> Ended:  # noqa: ARG002
-        """Copy the run's files to the output."""
+    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
         with self.hosts:
-            copied = copy_results(self.store, self.launch.run, self.config.output)
-            self.launch.forget()
-        return Ended(
-            summary=copied.summary,
-            failure=self._failure(copied, stopped=stopped),
-            told={"run": self.launch.left_in, "refused": copied.refused},
-        )
+            return super().collect(bars, stopped=stopped)
 
     @property
     def launch(self) -> HostsLaunch:  # type: ignore[override]

@@ -259,9 +259,10 @@ class Launch:
     ) -> Sequence[RunRequest]:
         """The requests with this one; the same where it is among them. Raises ShoalError where another is not over."""
         ends = {each.token: self.wanted.end(each) for each in runs}
-        same = [each for each in runs if wanted.same_work(each)]
-        if any(_may_be_followed(ends[each.token], anew=anew) for each in same):
-            return runs
+        for each in filter(wanted.same_work, runs):
+            end = ends[each.token]
+            if end is None or (end.outcome == "finished" and not anew):  # it has left what nobody fetched
+                return runs
         going = [each for each in runs if ends[each.token] is None]
         if going and not wishes.queue:
             self.require_free(going)
@@ -300,8 +301,12 @@ class NodeLaunch(Launch):
 
     def require_free(self, going: Sequence[RunRequest]) -> None:
         """Raise ShoalError where nodes run for these runs, or may be about to be started."""
-        deployment = self.deployment
-        if _was_just_changed(deployment) or any(group.desired for group in fleet.groups(deployment)):
+        deployment, place = self.deployment, S3Path(self._bucket, documents.request_key(self.deployment.name))
+        head, just_changed = head_if_there(deployment.session.client("s3"), place), False
+        if head is not None:  # who has changed it may be starting nodes, by S3's own clock
+            now = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
+            just_changed = (now - head["LastModified"]).total_seconds() < READY_SECONDS
+        if just_changed or any(group.desired for group in fleet.groups(deployment)):
             run = going[0].run
             raise ShoalError(
                 f"a training uses the nodes of '{deployment.name}': {run}; to wait for it, add --queue; to stop it, "
@@ -329,18 +334,3 @@ def requested_runs(deployment: Deployment) -> RequestedRuns:
 
 def _bucket(deployment: Deployment) -> str:
     return names.bucket(deployment.output(topology.OUTPUT_DATA_BUCKET))
-
-
-def _was_just_changed(deployment: Deployment) -> bool:
-    """Whether the requests were changed so recently that who did so may be starting nodes, by S3's own clock."""
-    place = S3Path(_bucket(deployment), documents.request_key(deployment.name))
-    head = head_if_there(deployment.session.client("s3"), place)
-    if head is None:
-        return False
-    now = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
-    return (now - head["LastModified"]).total_seconds() < READY_SECONDS
-
-
-def _may_be_followed(end: RunEnd | None, *, anew: bool) -> bool:
-    """Whether the same command follows a launch that it finds: one that goes on, or has left what nobody fetched."""
-    return end is None or (end.outcome == "finished" and not anew)

@@ -8,28 +8,27 @@ data bucket as it changes, so that a run there looks like one of nodes.
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
-from bootstrap.aws.retry import Abandoned
 from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
 from bootstrap.training.outlook import Outlook
-from bootstrap.training.places import brought
 from bootstrap.training.places.begun import PAUSE_SECONDS, BegunTraining, Reports, WantedRun
-from bootstrap.training.places.bucket_place import InBucket
-from bootstrap.training.places.followed import GO_ON, RemoteRun, copy_results, remote_record
+from bootstrap.training.places.bucket_place import InBucket, bring, brought
+from bootstrap.training.places.followed import GO_ON, Copied, RemoteRun
 from bootstrap.training.places.launch import DEFAULT, LaunchOptions, options_of, requested_runs
 from bootstrap.training.places.managed_job import FILES, Job, Settings, job_name, job_request, jobs, settings, work_of
 from bootstrap.training.places.place import Ended
-from bootstrap.training.run_view import RecordView, RunView
+from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Source
 from common.errors import ShoalError
@@ -110,15 +109,17 @@ class OnManaged(InBucket):
 
 
 class ManagedRun(RemoteRun):
+    deployment: Deployment
+
     def __init__(
         self, place: OnManaged, prepared: Prepared, config: TrainConfig, run: str, job: Job | None = None
     ) -> None:
         """`job`: one that goes on."""
         self.config, self.prepared = config, prepared
-        self._place, self.wishes, self._deployment = place, place.wishes, place.deployment
+        self._place, self.wishes, self.deployment = place, place.wishes, place.deployment
+        self.store = requested_runs(self.deployment).store
         self._run, self._job, self._found = run, job, job is not None
-        self._s3 = self._deployment.session.client("s3")
-        self._record: RecordView | None = None
+        self._s3 = self.deployment.session.client("s3")
         self._looked = 0.0
 
     @property
@@ -129,33 +130,37 @@ class ManagedRun(RemoteRun):
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
         """The job, which SageMaker ends by itself, and this where something goes wrong before."""
-        try:
-            if self._job is None:
-                self._job = self._same_work(bars)
+        with self._given_up_after_errors():
+            self._job = self._job or self._same_work(bars)
             if self._job is None:
                 self._begin(bars)
             yield
-        except (Abandoned, Detached):
-            raise
-        except BaseException:
-            if not self.wishes.leave and self._job is not None:
-                with suppress(BotoCoreError, ClientError, ShoalError):
-                    self.job.stop()
-            raise
+
+    def give_up(self) -> None:
+        if self._job is not None and not self._job.has_ended:
+            self._job.stop()
+
+    @property
+    def name(self) -> str:
+        return self._run
+
+    @property
+    def is_followed(self) -> bool:
+        return self._found or not self.config.resume
 
     def _same_work(self, bars: Bars) -> Job | None:
         """The job that the same command has begun. Raises ShoalError while another one runs: a command that is typed
         twice is not to be paid for twice."""
-        self._config = brought.in_bucket(self.config, self._sets)
+        self._config = brought(self.config, self._sets)
         hyper, channels = self._hyper(), self._channels()
-        for job in jobs(self._deployment, at_work=True):
+        for job in jobs(self.deployment, at_work=True):
             if job.work == work_of(self._run, hyper, channels) and job.status == "InProgress":
                 bars.note(f"following run {job.run}, which the same command has begun")
                 self._run, self._found = job.run, True
                 return job
             raise ShoalError(
-                f"SageMaker trains for '{self._deployment.name}' already: {job.run}; to stop it, type: shoal stop "
-                f"{self._deployment.name} {job.run}"
+                f"SageMaker trains for '{self.deployment.name}' already: {job.run}; to stop it, type: shoal stop "
+                f"{self.deployment.name} {job.run}"
             )
         return None
 
@@ -165,12 +170,12 @@ class ManagedRun(RemoteRun):
         if self.config.resume:
             fetched.forget_checkpoints(self._s3, self._folder, bars.note)  # each is brought into the container
         else:
-            brought.upload(self._s3, self.config, self._sets, bars)
+            bring(self._s3, self.config, self._sets, bars)
         place = self._place
-        launches = sum(1 for _ in jobs(self._deployment, self._run))
+        launches = sum(1 for _ in jobs(self.deployment, self._run))
         name = job_name(self._run, launches + 1)
         request = job_request(
-            self._deployment,
+            self.deployment,
             place.settings,
             name=name,
             folder=self._folder,
@@ -179,14 +184,14 @@ class ManagedRun(RemoteRun):
             longest=place.longest_seconds(),
         )
         try:
-            self._deployment.session.client("sagemaker").create_training_job(**request)
+            self.deployment.session.client("sagemaker").create_training_job(**request)
         except ClientError as error:
             if error.response["Error"]["Code"] not in ("ResourceInUse", "ResourceLimitExceeded", "ValidationException"):
                 raise
             raise ShoalError(f"SageMaker starts no job: {error.response['Error']['Message']}") from error
-        self._job = Job(self._deployment, {**request, "TrainingJobStatus": "InProgress"})  # stopped after any error
+        self._job = Job(self.deployment, {**request, "TrainingJobStatus": "InProgress"})  # stopped after any error
         job = self._job = self._job.again()
-        for other in jobs(self._deployment, at_work=True):  # of two commands at once, the later one gives way
+        for other in jobs(self.deployment, at_work=True):  # of two commands at once, the later one gives way
             if other.name != name and (other.created, other.name) < (job.created, name):
                 job.stop()
                 raise ShoalError(f"another command has begun {other.run} at the same time; type the command again")
@@ -197,7 +202,7 @@ class ManagedRun(RemoteRun):
 
     @property
     def _folder(self) -> s3.S3Path:
-        bucket = names.bucket(self._deployment.output(topology.OUTPUT_DATA_BUCKET))
+        bucket = names.bucket(self.deployment.output(topology.OUTPUT_DATA_BUCKET))
         return s3.S3Path(bucket, f"{topology.RUNS_PREFIX}{names.run(self._run)}/")
 
     def _hyper(self) -> dict[str, str]:
@@ -234,9 +239,6 @@ class ManagedRun(RemoteRun):
         with self._left_to_itself():
             yield
 
-    def left(self) -> Mapping[str, Any]:
-        return {"run": self._run, "deployment": self._deployment.name}
-
     def wait_for_data(self, bars: Bars) -> None:
         """Wait until the job trains, or has ended."""
         shown = ""
@@ -247,14 +249,6 @@ class ManagedRun(RemoteRun):
             bars.tick()
             time.sleep(_LOOK_SECONDS)
             self._job = self.job.again()
-
-    def view(self, bars: Bars) -> RunView:
-        """The record as it grows in the bucket."""
-        bars.stage("start the ranks", 0)
-        view = RunView(bars, spent=self.spent)
-        store = requested_runs(self._deployment).store
-        self._record = remote_record(view, store, self._run, found=self._found or not self.config.resume)
-        return view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
         assert self._record is not None
@@ -272,38 +266,22 @@ class ManagedRun(RemoteRun):
         return self._job.dollars() if self._job else None
 
     def collect(self, bars: Bars, *, stopped: bool) -> Ended:
-        """Copy the run's files to the output, and note that in the bucket."""
-        folder = self._folder
-        fetched.forget_checkpoints(self._s3, folder, bars.note)
-        copied = copy_results(requested_runs(self._deployment).store, self._run, self.config.output)
-        summary = copied.summary
-        if not copied.refused:
-            fetched.mark(self._s3, folder.bucket, {self._run: copied.tags}, bars.note)
-        if summary is not None and summary["stopped"] and not stopped:
-            limits = {
-                "MaxRuntimeExceeded": f"its limit of {self.job.limit_hours:.3g} h was reached",
-                "MaxWaitTimeExceeded": "SageMaker had no capacity for it in time",
-            }
-            bars.note(f"the run is stopped, because {limits.get(self.job.phase, 'somebody has stopped it')}{GO_ON}")
-        return Ended(
-            summary=summary,
-            failure=self._failure(summary, stopped=stopped),
-            told={
-                "nodes": self.job.instances,
-                "readers": [],
-                "run": str(folder),
-                "job": self.job.name,
-                "refused": copied.refused,
-            },
-            launch={
-                "nodes": self.job.instances,
-                "readers": [],
-                **({"emulated": True} if self._deployment.is_emulated else {}),
-            },
-        )
+        fetched.forget_checkpoints(self._s3, self._folder, bars.note)
+        ended = super().collect(bars, stopped=stopped)
+        return replace(ended, told={**ended.told, "job": self.job.name})
 
-    def _failure(self, summary: Mapping[str, Any] | None, *, stopped: bool) -> Exception | None:
-        """Why the job came to no end."""
+    def _machines(self) -> Mapping[str, list[dict[str, Any]]]:
+        return {"nodes": self.job.instances, "readers": []}
+
+    def why_stopped(self, summary: Mapping[str, Any]) -> str:
+        limits = {
+            "MaxRuntimeExceeded": f"its limit of {self.job.limit_hours:.3g} h was reached",
+            "MaxWaitTimeExceeded": "SageMaker had no capacity for it in time",
+        }
+        return f"{limits.get(self.job.phase) or super().why_stopped(summary)}{GO_ON}"
+
+    def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
+        summary = copied.summary
         if self.job.status == "Failed":
             reason = self.job.why.removeprefix("AlgorithmError: ").partition(", exit code")[0]
             return ShoalError(f"{reason or 'SageMaker tells no reason'}; the job is {self.job.name}")

@@ -8,7 +8,7 @@ from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.hosts.hosts_file import read_hosts
 from bootstrap.progress import Bars
-from bootstrap.training.places import brought
+from bootstrap.training.places.bucket_place import bring, brought
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.hosts import OnHosts
 from bootstrap.training.sources.dataset import DatasetSource
@@ -57,16 +57,16 @@ def test_files_that_options_name_are_brought_into_the_run_and_those_in_s3_stay(a
     )
     folder = S3Path(BUCKET, "runs/one/sets/")
     with Bars() as bars:
-        brought.upload(boto3.client("s3"), config, folder, bars)
+        bring(boto3.client("s3"), config, folder, bars)
     found = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=folder.key)["Contents"]
     names = ["msr.answers", "msr.questions", "pairs.txt", "vectors.txt"]
     assert [each["Key"] for each in found] == [f"{folder.key}{name}" for name in names]
-    there = brought.in_bucket(config, folder)
+    there = brought(config, folder)
     assert there.embeddings == f"{folder}vectors.txt"
     assert there.similarity == (f"{folder}pairs.txt", "s3://elsewhere/pairs.txt")
     assert there.analogy == (f"{folder}msr.questions",)
     without = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
-    assert brought.in_bucket(without, folder) == without
+    assert brought(without, folder) == without
 
 
 def test_hosts_do_not_start_from_vectors_that_they_do_not_have(tmp_path: Path) -> None:

@@ -285,6 +285,10 @@ def test_the_overview_has_what_is_done_of_a_run_when_it_ends_and_what_it_costs(
     assert (running.outlook.done, running.outlook.dollars_at_least) == (0.75, running.outlook.dollars)
     assert running.outlook.dollars is not None
     assert running.outlook.dollars < 0.1  # of nodes that ran for a day before
+    for told_nothing in ({}, {nodes[0].instance_id: "it cannot be read"}, {nodes[1].instance_id: told}):
+        (unknown,) = overview(launch.deployment, told_nothing)
+        assert unknown.outlook is not None
+        assert unknown.outlook.done is None
     shown = describe_outlook(running.outlook)
     assert re.fullmatch(
         r"75\.0% done; ends about .* UTC, in 30 minutes; \$0\.0\d so far, about \$1\.\d\d in all", shown

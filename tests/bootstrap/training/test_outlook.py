@@ -12,7 +12,7 @@ import pytest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
 from bootstrap.cli.deployments.status import describe_outlook
 from bootstrap.nodes.fleet import GpuNode
-from bootstrap.training.outlook import Outlook, first_told, outlook
+from bootstrap.training.outlook import Outlook, outlook
 from bootstrap.training.spending import Spending, Stages
 from infra import catalog, cost
 from tests.bootstrap.agent.world import request
@@ -89,13 +89,6 @@ def test_what_is_to_be_expected_of_a_run(given: dict[str, Any], found: dict[str,
     )
     assert hours(expects) == found
     assert re.fullmatch(words, describe_outlook(expects))
-
-
-def test_the_first_node_of_the_latest_attempt_tells_of_the_record() -> None:
-    assert first_told((ATTEMPT,), {NODE.instance_id: (status := told())}) is status
-    assert first_told((ATTEMPT,), {NODE.instance_id: "it cannot be read"}) is None
-    assert first_told((ATTEMPT,), {}) is None
-    assert first_told((), {NODE.instance_id: status}) is None
 
 
 def dollars(nodes: list[GpuNode], region: str = "us-east-1") -> float | None:

@@ -7,7 +7,8 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.agent.store import Bucket
-from bootstrap.training.readers import count_readers, read_so_far
+from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.deployment_run import read_so_far
 from corpus.stream.progress import Status
 from tests.fleet import BUCKET, Fleet
 
@@ -19,8 +20,8 @@ def bucket(aws: EmbeddedAws) -> None:
 
 def test_readers_are_counted_whether_they_run_or_not(aws: EmbeddedAws) -> None:
     alone = Fleet().add("train", "g4dn.xlarge", 1)
-    assert count_readers(alone.deployment) == 0
-    assert count_readers(alone.add("read", "m5.xlarge", 3, role="read").deployment) == 3
+    assert OnDeployment(alone.deployment).readers == 1  # on the first node that trains
+    assert OnDeployment(alone.add("read", "m5.xlarge", 3, role="read").deployment).readers == 3
 
 
 def test_what_readers_tell_is_added_up_and_what_others_wrote_there_does_not_count(aws: EmbeddedAws) -> None:
