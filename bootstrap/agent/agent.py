@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.folder import open_store
-from bootstrap.agent.launch import Launch, end_of
+from bootstrap.agent.launch import Launch, has_ended
 from bootstrap.agent.machine import Node, is_shutting_down, this_machine
 from bootstrap.agent.node_documents import Member, NodeStatus
 from bootstrap.agent.processes import Processes
@@ -102,7 +102,7 @@ class Agent:
         if wanted is None or not wanted.ready:
             self._launch = None
         elif self._launch is None or self._launch.request.token != wanted.token:
-            if end_of(self._channel.read(wanted.end_key), wanted) is not None:
+            if has_ended(self._channel, wanted):
                 self._ended.add(wanted.token)
                 self._launch = None
                 return

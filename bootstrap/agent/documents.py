@@ -7,6 +7,7 @@ over a node. All are checked when they are read: they hold settings and addresse
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Self
 
@@ -84,11 +85,25 @@ class JsonDocument:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRequest(JsonDocument):
+class LaunchDocument(JsonDocument):
+    """A document on one launch of a run."""
+
+    token: Token
+
+    @classmethod
+    def of_launch(cls, token: str, text: str | None) -> Self | None:
+        """The document in a text; None for that of another launch, and for any other text: others may write it, too."""
+        with suppress(DataError):
+            found = cls.from_json(text or "")
+            return found if found.token == token else None
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest(LaunchDocument):
     """What is wanted of a deployment's nodes."""
 
     run: Annotated[str, matching("the name of a run", RUN)]
-    token: Token
     trainers: Annotated[int, within(1, MOST_NODES)]
     """How many nodes are to train."""
     readers: Annotated[int, within(0, MOST_NODES)] = 0
@@ -156,11 +171,10 @@ class RequestQueue(JsonDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cancellation(JsonDocument):
+class Cancellation(LaunchDocument):
     """That a launch of the jobs is to end; its step answers by the same."""
 
     run: Fingerprint
-    token: Token
     error: Sentence = ""
     """Of a step: why some of its work may go on."""
 

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 from urllib.request import ProxyHandler, build_opener
 
-from bootstrap.agent.documents import MOST_ERROR, WORK, Count, JsonDocument, Sentence, Token, require
+from bootstrap.agent.documents import MOST_ERROR, WORK, Count, LaunchDocument, Sentence, require
 from common.errors import DataError
 from common.json_values import long
 
@@ -46,10 +46,9 @@ def progress_key(run: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobProgress(JsonDocument):
+class JobProgress(LaunchDocument):
     """How far a job is."""
 
-    token: Token
     name: Annotated[str, long(0, _MOST_NAME)]
     """Of the step; empty for a step of one process."""
     total: Count | None = None

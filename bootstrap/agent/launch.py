@@ -10,7 +10,7 @@ from bootstrap.agent.membership import ClusterView, decide
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.node_run import NodeRun, staging
 from bootstrap.agent.processes import Restarts
-from bootstrap.agent.store import Document
+from bootstrap.agent.store import Document, Store
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
@@ -149,7 +149,7 @@ class Launch:
             self._latest, self._run, self._since, self._failed = attempt, None, self._clock(), None
 
     def _has_ended(self) -> bool:
-        self.ended = end_of(self._channel.read(self.request.end_key), self.request) is not None
+        self.ended = has_ended(self._channel, self.request)
         return self.ended
 
     def _hear(self) -> None:
@@ -181,7 +181,8 @@ class Launch:
         return {**found, self._instance: 0.0}
 
     def _statuses(self) -> Mapping[str, NodeStatus]:
-        found = {name: _status(document, self.request.token) for name, document in self._documents.items()}
+        token = self.request.token
+        found = {name: NodeStatus.of_launch(token, document.text) for name, document in self._documents.items()}
         own = {self._instance: self._told} if self._told else {}
         return {**{name: status for name, status in found.items() if status}, **own}
 
@@ -253,7 +254,7 @@ class Launch:
     def _told_of(self, attempt: Attempt) -> NodeStatus | None:
         """What this node has told of the attempt, before its agent was started again."""
         document = self._channel.read(documents.status_key(self._instance))
-        found = _status(document, attempt.token) if document else None
+        found = NodeStatus.of_launch(attempt.token, document.text) if document else None
         return found if found and found.attempt == attempt.number else None
 
     def _tell(self, status: NodeStatus) -> None:
@@ -268,19 +269,6 @@ class Launch:
             self._channel.write(documents.beat_key(self._instance), f"{self._clock():.3f} {self._beats}")
 
 
-def _status(document: Document, token: str) -> NodeStatus | None:
-    """A node's status; None for one of another launch, and for what is none: others may write there, too."""
-    try:
-        found = NodeStatus.from_json(document.text)
-    except DataError:
-        return None
-    return found if found.token == token else None
-
-
-def end_of(document: Document | None, request: RunRequest) -> RunEnd | None:
-    """How a launch has ended; None where it has not."""
-    try:
-        found = RunEnd.from_json(document.text) if document else None
-    except DataError:
-        return None
-    return found if found and found.token == request.token else None
+def has_ended(channel: Store, request: RunRequest) -> bool:
+    found = channel.read(request.end_key)
+    return found is not None and RunEnd.of_launch(request.token, found.text) is not None

@@ -15,9 +15,9 @@ from bootstrap.agent.documents import (
     Count,
     Instance,
     JsonDocument,
+    LaunchDocument,
     RunRequest,
     Sentence,
-    Token,
     require,
 )
 from common.json_values import long, matching, one_of, within
@@ -48,7 +48,7 @@ class Member(JsonDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt(JsonDocument):
+class Attempt(LaunchDocument):
     """Which nodes run a launch together, until one of them is lost or another one comes.
 
     The nodes agree on it by a conditional write. Ranks of an older attempt are stopped.
@@ -56,7 +56,6 @@ class Attempt(JsonDocument):
 
     number: Annotated[int, within(1, MOST_ATTEMPTS)]
     """Over all launches of the run."""
-    token: Token
     members: Annotated[tuple[Member, ...], long(1, 2 * MOST_NODES)]
     """Those that train, the first of which serves NFS and copies the results, and then those that read."""
     port: Annotated[int, within(1024, 64_999)]
@@ -94,10 +93,9 @@ class Attempt(JsonDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeStatus(JsonDocument):
+class NodeStatus(LaunchDocument):
     """What a node has done of a request."""
 
-    token: Token
     phase: Annotated[str, one_of(PHASES)]
     attempt: Count = 0
     """The number of the attempt that it is in; 0: it waits for one."""
@@ -164,10 +162,9 @@ class NodeStatus(JsonDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunEnd(JsonDocument):
+class RunEnd(LaunchDocument):
     """That a launch of a run has ended."""
 
-    token: Token
     outcome: Annotated[str, one_of(OUTCOMES)]
     error: Sentence = ""
     """Why it failed. Empty where its ranks failed, whose logs tell that."""

@@ -96,12 +96,9 @@ class RequestedRuns:
         raise ShoalError(f"{self._place} is changed by others again and again; type the command again")
 
     def end(self, request: RunRequest) -> RunEnd | None:
-        """How a launch has ended; None while it has not. Others may write there, too: what is none does not count."""
-        with suppress(DataError):
-            found = self.store.read(request.end_key)
-            if found is not None and (end := RunEnd.from_json(found.text)).token == request.token:
-                return end
-        return None
+        """How a launch has ended; None while it has not."""
+        found = self.store.read(request.end_key)
+        return RunEnd.of_launch(request.token, found.text) if found else None
 
     def end_by_hand(self, request: RunRequest, error: str = "") -> None:
         """Write that a launch has ended, where no node is left to do so; `error`: why it has failed."""
@@ -218,12 +215,11 @@ class Launch:
         return next(reversed(self.attempts()), None)
 
     def attempts(self) -> list[Attempt]:
-        """All attempts at this launch so far. Others may write there, too: what is none does not count."""
+        """All attempts at this launch so far."""
         while (text := self._read(documents.attempt_key(self.run, self._number + 1))) is not None:
             self._number += 1
-            with suppress(DataError):
-                if (found := Attempt.from_json(text)).token == self.request.token:
-                    self._attempts.append(found)
+            if (found := Attempt.of_launch(self.request.token, text)) is not None:
+                self._attempts.append(found)
         return self._attempts
 
     def end(self) -> RunEnd | None:
@@ -231,16 +227,15 @@ class Launch:
         return self.wanted.end(self.request)
 
     def statuses(self) -> Mapping[str, NodeStatus]:
-        """What the nodes of the latest attempt have told of it, by instance; before the first, what those told that
-        were started. Others may write there, too: what is no status does not count."""
-        found: dict[str, NodeStatus] = {}
+        """What the nodes of the latest attempt have reported of it, by instance; before the first, what those reported
+        that were started."""
         attempt = self.attempt()
-        for instance in attempt.instances if attempt else self.started:
-            with suppress(DataError):
-                status = NodeStatus.from_json(self._read(documents.status_key(instance)) or "")
-                if status.token == self.request.token and (attempt is None or status.attempt == attempt.number):
-                    found[instance] = status
-        return found
+        named = attempt.instances if attempt else self.started
+        read = {
+            each: NodeStatus.of_launch(self.request.token, self._read(documents.status_key(each))) for each in named
+        }
+        number = attempt.number if attempt else None
+        return {name: each for name, each in read.items() if each and number in (None, each.attempt)}
 
     def _replace(self, **changes: object) -> None:
         new = self._request = replace(self.request, **changes)  # type: ignore[arg-type]
