@@ -62,7 +62,7 @@ def test_what_is_left_of_the_dollars_is_the_time_of_the_nodes(monkeypatch: pytes
     run._spending = cast(Spending, SimpleNamespace(so_far=lambda: 9.9, hourly=lambda: 12.0))
     with pytest.raises(ShoalError, match=r"^--max-dollars is 10, of which starting the nodes has cost \$9\.90"):
         run._until()
-    run._deployment.outputs["MaxDollars"] = "10.0"
+    run.deployment.outputs["MaxDollars"] = "10.0"
     with pytest.raises(
         ShoalError, match=r"^max_dollars of the topology 'demo' is 10, of which .* higher --max-dollars"
     ):

@@ -12,7 +12,7 @@ from bootstrap.agent.store import Bucket
 from bootstrap.progress import Bars
 from bootstrap.training.places import bucket_place
 from bootstrap.training.places.bucket_place import InBucket
-from bootstrap.training.places.followed import remote_record
+from bootstrap.training.run_view import RecordView
 from bootstrap.training.sources.dataset import PreparedDataset
 from common.errors import DataError, ShoalError, TrainingError
 from corpus.reading.s3 import S3Path
@@ -60,7 +60,8 @@ def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
         return view.fed
 
     s3.put_object(Bucket=place.bucket, Key=place.key, Body=b"the sitting before\n")
-    record = remote_record(cast(Any, view), Bucket(BUCKET, s3), name, found=False)
+    store, key = Bucket(BUCKET, s3), f"runs/{name}/record.jsonl"
+    record = RecordView(cast(Any, view), store, key, before=store.size(key))
     record.look()
     assert view.fed == b""
     assert written(b"the sitting before\nthis one\n") == b"the sitting before\nthis one\n"
