@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bootstrap.agent.documents import RequestQueue, RunRequest, tokens_in
-from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
+from bootstrap.agent.documents import JsonDocument, RequestQueue, tokens_in
 from bootstrap.nodes import boot_report
 from common.errors import DataError, ExperimentError, ShoalError, TrainingError
 from common.json_values import parse_json_object
@@ -31,7 +30,8 @@ from infra.handlers.guard import parameters
 from infra.handlers.guard.rules import GuardState, SentNotice
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.merge import MergeResult, read_merge_result
-from tests.bootstrap.agent.test_documents import ATTEMPT, REQUESTS, STATUS
+from tests.bootstrap.agent.test_documents import DOCUMENTS as OF_NODES
+from tests.bootstrap.agent.test_documents import REQUESTS
 from tests.bootstrap.agent.world import STREAM
 from tests.bootstrap.cli.known_model import save
 from tests.bootstrap.training.test_local import FINISHED
@@ -130,6 +130,10 @@ MERGED = MergeResult(
 )
 
 
+def reading(kind: type[JsonDocument]) -> Callable[[str, Path], object]:
+    return lambda text, _: kind.from_json(text)
+
+
 with tempfile.TemporaryDirectory() as made:
     save(Path(made))
     examples.dataset(Path(made) / "counted")
@@ -139,30 +143,10 @@ LAUNCH = {"began": 1.0, "seconds": 3.0, "nodes": [{"instance_type": "g5.xlarge",
 TOOK = f"{PREPARING.experiment.arms[0].folder}/1/{kept.PREPROCESSING}"
 DOCUMENTS = {
     **{
-        f"a request to nodes, {number}": Stored(
-            wanted.to_json(), lambda text, _: RunRequest.from_json(text), DataError, RunRequest.to_json
-        )
-        for number, wanted in enumerate(REQUESTS)
+        f"a document of nodes, {number}": Stored(each.to_json(), reading(type(each)), DataError, type(each).to_json)
+        for number, each in enumerate(OF_NODES)
     },
-    "the requests to nodes": Stored(
-        RequestQueue(runs=REQUESTS).to_json(),
-        lambda text, _: RequestQueue.from_json(text),
-        DataError,
-        RequestQueue.to_json,
-    ),
     "the tokens of requests": Stored(RequestQueue(runs=REQUESTS).to_json(), lambda text, _: tokens_in(text), ()),
-    "an attempt at a run": Stored(
-        ATTEMPT.to_json(), lambda text, _: Attempt.from_json(text), DataError, Attempt.to_json
-    ),
-    "the end of a run": Stored(
-        RunEnd(token="0a1b2c3d", outcome="stopped").to_json(),
-        lambda text, _: RunEnd.from_json(text),
-        DataError,
-        RunEnd.to_json,
-    ),
-    "a node's status": Stored(
-        STATUS.to_json(), lambda text, _: NodeStatus.from_json(text), DataError, NodeStatus.to_json
-    ),
     "a node's first boot": Stored('{"state": "ready", "log": "x"}', lambda text, _: boot_report.parse(text), ()),
     "what was read of texts": Stored(
         '{"read": 3, "lines": 2}', lambda text, _: TextProgress.from_json(text), DataError

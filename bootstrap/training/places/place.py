@@ -4,8 +4,8 @@ The commands know places by these two classes alone, so a place is added by a fi
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +42,7 @@ class Run(ABC):
 
     def resources(self, bars: Bars) -> AbstractContextManager[object]:  # noqa: ARG002
         """What it runs on, and what that costs money, until the end of the block."""
-        return _nothing()
+        return nullcontext()
 
     @abstractmethod
     def started(self, bars: Bars) -> AbstractContextManager[object]:
@@ -120,8 +120,3 @@ class Place(DataAccess):
     def credentials_warning(self, seconds: float) -> str | None:  # noqa: ARG002
         """What to tell where the command's credentials end before a run of so many seconds; None where they hold."""
         return None
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
