@@ -10,18 +10,12 @@ from typing import Any
 from numba import njit
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, compiled at its first call with each combination of array types. It releases the GIL."""
-    return _compiled(function, reordered=False)
+def compiled(function: Callable[..., Any], *, reordered: bool = False) -> Callable[..., Any]:
+    """The function, compiled at its first call with each combination of array types. It releases the GIL.
 
-
-def compiled_sums(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, where the processor may add up several numbers of a sum at once: another order of additions, and so
-    another last bit, than the loop has as it stands."""
-    return _compiled(function, reordered=True)
-
-
-def _compiled(function: Callable[..., Any], *, reordered: bool) -> Callable[..., Any]:
+    `reordered`: the processor may add up several numbers of a sum at once: another order of additions, and so another
+    last bit, than the loop has as it stands.
+    """
     fastmath = {"arcp", "contract", "nsz", "reassoc"} if reordered else False  # but NaN stays NaN
     try:
         return njit(cache=True, nogil=True, fastmath=fastmath)(function)

@@ -1,6 +1,6 @@
 """Chooses the vocabulary from the reducers' candidates, and refuses bad input.
 
-    python -m jobs.choose --counts FOLDER --output FILE [--max-malformed SHARE] [--allow-damaged] [the settings]
+    python -m jobs.choose --counts FOLDER --output FILE --settings JSON [--max-malformed SHARE] [--allow-damaged]
 
 All lines are counted by now, and the expensive steps come next. So input with too many malformed lines or with damaged
 files is refused here, with the counts by reason.
@@ -24,7 +24,7 @@ from corpus.reading.storage import list_files, open_lines, write_text
 from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent
 from jobs.entry_points import run_as_command
-from jobs.job_settings import INPUT_SETTINGS, SETTINGS, read_job_settings
+from jobs.job_settings import settings_of
 from jobs.records import read_records
 
 
@@ -123,13 +123,14 @@ def run(arguments: Sequence[str]) -> VocabularyChoice:
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from the output of jobs.vocabulary.")
     parser.add_argument("--counts", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
-    for each in (*LIMITS, *SETTINGS, *INPUT_SETTINGS):
+    parser.add_argument("--settings", required=True, metavar="JSON", help="the settings of the dataset")
+    for each in LIMITS:
         parser.add_argument(*each.flags, **argparse_argument(each))
     options = parser.parse_args(arguments)
     return choose_vocabulary(
         options.counts,
         options.output,
-        read_job_settings(options),
+        settings_of(options.settings),
         options.max_malformed,
         allow_damaged=options.allow_damaged,
     )

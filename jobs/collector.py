@@ -10,13 +10,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from pybase64 import b64encode
 
 from corpus.segments import gather, renumber
 from corpus.text import digests
 from corpus.token_dictionary import dictionary_of
-from jobs.arrays import Arrays, pack_arrays
-from jobs.records import part_name
+from jobs.records import Arrays, block_of, part_name
 
 # About 100 MB of raw reviews; 4 bytes each. The last batch has room above that.
 _MOST_IDS = 7 << 20
@@ -123,7 +121,7 @@ class Collector:
                 "ids": ids.astype(np.uint16) if known <= 1 << 16 else ids,
                 "words": np.frombuffer(self._tokeniser.join_words(words[:known]), np.uint8),
             }
-            yield part_name(int(parts[begin])).encode(), b64encode(b"".join(pack_arrays(block)))
+            yield part_name(int(parts[begin])).encode(), block_of(block)
             begin = end
         self._start()
         if self._knows_much:

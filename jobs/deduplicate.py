@@ -13,19 +13,17 @@ from itertools import pairwise
 
 import numpy as np
 from mrjob.protocol import BytesValueProtocol
-from pybase64 import b64encode
 
 from corpus.reading.formats import Codes
 from corpus.reading.ranges import read_batches, read_task
 from corpus.reading.storage import writable
 from corpus.reading.tally import Tally, is_tally_key
-from jobs.arrays import Arrays, pack_arrays
 from jobs.collector import Collector
 from jobs.entry_points import run_as_script
 from jobs.job import PreprocessingJob
 from jobs.job_settings import read_stopwords
 from jobs.part_reducer import DistinctTexts, PartReducer
-from jobs.records import Record, side_url
+from jobs.records import Arrays, Record, block_of, pack_arrays, side_url
 
 # Every part has a record for every bucket of words.
 _MAX_BUCKET_BITS = 8
@@ -92,7 +90,7 @@ def _word_counts(distinct: DistinctTexts, buckets: int) -> Iterator[Record]:
             "words": np.frombuffer(letters, np.uint8),
             "counts": counts.astype(np.uint32) if counts.max() < 1 << 32 else counts,
         }
-        yield b"w%04x" % bucket, b64encode(b"".join(pack_arrays(block)))
+        yield b"w%04x" % bucket, block_of(block)
 
 
 if __name__ == "__main__":

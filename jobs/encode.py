@@ -24,12 +24,11 @@ from corpus.reading.storage import list_files, readable, writable
 from corpus.reading.tally import Tally
 from corpus.segments import fill_rows, gather
 from corpus.text import FIRST_WORD, UNKNOWN
-from jobs.arrays import Arrays, unpack_arrays
 from jobs.choose import read_vocabulary_choice
 from jobs.entry_points import run_as_script
 from jobs.job import PreprocessingJob
 from jobs.job_settings import read_stopwords
-from jobs.records import Record, part_url, side_url
+from jobs.records import Arrays, Record, part_url, side_url, unpack_arrays
 
 _BLOCK_ROWS = 1 << 15
 _BLOCK_TOKENS = 1 << 22

@@ -1,9 +1,10 @@
-"""The base classes of the jobs: records of bytes, the settings as options, and a progress counter.
+"""The base classes of the jobs: records of bytes, the settings as an option, and a progress counter.
 
 The counter is for progress bars only. Do not use it for results, because a retried task counts twice.
 """
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 if sys.version_info >= (3, 12):
@@ -12,9 +13,8 @@ if sys.version_info >= (3, 12):
 from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol
 
-from common.options import argparse_argument
 from corpus.dataset_settings import Settings
-from jobs.job_settings import INPUT_SETTINGS, SETTINGS, read_job_settings
+from jobs.job_settings import settings_of
 
 COUNTER = ("shoal", "bytes")
 
@@ -32,8 +32,8 @@ class PreprocessingJob(MRJob):
 
     def configure_args(self) -> None:
         super().configure_args()
-        for each in (*SETTINGS, *INPUT_SETTINGS):
-            self.add_passthru_arg(*each.flags, **argparse_argument(each))
+        self.add_passthru_arg("--settings", metavar="JSON", help="the settings of the dataset")
+        self.add_passthru_arg("--stopwords", metavar="FILE", help="where the user's file of stopwords is for this task")
 
     def _runner_class(self) -> Any:
         if self.options.runner != "local":
@@ -43,7 +43,8 @@ class PreprocessingJob(MRJob):
         return LocalRunner
 
     def settings(self) -> Settings:
-        return read_job_settings(self.options)
+        found = settings_of(self.options.settings)
+        return found if self.options.stopwords is None else replace(found, stopwords=self.options.stopwords)
 
     def report_bytes(self, read: int, at_once: bool = False) -> None:
         """Report `read` more bytes of input as done, by a Hadoop counter on standard error."""

@@ -1,13 +1,10 @@
-"""Converts the settings of a dataset to command-line options, of a job and of the launcher, and back.
-
-A job on a cluster has the options of the user's command, and so reads them as that does.
-"""
+"""The settings of a dataset as options of the user's command, and as the one option of a job."""
 
 import json
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Sequence
 from dataclasses import replace
 
+from common.json_values import parse_json_object
 from common.options import Option
 from corpus.dataset_settings import DEFAULT, FIXED, RATING_STEPS, REFERENCE, WORD_RULES, Settings, in_steps
 from corpus.reading.storage import readable
@@ -110,14 +107,6 @@ SETTINGS = (
 )
 """The settings of a dataset that a user chooses; `read_settings` reads these options."""
 
-INPUT_SETTINGS = (
-    Option("labelled", "the input has classes instead of ratings", kind=bool),
-    Option("positive_label", "the label of the positive class, all others being negative", metavar="JSON"),
-    Option("classes", "the names of more than two classes, in the order of their numbers", metavar="JSON"),
-    Option("test_input", "the tasks' ranges mark the test set", kind=bool),
-)
-"""The settings that the launcher finds in the input and passes to a job."""
-
 
 def read_settings(options: Namespace, classes: tuple[str, ...] = (), preset: str | None = None) -> Settings:
     """The settings from parsed options, with the defaults of a preset, and with the names of more than two classes,
@@ -161,34 +150,15 @@ def read_judging(options: Namespace, settings: Settings) -> Settings:
     )
 
 
-def read_job_settings(options: Namespace) -> Settings:
-    return replace(
-        read_settings(options, () if options.classes is None else tuple(json.loads(options.classes))),
-        labelled=options.labelled,
-        positive_label=None if options.positive_label is None else json.loads(options.positive_label),
-        test_input=options.test_input,
-    )
+def settings_argument(settings: Settings) -> str:
+    """The option of a job with these settings, in ASCII without apostrophes: a quoted argument on a node of any
+    encoding."""
+    return "--settings=" + json.dumps(settings.to_json()).replace("'", "\\u0027")
 
 
-def settings_arguments(settings: Settings) -> list[str]:
-    """The options for a job with these settings, without the stopwords, which may be a file to copy."""
-    return [
-        f"--rows={'ragged' if settings.ragged else 'fixed'}",
-        f"--row-length={settings.row_length}",
-        f"--words={settings.words}",
-        *(["--keep-duplicates"] if settings.duplicates else []),
-        f"--vocabulary-size={settings.vocabulary_size}",
-        "--rating-range",
-        *map(settings.in_units, settings.rating_range),
-        *([f"--rating-step={1 / settings.rating_steps}"] if settings.rating_steps > 1 else []),
-        *(["--rating-fraction"] if settings.rating_fraction else []),
-        f"--positive-from={settings.in_units(settings.positive_from)}",
-        f"--test-share={settings.test_share}",
-        *(["--labelled"] if settings.labelled else []),
-        *([f"--positive-label={_ascii_json(settings.positive_label)}"] if settings.positive_label is not None else []),
-        *([f"--classes={_ascii_json(settings.classes)}"] if settings.classes else []),
-        *(["--test-input"] if settings.test_input else []),
-    ]
+def settings_of(written: str) -> Settings:
+    """The settings that the value of that option has. Raises DataError for anything else."""
+    return Settings.from_json(parse_json_object(written))
 
 
 def read_stopwords(choice: str, words: str) -> frozenset[str]:
@@ -197,8 +167,3 @@ def read_stopwords(choice: str, words: str) -> frozenset[str]:
         return load_stopwords(choice, words)
     with readable(choice) as path:
         return load_stopwords(str(path), words)
-
-
-def _ascii_json(labels: str | Sequence[str]) -> str:
-    """A label, or some, as JSON in ASCII without apostrophes, for a quoted argument on a node of any encoding."""
-    return json.dumps(labels).replace("'", "\\u0027")

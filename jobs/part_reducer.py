@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pybase64 import b64decode
 
 from corpus.counts import LENGTH_BINS
 from corpus.dataset_settings import Settings
 from corpus.dictionary import Dictionary
 from corpus.rules import in_test_sets, modal_ratings
 from corpus.segments import add_counts, gather, renumber
-from jobs.arrays import Arrays, unpack_arrays
 from jobs.collector import copy_keys, first_of_each, group_numbers, parts_of_keys
+from jobs.records import Arrays, arrays_of
 
 _LAST_BIN = len(LENGTH_BINS) - 1
 
@@ -66,7 +65,7 @@ class PartReducer:
         self._blocks: list[Arrays] = []
 
     def add(self, value: bytes) -> None:
-        block = unpack_arrays(b64decode(value, validate=True))
+        block = arrays_of(value)
         block["mapping"] = self._dictionary.add(block.pop("words").tobytes())
         block["lengths"] = block["lengths"].astype(np.int64)
         block["starts"] = np.cumsum(block["lengths"]) - block["lengths"]

@@ -14,7 +14,7 @@ from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.storage import join
 from corpus.text import STOPWORD_LISTS
-from jobs.job_settings import settings_arguments
+from jobs.job_settings import settings_argument
 from jobs.records import part_name
 
 _PART_BYTES = 128 << 20
@@ -110,8 +110,8 @@ class Plan:
         distinct, parts = self.side_folders
         counted, words, encoded = (join(self.work, name) for name in ("counted", "words", "encoded"))
         choice = join(self.work, "choice.json")
-        arguments = tuple(settings_arguments(self.settings))
-        stopwords, stopword_files = self._stopwords()
+        arguments = (settings_argument(self.settings),)
+        own = {} if self.settings.stopwords in STOPWORD_LISTS else {"--stopwords": self.settings.stopwords}
         return [
             JobStep(
                 name="deduplicate",
@@ -120,8 +120,8 @@ class Plan:
                 inputs=(self._to_read,),
                 reads=None,
                 output=counted,
-                arguments=(*arguments, *stopwords, f"--distinct={distinct}", f"--part-bits={self.part_bits}"),
-                files=stopword_files,
+                arguments=(*arguments, f"--distinct={distinct}", f"--part-bits={self.part_bits}"),
+                files=own,
             ),
             JobStep(
                 name="count words",
@@ -151,8 +151,8 @@ class Plan:
                 inputs=(self._to_encode,),
                 reads=distinct,
                 output=encoded,
-                arguments=(*arguments, *stopwords, f"--distinct={distinct}", f"--parts={parts}"),
-                files={"--choice": choice, **stopword_files},
+                arguments=(*arguments, f"--distinct={distinct}", f"--parts={parts}"),
+                files={"--choice": choice, **own},
                 reduces=False,
             ),
             CommandStep(
@@ -180,9 +180,3 @@ class Plan:
     @staticmethod
     def _files(folder: str, tasks: Sequence[bytes]) -> dict[str, bytes]:
         return {join(folder, f"{number:05d}"): task + b"\n" for number, task in enumerate(tasks)}
-
-    def _stopwords(self) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The choice of stopwords as an argument, or as a file for every task."""
-        if self.settings.stopwords in STOPWORD_LISTS:
-            return (f"--stopwords={self.settings.stopwords}",), {}
-        return (), {"--stopwords": self.settings.stopwords}

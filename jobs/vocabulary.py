@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
-from pybase64 import b64decode
 
 from corpus.dictionary import Dictionary
 from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent, most_frequent_ids
-from jobs.arrays import unpack_arrays
 from jobs.entry_points import run_as_script
 from jobs.job import PreprocessingJob
-from jobs.records import Record
+from jobs.records import Record, arrays_of
 
 
 class CountWords(PreprocessingJob):
@@ -56,7 +54,7 @@ def _sums(values: Iterable[bytes]) -> tuple[Dictionary, npt.NDArray[np.int64]]:
     words = Dictionary()
     counts = np.zeros(0, np.int64)
     for value in values:
-        block = unpack_arrays(b64decode(value, validate=True))
+        block = arrays_of(value)
         ids = words.add(block["words"].tobytes())
         if len(counts) < len(words):
             counts = np.concatenate((counts, np.zeros(2 * len(words) - len(counts), np.int64)))

@@ -1,4 +1,4 @@
-"""The options of a job have every setting; what an option leaves open follows from the others."""
+"""The option of a job has every setting; what an option of a person leaves open follows from the others."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from common.errors import DataError
 from common.options import argparse_argument
 from corpus.dataset_settings import Settings
-from jobs.job_settings import INPUT_SETTINGS, SETTINGS, read_job_settings, read_settings, settings_arguments
+from jobs.job_settings import SETTINGS, read_settings, settings_argument, settings_of
 from tests.corpus.reading.inputs.beginnings import tuples
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("job_settings.yaml").read_text())
@@ -22,25 +22,24 @@ CLASSES = st.lists(st.text("ab '\"$\u00e9,[", min_size=1, max_size=5), min_size=
 
 def parsed(*words: str) -> Namespace:
     parser = ArgumentParser()
-    for each in (*SETTINGS, *INPUT_SETTINGS):
+    for each in SETTINGS:
         parser.add_argument(*each.flags, **argparse_argument(each))
     return parser.parse_args(words)
 
 
-@given(st.booleans(), st.sampled_from(["letters", "tokens"]), st.booleans(), st.integers(1, 10**7), CLASSES)
-def test_options_give_settings_back(
-    ragged: bool, words: str, duplicates: bool, size: int, classes: tuple[str, ...]
+@given(CLASSES, st.none() | st.text(), st.sampled_from([{}, {"rating_steps": 2, "rating_range": (1, 10)}]))
+def test_the_option_of_a_job_gives_settings_back(
+    classes: tuple[str, ...], label: str | None, scale: dict[str, Any]
 ) -> None:
-    settings = Settings(
-        ragged=ragged,
-        words=words,
-        duplicates=duplicates,
-        vocabulary_size=size,
-        labelled=ragged,
-        classes=classes if ragged else (),
-        stopwords="none",
-    )
-    assert read_job_settings(parsed(*settings_arguments(settings), "--stopwords=none")) == settings
+    for settings in (
+        Settings(ragged=True, words="tokens", labelled=True, classes=classes),
+        Settings(labelled=True, positive_label=label, duplicates=True, test_input=True),
+        Settings(**scale, row_length=7, vocabulary_size=9, test_share=0.3, stopwords="/it's/a file"),
+    ):
+        option = settings_argument(settings)
+        assert option.isascii()
+        assert "'" not in option
+        assert settings_of(option.removeprefix("--settings=")) == settings
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['options']} {row.get('preset', '')}")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from corpus.dataset_settings import Settings
 from corpus.text import digest, words
 from jobs import collector
-from jobs.arrays import pack_arrays, unpack_arrays
 from jobs.collector import Collector
 from jobs.part_reducer import PartReducer
+from jobs.records import arrays_of, block_of
 
 STOPWORDS = ["the"]
 COPIES = ("text", "code", "test", "times")
@@ -81,7 +81,7 @@ def test_a_part_has_its_texts_in_any_order(reviews, tasks: int, random, test_inp
         return
     distinct = part.unite()
     once = united([reviews], chosen).unite()
-    assert b"".join(pack_arrays(distinct.rows)) == b"".join(pack_arrays(once.rows))
+    assert block_of(distinct.rows) == block_of(once.rows)
 
     rows = [text for text in texts if text.kept]
     listed = distinct.rows["words"].tobytes().decode().split(" ")
@@ -169,7 +169,7 @@ def test_a_collector_is_full_before_its_memory_grows(monkeypatch: pytest.MonkeyP
 @given(st.dictionaries(st.sampled_from(["a", "ids", "letters8"]), st.lists(st.integers(0, 255), max_size=5)))
 def test_arrays_come_back_as_they_were(listed: dict[str, list[int]]) -> None:
     arrays = {name: np.array(values, np.uint8 if name == "a" else np.uint32) for name, values in listed.items()}
-    back = unpack_arrays(b"".join(pack_arrays(arrays)))
+    back = arrays_of(block_of(arrays))
     assert {name: (array.dtype, array.tolist()) for name, array in back.items()} == {
         name: (array.dtype, array.tolist()) for name, array in arrays.items()
     }

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pybase64 import b64encode
 
-from jobs.arrays import pack_arrays
+from corpus.dataset_settings import Settings
+from jobs.job_settings import settings_argument
+from jobs.records import block_of
 from jobs.vocabulary import CountWords
 
 WORDS = st.text("abc", min_size=1, max_size=4)
@@ -17,13 +18,13 @@ BLOCKS = st.lists(st.tuples(st.integers(0, 3), st.dictionaries(WORDS, st.integer
 
 def packed(counts: dict[str, int]) -> bytes:
     words, numbers = np.frombuffer(" ".join(counts).encode(), np.uint8), np.array(list(counts.values()), np.uint32)
-    return b64encode(b"".join(pack_arrays({"words": words, "counts": numbers})))
+    return block_of({"words": words, "counts": numbers})
 
 
 @settings(max_examples=50)
 @given(BLOCKS, st.integers(1, 12))
 def test_a_reducer_keeps_the_most_frequent_words_of_all_its_buckets(blocks, size: int) -> None:
-    job = CountWords([f"--vocabulary-size={size}"])
+    job = CountWords([settings_argument(Settings(vocabulary_size=size))])
     job.reducer_init()
     total: Counter[bytes] = Counter()
     for bucket in range(4):

@@ -4,12 +4,13 @@ A row's vectors are copied to one place, because its words come again and again,
 there. Then they are added to the gradients of the piece, which have each word once.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numba import int64, njit, uint64
 
-from common.compiled import compiled, compiled_sums
+from common.compiled import compiled
 
 _MOST_FACTORS = 16
 """A loss is the logarithm of a product of probabilities, of so many at most: they may be e**-30 each."""
@@ -130,7 +131,7 @@ def _contrast(
     return loss
 
 
-@compiled_sums
+@partial(compiled, reordered=True)
 def skipgram_gradients(rows: Any, keys: Any, rules: Any, tables: Any, places: Any, touched: Any, sums: Any) -> Any:
     """Add up the gradients of `rows` (n, tokens) with `keys` (n,).
 

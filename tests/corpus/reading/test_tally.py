@@ -85,12 +85,6 @@ def test_of_a_damaged_file_all_is_counted_that_any_range_gave() -> None:
     assert str(tally.damaged_files()[0]) == "/a (lines that can be read: 5; bytes of them: 50)"
 
 
-def test_a_malformed_line_counts_among_the_lines() -> None:
-    tally = Tally()
-    tally.count_malformed("not_json", "/a", 0, 7, b"{")
-    assert tally.counts == {"lines": 1, "malformed": 1, "malformed_by_reason.not_json": 1}
-
-
 def test_a_place_shows_the_first_eighty_characters_as_far_as_they_can_be_read() -> None:
     tally = Tally()
     tally.count_malformed("not_json", "/a", 0, 1, "\u00e9".encode() * 200)

@@ -10,7 +10,7 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, MalformedLineError
 from corpus.reading.inputs.scales import check_scale, check_scales
-from jobs.job_settings import read_job_settings, read_settings, settings_arguments
+from jobs.job_settings import read_settings
 from tests import oracle
 from tests.jobs.test_job_settings import parsed
 
@@ -63,12 +63,6 @@ def test_a_rating_on_any_scale_is_what_the_oracle_says(options: tuple[str, ...],
         except MalformedLineError:
             found = "bad"
     assert found == expected
-
-
-@pytest.mark.parametrize("options", SCALES)
-def test_a_job_is_reported_the_scale_that_the_command_was_told(options: tuple[str, ...]) -> None:
-    settings = settings_of(*options)
-    assert read_job_settings(parsed(*settings_arguments(settings))) == settings
 
 
 def test_half_stars_are_kept_as_their_number_of_halves() -> None:
