@@ -95,12 +95,17 @@ def _line(mutant: Mutant) -> str:
     return f"{mutant['file']}:{mutant['line']} ({mutant['occurrence']}) {what}"
 
 
+def _folder(room: str) -> Path:
+    """The folder of a room: at the root, or in a package of its own."""
+    return next(ROOT.glob(f"packages/*/{room}"), ROOT / room)
+
+
 def _drawn(options: argparse.Namespace) -> list[Mutant]:
     """The sample: files by their length, a place of each, and a change there."""
     from cosmic_ray.mutating import mutate_code
 
     operators, chance, found = _operators(), random.Random(options.seed), list[Mutant]()  # noqa: S311
-    sources = {path: path.read_text() for room in options.rooms for path in sorted((ROOT / room).rglob("*.py"))}
+    sources = {path: path.read_text() for room in options.rooms for path in sorted(_folder(room).rglob("*.py"))}
     lengths = [source.count("\n") for source in sources.values()]
     seen = set()
     while len(found) < options.sample:
@@ -215,7 +220,8 @@ def _test(arguments: Sequence[str]) -> None:
     with Path(os.devnull).open("w") as nowhere:
         for stream in (1, 2):
             os.dup2(nowhere.fileno(), stream)
-    ours = {path.stem for path in ROOT.glob("*") if (path / "__init__.py").exists()} | {"tests", "app"}
+    ours = {path.parent.name for place in (".", "packages/*") for path in ROOT.glob(f"{place}/*/__init__.py")}
+    ours |= {"tests", "app"}
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
     sys.path[:0] = [str(Path.cwd())]
@@ -272,6 +278,8 @@ def _tests_of(mutant: Mutant, found: dict[str, dict[int, list[str]]]) -> list[st
     own = {test for line in _statement(mutant) for test in lines.get(line, ())}
     tests = own or set(chain.from_iterable(lines.values()))
     mirrored = ROOT / "tests" / file.parent
+    if file.parts[0] == "packages":
+        mirrored = ROOT.joinpath(*file.parts[:2], "tests", *file.parts[3:-1])
     tests |= {str(path.relative_to(ROOT)) for path in mirrored.glob("test_*.py") if file.stem in path.stem or not tests}
 
     def nearness(test: str) -> tuple[bool, int, str]:
