@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 
 
 _FILES = ("input", "test_input", "positive_input", "negative_input")
-_NOTES = {
-    INPUT: f"Instead of --data: texts, of which all words are learnt. {NOTES[INPUT]}",
-    READING: NOTES[READING],
-}
 
 
 @command(
@@ -65,7 +61,7 @@ Examples:
       --input s3://reviews/yelp --output results/model
       on texts that the nodes read from S3, within the topology's inputs
 """,
-    notes=_NOTES,
+    notes={**NOTES, INPUT: f"Instead of --data: texts, of which all words are learnt. {NOTES[INPUT]}"},
 )
 @where_options
 @hosts_option
