@@ -66,7 +66,7 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 	ruff format --check .
 	ruff check .
 	mypy
-	mypy app.py examples
+	mypy app.py examples packages/balance/examples
 	lint-imports
 	mkdocs build --quiet
 	shellcheck .ci/run $(wildcard bootstrap/*/*/*.sh)
