@@ -35,10 +35,10 @@ from corpus.reading.storage import open_blocks
 from corpus.tokens import tokens
 from trainer.command_line import parse_arguments
 from trainer.output.run_files import MODEL
-from trainer.registry import models_that
+from trainer.registry import CLASSIFIERS, MODELS
 
 _GENERATED = 2_000
-_MODELS = models_that(lambda model: "embedding" in model.settings)
+_MODELS = tuple(name for name in CLASSIFIERS if "embeddings" in MODELS[name].options)
 _RANDOM, _AS_LONG, _LEARNT = "random", "random, as long", "learnt before"
 
 _MEASURES = ("accuracy", "macro_f1")

@@ -142,6 +142,11 @@ class Settings:
         return np.dtype(np.uint16 if self.vocabulary_size + FIRST_WORD <= 1 << 16 else np.uint32)
 
     @property
+    def padded_length(self) -> int:
+        """The most words of a row in a padded batch: of whole texts as many as FIXED rows have."""
+        return FIXED.row_length if self.ragged else self.row_length
+
+    @property
     def class_count(self) -> int:
         return len(self.classes) or 2
 

@@ -26,7 +26,8 @@ from infra import catalog
 from infra.catalog import Gpu
 from infra.parts import PreprocessingSpec
 from infra.topology import Topology
-from trainer.registry import MODELS
+from trainer.options.optimisation_options import GLOBAL_BATCH
+from trainer.registry import MODELS, RunSize
 
 LOCAL_START = Estimate(5.0, 10.0, 20.0)
 """Seconds in which processes start here, and measure their rates. Measured."""
@@ -117,9 +118,9 @@ REFERENCE_OPERATIONS = lstm_operations(embedding=100, hidden=32, layers=2)
 
 def default_batch(rows: int) -> int:
     """The rows of a step of an LSTM on GPUs that learns so many rows, where none are given."""
-    by_epoch = MODELS[LSTM].rows_by_epoch
-    assert by_epoch is not None
-    return by_epoch.of(rows)
+    declared = MODELS[LSTM].step_rows
+    assert declared is not None
+    return declared.of(RunSize(rows=rows, on_gpus=True)) or GLOBAL_BATCH
 
 
 @dataclass(frozen=True, kw_only=True)

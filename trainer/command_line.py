@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 from common.errors import DataError, TrainingError
 from common.options import argparse_argument, flag
 from corpus.stream.stream_settings import read_settings
-from trainer.config import TrainConfig, configured
-from trainer.options.presets import OF_THE_RUN, SEARCHED
+from trainer.config import TrainConfig, configured, options_of_some
+from trainer.options.optimisation_options import OF_THE_RUN
 from trainer.options.section import options
-from trainer.registry import AUTO
+from trainer.registry import AUTO, SEARCHED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +41,8 @@ def as_words(config: TrainConfig) -> dict[str, tuple[str, ...]]:
     """The words of each option of a command line, by its name; an option that is not needed is left out."""
     found: dict[str, tuple[str, ...]] = {}
     for each in options(TrainConfig):
+        if config.model not in options_of_some().get(each.name, (config.model,)):
+            continue
         if config.model == AUTO and each.name in SEARCHED and each.name not in config.fixed:
             continue
         value = getattr(config, each.name)

@@ -4,26 +4,16 @@ Importing this module does not import torch: the `shoal` command has the same op
 environment of a rank must be set before its process starts: whoever launches ranks applies `RANK_ENVIRONMENT`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from common.errors import TrainingError
-from common.options import Option
+from common.options import Option, flag
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.options.embedding_options import EmbeddingOptions
-from trainer.options.optimisation_options import OptimisationOptions
-from trainer.options.presets import (
-    MODEL_DEFAULTS,
-    OF_THE_RUN,
-    ON_ENDLESS_TEXT,
-    PRESETS,
-    SEARCH_MINUTES,
-    SEARCHED,
-    SYSTEMS,
-    WITH_EMBEDDINGS,
-    WITHOUT_END,
-)
+from trainer.options.optimisation_options import GLOBAL_BATCH, OF_THE_RUN, OptimisationOptions
 from trainer.options.run_options import (
     BalanceOptions,
     ComputeOptions,
@@ -33,7 +23,12 @@ from trainer.options.run_options import (
     OutputOptions,
 )
 from trainer.options.section import option, options, shown_options
-from trainer.registry import AUTO, MODELS, Model, models_that
+from trainer.registry import AUTO, MODELS, PRESETS, SEARCHED, RunSize, Settings
+
+SEARCH_MINUTES = 5.0
+"""What the search of `--model auto` takes at most, by default. docs/training.md has the measurements."""
+_WITHOUT_END: Settings = {"schedule": "constant"}
+"""Defaults on an unbounded stream without `--words` or `--epochs`: the rate has nothing to fall by."""
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -72,41 +67,22 @@ class TrainConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        kind = MODELS[self.model]
-        if self.char_ngrams and "char_ngrams" not in kind.settings:
+        for name, models in options_of_some().items():
+            if self.model not in models and getattr(self, name) != default_of(self.model, name):
+                raise TrainingError(
+                    f"{flag(name)} is an option of --model {', '.join(models)}, and --model {self.model} has none; "
+                    "leave it out"
+                )
+        only = MODELS[self.model].optimisers
+        if only and self.optimiser not in only:
             raise TrainingError(
-                f"--char-ngrams is {self.char_ngrams}, but --model {self.model} has none; leave it out, or take "
-                f"{_any_of(lambda model: 'char_ngrams' in model.settings)}"
-            )
-        if self.mode != "sync" and not kind.has_modes:
-            raise TrainingError(
-                f"--mode is {self.mode}, and --model {self.model} learns by --mode sync alone; leave it out, or take "
-                f"{_any_of(lambda model: model.has_modes)}"
+                f"--optimiser is {self.optimiser}, but --model {self.model} learns by {' or '.join(only)} alone; "
+                "leave it out"
             )
         if self.local_steps and self.optimiser == "adam":
             raise TrainingError(
                 f"--mode is {self.mode}, in which ranks cannot bring their moments of adam together; take --optimiser "
                 "adagrad or sgd, or --mode sync"
-            )
-        if self.minutes is not None and not (kind.learns == "words" or self.model == AUTO):
-            raise TrainingError(
-                f"--minutes is the time of a search, and --model {self.model} needs none; leave it out, or take "
-                f"--model {AUTO}"
-            )
-        if self.embeddings is not None and self.model == AUTO:
-            raise TrainingError(
-                f"--embeddings is what one model starts from, and --model {AUTO} tries several; take --model lstm"
-            )
-        if self.embeddings is not None and "embedding" not in kind.settings:
-            advice = ", or take --model lstm" if kind.learns == "classes" else ""
-            raise TrainingError(
-                f"--embeddings is what a model of texts with word vectors starts from, and --model {self.model} is "
-                f"none; leave it out{advice}"
-            )
-        if kind.chooses_ngrams and self.optimiser != "adagrad":
-            raise TrainingError(
-                f"--optimiser is {self.optimiser}, but --model {self.model} learns by adagrad alone, with a rate for "
-                "each n-gram; leave it out"
             )
 
     @property
@@ -114,60 +90,77 @@ class TrainConfig(
         """What the search of `--model auto` may take, with the training after it."""
         return 60 * (SEARCH_MINUTES if self.minutes is None else self.minutes)
 
-    @property
-    def batch_follows_texts(self) -> bool:
-        """Whether the rows of a global batch follow from the length of the texts (`sgd_batch`)."""
-        return MODELS[self.model].rows_follow_texts and self.optimiser == "sgd" and not self.requested_batch(1)
+    def with_step_rows(self, size: RunSize) -> "TrainConfig":
+        """This configuration with the default rows of a step for a run of this size, unless rows are given."""
+        declared = MODELS[self.model].step_rows
+        found = declared and declared.of(size._replace(optimiser=self.optimiser))
+        return self if self.requested_batch(1) or not found else replace(self, global_batch=found)
+
+    def of_model(self, model: str, values: Settings) -> "TrainConfig":
+        """This configuration for a model with its defaults and these values, of the options that it has."""
+        others = {name: default_of(model, name) for name, models in options_of_some().items() if model not in models}
+        return replace(self, **{**MODELS[model].defaults, **values, **others, "model": model})
 
 
-_OF_THE_SEARCH: Mapping[str, Any] = {"group": ModelOptions.title, "advanced": False}
-"""How `--minutes` is shown where it is about a search, and not about a stream."""
-_SECTIONS = {"classes": ClassifierOptions, "words": EmbeddingOptions}
-_SHARED = {"classes": (), "words": ("embedding", "hidden", "layers")}
-"""Options of classifiers that models of words have, too."""
+@cache
+def options_of_some() -> Mapping[str, tuple[str, ...]]:
+    """The names of the models that have an option, by the options that not all models have."""
+    kinds = {ClassifierOptions.title: "classes", EmbeddingOptions.title: "words"}
+    found = {}
+    for each in options(TrainConfig):
+        named = tuple(of for of, model in MODELS.items() if each.name in (*model.settings, *model.options))
+        learns = kinds.get(each.group)
+        if models := named or tuple(of for of, model in MODELS.items() if learns == model.learns):
+            found[each.name] = models
+    return found
+
+
+def default_of(model: str, name: str) -> Any:
+    """The default of an option of some models, for this model."""
+    return MODELS[model].defaults.get(name, getattr(TrainConfig, name))
 
 
 def options_for(learns: str, *, auto: bool = False) -> list[Option]:
     """The options of a run that learns `classes` or `words` (registry.py), or searches for a classifier (`auto`)."""
-    others = {each.name for kind, section in _SECTIONS.items() if kind != learns for each in options(section)}
-    others -= {*_SHARED[learns], *(("minutes",) if auto else ())}
     models = tuple(name for name, model in MODELS.items() if model.learns == learns and (auto or name != AUTO))
-    presets = tuple(name for name, values in PRESETS.items() if values["model"] in models)
-    defaults = {**MODEL_DEFAULTS.get(models[0], {}), "model": models[0]}
-    choices = {"model": models, "preset": presets}
-    systems = "; ".join(f"{name}, {SYSTEMS[name]}" for name in presets)
-    texts = {
-        "model": _described(models),
-        "preset": f"start from settings under one name: {systems}; options that are given take precedence",
+    presets = {name: each.system for model in models for name, each in MODELS[model].presets.items()}
+    systems = "; ".join(f"{name}, {system}" for name, system in presets.items())
+    step_rows = "; ".join(f"of {name} {rows.about}" for name in models if (rows := MODELS[name].step_rows))
+    changed: dict[str, dict[str, Any]] = {
+        "model": {"default": models[0], "choices": models, "text": _described(models)},
+        "preset": {
+            "choices": tuple(presets),
+            "text": f"start from settings under one name: {systems}; options that are given take precedence",
+        },
+        "global_batch": {
+            "text": f"rows a step, over all ranks together, however many there are (default: {step_rows}; else "
+            f"{GLOBAL_BATCH}; with --resume the run's)"
+        },
     }
     if auto:
-        texts["minutes"] = (
-            f"with --model {AUTO}: what the search may take, and about the training of its best settings after it; one "
-            f"trial is always made (default: {SEARCH_MINUTES:g})"
-        )
-    return [
-        replace(
-            each,
-            default=defaults.get(each.name, each.default),
-            choices=choices.get(each.name, each.choices),
-            text=texts.get(each.name, each.text),
-            **(_OF_THE_SEARCH if auto and each.name == "minutes" else {}),
-        )
-        for each in options(TrainConfig)
-        if each.name not in others and (learns == "words" or each.name != "mode")
-    ]
+        changed["minutes"] = {
+            "text": f"with --model {AUTO}: what the search may take, and about the training of its best settings after "
+            f"it; one trial is always made (default: {SEARCH_MINUTES:g})",
+            "group": ModelOptions.title,  # it is about a search here, and not about a stream
+            "advanced": False,
+        }
+    found = []
+    for each in options(TrainConfig):
+        having = [name for name in options_of_some().get(each.name, models) if name in models]
+        named = [name for name in having if name != AUTO]
+        shown = {"default": MODELS[models[0]].defaults.get(each.name, each.default), "text": each.text}
+        if {*named, AUTO} != {*models, AUTO}:
+            shown["text"] = f"{' and '.join(named)}: {each.text}"
+        if having:
+            found.append(replace(each, **{**shown, **changed.get(each.name, {})}))
+    return found
 
 
 def _described(models: Sequence[str]) -> str:
     """What `--model` chooses from, and the defaults of all models but the first, whose defaults the options show."""
     kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
-    own = {name: MODEL_DEFAULTS.get(name) for name in models[1:]}
-    others = "; ".join(f"of {name}: {shown_options(values)}" for name, values in own.items() if values)
+    others = "; ".join(f"of {of}: {shown_options(MODELS[of].defaults)}" for of in models[1:] if MODELS[of].defaults)
     return f"the kind of model: {kinds}" + (f". Other defaults {others}" if others else "")
-
-
-def _any_of(holds: Callable[[Model], object]) -> str:
-    return f"--model {' or '.join(models_that(holds))}"
 
 
 def default_model(given: Mapping[str, Any]) -> dict[str, str]:
@@ -187,21 +180,25 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
         if one in values:
             values.setdefault(other, None)
     preset = values.pop("preset", None)
-    model: str = {**PRESETS.get(preset, {}), **values}.get("model", TrainConfig.model)
+    of_the_preset = values.keys().isdisjoint(OF_THE_RUN)
+    values = {**PRESETS.get(preset, {}), **values}
+    model: str = values.get("model", TrainConfig.model)
     if model == AUTO:
         if preset is not None:
             raise TrainingError(f"--preset {preset} has a model of its own; leave out --model {AUTO}, or --preset")
         values["fixed"] = tuple(name for name in SEARCHED if name in given)
-    of_the_preset = values.keys().isdisjoint(OF_THE_RUN)
-    values = {**PRESETS.get(preset, {}), **values}
-    defaults = MODEL_DEFAULTS.get(model, {})
-    if values.get("embeddings") is not None:
-        defaults = {**defaults, **WITH_EMBEDDINGS.get(model, {})}
-        values["embedding"] = given.get("embedding")  # None: that of the vectors, known when they are read
-    if endless:
-        ends = values.get("words") or values.get("epochs")
-        defaults = {**defaults, **ON_ENDLESS_TEXT.get(model, {}), **({} if ends else WITHOUT_END)}
-    config = TrainConfig(**{**defaults, **values}, preset=preset)  # refuses an unknown preset or model
+    declared = MODELS.get(model)
+    if declared is not None:
+        others = {name for name, models in options_of_some().items() if model not in models} - given.keys()
+        defaults = dict(declared.defaults)
+        if values.get("embeddings") is not None:
+            defaults |= declared.with_embeddings
+            values["embedding"] = given.get("embedding")  # None: that of the vectors, known when they are read
+        if endless:
+            ends = values.get("words") or values.get("epochs")
+            defaults |= {**declared.on_endless_text, **({} if ends else _WITHOUT_END)}
+        values = {**defaults, **{name: value for name, value in values.items() if name not in others}}
+    config = TrainConfig(**values, preset=preset)  # refuses an unknown preset or model
     if endless and not (config.words or config.epochs) and (config.schedule != "constant" or config.warm_up):
         raise TrainingError(
             f"--schedule is {config.schedule} and --warm-up {config.warm_up:g}, which are about the whole of a run, "

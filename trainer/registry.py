@@ -1,28 +1,52 @@
-"""The registry of models: what the rest of the program asks about each without importing torch.
+"""The registry of models: one declaration for each, from which options, help, defaults, checks, candidates of a search,
+plans and reports follow.
 
-A new model of texts is a module in `classification/models/` and an entry here. A new kind of learning is a package
-beside `classification/`, with a subclass of Task (task.py), and its options among those of `TrainConfig` (config.py).
-Modules are named here and imported when a run needs them, so that `--help` does not import torch.
+A new model of texts is a module in `classification/models/`, a row here, and its test. A new kind of learning is a
+package beside `classification/`, with a subclass of Task (task.py), and its options among those of `TrainConfig`
+(config.py). Classes are named here and imported when a run needs them, so that `--help` does not import torch.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
+
+Settings = Mapping[str, Any]
+"""Values of options, by their names."""
 
 STEPS_AN_EPOCH = 100
 
 
-class RowsByEpoch(NamedTuple):
-    """The default rows of a step: those that make STEPS_AN_EPOCH steps an epoch, within bounds."""
+class RunSize(NamedTuple):
+    """What the default rows of a step follow from."""
 
-    fewest: int
-    most: int
-    on_gpus_alone: bool = False
-    """On CPUs steps have a fixed number of rows instead."""
+    on_gpus: bool
+    optimiser: str = ""
+    rows: int = 0
+    """Training rows."""
+    words: float = 0.0
+    """Of a training row, on average."""
 
-    def of(self, rows: int) -> int:
-        """The rows of a step of a run on so many training rows."""
-        return max(self.fewest, min(self.most, rows // STEPS_AN_EPOCH))
+    def hundredth(self, fewest: int, most: int) -> int:
+        """The rows that make STEPS_AN_EPOCH steps an epoch, within bounds."""
+        return max(fewest, min(most, self.rows // STEPS_AN_EPOCH))
+
+
+class StepRows(NamedTuple):
+    """The default rows of a step."""
+
+    about: str
+    """For the help of `--global-batch`."""
+    of: Callable[[RunSize], int | None]
+    """None: those that all models have."""
+
+
+class Preset(NamedTuple):
+    """Settings of another system under one name."""
+
+    system: str
+    """For the help of `--preset`."""
+    settings: Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,83 +55,255 @@ class Model:
 
     about: str
     """For the help of `--model`."""
-    task: tuple[str, str] = ("trainer.classification.task", "Classification")
-    """The module of its task, and the class in it."""
-    module: str = ""
-    """Of a model of texts: the module that builds it."""
+    task: str = "trainer.classification.task:Classification"
+    """The import path of its task's class."""
+    classifier: str = ""
+    """Of a model of texts: the import path of its class, a Classifier."""
     settings: tuple[str, ...] = ()
-    """Of a model of texts: the options that it is built from."""
+    """Of a model of texts: the options that its class is built from."""
+    options: tuple[str, ...] = ()
+    """Other options that it has, and not every model. An option that no model names is one of all that learn the same
+    as its section."""
+    optimisers: tuple[str, ...] = ()
+    """The only ones that it learns by; empty: all."""
     learns: str = "classes"
     """What it learns: `classes` of texts; or embeddings of `words`, from a stream of text."""
-    reads_whole_texts: bool = False
-    rows_follow_texts: bool = False
-    """By SGD it takes few rows a step, fewer of longer texts (`sgd_batch`)."""
-    chooses_ngrams: bool = False
-    """It has weights of the n-grams of its training rows, and of no others."""
-    rows_by_epoch: RowsByEpoch | None = None
-    """The default rows of a step, where they follow from the rows of an epoch."""
-    rows_of_a_step: tuple[int, int] = (0, 0)
-    """Of a model of words, on a CPU and on a GPU. Where steps are short, calls take most of their time.
-    256 rows of skip-gram learn much less, 64 a little (docs/training.md)."""
-    has_modes: bool = False
-    """Ranks can learn apart, too (`--mode`)."""
+    defaults: Settings = field(default_factory=dict)
+    """Defaults, where they are not those of the options. docs/training.md has the measurements."""
+    with_embeddings: Settings = field(default_factory=dict)
+    """Defaults of a run with --embeddings."""
+    on_endless_text: Settings = field(default_factory=dict)
+    """Defaults of a run on an unbounded stream."""
+    presets: Mapping[str, Preset] = field(default_factory=dict)
+    step_rows: StepRows | None = None
+    changes: Sequence[Settings] = ()
+    """What a search changes while it is the best model; besides its loss, epochs and learning rate."""
+    is_slow: bool = False
+    """A search tries it early on short texts alone, and no other model where it is the best."""
     has_known_rates: bool = False
     """The catalogue of instance types has the rates of GPUs in it."""
 
 
-_OF_THE_LSTM = ("embedding", "vocabulary", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
+_REFERENCE = Preset(
+    "the reference system (2 x 32 LSTM, SGD)",
+    {
+        "rank_batch": 128,
+        "epochs": 10,
+        "optimiser": "sgd",
+        "learning_rate": 0.1,
+        "word_rate": 1.0,
+        "rate_scaling": "none",
+        "momentum": 0.9,
+        "schedule": "constant",
+        "warm_up": 0.0,
+        "clip_norm": 0.0,
+        "embedding": 100,
+        "vocabulary": 2_000_000,
+        "hidden": 32,
+        "layers": 2,
+        "pooling": "last",
+        "dropout": 0.5,
+        "embedding_dropout": 0.0,
+        "word_dropout": 0.0,
+        "loss": "bce",
+        "positive_weight": 0.2,
+    },
+)
+_FASTTEXT = Preset(
+    "the fastText program (SGD, bigrams)",
+    {
+        "epochs": 5,
+        "optimiser": "sgd",
+        "learning_rate": 51.2,  # fastText's .1 a row, for 256 rows; one output takes steps twice as large as two
+        "word_rate": 0.5,
+        "rate_scaling": "linear",
+        "momentum": 0.0,
+        "warm_up": 0.0,
+        "buckets": 2_000_000,
+        "dropout": 0.0,
+        "loss": "bce",
+        "positive_weight": 1.0,
+    },
+)
+_GLUON = Preset(  # what a student's project took for 560,000 Yelp reviews
+    "Gluon's fastText (Adam, single words)",
+    {
+        "global_batch": 16,
+        "epochs": 25,
+        "optimiser": "adam",
+        "learning_rate": 0.05,
+        "rate_scaling": "none",
+        "schedule": "constant",
+        "warm_up": 0.0,
+        "embedding": 100,
+        "ngrams": 1,
+        "dropout": 0.1,
+        "loss": "bce",
+        "positive_weight": 1.0,
+    },
+)
+_OF_PAIRS: Settings = {
+    "window": 5,
+    "negatives": 10,
+    "subsample": 2e-3,
+    "min_count": 3,
+    "optimiser": "adam",
+    "learning_rate": 1e-4,
+    "word_rate": 1.0,
+    "rate_scaling": "none",
+    "schedule": "constant",
+    "warm_up": 0.0,
+    "clip_norm": 0.0,
+}
+"""Of a students' system that was to learn word embeddings from a stream."""
 
 AUTO = "auto"
 """What stands for the model that a search finds."""
 
-MODELS: Mapping[str, Model] = {
-    AUTO: Model(about="the one that does best on training rows held out, with its settings, found in --minutes"),
+_CLASSIFIERS = {
     "linear": Model(
         about="logistic regression on the n-grams of a text's words and characters",
-        module="trainer.classification.models.linear",
+        classifier="trainer.classification.models.linear:Linear",
         settings=("ngrams", "char_ngrams", "buckets"),
-        reads_whole_texts=True,
-        chooses_ngrams=True,
-        rows_by_epoch=RowsByEpoch(8, 4096),
+        optimisers=("adagrad",),
+        defaults={
+            "optimiser": "adagrad",
+            "learning_rate": 0.3,
+            "word_rate": 1.0,
+            "rate_scaling": "none",
+            "schedule": "linear",
+            "warm_up": 0.0,
+            "clip_norm": 0.0,
+            "epochs": 3,
+            "ngrams": 3,
+            "char_ngrams": "2-5",
+            "loss": "bce",
+        },
+        step_rows=StepRows("a hundredth of the training rows, 8 to 4,096", lambda run: run.hundredth(8, 4096)),
     ),
     "lstm": Model(
         about="an LSTM",
-        module="trainer.classification.models.lstm",
-        settings=_OF_THE_LSTM,
-        rows_by_epoch=RowsByEpoch(256, 16_384, on_gpus_alone=True),
+        classifier="trainer.classification.models.lstm:LSTMClassifier",
+        settings=("embedding", "vocabulary", "hidden", "layers", "pooling", "dropout", "embedding_dropout"),
+        options=("embeddings", "word_dropout"),
+        defaults={"vocabulary": 30_000},
+        # It soon forgets what its vectors knew if they move as fast as random ones must. In fastText's model the
+        # vectors of n-grams have the same rate, and are random.
+        with_embeddings={"word_rate": 0.02},
+        presets={"reference": _REFERENCE},
+        step_rows=StepRows(
+            "on GPUs a hundredth of the training rows, 256 to 16,384",
+            lambda run: run.hundredth(256, 16_384) if run.on_gpus else None,
+        ),
+        is_slow=True,
         has_known_rates=True,
     ),
     "fasttext": Model(
         about="the mean of the embeddings of a text's words and n-grams",
-        module="trainer.classification.models.fasttext",
+        classifier="trainer.classification.models.fasttext:FastText",
         settings=("embedding", "ngrams", "char_ngrams", "buckets", "dropout"),
-        reads_whole_texts=True,
-        rows_follow_texts=True,
+        options=("embeddings",),
+        defaults={
+            "optimiser": "adagrad",
+            "learning_rate": 0.3,
+            "word_rate": 1.0,
+            "schedule": "linear",
+            "clip_norm": 0.0,
+            "embedding": 10,
+            "dropout": 0.5,
+        },
+        presets={"fasttext": _FASTTEXT, "gluon": _GLUON},
+        # SGD learns less of a larger step. Of texts with fewer than 20 words it learns as much of 192 rows, and a step
+        # of 64 would take longer to begin than to compute (`python -m benchmarks fasttext quality`).
+        step_rows=StepRows(
+            "by SGD 64, or 192 of short texts",
+            lambda run: (192 if run.words < 20 else 64) if run.optimiser == "sgd" else None,
+        ),
+        changes=({"ngrams": 3}, {"char_ngrams": "3-6"}, {"embedding": 50, "dropout": 0.8}, {"ngrams": 1}),
     ),
+}
+_WORD_MODELS = {
     "skipgram": Model(
         about="skip-gram with negative sampling, an embedding of each word",
-        task=("trainer.embeddings.skipgram_task", "SkipGramEmbedding"),
+        task="trainer.embeddings.skipgram_task:SkipGramEmbedding",
+        options=("embedding", "minutes", "mode"),
         learns="words",
-        rows_of_a_step=(16, 64),
-        has_modes=True,
+        defaults={
+            "optimiser": "sgd",
+            "learning_rate": 10.0,
+            "word_rate": 1.0,
+            "rate_scaling": "linear",
+            "momentum": 0.0,
+            "schedule": "linear",
+            "warm_up": 0.0,
+            "clip_norm": 100.0,
+            "embedding": 100,
+        },
+        # SGD needs a rate that falls, and so the end of the text; Adagrad's falls for each word by how often it came.
+        on_endless_text={"optimiser": "adagrad", "learning_rate": 0.2, "rate_scaling": "none"},
+        presets={"sgns": Preset("a system that learnt skip-gram embeddings from a stream", _OF_PAIRS)},
+        # Where steps are short, calls take most of their time. 256 rows learn much less, 64 a little.
+        step_rows=StepRows("16, on GPUs 64", lambda run: 64 if run.on_gpus else 16),
     ),
     "char-lstm": Model(
         about="an LSTM that reads the characters of a word",
-        task=("trainer.embeddings.char_task", "CharacterEmbedding"),
+        task="trainer.embeddings.char_task:CharacterEmbedding",
+        options=("embedding", "minutes", "hidden", "layers", "character_embedding"),
         learns="words",
-        rows_of_a_step=(8, 8),
+        defaults={
+            "optimiser": "adam",
+            "learning_rate": 5e-2,
+            "schedule": "linear",
+            "embedding": 100,
+            "hidden": 128,
+        },
+        on_endless_text={"warm_up": 0.0},
+        presets={
+            "sgns-char": Preset(
+                "that system's character-level model",
+                {**_OF_PAIRS, "embedding": 200, "character_embedding": 128, "hidden": 512, "layers": 1},
+            )
+        },
+        step_rows=StepRows("8", lambda _: 8),
     ),
 }
 
+_OF_ONE_MODEL = ("char_ngrams", "embeddings")
+"""Options that make no sense for several models."""
+_SEARCH = Model(
+    about="the one that does best on training rows held out, with its settings, found in --minutes",
+    options=(
+        "minutes",
+        *(
+            name
+            for model in _CLASSIFIERS.values()
+            for name in (*model.settings, *model.options)
+            if name not in _OF_ONE_MODEL
+        ),
+    ),
+)
+
+MODELS: Mapping[str, Model] = {AUTO: _SEARCH, **_CLASSIFIERS, **_WORD_MODELS}
+CLASSIFIERS, WORD_MODELS = tuple(_CLASSIFIERS), tuple(_WORD_MODELS)
+
+PRESETS: Mapping[str, Settings] = {
+    name: {"model": of, **preset.settings} for of, model in MODELS.items() for name, preset in model.presets.items()
+}
+SEARCHED = tuple(
+    dict.fromkeys(
+        name
+        for model in _CLASSIFIERS.values()
+        for settings in (model.defaults, *model.changes, {"positive_weight": 1.0})
+        for name in settings
+        if name not in _OF_ONE_MODEL
+    )
+)
+"""Options that `--model auto` chooses unless they are given."""
 
 COMMANDS: Mapping[str, str] = {"classes": "train", "words": "embed"}
 """The command of each kind of learning."""
 
 
-def models_that(holds: Callable[[Model], object]) -> tuple[str, ...]:
-    """The names of the models of which something holds."""
-    return tuple(name for name, model in MODELS.items() if holds(model))
-
-
-CLASSIFIERS = models_that(lambda model: model.module)
-WORD_MODELS = models_that(lambda model: model.learns == "words")
+def imported(path: str) -> Any:
+    """The class of an import path of a declaration."""
+    return resolve_name(path)

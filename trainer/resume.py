@@ -11,7 +11,7 @@ from typing import Any
 from common.errors import TrainingError
 from common.options import flag
 from trainer.config import TrainConfig
-from trainer.options.presets import OF_THE_RUN
+from trainer.options.optimisation_options import OF_THE_RUN
 from trainer.output.run_files import CHECKPOINTS
 
 _MAY_CHANGE = frozenset(

@@ -8,7 +8,6 @@ time and, except for the gradients of their own rows, must get the same answers.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -20,7 +19,7 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser, learning_rate
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.registry import MODELS
+from trainer.registry import MODELS, imported
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
 """The parts of a task's rows: to learn from; to evaluate after each epoch; to evaluate once at the end."""
@@ -213,6 +212,5 @@ class Task(ABC, Generic[DataT]):
 
 def task_class(model: str) -> type[Task[Any]]:
     """The task class of a model. Raises KeyError for an unknown model."""
-    module, name = MODELS[model].task
-    kind: type[Task[Any]] = getattr(import_module(module), name)
+    kind: type[Task[Any]] = imported(MODELS[model].task)
     return kind

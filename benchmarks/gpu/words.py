@@ -25,13 +25,13 @@ from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.task import Embedding
 from trainer.embeddings.text_rows import TextRows, Vocabulary
-from trainer.options.presets import MODEL_DEFAULTS
+from trainer.registry import MODELS
 
 GOAL = 50e6
 """Words a second."""
 _ROW = 128
 _HELD_OUT = 64
-_MODEL: dict[str, Any] = {"model": "skipgram", **MODEL_DEFAULTS["skipgram"]}
+_MODEL: dict[str, Any] = {"model": "skipgram", **MODELS["skipgram"].defaults}
 
 
 @dataclass(frozen=True)

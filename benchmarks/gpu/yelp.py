@@ -17,11 +17,11 @@ from benchmarks.gpu.training import single_rank, train
 from benchmarks.record import table
 from trainer.classification.data import TextData
 from trainer.distributed.ranks import Ranks
-from trainer.options.presets import MODEL_DEFAULTS
+from trainer.registry import MODELS
 
 EPOCHS, GOAL = 10, 60
 """The goal is in seconds."""
-_MODEL: dict[str, Any] = {"model": "fasttext", **MODEL_DEFAULTS["fasttext"]}
+_MODEL: dict[str, Any] = {"model": "fasttext", **MODELS["fasttext"].defaults}
 
 
 @dataclass(frozen=True)

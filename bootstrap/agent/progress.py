@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from trainer.options.presets import ENDLESS
+from trainer.options.embedding_options import ENDLESS
 from trainer.output.lines import Line, Search, Start, Step, Trial, parse_line
 from trainer.output.run_files import RECORD
 

@@ -13,7 +13,7 @@ from bootstrap.agent.store import Store
 from bootstrap.progress import Bars
 from corpus.stream.progress import Status
 from experiments.records.runs import numbers
-from trainer.options.presets import ENDLESS
+from trainer.options.embedding_options import ENDLESS
 from trainer.options.section import shown_options
 from trainer.output.lines import End, Epoch, Line, Note, Search, Start, Step, Trial, Waiting, parse_line
 

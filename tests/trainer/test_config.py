@@ -67,17 +67,25 @@ def test_a_schedule_of_a_run_without_an_end_is_a_sentence(options: dict) -> None
     configured({**WORDS, "model": "skipgram", "words": 1000, **options}, endless=True)
 
 
-def test_the_rows_of_a_step_follow_from_the_texts_only_of_fasttexts_model_by_sgd_and_unless_they_are_given() -> None:
-    sgd = {"data": Path("d"), "output": Path("o"), "model": "fasttext", "optimiser": "sgd"}
-    assert configured(sgd).batch_follows_texts
-    others = {"model": "lstm"}, {"optimiser": "adam"}, {"global_batch": 64}, {"rank_batch": 64}
-    assert not any(configured({**sgd, **each}).batch_follows_texts for each in others)
+@pytest.mark.parametrize(
+    ("given", "models"),
+    [
+        ({"model": "char-lstm", "mode": "average:5"}, "skipgram, and --model char-lstm"),
+        ({"model": "lstm", "minutes": 1.0}, "auto, skipgram, char-lstm, and --model lstm"),
+        ({"model": "linear", "hidden": 8}, "auto, lstm, char-lstm, and --model linear"),
+        ({"model": "lstm", "window": 3}, "skipgram, char-lstm, and --model lstm"),
+        ({"model": "skipgram", "embeddings": "v.txt"}, "lstm, fasttext, and --model skipgram"),
+        ({"model": "auto", "char_ngrams": "3-6"}, "linear, fasttext, and --model auto"),
+        ({"model": "auto", "embeddings": "v.txt"}, "lstm, fasttext, and --model auto"),
+    ],
+)
+def test_an_option_that_a_model_has_not_is_a_sentence(given: dict, models: str) -> None:
+    with pytest.raises(TrainingError, match=f"is an option of --model {models} has none; leave it out"):
+        configured({**WORDS, **given})
 
 
-@pytest.mark.parametrize("mode", ["average:5", "async:5"])
-def test_a_mode_that_a_model_has_not_is_a_sentence(mode: str) -> None:
-    with pytest.raises(TrainingError, match=f"--mode is {mode}, and --model char-lstm learns by --mode sync alone"):
-        configured({"data": Path("d"), "output": Path("o"), "model": "char-lstm", "mode": mode})
+def test_what_a_preset_sets_of_another_model_is_left_out() -> None:
+    assert configured({**WORDS, "preset": "reference", "model": "fasttext"}).layers == 1
 
 
 @pytest.mark.parametrize("name", ["--global-batch", "--batch-size"])

@@ -4,19 +4,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import pytest
 import torch
 
+from common.errors import TrainingError
 from tests.trainer.conftest import Launch
-from tests.trainer.runs import finish, run_here, summary, train_here, weights
+from tests.trainer.runs import finish, summary, train_here, weights
 from trainer.classification import task
-from trainer.classification.data import WeightedNgrams, load_data
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.config import configured
 from trainer.distributed.ranks import Ranks
-from trainer.options import classifier_options
+from trainer.registry import RunSize
 
 LEARNING = ("--model", "fasttext", "--buckets", "500", "--threads", "1")
 STEPS = ("--epochs", "6", "--learning-rate", "0.2")
@@ -59,52 +58,33 @@ def test_unequal_ranks_learn_what_one_alone_learns(
 
 
 @pytest.mark.parametrize(
-    ("options", "words", "batch"),
+    ("options", "size", "batch"),
     [
-        ({"preset": "fasttext", "epochs": 1}, 30, 192),
-        ({"preset": "fasttext"}, 1, 64),
-        ({"preset": "fasttext", "global_batch": 80}, 30, 80),
-        ({"preset": "fasttext", "rank_batch": 40}, 30, None),
-        ({"model": "fasttext"}, 30, None),
-        ({"model": "lstm", "optimiser": "sgd"}, 30, None),
+        ({"preset": "fasttext"}, {"words": 19}, 192),
+        ({"preset": "fasttext"}, {"words": 20}, 64),
+        ({"preset": "fasttext", "global_batch": 80}, {"words": 9}, 80),
+        ({"preset": "fasttext", "rank_batch": 40}, {"words": 9}, None),
+        ({"model": "fasttext"}, {"words": 9}, None),
+        ({"model": "lstm", "optimiser": "sgd"}, {"words": 9}, None),
+        ({"model": "linear"}, {"rows": 2000}, 20),
+        ({"model": "linear"}, {"rows": 150}, 8),
+        ({"model": "linear"}, {"rows": 1_000_000, "on_gpus": True}, 4096),
+        ({"model": "lstm"}, {"rows": 150_000, "on_gpus": True}, 1500),
+        ({"model": "lstm"}, {"rows": 2000, "on_gpus": True}, 256),
+        ({"model": "lstm"}, {"rows": 21_300_000, "on_gpus": True}, 16_384),
+        ({"model": "lstm"}, {"rows": 150_000}, None),
     ],
 )
-def test_by_sgd_a_step_has_more_of_short_texts_unless_its_rows_are_given(
-    texts: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], words: int, batch: int | None
+def test_the_rows_of_a_step_follow_from_the_model_and_its_texts_unless_they_are_given(
+    options: dict[str, Any], size: dict[str, Any], batch: int | None
 ) -> None:
-    monkeypatch.setattr(classifier_options, "_SHORT_TEXTS", words)
-    config = configured({"data": texts, "output": texts.parent, **options})
-    ranks = cast("Ranks", SimpleNamespace(device=torch.device("cpu")))
-    assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].global_batch == batch
+    config = configured({"data": Path("d"), "output": Path("o"), **options})
+    assert config.with_step_rows(RunSize(**{"on_gpus": False, **size})).global_batch == batch
 
 
 def test_word_dropout_is_refused_for_a_model_that_reads_whole_texts(texts: Path, tmp_path: Path) -> None:
-    status, errors = run_here("--data", texts, "--output", tmp_path, *LEARNING, "--word-dropout", "0.2")
-    assert status == 1
-    assert "--word-dropout is 0.2" in errors
-
-
-@pytest.mark.parametrize(
-    ("model", "device", "rows", "batch"),
-    [
-        ("linear", "cpu", 2000, 20),
-        ("linear", "cpu", 150, 8),
-        ("linear", "cuda", 1_000_000, 4096),
-        ("lstm", "cuda", 150_000, 1500),
-        ("lstm", "cuda", 2000, 256),
-        ("lstm", "cuda", 21_300_000, 16_384),
-        ("lstm", "cpu", 150_000, None),
-    ],
-)
-def test_a_step_of_a_linear_model_and_of_an_lstm_on_gpus_has_a_hundredth_of_the_rows(
-    texts: Path, monkeypatch: pytest.MonkeyPatch, model: str, device: str, rows: int, batch: int | None
-) -> None:
-    data, ranks = load_data(texts), cast("Ranks", SimpleNamespace(device=torch.device(device)))
-    monkeypatch.setattr(type(data.training), "__len__", lambda _: rows)
-    monkeypatch.setattr(task, "fitted_ngrams", lambda *_, **__: WeightedNgrams(np.zeros(1, np.int64), np.zeros(1), 1))
-    buckets = {"buckets": 9} if model == "linear" else {}
-    config = configured({"data": texts, "output": texts.parent, "model": model, **buckets})
-    assert task.Classification.resolve_config(config, ranks, data)[0].global_batch == batch
+    with pytest.raises(TrainingError, match="--word-dropout is an option of --model auto, lstm, and --model fastt"):
+        configured({"data": texts, "output": tmp_path, "model": "fasttext", "word_dropout": 0.2})
 
 
 def test_rows_of_one_array_of_words_have_one_copy_on_the_device(texts: Path) -> None:

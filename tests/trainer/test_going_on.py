@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from common.errors import TrainingError
 from trainer.command_line import parse_arguments
 from trainer.config import TrainConfig
-from trainer.options.presets import GLOBAL_BATCH
+from trainer.options.optimisation_options import GLOBAL_BATCH
 from trainer.resume import resumed_config
 
 
@@ -35,9 +35,10 @@ def refused(of: dict[str, Any], sentence: str, **settings: Any) -> None:
 
 
 def test_what_followed_the_rows_is_kept() -> None:
-    assert advance(state(buckets=100))[0].buckets == 100
+    fasttext = {"model": "fasttext"}
+    assert advance(state(**fasttext, buckets=100), **fasttext)[0].buckets == 100
     assert advance(state(temperature=2.0))[0].temperature == 2.0
-    refused(state(buckets=100), "made with --buckets 100, not --buckets 7", buckets=7)
+    refused(state(**fasttext, buckets=100), "made with --buckets 100, not --buckets 7", **fasttext, buckets=7)
 
 
 def test_another_dataset_or_setting_is_refused() -> None:

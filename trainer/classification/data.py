@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,13 +87,6 @@ class TextData:
         """The number of rows of each part."""
         return {"training": len(self.training), "validation": len(self.validation), "test": len(self.test)}
 
-    def read_to(self, words: int) -> Self:
-        """The data with whole texts cut to so many words in padded batches; other rows were cut before."""
-        if not isinstance(self.training, RaggedRows):
-            return self
-        parts = {part: replace(getattr(self, part), row_length=words) for part in self.sizes}
-        return replace(self, row_length=words, **parts)
-
     def balancing_weight(self) -> float:
         """The default weight of a positive row: the fourth root of negatives / positives. It lies between unweighted
         classes and classes of equal weight, nearer to the first. Equal weight finds more rows of a rare class, but
@@ -146,7 +139,7 @@ def load_data(
             test=test,
             vocabulary=dataset.vocabulary,
             stopwords=dataset.stopwords,
-            row_length=dataset.settings.row_length,
+            row_length=dataset.settings.padded_length,
             scale=_scale(dataset),
             rating_steps=dataset.settings.rating_steps,
             rating_fraction=dataset.settings.rating_fraction,
@@ -236,7 +229,7 @@ def _rows(dataset: Dataset, arrays: dict[str, npt.NDArray[Any]]) -> Rows:
     if not dataset.settings.ragged:
         return TextRows(**arrays, device_tokens=None)
     lengths = np.diff(arrays["ends"], prepend=0).astype(np.uint32)
-    return RaggedRows(**arrays, lengths=lengths, row_length=dataset.settings.row_length, device_tokens=None)
+    return RaggedRows(**arrays, lengths=lengths, row_length=dataset.settings.padded_length, device_tokens=None)
 
 
 def _require_classes(dataset: Dataset, labels: Labels) -> None:

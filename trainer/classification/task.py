@@ -15,14 +15,11 @@ from corpus.text import FIRST_WORD, word_ids
 from trainer.classification import models
 from trainer.classification.calibration import MOST_LOGITS, calibrated
 from trainer.classification.data import TextData, load_data, place_parts
-from trainer.classification.direct import direct_gradients
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import CROSS_ENTROPY, MSE, SOFTMAX, Loss
 from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.models.linear import MOST_NGRAMS, MOST_WEIGHTS, fitted_ngrams
-from trainer.classification.models.ngrams import fitting_buckets
 from trainer.classification.rows import RaggedRows, Rows
 from trainer.classification.selection import block_scores, folds
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
@@ -34,9 +31,8 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.options.classifier_options import char_lengths, sgd_batch
 from trainer.output.run_files import MODEL
-from trainer.registry import MODELS
+from trainer.registry import RunSize
 from trainer.task import TEST, BlockScore, Task, Traits
 
 
@@ -47,34 +43,25 @@ class Classification(Task[TextData]):
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
         data = load_data(
             config.data, learnt=config.rows_to_learn, rows_in=config.rows_in, cache=config.cache, memory=memory
-        ).read_to(config.row_length)
+        )
         return place_parts(data, ranks.device, rows_in=config.rows_in)
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
-        if config.batch_follows_texts:
-            config = replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
-        kind, lengths = MODELS[config.model], char_lengths(config.char_ngrams or "")
-        by_epoch, on_gpu = kind.rows_by_epoch, ranks.device.type != "cpu"
-        if by_epoch and (on_gpu or not by_epoch.on_gpus_alone) and not config.requested_batch(1):
-            config = replace(config, global_batch=by_epoch.of(len(data.training)))
-        if kind.chooses_ngrams:
-            most = config.buckets or min(MOST_NGRAMS, MOST_WEIGHTS // _loss(config, data).outputs)
-            ngrams = fitted_ngrams(data.training, data.vocabulary, ngrams=config.ngrams, lengths=lengths, most=most)
-            config, data = replace(config, buckets=len(ngrams.keys)), replace(data, ngrams=ngrams)
-        elif config.buckets is None and "buckets" in kind.settings:
-            found = fitting_buckets(data.training, data.vocabulary, config.ngrams, lengths)
-            config = replace(config, buckets=found)
+        rows = data.training
+        size = RunSize(on_gpus=ranks.device.type != "cpu", rows=len(rows), words=float(rows.lengths.mean()))
+        loss = _loss(config, data)
+        config, data = models.kind(config.model).fitted(config.with_step_rows(size), data, loss)
         if config.embeddings is None:
             return config, data, []
-        size, notes = config.embedding, []
+        columns, notes = config.embedding, []
         with ranks.agreement(loading=True):
             if ranks.is_first:  # the others get its model
-                start = find_start_vectors(config.embeddings, data, size=size)
-                data, size = replace(data, start=start), start.vectors.shape[1]
+                start = find_start_vectors(config.embeddings, data, size=columns)
+                data, columns = replace(data, start=start), start.vectors.shape[1]
                 notes = [describe_start_vectors(config.embeddings, data, start)]
-                replace(config, embedding=size)  # raises an error where they are too long for a model
-        return replace(config, embedding=ranks.broadcast(size)), data, notes
+                replace(config, embedding=columns)  # raises an error where they are too long for a model
+        return replace(config, embedding=ranks.broadcast(columns)), data, notes
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data
@@ -91,11 +78,7 @@ class Classification(Task[TextData]):
         with ranks.agreement():
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
         self.model.precision = precision.NAMES[self.precision]
-        share = config.word_dropout
-        if share and self.model.reads_whole_texts:
-            raise TrainingError(
-                f"--word-dropout is {share}, but a model of whole texts drops no words; leave it out, or take --dropout"
-            )
+        share = 0.0 if self.model.reads_whole_texts else config.word_dropout
         self._words = WordDropout(share, data.row_length, config.seed) if share else None
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
@@ -277,5 +260,5 @@ def text_gradients(
         device=device,
         timer=timer,
         threads=threads,
-        direct=direct_gradients(model, rows, loss, seed=seed, device=device),
+        direct=model.direct_gradients(rows, loss, seed=seed, device=device),
     )

@@ -98,7 +98,7 @@ def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
         raise DamagedError("the number of its words or its outputs is not that of its settings")
     if (len(classes) or 2) != loss.classes:
         raise DamagedError(f"it has {len(classes)} names of classes, and its loss has {loss.classes} classes")
-    if numbers != models.weights(content["name"], settings):
+    if numbers != models.kind(content["name"]).count_weights(settings):
         raise DamagedError("the number of its weights is not that of its settings")
     return TrainedModel(
         name=content["name"],

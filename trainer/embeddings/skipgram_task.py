@@ -15,7 +15,7 @@ from trainer.distributed.ranks import Ranks
 from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.sampling import Sampling, Tokens
 from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients
-from trainer.embeddings.task import Embedding, rows_of_a_step
+from trainer.embeddings.task import Embedding
 from trainer.embeddings.text_rows import TextData
 from trainer.embeddings.vectors import WordVectors
 
@@ -33,7 +33,8 @@ class SkipGramEmbedding(Embedding):
         self._learning = self._gradients(data.tokens)
         self._local: LocalSteps | None = None
         if config.local_steps:
-            rows = config.rank_batch or config.global_batch or rows_of_a_step(config.model, ranks.device)
+            rows = config.rank_batch or config.global_batch
+            assert rows is not None  # `resolve_config` has set it
             self._local = LocalSteps(self._learning, rows=rows, clip_norm=config.clip_norm)
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:

@@ -31,7 +31,7 @@ from trainer.distributed.ranks import Ranks
 from trainer.embeddings.growth import GrowingVocabulary
 from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.text_rows import TextData, Vocabulary, WordCounts, held_out_rows
-from trainer.options.presets import ENDLESS
+from trainer.options.embedding_options import ENDLESS
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import STREAM, write_whole
 from trainer.task import NextEpoch

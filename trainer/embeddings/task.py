@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from shoal_balance import IntArray, Lengths
 from torch import Tensor
 
@@ -31,7 +30,7 @@ from trainer.embeddings.text_rows import TextData, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.options.embedding_options import require_text_of_kind
 from trainer.output.run_files import MODEL
-from trainer.registry import MODELS
+from trainer.registry import RunSize
 from trainer.task import TEST, NextEpoch, Task
 
 _EVALUATION_SHARE = 0.05
@@ -59,8 +58,7 @@ class Embedding(Task[TextData]):
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
-        if not config.requested_batch(1):
-            config = replace(config, global_batch=rows_of_a_step(config.model, ranks.device))
+        config = config.with_step_rows(RunSize(on_gpus=ranks.device.type != "cpu"))
         return replace(config, epochs=config.epochs or data.usual_epochs(config.words)), data, list(data.notes)
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
@@ -179,11 +177,6 @@ class Embedding(Task[TextData]):
             measures=dict(tested),
             encoder=self._encoder,
         )
-
-
-def rows_of_a_step(model: str, device: torch.device) -> int:
-    """Rows of a step where the user names none."""
-    return MODELS[model].rows_of_a_step[device.type != "cpu"]
 
 
 def _reference(config: TrainConfig, data: TextData) -> Pairs | None:

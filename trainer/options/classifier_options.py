@@ -16,13 +16,6 @@ _WIDEST, _DEEPEST = 8192, 64
 reviews."""
 
 _MOST_NGRAMS, _MOST_BUCKETS, _MOST_WORDS = 8, 1 << 28, 2_000_000
-_LONGEST_ROW = 65_535
-"""As of a dataset whose rows were cut."""
-
-_SGD_BATCH, _SGD_BATCH_OF_SHORT_TEXTS, _SHORT_TEXTS = 64, 192, 20
-"""Rows of a step of fastText's model by SGD: few, because SGD learns less of a larger batch; and more of texts that
-have fewer than so many words on average, of which it learns as much, and 64 would take longer to begin than to
-compute. `python -m benchmarks fasttext quality` compares the accuracy with that of a step after each row."""
 
 
 def char_lengths(text: str) -> range:
@@ -30,11 +23,6 @@ def char_lengths(text: str) -> range:
     no such value."""
     found = re.fullmatch("([1-9])-([1-9])", text)
     return range(int(found[1]), int(found[2]) + 1) if found else range(0)
-
-
-def sgd_batch(words: float) -> int:
-    """Rows of a step of fastText's model by SGD on texts of so many words on average, where the user names none."""
-    return _SGD_BATCH_OF_SHORT_TEXTS if words < _SHORT_TEXTS else _SGD_BATCH
 
 
 _CHARS = Bound(
@@ -59,16 +47,10 @@ class ClassifierOptions(Section):
         metavar="FILE_OR_DIR",
     )
     vocabulary: int = option(
-        "lstm: the words that have a vector of the LSTM's, the most frequent ones; all others are unknown to "
+        "the words that have a vector of the LSTM's, the most frequent ones; all others are unknown to "
         "it; 2000000: all",
         default=_MOST_WORDS,
         must=from_1_to(_MOST_WORDS),
-    )
-    row_length: int = option(
-        "lstm: of whole texts so many words are read, the first ones; rows that preprocessing has cut are "
-        "read to their end",
-        default=400,
-        must=from_1_to(_LONGEST_ROW),
     )
     hidden: int = option("dimensions of the LSTM's state", default=32, must=from_1_to(_WIDEST))
     layers: int = option("LSTM layers", default=1, must=from_1_to(_DEEPEST))
@@ -79,20 +61,20 @@ class ClassifierOptions(Section):
         choices=("mean+max+words", "mean+words", "mean", "last"),
     )
     ngrams: int = option(
-        "linear and fasttext: the most words of an n-gram; 1: words alone (default of linear: 3)",
+        "the most words of an n-gram; 1: words alone",
         default=2,
         must=from_1_to(_MOST_NGRAMS),
     )
     char_ngrams: str | None = option(
-        "linear and fasttext: the fewest and most characters of the n-grams of a word's characters, such as 3-6; words "
+        "the fewest and most characters of the n-grams of a word's characters, such as 3-6; words "
         "with common parts then have something in common (default of linear: 2-5; of fasttext: none)",
         default=None,
         must=_CHARS,
         metavar="MIN-MAX",
     )
     buckets: int | None = option(
-        "fasttext: the number of vectors that n-grams share, by their hash (default: eight for each n-gram of the "
-        "training rows, at most 2,000,000); linear: the most n-grams with a weight (default: 4,000,000)",
+        "of linear the most n-grams with a weight (default: 4,000,000); of fasttext the number of vectors that n-grams "
+        "share, by their hash (default: eight for each n-gram of the training rows, at most 2,000,000)",
         default=None,
         must=from_1_to(_MOST_BUCKETS),
     )

@@ -9,12 +9,15 @@ from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Section, fr
 PIP_LOSS, PIP_MEAN_SQUARE, PIP_COSINE, SIMILARITY = "pip_loss", "pip_mean_square", "pip_cosine", "similarity"
 """The names of measures that embeddings have after each epoch; beside the last one there is that of each set."""
 
+ENDLESS = 1_000_000
+"""The epochs of a run on an unbounded stream: it ends when it is stopped, and not after so many."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingOptions(Section):
     """Training pairs and negative samples, the end of a run, and what its embeddings are evaluated on."""
 
-    title: ClassVar[str] = "word embeddings (skipgram, char-lstm)"
+    title: ClassVar[str] = "word embeddings"
 
     window: int = option(
         "context window: its size is sampled from 1 to this for each word",
@@ -57,7 +60,7 @@ class EmbeddingOptions(Section):
         must=AT_LEAST_0,
     )
     character_embedding: int = option(
-        "char-lstm: dimensions of a character's embedding; --hidden and --layers are those of its LSTM",
+        "dimensions of a character's embedding; --hidden and --layers are those of its LSTM",
         default=128,
         must=from_1_to(8192),
     )

@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from common.errors import TrainingError
-from trainer.options.presets import GLOBAL_BATCH
 from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, option
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
 MIN_STEPS = 192
 """With fewer steps a model learns next to nothing, however often it sees each row."""
+
+GLOBAL_BATCH = 256
+"""Rows of a step, where neither the user nor the model says another number."""
+OF_THE_RUN = ("global_batch", "rank_batch", "epochs")
+"""Settings that a resumed run keeps unless they are given. A preset does not change them."""
 
 _MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
 
@@ -37,9 +41,8 @@ class OptimisationOptions(Section):
         advanced=False,
     )
     global_batch: int | None = option(
-        f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}; a hundredth of the "
-        "training rows for --model lstm on GPUs, 256 to 16,384, and for linear, 8 to 4,096; 64 for fasttext by SGD, or "
-        "192 for short texts; with --resume the run's)",
+        f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}, or the model's; with "
+        "--resume the run's)",
         default=None,
         aliases=("--batch-size",),
         must=AT_LEAST_1,
@@ -84,9 +87,8 @@ class OptimisationOptions(Section):
     clip_norm: float = option("shorten gradients longer than this; 0: never", default=1.0, must=AT_LEAST_0)
     mode: str = option(
         "how ranks learn together. sync: each step sums their gradients; average:K: each rank takes K steps by itself, "
-        "of --global-batch or --rank-batch rows of its own, and then all bring their vectors together (skipgram); "
-        "async:K: after K steps a rank brings what it has learnt to those that keep the words, and waits for none "
-        "(skipgram)",
+        "of --global-batch or --rank-batch rows of its own, and then all bring their vectors together; "
+        "async:K: after K steps a rank brings what it has learnt to those that keep the words, and waits for none",
         default="sync",
         must=Bound(
             "sync, or average:K or async:K with a number of steps, such as average:20",

@@ -9,7 +9,6 @@ from typing import ClassVar
 from shoal_balance import parse_balance
 
 from common.errors import TrainingError
-from trainer.options.presets import PRESETS
 from trainer.options.section import (
     AT_LEAST_0,
     AT_LEAST_1,
@@ -19,7 +18,7 @@ from trainer.options.section import (
     option,
     option_metadata,
 )
-from trainer.registry import MODELS
+from trainer.registry import MODELS, PRESETS
 
 _CHECKPOINT_SECONDS = (15.0, 300.0)
 _WRITING_SHARE = 0.01

@@ -28,7 +28,8 @@ from trainer.output.record import Record
 from trainer.output.reporter import open_record
 from trainer.output.run_files import SUMMARY, write_whole
 from trainer.rank_errors import DivergedError
-from trainer.search.candidates import Settings, configured_candidate, next_candidate
+from trainer.registry import Settings
+from trainer.search.candidates import configured_candidate, next_candidate
 from trainer.search.trials import CAUTIOUS, Trial, best_of, differences, is_hopeless
 from trainer.task import TRAINING, VALIDATION, BlockScore, RunData, task_class
 

@@ -10,7 +10,7 @@ import pytest
 from bootstrap.agent.node_documents import NodeStatus
 from bootstrap.agent.progress import HUNG_SECONDS, RecordedProgress
 from bootstrap.cli.deployments.status import describe_work
-from trainer.options.presets import ENDLESS
+from trainer.options.embedding_options import ENDLESS
 from trainer.output.lines import Line, Search, Start, Step, Trial
 
 

@@ -29,10 +29,10 @@ def config(**settings: object) -> TrainConfig:
 
 
 def test_a_dataset_says_how_much_work_a_training_on_it_is() -> None:
-    found = SIZE.training(config(train_share=0.5, global_batch=512, hidden=64, row_length=50), 2, embedding=100)
+    found = SIZE.training(config(train_share=0.5, global_batch=512, hidden=64), 2, embedding=100)
     assert (found.rows, found.epochs, found.global_batch) == (427_500, 2, 512)
     assert found.dataset_bytes == 1_000_000 * 100 * 2
-    assert found.operations == lstm_operations(embedding=100, hidden=64, layers=config().layers, words=50)
+    assert found.operations == lstm_operations(embedding=100, hidden=64, layers=config().layers, words=100)
 
 
 def test_a_training_costs_the_price_by_the_hour_of_what_runs_for_as_long() -> None:

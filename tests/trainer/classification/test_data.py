@@ -71,18 +71,16 @@ def test_a_share_of_the_rows_is_one_at_least() -> None:
     assert (share.rows_to_learn(5_000), share.rows_to_learn(1)) == (1_250, 1)
 
 
-def test_whole_texts_are_read_to_a_length_and_rows_that_were_cut_to_their_end(dataset: Path, tmp_path: Path) -> None:
-    cut = load_data(dataset)
-    assert cut.read_to(3) is cut
+def test_a_padded_batch_has_the_first_words_of_whole_texts(tmp_path: Path) -> None:
     path = tmp_path / "whole.h5"
     labels = np.arange(6, dtype=np.uint8) % 2
-    rows = Written(np.full(60, 2), np.full(6, 10), labels, labels)
+    rows = Written(np.full(6 * 500, 2), np.full(6, 500), labels, labels)
     settings = Settings(ragged=True, labelled=True, vocabulary_size=5)
     write_dataset(path, train=rows, test=rows, vocabulary=["word"], settings=settings)
-    data = load_data(path).read_to(4)
-    assert (data.row_length, data.scale) == (4, Scale(0, 1, 1))
+    data = load_data(path)
+    assert (data.row_length, data.scale) == (400, Scale(0, 1, 1))
     for part in (data.training, data.validation, data.test):
-        assert part.batch(np.array([0]), torch.device("cpu")).lengths.tolist() == [4]
+        assert part.batch(np.array([0]), torch.device("cpu")).lengths.tolist() == [400]
 
 
 def test_how_ratings_were_written_is_carried_along(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from trainer.classification import models
-from trainer.classification.direct import direct_gradients
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.rows import RaggedRows, TextRows
 from trainer.classification.task import text_gradients
@@ -91,12 +90,12 @@ def test_what_has_no_formula_is_left_to_autograd() -> None:
     loss, rows = LOSSES[0], some_rows(9, 30, 2)
     settings = {"words": 30, "embedding": 4, "ngrams": 2, "buckets": 9, "dropout": 0.0, "outputs": 1}
     words = models.build("fasttext", settings)
-    assert direct_gradients(words, rows, loss, seed=0, device=CPU) is not None
+    assert words.direct_gradients(rows, loss, seed=0, device=CPU) is not None
     fixed = TextRows(tokens=np.ones((9, 3), np.uint16), lengths=rows.lengths, labels=rows.labels, ratings=rows.ratings)
-    assert direct_gradients(words, fixed, loss, seed=0, device=CPU) is None
-    assert direct_gradients(words, rows.copy_to(CPU), loss, seed=0, device=CPU) is None
+    assert words.direct_gradients(fixed, loss, seed=0, device=CPU) is None
+    assert words.direct_gradients(rows.copy_to(CPU), loss, seed=0, device=CPU) is None
     characters = models.build("fasttext", {**settings, "char_ngrams": "3-6"})
-    assert direct_gradients(characters, rows, loss, seed=0, device=CPU) is None
+    assert characters.direct_gradients(rows, loss, seed=0, device=CPU) is None
     lstm = {"words": 30, "embedding": 4, "hidden": 3, "layers": 1, "pooling": "mean", "dropout": 0.0}
     of_lstm = models.build("lstm", {**lstm, "embedding_dropout": 0.0, "outputs": 1})
-    assert direct_gradients(of_lstm, rows, loss, seed=0, device=CPU) is None
+    assert of_lstm.direct_gradients(rows, loss, seed=0, device=CPU) is None

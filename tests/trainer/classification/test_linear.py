@@ -121,8 +121,8 @@ def made(texts: Sequence[tuple[Sequence[int], int]]) -> tuple[Linear, WeightedNg
     settings = {"words": 2 + len(WORDS), "ngrams": 3, "char_ngrams": "2-3", "buckets": len(found.keys) + 2}
     model = models.build("linear", {**settings, "outputs": 2})
     assert isinstance(model, Linear)
-    assert sum(each.numel() for each in model.state_dict().values()) == models.weights(
-        "linear", {**settings, "outputs": 2}
+    assert sum(each.numel() for each in model.state_dict().values()) == models.kind("linear").count_weights(
+        {**settings, "outputs": 2}
     )
     model.take_ngrams(found, torch.zeros(2))
     model.read_vocabulary(WORDS)

@@ -42,7 +42,7 @@ def test_words_beyond_the_vocabulary_are_the_unknown_word() -> None:
     assert not known.equal(tokens)
     assert model(tokens, lengths).equal(model(known, lengths))
     settings = TrainConfig(data="d", output="o", vocabulary=20).model_settings("lstm", words=50, outputs=1)
-    assert models.weights("lstm", settings) == sum(
+    assert models.kind("lstm").count_weights(settings) == sum(
         each.numel() for each in models.build("lstm", settings).state_dict().values()
     )
     enough = TrainConfig(data="d", output="o", vocabulary=48).model_settings("lstm", words=50, outputs=1)

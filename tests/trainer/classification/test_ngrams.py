@@ -92,7 +92,7 @@ def test_fasttext_is_the_mean_of_vectors_of_words_and_ngrams_and_a_linear_layer(
     model = models.build("fasttext", settings).eval()
     model.read_vocabulary(WORDS)
     torch.nn.init.normal_(model.last.weight)
-    assert models.weights("fasttext", settings) == sum(each.numel() for each in model.parameters())
+    assert models.kind("fasttext").count_weights(settings) == sum(each.numel() for each in model.parameters())
     texts = [[2, 3, 4], [5], [7, 7, 2, 1]]
     of_words = plain_word_rows(WORDS, char_lengths(chars), 50) if chars else None
     rows = [plain_features(text, HASHES, ngrams=ngrams, buckets=50, of_words=of_words) for text in texts]

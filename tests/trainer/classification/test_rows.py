@@ -114,7 +114,7 @@ def assert_same_rows(one: Rows, other: Rows) -> None:
 def test_ragged_rows_on_a_disk_are_those_in_memory(tmp_path: Path) -> None:
     path = write(tmp_path / "d.h5", block(400), block(50, seed=1))
     in_memory = load_data(path)
-    assert (len(in_memory.validation), len(in_memory.training), in_memory.row_length) == (20, 380, 100)
+    assert (len(in_memory.validation), len(in_memory.training), in_memory.row_length) == (20, 380, 400)
     for _ in range(2):  # written, and found again
         on_disk = load_data(path, rows_in="disk", cache=tmp_path / "cache")
         assert isinstance(on_disk.training.tokens, np.memmap)

@@ -53,7 +53,7 @@ def content() -> dict[str, Any]:
 def test_a_model_says_how_many_weights_it_has(chosen: dict[str, Any]) -> None:
     whole = {**OWN, **chosen}
     built = models.build("lstm", whole).state_dict()
-    assert models.weights("lstm", whole) == sum(tensor.numel() for tensor in built.values())
+    assert models.kind("lstm").count_weights(whole) == sum(tensor.numel() for tensor in built.values())
 
 
 LEFT_OUT = object()

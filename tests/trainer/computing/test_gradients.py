@@ -28,7 +28,7 @@ class Full(torch.nn.Module):
 
     def __init__(self, inside: torch.nn.Module, holds: int, fails_in: str) -> None:
         super().__init__()
-        self.precision = inside.precision
+        self.precision, self.direct_gradients = inside.precision, inside.direct_gradients
         self.inside, self.holds, self.fails_in = inside, holds, fails_in
         self.tables, self.sparse_tables, self.reads_whole_texts = inside.tables, inside.sparse_tables, False
 

@@ -9,8 +9,7 @@ import pytest
 from common.errors import TrainingError
 from trainer.command_line import as_words, from_words
 from trainer.config import TrainConfig, configured, default_model
-from trainer.options.presets import MODEL_DEFAULTS, SEARCHED
-from trainer.registry import AUTO, CLASSIFIERS
+from trainer.registry import AUTO, CLASSIFIERS, MODELS, SEARCHED
 from trainer.search.candidates import START, configured_candidate, next_candidate, resumed_candidate
 from trainer.search.trials import CAUTIOUS, Trial
 from trainer.task import BlockScore, Traits
@@ -79,10 +78,10 @@ def test_options_that_were_given_are_not_changed() -> None:
     found = searched(TWO, lambda _: 0.5, "epochs", "learning_rate")
     assert not any({"epochs", "learning_rate"} & each.keys() for each in found)
     config = configured({**PLACES, "model": AUTO, "epochs": 3, "word_dropout": 0.1, "seed": 7})
-    assert config.fixed == ("epochs", "word_dropout")
+    assert config.fixed == ("epochs",)
     lstm, fasttext = (configured_candidate(config, {"model": model, "ngrams": 3}) for model in ("lstm", "fasttext"))
-    assert (lstm.epochs, lstm.word_dropout, lstm.seed, lstm.ngrams, lstm.fixed) == (3, 0.1, 7, 3, ())
-    assert (fasttext.epochs, fasttext.word_dropout, fasttext.optimiser) == (3, 0.0, "adagrad")
+    assert (lstm.epochs, lstm.word_dropout, lstm.seed, lstm.ngrams, lstm.fixed) == (3, 0.1, 7, TrainConfig.ngrams, ())
+    assert (fasttext.epochs, fasttext.optimiser, fasttext.ngrams) == (3, "adagrad", 3)
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
@@ -94,7 +93,7 @@ def test_a_candidate_has_the_configuration_of_its_options_as_they_are_typed(mode
 
 
 def test_what_is_searched_are_the_options_in_which_models_or_candidates_differ() -> None:
-    defaults = {name for model in CLASSIFIERS for name in MODEL_DEFAULTS[model]}
+    defaults = {name for model in CLASSIFIERS for name in MODELS[model].defaults}
     tried = {name for each in searched(TWO._replace(rows=100), lambda _: 0.5) for name in each}
     assert set(SEARCHED) == (defaults | tried) - {"model", "char_ngrams"}
 
@@ -116,14 +115,8 @@ def test_a_run_that_goes_on_has_the_settings_that_the_search_chose() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"model": "lstm", "minutes": 1.0}, "--minutes is the time of a search, and --model lstm needs none"),
         ({"model": "linear", "optimiser": "adam"}, "--optimiser is adam, but --model linear learns by adagrad alone"),
-        ({"model": AUTO, "embeddings": "v.txt"}, "--embeddings is what one model starts from"),
         ({"model": AUTO, "preset": "reference"}, "--preset reference has a model of its own"),
-        (
-            {"model": AUTO, "char_ngrams": "3-6"},
-            "but --model auto has none; leave it out, or take --model linear or fasttext",
-        ),
     ],
 )
 def test_what_a_search_cannot_have_is_a_sentence(given: Mapping[str, Any], sentence: str) -> None:

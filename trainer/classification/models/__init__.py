@@ -1,27 +1,26 @@
 """The models that `--model` can name: modules that classify rows of word ids, built from settings.
 
-A model is a module of this package with two functions: `build(settings)`, and `weights(settings)`, which returns how
-many numbers it has, so that nothing is built for a file that is too small. An entry in trainer/registry.py names it.
-Models are imported when they are built, so that `--help` does not import torch.
+A model is a subclass of Classifier (classifier.py), which its declaration in trainer/registry.py names. Models are
+imported when they are built, so that `--help` does not import torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from trainer.registry import MODELS
+from trainer.registry import MODELS, imported
 
 if TYPE_CHECKING:
     from trainer.classification.models.classifier import Classifier
 
 
+def kind(name: str) -> type[Classifier]:
+    """The class of a model. Raises KeyError for an unknown name."""
+    found: type[Classifier] = imported(MODELS[name].classifier)
+    return found
+
+
 def build(name: str, settings: Mapping[str, Any]) -> Classifier:
-    """A new model with random weights drawn from torch's generator. Raises KeyError for an unknown name."""
-    return cast("Classifier", import_module(MODELS[name].module).build(settings))
-
-
-def weights(name: str, settings: Mapping[str, Any]) -> int:
-    """The number of weights of such a model. Raises KeyError for an unknown name."""
-    return int(import_module(MODELS[name].module).weights(settings))
+    """A new model with random weights drawn from torch's generator."""
+    return kind(name)(**settings)

@@ -1,12 +1,17 @@
 """The interface of a model that classifies texts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from trainer.classification.data import WeightedNgrams
+from trainer.classification.data import TextData, WeightedNgrams
+from trainer.classification.losses import Loss
+from trainer.classification.rows import Rows
+from trainer.computing.gradients import DirectGradients
+from trainer.config import TrainConfig
 
 
 class Classifier(nn.Module, ABC):
@@ -16,6 +21,17 @@ class Classifier(nn.Module, ABC):
     """Whether `forward` takes the words of all rows one after the other, (t,), and not padded rows (rows, width)."""
     precision = torch.float32
     """The precision of the layers, where torch finds it sufficient (torch.autocast); weights keep their own type."""
+
+    @staticmethod
+    def count_weights(settings: Mapping[str, Any]) -> int:
+        """How many numbers a model of these settings has: nothing is built for a file that is too small."""
+        raise NotImplementedError
+
+    @classmethod
+    def fitted(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
+        """The configuration of a new run with the settings that follow from its training rows; and the data with what
+        a new model takes of them."""
+        return config, data
 
     @property
     def tables(self) -> tuple[Tensor, ...]:
@@ -35,16 +51,22 @@ class Classifier(nn.Module, ABC):
 
     @property
     def word_vectors(self) -> Tensor:
-        """The table that has a row for each id, and perhaps more: with these word embeddings the model begins."""
+        """Where the option `embeddings` is one of the model's: the table that has a row for each id, and perhaps more,
+        with whose word embeddings it begins."""
         raise NotImplementedError
 
     def take_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
-        """Have weights of these n-grams, and begin with the outputs `constant` (outputs,) for every text; before its
-        vocabulary, in a new run."""
+        """Have weights of the n-grams that `fitted` found, and begin with the outputs `constant` (outputs,) for every
+        text; before its vocabulary, in a new run."""
         raise NotImplementedError
 
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
         """Learn the words of ids, from FIRST_WORD on, if the model needs them; before its first texts."""
+
+    def direct_gradients(self, rows: Rows, loss: Loss, *, seed: int, device: torch.device) -> DirectGradients | None:  # noqa: ARG002
+        """What computes the gradients of `loss` for these rows without autograd; None: nothing does. `seed`: that of
+        dropout."""
+        return None
 
     def forward(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None = None) -> Tensor:
         """(rows, outputs) for `tokens` (rows, width) int32, padded with 0 at the end, and `lengths` (rows,) int64.

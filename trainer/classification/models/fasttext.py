@@ -4,39 +4,34 @@ On request the n-grams of a word's characters have vectors, too (Bojanowski et a
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from shoal_balance import IntArray
 from torch import Tensor, nn
 
 from corpus.text import FIRST_WORD
-from trainer.classification.losses import Floats
+from trainer.classification.data import TextData
+from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.models.ngrams import features, ngram_hashes, ngram_loops, ngram_rows
+from trainer.classification.models.ngrams import features, fitting_buckets, ngram_hashes, ngram_loops, ngram_rows
 from trainer.classification.models.vocabulary_rows import WordRows, word_hashes, word_rows
-from trainer.classification.rows import RaggedRows
+from trainer.classification.rows import RaggedRows, Rows
+from trainer.clock import BACKWARD, FORWARD, StepTimer
+from trainer.computing import dropout
 from trainer.computing.dropout import Dropout
-from trainer.computing.row_gradients import mean_of_rows, new_table
+from trainer.computing.gradients import DirectGradients, Piece
+from trainer.computing.row_gradients import Means, mean_of_rows, new_table
+from trainer.config import TrainConfig
 from trainer.options.classifier_options import char_lengths
-from trainer.registry import MODELS
-
-
-class TextMeans(NamedTuple):
-    """The mean vectors of n texts, `values` (n, columns), with the `ids` (t,) int32 of the rows of the table that make
-    them, side by side, `lengths` (n,) of them for each."""
-
-    values: Floats
-    ids: npt.NDArray[np.int32]
-    lengths: IntArray
 
 
 class FastText(Classifier):
     """A row of `vectors` for each id, then one for each bucket of n-grams."""
 
-    reads_whole_texts = MODELS["fasttext"].reads_whole_texts
+    reads_whole_texts = True
     hashes: Tensor
     rows: Tensor
     starts: Tensor
@@ -55,7 +50,7 @@ class FastText(Classifier):
         """`words` counts the ids, with padding and unknown. `ngrams`: the most words of an n-gram; 1: words alone.
         `char_ngrams`: the fewest and most characters of an n-gram, such as 3-6; None: none have vectors."""
         super().__init__()
-        self._ngrams, self._buckets = ngrams, buckets
+        self.ngrams, self.buckets = ngrams, buckets
         self._char_lengths = char_lengths(char_ngrams) if char_ngrams else range(0)
         # Small and uniform, and nothing in the last layer, as in fastText: the first steps learn that alone.
         self.vectors = nn.Parameter(new_table(_rows(words, ngrams, buckets, char_ngrams), embedding))
@@ -68,6 +63,19 @@ class FastText(Classifier):
             self.register_buffer("rows", torch.zeros(0, dtype=torch.int32), persistent=False)
             self.register_buffer("starts", torch.zeros(0, dtype=torch.int64), persistent=False)
 
+    @staticmethod
+    def count_weights(settings: Mapping[str, Any]) -> int:
+        rows = _rows(settings["words"], settings["ngrams"], settings["buckets"], settings.get("char_ngrams"))
+        return int(settings["embedding"] * (rows + settings["outputs"]))
+
+    @classmethod
+    def fitted(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
+        if config.buckets is None:
+            lengths = char_lengths(config.char_ngrams or "")
+            found = fitting_buckets(data.training, data.vocabulary, config.ngrams, lengths)
+            config = replace(config, buckets=found)
+        return config, data
+
     @property
     def sparse_tables(self) -> tuple[Tensor, ...]:
         return (self.vectors,)
@@ -78,36 +86,30 @@ class FastText(Classifier):
 
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
         assert len(vocabulary) + FIRST_WORD == len(self.hashes)
-        if self._ngrams > 1:
+        if self.ngrams > 1:
             self.hashes.copy_(word_hashes(vocabulary))
         if self._char_lengths:
-            found = word_rows(vocabulary, self._char_lengths, self._buckets)
+            found = word_rows(vocabulary, self._char_lengths, self.buckets)
             self.rows, self.starts = (each.to(self.hashes.device) for each in found)
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if torch.onnx.is_in_onnx_export():
             return self.last(self._means_by_matrices(tokens, lengths))  # type: ignore[no-any-return]
-        if self._ngrams > 1 or self._char_lengths:
+        if self.ngrams > 1 or self._char_lengths:
             of_words = WordRows(self.rows, self.starts) if self._char_lengths else None
             tokens, ends = features(
-                tokens, lengths, self.hashes, ngrams=self._ngrams, buckets=self._buckets, of_words=of_words
+                tokens, lengths, self.hashes, ngrams=self.ngrams, buckets=self.buckets, of_words=of_words
             )
         else:
             ends = lengths.cumsum(0)
         outputs: Tensor = self.last(self.dropout(mean_of_rows(self.vectors, tokens, ends), keys))
         return outputs
 
-    @property
-    def has_words_alone(self) -> bool:
-        """Whether no n-grams of characters have vectors."""
-        return not self._char_lengths
-
-    def means(self, rows: RaggedRows, numbers: IntArray) -> TextMeans:
-        """The mean vectors of these rows (n,), on a CPU, of a model that `has_words_alone`."""
-        table, hashes = self.vectors.detach().numpy(), self.hashes.numpy()
-        where = (rows.tokens, rows.ends, rows.lengths, numbers)
-        found = ngram_loops().text_means(*where, hashes, self._ngrams, np.uint64(self._buckets), table)
-        return TextMeans(*found)
+    def direct_gradients(self, rows: Rows, loss: Loss, *, seed: int, device: torch.device) -> DirectGradients | None:
+        on_cpu = device.type == "cpu" and rows.device_tokens is None
+        if self._char_lengths or not isinstance(rows, RaggedRows) or not on_cpu:
+            return None
+        return _Direct(rows, loss, seed)
 
     def _means_by_matrices(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """The mean vector of each text by operations that ONNX has, without a number that depends on the example."""
@@ -121,10 +123,10 @@ class FastText(Classifier):
             counts = (member @ numbers[tokens])[:, 0]
         sums = member @ vectors[tokens]
         found = self.hashes[tokens]
-        for far in range(1, self._ngrams):
+        for far in range(1, self.ngrams):
             found = ngram_hashes(found, self.hashes[tokens], far)
             inside = member[:, far:] * (texts[far:] == texts[:-far])  # (n, t - far)
-            sums = sums + inside @ vectors[ngram_rows(found, len(self.hashes), self._buckets)]
+            sums = sums + inside @ vectors[ngram_rows(found, len(self.hashes), self.buckets)]
             counts = counts + (lengths - far).clamp(min=0)
         return sums / counts[:, None]
 
@@ -137,15 +139,43 @@ class FastText(Classifier):
         return torch.from_numpy(np.concatenate([sums, vectors[len(sums) :]])), torch.from_numpy(numbers)
 
 
-def build(settings: Mapping[str, Any]) -> FastText:
-    return FastText(**settings)
-
-
-def weights(settings: Mapping[str, Any]) -> int:
-    """The number of weights of a model that `build` returns."""
-    rows = _rows(settings["words"], settings["ngrams"], settings["buckets"], settings.get("char_ngrams"))
-    return int(settings["embedding"] * (rows + settings["outputs"]))
-
-
 def _rows(words: int, ngrams: int, buckets: int, char_ngrams: str | None) -> int:
     return words + (buckets if ngrams > 1 or char_ngrams else 0)
+
+
+class _Direct:
+    """The gradients of a model without n-grams of characters by their formulas, on a CPU, as `DirectGradients`: what
+    autograd finds, without most of its time.
+
+    A step on short texts takes microseconds to compute, and autograd, which makes an object for each operation, a
+    hundred times as long. Change this together with `FastText.classify`: a test holds both equal.
+    """
+
+    fewest = 512
+
+    def __init__(self, rows: RaggedRows, loss: Loss, seed: int) -> None:
+        self._rows, self._loss, self._seed = rows, loss, seed
+
+    def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
+        """See `DirectGradients`."""
+        assert isinstance(model, FastText)
+        rows, loss = self._rows, self._loss
+        table, hashes = model.vectors.detach().numpy(), model.hashes.numpy()
+        where = (rows.tokens, rows.ends, rows.lengths, numbers)
+        values, ids, lengths = ngram_loops().text_means(*where, hashes, model.ngrams, np.uint64(model.buckets), table)
+        if model.dropout.share:
+            scale = values.dtype.type(1.0 / (1.0 - model.dropout.share))
+            mask = model.dropout.pool.numpy()[dropout.keys(self._seed, step, numbers)] * scale
+            values = values * mask
+        weights = model.last.weight.detach().numpy()  # (outputs, columns)
+        outputs = values @ weights.T
+        timer.end_phase(FORWARD)
+        total, by_outputs = loss.sum_with_gradient(outputs, rows.labels[numbers], rows.ratings[numbers])
+        by_outputs /= by_outputs.dtype.type(of)
+        by_means = by_outputs @ weights
+        if model.dropout.share:
+            by_means *= mask
+        made_of = Means(*map(torch.from_numpy, (ids, lengths, by_means)))
+        timer.end_phase(BACKWARD)
+        scalar = torch.from_numpy(np.asarray(total / of, dtype=weights.dtype))
+        return Piece(scalar, (torch.from_numpy(by_outputs.T @ values),), [[made_of]])

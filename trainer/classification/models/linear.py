@@ -13,6 +13,7 @@ buckets: most n-grams of a new text are unseen, and would then have the weights 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -23,19 +24,21 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from corpus.text import FIRST_WORD
-from trainer.classification.data import WeightedNgrams
+from trainer.classification.data import TextData, WeightedNgrams
+from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.ngrams import features, ngram_hashes, ngram_loops
 from trainer.classification.models.vocabulary_rows import WordRows, hashed_char_ngrams, word_hashes
 from trainer.classification.rows import Rows, segments
 from trainer.computing.row_gradients import computed_by_numba, mean_of_rows, new_table
+from trainer.config import TrainConfig
 from trainer.options.classifier_options import char_lengths
 
 CHARACTERS = 0.5
 """The length of a text's values of character n-grams."""
 _WORDS = 100
 """A text of so many words has the value 0 of its number of words."""
-MOST_NGRAMS, MOST_WEIGHTS = 4_000_000, 64_000_000
+MOST_NGRAMS, _MOST_WEIGHTS = 4_000_000, 64_000_000
 """Of many classes there are fewer n-grams, because each has a weight for each class."""
 _OCCURRENCES = 2
 """An n-gram that occurs less often has no weight."""
@@ -89,6 +92,22 @@ class Linear(Classifier):
         self.register_buffer("rows", torch.zeros(0, dtype=torch.int32), persistent=False)
         self.register_buffer("starts", torch.zeros(words + 1, dtype=torch.int64), persistent=False)
         self.register_buffer("squares", torch.zeros(buckets, 1), persistent=False)
+
+    @staticmethod
+    def count_weights(settings: Mapping[str, Any]) -> int:
+        """Also the keys and ratios of its n-grams, and its longest row."""
+        return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"] + 1)
+
+    @classmethod
+    def fitted(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:
+        found = fitted_ngrams(
+            data.training,
+            data.vocabulary,
+            ngrams=config.ngrams,
+            lengths=char_lengths(config.char_ngrams or ""),
+            most=config.buckets or min(MOST_NGRAMS, _MOST_WEIGHTS // loss.outputs),
+        )
+        return replace(config, buckets=len(found.keys)), replace(data, ngrams=found)
 
     @property
     def sparse_tables(self) -> tuple[Tensor, ...]:
@@ -221,16 +240,6 @@ class Linear(Classifier):
         ONNX."""
         sums = np.add.reduceat(values.numpy()[self.rows.numpy()], self.starts.numpy()[:-1])
         return torch.from_numpy(sums)
-
-
-def build(settings: Mapping[str, Any]) -> Linear:
-    return Linear(**settings)
-
-
-def weights(settings: Mapping[str, Any]) -> int:
-    """The number of weights of a model that `build` returns, with the keys and ratios of its n-grams, and its longest
-    row."""
-    return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"] + 1)
 
 
 def _divided(values: Tensor, lengths: Tensor) -> Tensor:

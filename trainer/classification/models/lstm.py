@@ -62,6 +62,15 @@ class LSTMClassifier(Classifier):
         self.dropout_between = Dropout(dropout, hidden)
         self.dropout = Dropout(dropout, _HEAD)
 
+    @staticmethod
+    def count_weights(settings: Mapping[str, Any]) -> int:
+        embedding, hidden, layers = settings["embedding"], settings["hidden"], settings["layers"]
+        features = _features(embedding, hidden, settings["pooling"])
+        inputs = embedding + (layers - 1) * hidden
+        lstm = 4 * hidden * (inputs + layers * hidden + 2 * layers)
+        head = (features + 1) * _HEAD + (_HEAD + 1) * settings["outputs"]
+        return int(_rows(settings["words"], settings.get("vocabulary")) * embedding + lstm + head)
+
     @property
     def tables(self) -> tuple[Tensor, ...]:
         return (self.embedding.weight,)
@@ -115,20 +124,6 @@ def spread_padding(tokens: Tensor, lengths: Tensor, words: int) -> Tensor:
     """
     places = torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
     return torch.where(places % tokens.shape[1] < lengths[:, None], tokens, (places % words).to(tokens.dtype))
-
-
-def build(settings: Mapping[str, Any]) -> LSTMClassifier:
-    return LSTMClassifier(**settings)
-
-
-def weights(settings: Mapping[str, Any]) -> int:
-    """The number of weights of a model that `build` returns."""
-    embedding, hidden, layers = settings["embedding"], settings["hidden"], settings["layers"]
-    features = _features(embedding, hidden, settings["pooling"])
-    inputs = embedding + (layers - 1) * hidden
-    lstm = 4 * hidden * (inputs + layers * hidden + 2 * layers)
-    head = (features + 1) * _HEAD + (_HEAD + 1) * settings["outputs"]
-    return int(_rows(settings["words"], settings.get("vocabulary")) * embedding + lstm + head)
 
 
 def _rows(words: int, vocabulary: int | None) -> int:
