@@ -150,7 +150,7 @@ def options_for(learns: str, *, auto: bool = False) -> list[Option]:
         named = [name for name in having if name != AUTO]
         shown = {"default": MODELS[models[0]].defaults.get(each.name, each.default), "text": each.text}
         if {*named, AUTO} != {*models, AUTO}:
-            shown["text"] = f"{' and '.join(named)}: {each.text}"
+            shown["text"] = f"{', '.join(named)}: {each.text}"
         if having:
             found.append(replace(each, **{**shown, **changed.get(each.name, {})}))
     return found
