@@ -14,8 +14,9 @@ from trainer.options.section import shown_options
 from trainer.output import checkpoint
 from trainer.search import search
 
-QUICK = ("--buckets", "500", "--threads", "1", "--epochs", "2", "--hidden", "4")
-SEARCH = ("-m", "trainer", "--model", "auto", *QUICK)
+QUICK = ("--buckets", "500", "--threads", "1", "--epochs", "2")
+LSTM = ("--hidden", "4")
+SEARCH = ("-m", "trainer", "--model", "auto", *QUICK, *LSTM)
 
 
 def test_what_is_chosen_is_trained_as_if_it_had_been_given(
@@ -24,7 +25,7 @@ def test_what_is_chosen_is_trained_as_if_it_had_been_given(
     trials_made = itertools.count()
     monkeypatch.setattr(search, "time", SimpleNamespace(monotonic=lambda: 0.001 * next(trials_made)))
     found, given = tmp_path / "found", tmp_path / "given"
-    told = train_here(found, "--model", "auto", *QUICK, "--data", texts, "--minutes", "0.001")
+    told = train_here(found, "--model", "auto", *QUICK, *LSTM, "--data", texts, "--minutes", "0.001")
     trials, record = lines(found, "trial"), (found / "record.jsonl").read_text().splitlines()
     kinds = [json.loads(line)["kind"] for line in record]
     assert kinds[: len(trials) + 2] == ["search", *["trial"] * len(trials), "start"]
