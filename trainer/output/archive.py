@@ -31,11 +31,11 @@ def read(content: bytes) -> dict[str, Any]:
     return found
 
 
-def require_tensors(tensors: Any, expected: Mapping[str, torch.Tensor]) -> None:
-    """Raise DamagedError unless `tensors` is a dictionary of tensors with these names, shapes and types, each stored
-    with bytes of its own, and of finite numbers."""
-    if not isinstance(tensors, dict) or tensors.keys() != expected.keys():
-        raise DamagedError("its tensors are not those of the model that it describes")
+def require_finite(tensors: Any) -> None:
+    """Raise DamagedError unless `tensors` is a dictionary of tensors of finite numbers, each stored with bytes of its
+    own."""
+    if not isinstance(tensors, dict):
+        raise DamagedError("it has no tensors")
     for name, tensor in tensors.items():
         if (
             not isinstance(tensor, torch.Tensor)
@@ -43,8 +43,16 @@ def require_tensors(tensors: Any, expected: Mapping[str, torch.Tensor]) -> None:
             or not tensor.is_contiguous()
         ):
             raise DamagedError(f"its entry {name} is not a tensor, or not stored in one piece")
+        if not tensor.isfinite().all():
+            raise DamagedError(f"its tensor {name} has infinite or NaN values")
+
+
+def require_tensors(tensors: Any, expected: Mapping[str, torch.Tensor]) -> None:
+    """Raise DamagedError unless `tensors` have these names, shapes and types, are stored, and are of finite numbers."""
+    require_finite(tensors)
+    if tensors.keys() != expected.keys():
+        raise DamagedError("its tensors are not those of the model that it describes")
+    for name, tensor in tensors.items():
         like = expected[name]
         if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
             raise DamagedError(f"its tensor {name} is not of the shape and type {list(like.shape)}, {like.dtype}")
-        if not tensor.isfinite().all():
-            raise DamagedError(f"its tensor {name} has infinite or NaN values")

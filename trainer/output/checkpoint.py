@@ -1,8 +1,8 @@
 """Checkpoints: all that a run needs to be resumed, on any number of ranks.
 
 Do not trust a file because it can be loaded. A checkpoint is torch's archive followed by the digest of all its bytes.
-The digest is checked first, because bits may have flipped; then the format, because another version of Shoal may have
-written it. resume.py checks whether a checkpoint is of the run that is to be resumed.
+The digest is checked first, because bits may have flipped; then the content, because another program, or another
+version of this one, may have written it. resume.py checks whether a checkpoint is of the run that is to be resumed.
 """
 
 import io
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from common.errors import TrainingError, explain_os_error
+from common.errors import DataError, TrainingError, explain_os_error
+from common.json_values import require_fields
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
 from trainer.output import archive
@@ -27,6 +28,17 @@ FORMAT = 13
 """The format of the states. It increases when their names or content change."""
 
 _DIGEST_BYTES = 16
+
+_KINDS = {
+    "config": dict,
+    "digest": str,
+    "global_batch": int,
+    "progress": dict,
+    "model": dict,
+    "optimiser": dict,
+    "task": dict,
+    "search": dict,
+}
 
 
 @dataclass(kw_only=True)
@@ -77,6 +89,10 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
     return path
 
 
+_MOST = 10**15
+"""Of steps, rows, seconds; larger ones are of no run, and overflow."""
+
+
 def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[UnusableCheckpoint]]:
     """The newest valid checkpoint, with its state on the CPU, or None; and the newer ones that are not valid.
 
@@ -97,8 +113,8 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Unusa
             continue
         try:
             state = archive.read(body)
-            _require_format(state)
-        except DamagedError as error:
+            require_state(state)
+        except (DamagedError, DataError) as error:
             passed_over.append(
                 UnusableCheckpoint(path, f"is not a checkpoint of this version of Shoal ({error})", whole=True)
             )
@@ -111,12 +127,23 @@ def _digest(body: bytes) -> bytes:
     return blake2b(body, digest_size=_DIGEST_BYTES).digest()
 
 
-def _require_format(state: dict[str, Any]) -> None:
-    """Raise DamagedError unless `state` was written by a version with this format and these options."""
-    if state.get("format") != FORMAT:
+def require_state(state: dict[str, Any]) -> None:
+    """Raise DamagedError or DataError unless `state` is the state of a run of this version."""
+    if not isinstance(state.get("format"), int) or state["format"] != FORMAT:
         raise DamagedError(f"it is not of format {FORMAT}")
-    if not state["config"].keys() <= {entry.name for entry in fields(TrainConfig)}:
+    for name, kind in _KINDS.items():
+        if not isinstance(state.get(name), kind):
+            raise DamagedError(f"it holds no {name}")
+    known = {entry.name for entry in fields(TrainConfig)}
+    if not state["config"].keys() <= known or state["global_batch"] < 1:
         raise DamagedError("it was made with options that are unknown")
+    numbers = ("epochs", "global_batch", "rank_batch")
+    require_fields(TrainConfig, {name: state["config"][name] for name in numbers if name in state["config"]})
+    require_fields(RunProgress, state["progress"])
+    if any(isinstance(value, (int, float)) and not 0 <= value <= _MOST for value in state["progress"].values()):
+        raise DamagedError("its progress has numbers that no run comes to")
+    for tensors in (state["model"], state["optimiser"]):
+        archive.require_finite(tensors)
 
 
 def set_aside(path: Path) -> None:

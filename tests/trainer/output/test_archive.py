@@ -1,4 +1,4 @@
-"""Tensors may come from other people: they are refused with a sentence, or are complete and valid."""
+"""Checkpoints may come from other people: a file is refused with a sentence, or is complete and valid."""
 
 import io
 import tracemalloc
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from common.errors import TrainingError
+from common.errors import DataError, TrainingError
 from trainer.classification import models
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
@@ -82,6 +82,7 @@ def saved() -> dict[str, Any]:
 def restored(state: dict[str, Any]) -> Any:
     classifier = models.build("lstm", OWN)
     adam = Optimiser(classifier, [classifier.embedding.weight], TrainConfig(data=Path("d"), output=Path("o")))
+    checkpoint.require_state(state)
     return checkpoint.restore(state, classifier, adam, lambda _: None, where=Path("there"))
 
 
@@ -94,12 +95,39 @@ def test_a_checkpoint_of_the_same_model_is_gone_on_from() -> None:
 @pytest.mark.parametrize(
     ("harm", "sentence"),
     [
+        *(
+            (lambda state, name=name: state.pop(name), f"it holds no {name}")
+            for name in ("config", "digest", "global_batch", "progress", "model", "optimiser")
+        ),
+        (lambda state: state.update(format=checkpoint.FORMAT + 1), "it is not of format"),
+        (lambda state: state.update(format=torch.zeros(2)), "it is not of format"),
+        (lambda state: state.update(global_batch="8"), "it holds no global_batch"),
+        (lambda state: state.update(global_batch=0), "options that are unknown"),
+        (lambda state: state["config"].update(colour="red"), "options that are unknown"),
+        (lambda state: state["config"].update(rank_batch="8"), "rank_batch is not of type"),
+        (lambda state: state["progress"].update(epoch="1"), "epoch is not of type int"),
+        (lambda state: state["progress"].update(step=-1), "its progress has numbers that no run comes to"),
+        (lambda state: state["progress"].update(epoch=10**18), "its progress has numbers that no run comes to"),
+        (lambda state: state["progress"].update(age=1), "'age' is not a known field"),
+        (lambda state: state["progress"].update(validation=1), "validation is not of type"),
+        (lambda state: state["optimiser"].update({"first.0": []}), "its entry first.0 is not a tensor"),
+        (lambda state: state["model"].update(x=torch.tensor(torch.inf)), "its tensor x has infinite or NaN values"),
+    ],
+)
+def test_what_is_no_state_of_a_run_is_known_by_itself(harm: Callable[[dict[str, Any]], Any], sentence: str) -> None:
+    state = saved()
+    harm(state)
+    with pytest.raises((DamagedError, DataError), match=sentence):
+        checkpoint.require_state(state)
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [
         (lambda state: state["model"].popitem(), "its tensors are not those"),
         (lambda state: state["model"].update({"head.1.bias": torch.ones(7)}), "head.1.bias is not of the shape"),
         (lambda state: state["optimiser"].clear(), "are not of this run"),
         (lambda state: state["optimiser"].update({"first.0": torch.ones(3)}), "first.0 is not of the shape"),
-        (lambda state: state["optimiser"].update({"first.0": []}), "its entry first.0 is not a tensor"),
-        (lambda state: state["progress"].update(age=1), "age"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_one_sentence(harm: Callable[[dict[str, Any]], Any], sentence: str) -> None:

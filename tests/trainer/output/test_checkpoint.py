@@ -71,12 +71,13 @@ def test_a_folder_gives_way_too_and_is_set_aside(tmp_path: Path) -> None:
 
 OTHERWISE: dict[str, Any] = {
     "it is not of format": {"format": checkpoint.FORMAT - 1},
-    "it was made with options that are unknown": {"config": {"colour": "red"}},
+    "it holds no model": {"model": None},
+    "step is not of type int": {"progress": {"step": 1.5}},
 }
 
 
 @pytest.mark.parametrize("why", OTHERWISE)
-def test_what_another_version_wrote_gives_way_as_well(tmp_path: Path, why: str) -> None:
+def test_what_another_program_or_version_wrote_gives_way_as_well(tmp_path: Path, why: str) -> None:
     checkpoint.save(tmp_path, state(1), steps=1)
     checkpoint.save(tmp_path, {**state(2), **OTHERWISE[why]}, steps=2)
     assert steps_found(tmp_path) == 1
