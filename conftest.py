@@ -63,7 +63,7 @@ LONGEST = (
     "tests/trainer/test_launch.py",
     "tests/jobs/test_pipeline_work.py",
     "tests/bootstrap/test_first_boot.py",
-    "tests/bootstrap/aws/test_ownership.py",
+    "tests/bootstrap/removal/test_ownership.py",
     "tests/bootstrap/training/test_outage.py",
     "tests/corpus/reading/test_ranges.py",
     "packages/local-aws/tests/nodes/test_instances.py",

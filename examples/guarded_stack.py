@@ -9,8 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
-
-from shoal.cdk import Guard
+from shoal_guard import Guard
 
 
 class WebShop(Stack):

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
+from shoal_guard import price_lists as plain
 
 from infra.topology_error import TopologyError
 
+PRICES = plain.PRICES
 _FILE = Path(__file__).with_name("catalog.yaml")
-PRICES = Path(__file__).with_name("prices")
-"""The price lists, one file for each region."""
 _HOURS_A_MONTH = 730  # by which AWS divides monthly prices to get hourly prices
 
 
@@ -98,35 +98,8 @@ class Catalog(_Entry):
     images: Mapping[str, Image]
 
 
-class Prices(_Entry):
-    """Dollars for what is not an instance; None where that is not known."""
-
-    interface_endpoint_hour: float | None = None
-    nat_gateway_hour: float | None = None
-    nat_gib: float | None = Field(default=None, description="what passes the gateway")
-    public_ipv4_hour: float | None = None
-    gp3_gib_month: float | None = None
-    efs_gib_month: float | None = None
-    efs_read_gib: float | None = Field(default=None, description="elastic throughput")
-    efs_write_gib: float | None = Field(default=None, description="elastic throughput")
-    s3_gib_month: float | None = None
-
-
-class PriceList(_Entry):
-    """The prices of a region from a date on: dollars an hour, on demand, Linux. What it lacks is not known."""
-
-    region: str
-    date: datetime.date
-    source: str
-    instances: Mapping[str, float]
-    emr: Mapping[str, float] = Field(default_factory=dict, description="what EMR adds")
-    sagemaker: Mapping[str, float] = Field(
-        default_factory=dict, description="what SageMaker takes for training on a type, in place of `instances`"
-    )
-    other: Prices = Prices()
-    zones: Mapping[str, Sequence[str]] = Field(
-        default_factory=dict, description="the ids of the zones that offer a type; empty: not known"
-    )
+class PriceList(plain.PriceList):
+    """The prices of a region from a date on, which says how to ask for one that it lacks."""
 
     def hourly(self, name: str) -> float:
         """Dollars an hour of a type. Raises TopologyError when the list has none."""
@@ -159,7 +132,7 @@ class PriceList(_Entry):
 @functools.cache
 def catalog() -> Catalog:
     """Read the shipped catalogue, once in a process."""
-    raw = _yaml(_FILE.read_text(encoding="utf-8"))[0]
+    raw = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     types = [each for name, family in raw.pop("families").items() for each in _members(name, family)]
     images = {name: {"name": name, **row} for name, row in raw["images"].items()}
     return Catalog.model_validate({**raw, "images": images, "types": {each["name"]: each for each in types}})
@@ -209,28 +182,20 @@ def prices(region: str, *, on: datetime.date | None = None, folder: Path = PRICE
     For a region without a list it is one without prices. Raises TopologyError when there is none for that day.
     """
     lists = price_lists(region, folder)
-    if not lists:
-        today = datetime.datetime.now(datetime.UTC).date()
-        source = f"none are known; with AWS credentials `make prices REGION={region}` asks for them"
-        return PriceList(region=region, date=on or today, source=source, instances={})
-    valid = [each for each in lists if on is None or each.date <= on]
+    if on is None or not lists:
+        return PriceList.newest(region, folder)
+    valid = [each for each in lists if each.date <= on]
     if not valid:
         raise TopologyError(f"the oldest price list for {region} is of {lists[0].date}; take that day or a later one.")
     return valid[-1]
 
 
-@functools.cache
 def price_lists(region: str, folder: Path = PRICES) -> list[PriceList]:
-    """All price lists of a region, from the oldest to the newest; none when it has no file."""
-    path = folder / f"{region}.yaml"
-    if not path.exists():
-        return []
+    """All price lists of a region, from the oldest to the newest. Raises TopologyError naming a broken file."""
     try:
-        found = [PriceList.model_validate({"region": region, **each}) for each in _yaml(path.read_text("utf-8"))]
-    except (ValueError, yaml.YAMLError, TypeError) as error:
-        reason = str(error).splitlines()[0]
-        raise TopologyError(f"{path} does not hold price lists ({reason}); restore it, or delete it.") from None
-    return sorted(found, key=lambda each: each.date)
+        return PriceList.lists(region, folder)
+    except ValueError as error:
+        raise TopologyError(str(error)) from None
 
 
 def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -250,7 +215,3 @@ def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _order(capability: str) -> tuple[int, ...]:
     """10.0 comes after 9.0."""
     return tuple(map(int, capability.split(".")))
-
-
-def _yaml(text: str) -> list[Any]:
-    return list(yaml.safe_load_all(text))

@@ -7,12 +7,12 @@ last. The network, too: what EMR leaves in it late fails the first deletion.
 from aws_cdk import Annotations, Stack
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
+from shoal_guard.grants import accept_keys, accept_pattern, region_in_rule
+from shoal_guard.handlers.cleanup import job_prefix
+from shoal_guard.stack_guard import Limits, StackGuard
 
 from infra import catalog, cost, sizing, topology
-from infra.handlers.cleanup import job_prefix
 from infra.managed_spec import ManagedSpec
-from infra.roles import accept_keys, accept_pattern, region_in_rule
-from infra.stack_guard import StackGuard
 
 
 class Guard(StackGuard):
@@ -30,7 +30,7 @@ class Guard(StackGuard):
             scope,
             construct_id,
             name=deployment,
-            spec=spec.guard,
+            limits=Limits(**spec.guard.model_dump()),
             tag=topology.TAG_DEPLOYMENT,
             groups=f"{Stack.of(scope).stack_name}-*",
             budget_name=topology.budget_name(deployment, spec.region),
@@ -82,7 +82,11 @@ def prices(spec: topology.Topology) -> dict[str, object]:
         "gpu": {name: sum(filter(None, parts)) for name, parts in gpu.items()},
         "emr": {name: sum(filter(None, parts)) for name, parts in emr.items()},
         "standing": cost.hourly_fixed(spec),
-        "by_use": known.other.model_dump(include={"efs_read_gib", "efs_write_gib", "nat_gib"}, exclude_none=True),
+        "by_use": {
+            name: price
+            for name in ("nat_gib", "efs_read_gib", "efs_write_gib")
+            if (price := getattr(known.other, name)) is not None
+        },
         "unpriced": ", ".join(cost.unknown(spec)),
     }
 

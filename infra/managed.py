@@ -8,11 +8,12 @@ from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
+from shoal_guard.grants import accept_pattern, allow, explain, region_in_rule
+from shoal_guard.handlers.cleanup import JOB_LOGS
 
-from infra.handlers.cleanup import JOB_LOGS
 from infra.managed_spec import REGISTRY, REPOSITORY, ManagedSpec, aws_image
 from infra.payload import Payload
-from infra.roles import accept_pattern, allow, explain, region_in_rule, same_account_principal
+from infra.roles import same_account_principal
 
 _PULL = ("ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage")
 _LOG = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams")

@@ -11,9 +11,9 @@ from aws_cdk import Annotations, Fn, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
+from shoal_guard.functions import log_group
 
 from infra import parts, sizing, topology
-from infra.functions import log_group
 from infra.roles import same_account_principal
 
 _EXIT = "10.0.255.0/28"

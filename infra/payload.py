@@ -11,9 +11,9 @@ from aws_cdk import Annotations, IgnoreMode, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
+from shoal_guard.grants import LIST, READ, accept_pattern, allow, explain
 
 from infra.libraries import describe_missing
-from infra.roles import LIST, READ, accept_pattern, allow, explain
 
 _JUNK = ("__pycache__", "*.pyc", ".*")
 

@@ -12,12 +12,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
+from shoal_guard.cleanup import Cleanup
+from shoal_guard.grants import accept, allow
 
 from infra import parts, sizing, topology
-from infra.cleanup import Cleanup
 from infra.network import Network
 from infra.payload import Payload
-from infra.roles import accept, accept_policy, allow, node_role, same_account_principal
+from infra.roles import accept_policy, node_role, same_account_principal
 
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 # Do not tag the VPC: EMR could then create security groups in it that CloudFormation does not know, and the VPC could

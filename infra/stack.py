@@ -11,17 +11,18 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
+from shoal_guard.cleanup import Cleanup
+from shoal_guard.grants import LIST, READ, allow, allow_objects, explain
+from shoal_guard.handlers.cleanup import JOB_LOGS
 
 from infra import gateway, libraries, parts, preflight, topology
-from infra.cleanup import Cleanup
 from infra.guard import Guard
-from infra.handlers.cleanup import JOB_LOGS
 from infra.managed import Managed
 from infra.managed_spec import ManagedSpec
 from infra.network import Network
 from infra.payload import Payload
 from infra.preprocessing import Preprocessing
-from infra.roles import LIST, READ, REPLACE, WRITE, allow, allow_inputs, allow_objects, explain
+from infra.roles import REPLACE, WRITE, allow_inputs
 from infra.share import Share
 from infra.storage import Buckets
 from infra.training import Training
@@ -96,7 +97,7 @@ class ShoalStack(Stack):
             self.training = self._training(spec.training, self.network)
         if spec.managed:
             self.managed = self._managed(spec.managed)
-        self._jobs = self.cleanup.stop_jobs(deployment, JOB_LOGS) if self.managed else None
+        self._jobs = self.cleanup.stop_jobs(deployment, topology.TAG_DEPLOYMENT, JOB_LOGS) if self.managed else None
         self._grant()
         self._clean()
         self._watch()

@@ -8,10 +8,10 @@ from aws_cdk import CustomResource, Duration, RemovalPolicy, Tags
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
+from shoal_guard.clean_bucket import ABANDONED, CleanBucket, accept_private, private
+from shoal_guard.cleanup import Cleanup
 
 from infra import parts, topology
-from infra.clean_bucket import ABANDONED, CleanBucket, accept_private, private
-from infra.cleanup import Cleanup
 
 
 class Buckets(Construct):
@@ -56,10 +56,11 @@ class Buckets(Construct):
         assert bucket.policy
         bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         cleanup = Cleanup.of(self)
-        self.emptied.append(cleanup.empty(bucket, "DataBucket", keep=keep))
+        unfetched = (topology.RUNS_PREFIX, topology.FETCHED_PREFIX) if keep is None else None
+        self.emptied.append(cleanup.empty(bucket, "DataBucket", keep=bool(keep), unfetched=unfetched))
         bucket.policy.node.add_dependency(self.emptied[-1])
         if keep is None:
-            cleanup.allow_empty(bucket, keep=None)
+            cleanup.allow_empty(bucket, fetched=topology.FETCHED_PREFIX)
         return bucket
 
 

@@ -13,11 +13,12 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
+from shoal_guard.grants import accept
 
 from infra import catalog, parts, sizing, topology
 from infra.network import Network
 from infra.payload import Payload
-from infra.roles import accept, node_role
+from infra.roles import node_role
 from infra.share import Share
 
 

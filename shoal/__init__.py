@@ -7,8 +7,6 @@ change in any version.
 | `train`, `load_model` | a dataset to a classifier, and its predictions |
 | `embed` | text to word embeddings |
 | `plots` | the plots of a report, for notebooks |
-| `shoal.cdk` | a guard for any CDK stack, which ends it at an age or a budget |
-| `sweep` | what any stack, tag or name prefix has left in an AWS account, priced |
 | `shoal_local_aws.testing` | AWS on this machine: steps on EMR and CDK apps really run in a test |
 
 Importing the package is cheap: a library is loaded when what needs it is asked for.
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from jobs.merge import MergeResult
     from shoal.plotting import Plot, plots
     from shoal.preprocessing import preprocess
-    from shoal.sweeping import Leftover, sweep
     from shoal.training import Model, embed, load_model, train
     from trainer.classification.labelling import Prediction
 
@@ -30,7 +27,6 @@ __all__ = [
     "DEFAULT",
     "DataError",
     "JobError",
-    "Leftover",
     "MergeResult",
     "Model",
     "Plot",
@@ -42,7 +38,6 @@ __all__ = [
     "load_model",
     "plots",
     "preprocess",
-    "sweep",
     "train",
 ]
 _OF = {
@@ -51,7 +46,6 @@ _OF = {
     "jobs.merge": ("MergeResult",),
     "shoal.plotting": ("Plot", "plots"),
     "shoal.preprocessing": ("preprocess",),
-    "shoal.sweeping": ("Leftover", "sweep"),
     "shoal.training": ("Model", "embed", "load_model", "train"),
     "trainer.classification.labelling": ("Prediction",),
 }

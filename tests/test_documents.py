@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PATH = re.compile(r"\.?[\w-][\w./-]*(?:/|\.(?:py|sh|md|ya?ml|toml|txt|json|h5))")
 PACKAGES = (
-    *("common", "corpus", "jobs", "trainer", "bootstrap", "infra", "experiments", "shoal_balance", "shoal_local_aws"),
+    *("common", "corpus", "jobs", "trainer", "bootstrap", "infra", "experiments"),
+    *("shoal_balance", "shoal_guard", "shoal_local_aws"),
     *("benchmarks", "tools"),
 )
 DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+")

@@ -22,6 +22,7 @@ COMMANDS = {
     "balance": [
         ("python -m torch.distributed.run --standalone --nproc-per-node=2 test_example.py", "rows of each rank: [")
     ],
+    "guard": [("python test_example.py", ""), ("python -m shoal_guard --help", "STACK")],
     "local-aws": [
         ("python -m pytest -q -p no:cacheprovider test_example.py", "1 passed"),
         ("shoal-local-aws -- python -m mrjob.examples.mr_word_freq_count -r emr infra.py", '"raise"\t1\n'),

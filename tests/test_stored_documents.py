@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shoal_guard.handlers.guard import parameters
+from shoal_guard.handlers.guard.rules import GuardState, SentNotice
 
 from bootstrap.agent.documents import JsonDocument, RequestQueue, tokens_in
 from bootstrap.nodes import boot_report
@@ -26,8 +28,6 @@ from experiments.records.runs import read_run
 from experiments.records.summaries import read_summary
 from experiments.report.subjects import read_counts
 from experiments.results import read_experiment
-from infra.handlers.guard import parameters
-from infra.handlers.guard.rules import GuardState, SentNotice
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.merge import MergeResult, read_merge_result
 from tests.bootstrap.agent.test_documents import DOCUMENTS as OF_NODES

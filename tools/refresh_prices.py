@@ -11,20 +11,21 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
+from shoal_guard.price_lists import Prices
 
 from bootstrap.aws import account
 from bootstrap.cli.aws_errors import sentence
 from bootstrap.cli.output import print_error, say
 from common.errors import ShoalError
 from infra import caller, catalog
-from infra.catalog import PriceList, Prices
+from infra.catalog import PriceList
 from infra.managed_spec import PREFIX
 from infra.parts import known_region
 from infra.topology_error import TopologyError
@@ -98,7 +99,7 @@ def _refresh(region: str) -> None:
     before = catalog.price_lists(region, catalog.PRICES)[-1:]
     today = ask_aws(account.connect(), region, today=datetime.datetime.now(datetime.UTC).date(), folder=catalog.PRICES)
     say(today.source)
-    if before and before[0] == today.model_copy(update={"date": before[0].date, "source": before[0].source}):
+    if before and before[0] == replace(today, date=before[0].date, source=before[0].source):
         say(f"the list of {before[0].date} is still right; nothing was written")
     else:
         say(f"written to {append(today, folder=catalog.PRICES)}; `git diff` shows what differs")
@@ -125,7 +126,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
     managed = _by_type(pricing, "AmazonSageMaker", region, {"component": "Training"})
     found = {name: _other_price(pricing, region, place) for name, place in _OTHER_PRICES.items()}
-    earlier = before.other.model_dump() if before else {}
+    earlier = asdict(before.other) if before else {}
     kept = [name for name, price in found.items() if price is None and earlier.get(name) is not None]
     source = "AWS Price List API"
     if before and kept:
@@ -134,7 +135,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
         region=region,
         date=today,
         source=source,
-        other=Prices.model_validate(found | {name: earlier[name] for name in kept}),
+        other=Prices(**found | {name: earlier[name] for name in kept}),
         instances=instances,
         emr={name: emr[name] for name in instances if types[name].runs_emr and name in emr},
         sagemaker={name: managed[name] for name in instances if name in managed},
@@ -146,7 +147,10 @@ def append(made: PriceList, *, folder: Path) -> Path:
     """Add a list to the end of its region's file, in place of one of the same day. The file is replaced as a whole."""
     path = folder / f"{made.region}.yaml"
     part = path.with_suffix(".part")
-    document = yaml.safe_dump(made.model_dump(exclude={"region"}, exclude_none=True), sort_keys=False)
+    prices = {name: price for name, price in asdict(made.other).items() if price is not None}
+    document = yaml.safe_dump(
+        {name: each for name, each in {**asdict(made), "other": prices}.items() if name != "region"}, sort_keys=False
+    )
     try:
         text = path.read_text("utf-8") if path.exists() else _HEADER.format(region=made.region)
         head, *documents = re.split(r"^---\n", text, flags=re.MULTILINE)
@@ -156,7 +160,6 @@ def append(made: PriceList, *, folder: Path) -> Path:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise ShoalError(f"cannot write {path}: {error.strerror}; the file is unchanged") from error
-    catalog.price_lists.cache_clear()
     return path
 
 

@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+from shoal_guard.sweep.account import read_tags, reason_of
+from shoal_guard.sweep.owner import ask_other_regions
 
 from bootstrap.aws import stacks
-from bootstrap.aws.account import Account, read_tags
-from bootstrap.aws.ownership import ask_other_regions, reason_of
+from bootstrap.aws.account import Account
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, place_of
 from infra import addresses, parts, topology

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
+from shoal_guard.handlers import cleanup
 
 from corpus.reading.s3 import S3Path, list_objects, read_text
 from infra import topology
-from infra.handlers import cleanup
 from trainer.output.run_files import BINARY_VECTORS, CHECKPOINTS, MODEL, SUMMARY, TEXT_VECTORS, WEIGHTS
 
 if TYPE_CHECKING:

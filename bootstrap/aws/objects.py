@@ -13,13 +13,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shoal_guard.handlers import cleanup
+
 from bootstrap.progress import Bars
 from common.errors import ShoalError
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError, decompress
 from corpus.reading.s3 import S3Path
 from corpus.reading.sources import Source
-from infra.handlers import cleanup
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client

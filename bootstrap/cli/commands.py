@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 import click
+from shoal_guard.errors import SweepError
 from shoal_local_aws.emulator_error import EmulatorError
 
 from bootstrap.cli.command import Commands
@@ -51,7 +52,7 @@ COMMANDS = {
     "completion": ("bootstrap.cli.completion", "let a shell complete commands and options"),
 }
 """The commands in the order of the help: the module of each, and what it does in a few words."""
-_KNOWN = (DataError, EmulatorError, ExperimentError, JobError, ShoalError, TopologyError, TrainingError)
+_KNOWN = (DataError, EmulatorError, ExperimentError, JobError, ShoalError, SweepError, TopologyError, TrainingError)
 _HELP = """\
 A pile of reviews to a trained sentiment model, on a cluster that switches
 itself off.

@@ -25,7 +25,7 @@ from bootstrap.lifecycle import failure, guard
 from bootstrap.lifecycle.rules.account import is_prepared
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
-from bootstrap.removal.deletion import is_empty, why_kept
+from bootstrap.removal.ownership import is_empty, why_kept
 from common.errors import ShoalError
 from common.private_folders import temporary_folder
 from infra import libraries, topology

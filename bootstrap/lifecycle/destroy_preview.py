@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
+from shoal_guard.sweep.account import reason_of
+from shoal_guard.sweep.sweeping import KEPT, UNVERIFIED, FoundResource
 
 from bootstrap.aws import fetched, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment, was_deleted
-from bootstrap.aws.ownership import Ownership, reason_of
 from bootstrap.lifecycle import status
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.lifecycle.kept import KeptBucket, among, kept_bucket
-from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_resources
+from bootstrap.removal.ownership import Ownership
+from bootstrap.removal.sweep import find_resources
 from bootstrap.training.attaching import wanted_trainings
 from common.errors import ShoalError
 from infra import topology

@@ -13,10 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
+from shoal_guard.sweep.account import reason_of
 
 from bootstrap.aws import clusters, objects
 from bootstrap.aws.account import Account
-from bootstrap.aws.ownership import reason_of
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown

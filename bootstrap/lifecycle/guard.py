@@ -12,15 +12,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
+from shoal_guard.handlers.guard.parameters import MOST_HOURS as MOST_ADDED
+from shoal_guard.handlers.guard.parameters import read_account, read_extension
+from shoal_guard.handlers.guard.rules import GuardSettings, GuardState
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.stacks import Stack
 from common.errors import ShoalError
 from infra import topology
-from infra.handlers.guard.parameters import MOST_HOURS as MOST_ADDED
-from infra.handlers.guard.parameters import read_account, read_extension
-from infra.handlers.guard.rules import GuardSettings, GuardState
 
 Read = TypeVar("Read")
 _QUOTED_CHARACTERS = 80

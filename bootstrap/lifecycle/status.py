@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
+from shoal_guard.sweep.account import reason_of
 
 from bootstrap.agent import documents
 from bootstrap.agent.node_documents import NodeStatus
 from bootstrap.aws import clusters, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
-from bootstrap.aws.ownership import reason_of
 from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle import guard
 from bootstrap.lifecycle.guard import GuardReport

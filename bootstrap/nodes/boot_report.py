@@ -6,9 +6,9 @@ Check the report, because root on a node can write anything into it.
 import json
 
 from botocore.exceptions import ClientError
+from shoal_guard.sweep.account import reason_of
 
 from bootstrap.aws.account import Account
-from bootstrap.aws.ownership import reason_of
 from corpus.reading.s3 import S3Path, read_text
 from infra import topology
 

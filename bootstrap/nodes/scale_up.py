@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from shoal_guard.sweep.account import reason_of
 
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.ownership import reason_of
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import Detached
 from bootstrap.nodes import boot_report, capacity, fleet, scaling_group

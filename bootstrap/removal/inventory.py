@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import boto3
 
 from bootstrap.aws.account import Account
-from bootstrap.removal.kinds import KINDS
+from bootstrap.removal.ownership import KINDS
 
 
 def inventory(session: boto3.Session | None = None) -> dict[str, set[str]]:

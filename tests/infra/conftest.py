@@ -15,10 +15,10 @@ import pytest
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 from aws_cdk import App
+from shoal_guard.handlers.guard import main
 from shoal_local_aws.aws import EmbeddedAws
 
 from app import flags
-from infra.handlers.guard import main
 from infra.stack import ShoalStack
 from infra.topology import Topology
 from tests.infra.guarded import Deploy, Deployed

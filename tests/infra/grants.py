@@ -6,9 +6,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from shoal_guard.grants import UNEXERCISED
 from shoal_local_aws.permissions.record import read_checks
 
-from infra.roles import UNEXERCISED
 from tests.infra.replay import read_policies, unneeded
 
 _OWN = re.compile(r"\bg[0-9]+\b|-[0-9a-f]{8,}\b|[0-9a-f]{8}-[0-9a-f]{8,}")

@@ -21,10 +21,10 @@ from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_emr as emr
 from aws_cdk import aws_s3 as s3
+from shoal_guard.handlers.guard import main
 
 from infra import parts, topology
 from infra.guard import Guard
-from infra.handlers.guard import main
 from infra.storage import Buckets
 from tests.infra.variants import SHIPPED
 from tests.waiting import until

@@ -15,11 +15,11 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
+from shoal_guard.handlers import cleanup
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import LateUpload
 
 from infra import topology
-from infra.handlers import cleanup
 from tests.bootstrap.removal.plants import oddly_named
 
 PLENTY = 900_000
@@ -379,3 +379,21 @@ def test_jobs_of_the_deployment_are_stopped(cloudformation: CloudFormation, monk
     monkeypatch.setattr(cleanup, "stop_jobs", lambda *given: stopped.append(given[:2]))
     assert cloudformation.ask("Delete", {"Jobs": "shoal-demo", "Tag": "shoal:deployment"})["Status"] == "SUCCESS"
     assert stopped == [("shoal-demo", "shoal:deployment")]
+
+
+def test_a_bucket_that_the_stack_keeps_as_another_construct_keeps_its_objects(aws: EmbeddedAws) -> None:
+    s3 = boto3.client("s3")
+    for bucket, tags in (
+        ("kept", []),
+        ("other", [{"Key": "team", "Value": "x"}]),
+        ("clean", [{"Key": "shoal:clean", "Value": "true"}]),
+    ):
+        s3.create_bucket(Bucket=bucket)
+        if tags:
+            s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": tags})
+        s3.put_object(Bucket=bucket, Key="recording", Body=b"one")
+        cleanup.clean({"Bucket": bucket, "Tag": "shoal:clean"}, lambda: 10**6)
+    cleanup.clean({"Bucket": "gone", "Tag": "shoal:clean"}, lambda: 10**6)
+    assert {each["Name"] for each in s3.list_buckets()["Buckets"]} >= {"kept", "other"}
+    assert "clean" not in {each["Name"] for each in s3.list_buckets()["Buckets"]}
+    assert s3.get_object(Bucket="kept", Key="recording")["Body"].read() == b"one"

@@ -7,22 +7,28 @@ from pathlib import Path
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from shoal_guard.handlers.guard import main, rules
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.fetch import fetch_runs, find_data_bucket
 from bootstrap.lifecycle.kept import find_kept
+from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from infra import topology
 from infra.guard import prices
-from infra.handlers.guard import main
 from tests import slow
 from tests.infra.grants import needed_by_none
 from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deploy, Storing
 from tests.waiting import until
 
 # Idleness
+
+
+def test_a_node_may_boot_for_longer_than_shoal_train_waits_for_it() -> None:
+    assert timedelta(seconds=scale_up.ready_seconds(["g5.xlarge"])) < rules.BOOT
+    assert timedelta(seconds=scale_up.ready_seconds(["g4dn.metal"])) < rules.METAL_BOOT
 
 
 def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Deploy) -> None:

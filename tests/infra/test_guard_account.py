@@ -6,11 +6,11 @@ from typing import Any
 
 import boto3
 import pytest
+from shoal_guard.handlers.guard import main
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied, Throttled
 
 from infra import topology
-from infra.handlers.guard import main
 from tests.infra.guarded import Deploy, names
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
+from shoal_guard.handlers.guard.rules import GuardSettings
 
 from infra import cost, parts, topology
-from infra.handlers.guard.rules import GuardSettings
 from tests.infra.invariants import Resources, of_type, references, the
 from tests.infra.templates import Synthesise, Templates
 from tests.infra.variants import SHIPPED

@@ -9,7 +9,6 @@ import pytest
 import shoal_local_aws.testing
 
 import shoal
-import shoal.cdk
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "index.md"
 
@@ -20,7 +19,7 @@ def public_names() -> list[str]:
 
 
 def test_all_that_is_offered_is_on_the_page() -> None:
-    packages = (shoal, shoal.cdk, shoal_local_aws.testing)
+    packages = (shoal, shoal_local_aws.testing)
     offered = {f"{package.__name__}.{name}" for package in packages for name in package.__all__}
     assert offered - set(public_names()) == set()
 

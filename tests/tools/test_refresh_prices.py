@@ -3,7 +3,7 @@
 import datetime
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,9 @@ from tools import refresh_prices
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path) -> Path:
     shutil.copy(catalog.PRICES / "us-east-1.yaml", tmp_path)
-    yield tmp_path
-    catalog.price_lists.cache_clear()
+    return tmp_path
 
 
 def answered(
@@ -60,7 +59,7 @@ def test_earlier_lists_stay_unchanged_with_their_comments(folder: Path) -> None:
 def test_a_region_that_had_no_list_gets_a_file_of_its_own(folder: Path) -> None:
     found = answered("eu-west-1", {"m5.xlarge": 0.214}, {"m5.xlarge": 0.0535}, folder=folder)
     assert found.source == "AWS Price List API"
-    assert list(found.other.model_dump().values()) == [steps[0] for *_, steps in OTHERS]
+    assert list(vars(found.other).values()) == [steps[0] for *_, steps in OTHERS]
     refresh_prices.append(found, folder=folder)
     made = catalog.prices("eu-west-1", folder=folder)
     assert (made.hourly("m5.xlarge"), made.emr_hourly("m5.xlarge")) == (0.214, 0.0535)

@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
+from shoal_guard.sweep.account import read_tags
 
-from bootstrap.aws.account import Account, read_tags
+from bootstrap.aws.account import Account
 from bootstrap.aws.policies import arn
 from common.errors import ShoalError
 from infra import policies

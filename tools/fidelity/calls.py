@@ -13,11 +13,13 @@ from pathlib import Path
 
 import botocore.session
 from botocore import xform_name
-
-from bootstrap.removal.kinds import TABLE
+from shoal_guard.sweep.kinds import TABLE
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer")
+ROOMS = (
+    *("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer"),
+    "packages/guard/shoal_guard",
+)
 """The folders of what is installed, without `shoal_local_aws`, which plays AWS."""
 Calls = Mapping[tuple[str, str], set[str]]
 """By service, as boto3 names it, and operation, as its API does: the rooms that ask for it."""
@@ -51,11 +53,11 @@ def find_calls() -> Calls:
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
             for call in calls_of(path.read_text("utf-8")):
-                found[call].add(room)
+                found[call].add(Path(room).name)
     for field in (each for row in TABLE.values() for each in row.values()):
         if isinstance(field, list):  # a call: a service, an operation, and what it takes
             service, operation, *_ = field
-            found[service, operations(service)[operation]].add("bootstrap")
+            found[service, operations(service)[operation]].add("shoal_guard")
     return found
 
 

@@ -18,9 +18,10 @@ from common.errors import ShoalError, UsageError
 from infra.policies import TOOLKIT_STACK
 
 if TYPE_CHECKING:
+    from shoal_guard.sweep.sweeping import FoundResource
+
     from bootstrap.aws.account import Account
     from bootstrap.lifecycle.destroy_preview import DestroyPreview
-    from bootstrap.removal.sweep import FoundResource
     from bootstrap.removal.teardown import DestroyResult
 
 _LEFT, _REFUSED = 1, 1
@@ -202,8 +203,9 @@ def _listed(things: "Sequence[FoundResource]") -> list[Mapping[str, Any]]:
 
 
 def _result(name: str, done: "DestroyResult") -> str:
-    from bootstrap.removal.kinds import KINDS
-    from bootstrap.removal.sweep import KEPT
+    from shoal_guard.sweep.sweeping import KEPT
+
+    from bootstrap.removal.ownership import KINDS
 
     left = sum(thing.costs for thing in done.things)
     stack = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "

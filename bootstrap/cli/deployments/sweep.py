@@ -4,6 +4,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from shoal_guard.errors import SweepError
+
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars
 from bootstrap.cli.output import Part, Result, Rows, Table, confirm, print_parts
@@ -13,9 +15,10 @@ from common.display import plural
 from common.errors import UsageError
 
 if TYPE_CHECKING:
-    from bootstrap.removal.claim import Claim
-    from bootstrap.removal.monthly import Monthly
-    from bootstrap.removal.sweep import FoundResource
+    from shoal_guard.sweep.monthly import Monthly
+    from shoal_guard.sweep.sweeping import FoundResource
+
+    from bootstrap.removal.ownership import StackClaim
 
 _LEFT, _REFUSED = 1, 1
 _WHOSE = "Whose"
@@ -47,17 +50,21 @@ def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes
         raise UsageError("--yes goes with --delete")
     if delete and not (yes or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look without --delete, then delete with --delete --yes")
-    from bootstrap.removal.claim import Claim
-    from bootstrap.removal.kinds import ALL_KINDS
-    from bootstrap.removal.monthly import price_of
-    from bootstrap.removal.sweep import delete_found, find_owned
+    from shoal_guard.sweep.kinds import KINDS
+    from shoal_guard.sweep.monthly import price_of
+    from shoal_guard.sweep.sweeping import delete_found, find_owned
+
+    from bootstrap.removal.ownership import StackClaim
 
     account = connect_account(region)
-    claim = Claim(account, stack=stack, tag=tag, prefix=prefix)
+    try:
+        claim = StackClaim(account, stack=stack, tag=tag, prefix=prefix)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     account.number()  # without credentials every service would be told not to answer
     with Bars(unit="kind") as bars:
-        bars.stage("ask the services", len(ALL_KINDS))
-        things = find_owned(claim, ALL_KINDS, progress=lambda _kind: bars.add(1))
+        bars.stage("ask the services", len(KINDS))
+        things = find_owned(claim, KINDS, progress=lambda _kind: bars.add(1))
         prices = {thing.key: price_of(account, thing) for thing in things}
     content = {"of": claim.text, "region": account.region, "stacks": claim.living}
     if not things:
@@ -67,7 +74,10 @@ def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes
     if not delete:
         return Result(listed, parts, _status(things))
     print_parts(parts, {}, sys.stderr)
-    claim.check_deletable()
+    try:
+        claim.check_deletable()
+    except SweepError as error:
+        raise UsageError(str(error)) from None
     going = sum(thing.is_pending for thing in things)
     if not going:
         nothing = "there is nothing that can be deleted here"
@@ -76,12 +86,12 @@ def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes
         return Result(listed, ["nothing was deleted"], _REFUSED)
     with Bars(unit="resource") as bars:
         bars.stage("delete", going)
-        done = delete_found(account, things, progress=lambda gone, _found: bars.at(gone))
+        done = delete_found(claim, things, progress=lambda gone, _found: bars.at(gone))
     return Result({**content, **_listed(done, prices)}, [_table(done, prices), _result(done, prices)], _status(done))
 
 
 def _status(things: "Sequence[FoundResource]") -> int:
-    from bootstrap.removal.sweep import UNVERIFIED
+    from shoal_guard.sweep.sweeping import UNVERIFIED
 
     return _LEFT if any(thing.costs or thing.outcome == UNVERIFIED for thing in things) else 0
 
@@ -130,8 +140,8 @@ def _sum(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Mo
     return sum(prices[each.key].dollars or 0.0 for each in things if each.costs)
 
 
-def _sums(claim: "Claim", things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> str:
-    from bootstrap.removal.sweep import UNVERIFIED
+def _sums(claim: "StackClaim", things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> str:
+    from shoal_guard.sweep.sweeping import UNVERIFIED
 
     unknown = sum(prices[each.key].dollars is None for each in things if each.costs)
     unseen = sum(each.outcome == UNVERIFIED for each in things)
@@ -144,7 +154,7 @@ def _sums(claim: "Claim", things: "Sequence[FoundResource]", prices: "Mapping[tu
 
 
 def _result(done: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> str:
-    from bootstrap.removal.sweep import DELETED, UNVERIFIED
+    from shoal_guard.sweep.sweeping import DELETED, UNVERIFIED
 
     gone = sum(each.outcome == DELETED for each in done)
     unseen = sum(each.outcome == UNVERIFIED for each in done)

@@ -6,7 +6,8 @@ Never change anything in a user's network. Each sentence has the command with wh
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bootstrap.aws.account import read_tags
+from shoal_guard.sweep.account import read_tags
+
 from bootstrap.lifecycle.rules import PreflightContext
 from infra.sizing import INTERFACE_ENDPOINTS
 

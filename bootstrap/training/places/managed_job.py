@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from shoal_guard.handlers import cleanup
+
 from bootstrap.aws import names
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment
@@ -21,7 +23,6 @@ from corpus.reading import s3
 from corpus.reading.s3 import S3Path
 from corpus.reading.storage import size_of
 from infra import catalog, cost, topology
-from infra.handlers import cleanup
 from infra.managed_spec import PREFIX
 from trainer.config import NEEDS_GPU
 from trainer.managed import DATA, MEASURES

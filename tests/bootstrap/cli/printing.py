@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 import yaml
 from pydantic import TypeAdapter
+from shoal_guard.sweep.monthly import Monthly
+from shoal_guard.sweep.sweeping import FoundResource
 
 from bootstrap.aws.account import Account
 from bootstrap.cli.deployments import costs
@@ -26,10 +28,7 @@ from bootstrap.lifecycle.fetch import FetchResult
 from bootstrap.lifecycle.kept import KeptBucket
 from bootstrap.lifecycle.logs import LogExcerpt
 from bootstrap.lifecycle.status import Status
-from bootstrap.removal.claim import Claim
-from bootstrap.removal.kinds import KINDS
-from bootstrap.removal.monthly import Monthly
-from bootstrap.removal.sweep import FoundResource
+from bootstrap.removal.ownership import KINDS, StackClaim
 from bootstrap.removal.teardown import DestroyResult
 from bootstrap.training.places.begun import WantedRun
 from experiments.plans.kept import Kept, write_kept
@@ -113,10 +112,10 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.lifecycle.runs.find_run": BegunRun,
     "bootstrap.lifecycle.status.read_status": Status,
     "bootstrap.preprocessing.preview.cores": int,
-    "bootstrap.removal.claim.Claim.living": list[str],
-    "bootstrap.removal.monthly.price_of": dict[str, Monthly],
-    "bootstrap.removal.sweep.delete_found": list[FoundResource],
-    "bootstrap.removal.sweep.find_owned": list[FoundResource],
+    "bootstrap.removal.ownership.StackClaim.living": list[str],
+    "shoal_guard.sweep.monthly.price_of": dict[str, Monthly],
+    "shoal_guard.sweep.sweeping.delete_found": list[FoundResource],
+    "shoal_guard.sweep.sweeping.find_owned": list[FoundResource],
     "bootstrap.removal.teardown.destroy": DestroyResult,
     "bootstrap.training.attaching.overview": list[WantedRun],
     "bootstrap.training.train.train": dict[str, Any],
@@ -191,7 +190,9 @@ def printed(row: dict[str, Any], places: dict[str, Path], patch: pytest.MonkeyPa
         MADE[kind](here / path, about)
     for name, answer in row["answers"].items():
         where, _, attribute = name.rpartition(".")
-        owner: Any = {"Claim": Claim, "Account": Account}.get(where.rpartition(".")[2]) or import_module(where)
+        owner: Any = {"StackClaim": StackClaim, "Account": Account}.get(where.rpartition(".")[2]) or import_module(
+            where
+        )
         patch.setattr(owner, attribute, answering(name, answer))
     before, words = files_below(here), shlex.split(row["command"].format(**places))
     done = shoal_here(

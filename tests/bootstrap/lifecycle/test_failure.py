@@ -1,12 +1,12 @@
 """What is reported to be left of a deployment that failed."""
 
 import pytest
+from shoal_guard.sweep.sweeping import LEFT, UNVERIFIED, FoundResource
 
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle import failure
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
-from bootstrap.removal.sweep import LEFT, UNVERIFIED, FoundResource
 from bootstrap.removal.teardown import DestroyResult
 
 

@@ -7,17 +7,16 @@ from typing import Any
 import boto3
 import pytest
 import yaml
+from shoal_guard.errors import NameOnlyError, OwnershipUnknownError, SweepError
+from shoal_guard.sweep.kinds import KINDS, is_being_deleted
+from shoal_guard.sweep.monthly import price_of
+from shoal_guard.sweep.sweeping import DELETED, FOUND, KEPT, LEFT, UNVERIFIED, FoundResource, delete_found, find_owned
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.aws.account import Account
-from bootstrap.aws.ownership import NameOnlyError, OwnershipUnknownError
 from bootstrap.cli.main import main
-from bootstrap.removal.claim import Claim
-from bootstrap.removal.kinds import ALL_KINDS, is_being_deleted
-from bootstrap.removal.monthly import price_of
-from bootstrap.removal.sweep import DELETED, FOUND, KEPT, LEFT, UNVERIFIED, FoundResource, delete_found, find_owned
-from common.errors import UsageError
+from bootstrap.removal.ownership import StackClaim
 from tests.bootstrap.removal.plants import make_stack
 
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
@@ -64,33 +63,33 @@ def size(volume: str) -> int:
 
 def exist(account: Account) -> set[tuple[str, str]]:
     """Everything that is listed, but stacks."""
-    kinds = {name: kind for name, kind in ALL_KINDS.items() if name != "cloudformation stack"}
+    kinds = {name: kind for name, kind in KINDS.items() if name != "cloudformation stack"}
     return {(name, identifier) for name, kind in kinds.items() for identifier, _ in kind.things(account)}
 
 
-def found(claim: Claim) -> list[FoundResource]:
-    return find_owned(claim, ALL_KINDS)
+def found(claim: StackClaim) -> list[FoundResource]:
+    return find_owned(claim, KINDS)
 
 
 def test_a_stacks_leftovers_are_found_and_nothing_of_its_neighbour(account: Account, left: Keys) -> None:
     assert {kind for kind, _ in left} >= EXPECTED
-    assert {thing.key for thing in found(Claim(account, stack="web"))} == left
+    assert {thing.key for thing in found(StackClaim(account, stack="web"))} == left
 
 
 def test_a_prefix_finds_both_and_a_tag_what_has_it(account: Account, left: Keys) -> None:
-    web = {thing.key for thing in found(Claim(account, prefix="web"))}
+    web = {thing.key for thing in found(StackClaim(account, prefix="web"))}
     named = {"log group", "s3 bucket", "rds instance", "dynamodb table", "secret", "ecr repository"}
     assert {each for each in left if each[0] in named} < web
     assert {("cloudformation stack", "web-2")} < web
-    by_tag = {thing.key for thing in found(Claim(account, tag="aws:cloudformation:stack-name=web"))}
+    by_tag = {thing.key for thing in found(StackClaim(account, tag="aws:cloudformation:stack-name=web"))}
     assert by_tag <= left
     assert ("log group", next(name for kind, name in left if kind == "log group")) in by_tag
-    assert {thing.key for thing in found(Claim(account, tag="aws:cloudformation:stack-name"))} > by_tag
-    assert found(Claim(account, tag="aws:cloudformation:stack-name=we")) == []
+    assert {thing.key for thing in found(StackClaim(account, tag="aws:cloudformation:stack-name"))} > by_tag
+    assert found(StackClaim(account, tag="aws:cloudformation:stack-name=we")) == []
 
 
 def test_what_can_be_priced_is(account: Account, left: Keys) -> None:
-    prices = {thing.kind: price_of(account, thing) for thing in found(Claim(account, stack="web"))}
+    prices = {thing.kind: price_of(account, thing) for thing in found(StackClaim(account, stack="web"))}
     priced = {kind: (price.dollars, price.bound) for kind, price in prices.items()}
     assert priced["elastic ip"] == (pytest.approx(3.65), "")
     assert priced["volume"] == (pytest.approx(0.80), "")
@@ -114,8 +113,8 @@ def test_what_can_be_priced_is(account: Account, left: Keys) -> None:
     ],
 )
 def test_a_claim_that_names_nothing_is_refused(account: Account, claim: dict[str, str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        Claim(account, **claim)
+    with pytest.raises(ValueError, match=said):
+        StackClaim(account, **claim)
 
 
 @pytest.mark.parametrize(
@@ -138,17 +137,17 @@ def test_a_claim_that_names_nothing_is_refused(account: Account, claim: dict[str
 def test_what_only_is_called_as_the_stacks_things_are_is_not_certain(
     account: Account, kind: str, name: str, called: bool
 ) -> None:
-    claim = Claim(account, stack="web")
+    claim = StackClaim(account, stack="web")
     if called:
         with pytest.raises(NameOnlyError, match="only its name is one of this stack"):
-            claim.owns_by_name(ALL_KINDS[kind], name, {})
+            claim.owns_by_name(KINDS[kind], name, {})
     else:
-        assert not claim.owns_by_name(ALL_KINDS[kind], name, {})
+        assert not claim.owns_by_name(KINDS[kind], name, {})
 
 
 @pytest.mark.parametrize("prefix", ["app", "net", "arn", "aws", "sns", "us", "i", "vol", "admin", "j"])
 def test_a_prefix_looks_at_a_things_own_name_alone(account: Account, prefix: str) -> None:
-    claim, place = Claim(account, prefix=prefix), "us-east-1:000000000000"
+    claim, place = StackClaim(account, prefix=prefix), "us-east-1:000000000000"
     for kind, identifier, record in (
         ("load balancer", f"arn:aws:elasticloadbalancing:{place}:loadbalancer/app/x/1", {"LoadBalancerName": "x"}),
         ("sns topic", f"arn:aws:sns:{place}:x", {}),
@@ -158,10 +157,10 @@ def test_a_prefix_looks_at_a_things_own_name_alone(account: Account, prefix: str
         ("cloudwatch alarm", "x", {"MetricName": f"{prefix}x"}),
         ("emr cluster", "j-1ABCDEFGHIJKL", {"Name": "x"}),
     ):
-        assert not claim.owns_by_name(ALL_KINDS[kind], identifier, record), kind
+        assert not claim.owns_by_name(KINDS[kind], identifier, record), kind
     named = {"LoadBalancerName": f"{prefix}-x"}
-    assert claim.owns_by_name(ALL_KINDS["load balancer"], "arn:aws:x:y:z:loadbalancer/app/x/1", named)
-    assert claim.owns_by_name(ALL_KINDS["log group"], f"/aws/lambda/{prefix}-x", {})
+    assert claim.owns_by_name(KINDS["load balancer"], "arn:aws:x:y:z:loadbalancer/app/x/1", named)
+    assert claim.owns_by_name(KINDS["log group"], f"/aws/lambda/{prefix}-x", {})
 
 
 def test_kinds_that_are_listed_elsewhere_are_named_as_others() -> None:
@@ -171,8 +170,8 @@ def test_kinds_that_are_listed_elsewhere_are_named_as_others() -> None:
         f"arn:aws:rds:{place}:snapshot:awsbackup:job-1",
         f"arn:aws:rds:{place}:snapshot:rds:orders-2026",
     ):
-        assert not any(kind.identifier_in(arn) for kind in ALL_KINDS.values())
-    assert ALL_KINDS["rds snapshot"].identifier_in(f"arn:aws:rds:{place}:snapshot:mine") == "mine"
+        assert not any(kind.identifier_in(arn) for kind in KINDS.values())
+    assert KINDS["rds snapshot"].identifier_in(f"arn:aws:rds:{place}:snapshot:mine") == "mine"
     assert is_being_deleted({"DBInstanceStatus": "deleting"})
 
 
@@ -190,20 +189,20 @@ def test_a_neighbours_things_are_left_although_they_are_near(account: Account, a
     boto3.client("logs").create_log_group(logGroupName="/ecs/prod")
     boto3.client("iam").create_role(RoleName="near-AppRole-1ABCDEFG2HIJ", AssumeRolePolicyDocument=TRUST)
     make_stack("near", {"Topic": {"Type": "AWS::SNS::Topic"}}, region="eu-west-1")
-    claim = Claim(account, stack="near")
+    claim = StackClaim(account, stack="near")
     outcomes = {thing.key: thing.outcome for thing in found(claim)}
     assert outcomes.pop(("vpc", made["Vpc"])) == FOUND
     assert outcomes.pop(("s3 bucket", "near-assets-123456789012")) == UNVERIFIED
     assert outcomes.pop(("iam role", "near-AppRole-1ABCDEFG2HIJ")) == UNVERIFIED
     assert outcomes == {}
-    done = delete_found(account, found(Claim(account, stack="near")), stuck_seconds=1)
+    done = delete_found(claim, found(StackClaim(account, stack="near")), stuck_seconds=1)
     assert [thing.kind for thing in done if thing.outcome == LEFT] == ["vpc"]
     assert ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
     assert {"near-assets-123456789012", made["Uploads"]} <= {each["Name"] for each in s3.list_buckets()["Buckets"]}
-    claim = Claim(account, stack="near")
+    claim = StackClaim(account, stack="near")
     claim.__dict__["_recorded"] = {("AWS::ApiGateway::Stage", "prod"): "CREATE_COMPLETE", (lambdas, "f"): "x"}
-    assert not claim.owns_by_name(ALL_KINDS["log group"], "/ecs/prod", {})
-    assert claim.owns_by_name(ALL_KINDS["log group"], "/aws/lambda/f", {})
+    assert not claim.owns_by_name(KINDS["log group"], "/ecs/prod", {})
+    assert claim.owns_by_name(KINDS["log group"], "/aws/lambda/f", {})
 
 
 @pytest.mark.parametrize("tagged", [True, False])
@@ -237,7 +236,7 @@ def test_without_the_lists_of_other_stacks_what_no_tag_names_is_not_certain(acco
     make_stack("their-own", {"Topic": {"Type": "AWS::SNS::Topic"}})
     boto3.client("s3").create_bucket(Bucket="unread-data")
     with aws.faults.during(Denied(service="cloudformation", operation="ListStackResources")):
-        things = {thing.identifier: thing for thing in found(Claim(account, prefix="unread-data"))}
+        things = {thing.identifier: thing for thing in found(StackClaim(account, prefix="unread-data"))}
     assert things["unread-data"].outcome == UNVERIFIED
     assert "whether a stack of another name owns it cannot be read" in things["unread-data"].why
     boto3.client("s3").delete_bucket(Bucket="unread-data")
@@ -246,12 +245,12 @@ def test_without_the_lists_of_other_stacks_what_no_tag_names_is_not_certain(acco
 
 @pytest.mark.parametrize("status", ["CREATE_FAILED", "IMPORT_FAILED", "IMPORT_ROLLBACK_COMPLETE"])
 def test_what_a_stack_failed_to_create_or_to_import_is_not_certainly_its_own(account: Account, status: str) -> None:
-    claim = Claim(account, stack="tried")
+    claim = StackClaim(account, stack="tried")
     claim.__dict__["_recorded"] = {("AWS::S3::Bucket", "somebodys"): status, ("AWS::Lambda::Function", "f"): status}
     with pytest.raises(NameOnlyError, match=f"CloudFormation's last record of it is {status}"):
-        claim.owns_by_name(ALL_KINDS["s3 bucket"], "somebodys", {})
+        claim.owns_by_name(KINDS["s3 bucket"], "somebodys", {})
     assert claim.stack_resources == set()
-    assert not claim.owns_by_name(ALL_KINDS["log group"], "/aws/lambda/f", {})
+    assert not claim.owns_by_name(KINDS["log group"], "/aws/lambda/f", {})
 
 
 def test_without_the_tagging_service_what_another_stack_may_have_imported_is_not_certain(
@@ -259,17 +258,17 @@ def test_without_the_tagging_service_what_another_stack_may_have_imported_is_not
 ) -> None:
     make_stack("kept", {"Uploads": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}})
     with aws.faults.during(Denied(service="tagging", operation="GetResources")):
-        claim = Claim(account, stack="kept")
+        claim = StackClaim(account, stack="kept")
         (bucket,) = (identifier for kind, identifier in claim.stack_resources if kind == "AWS::S3::Bucket")
         with pytest.raises(OwnershipUnknownError, match="whether another stack has it by now cannot be read"):
-            claim.owns_by_name(ALL_KINDS["s3 bucket"], bucket, {})
-    assert Claim(account, stack="kept").owns_by_name(ALL_KINDS["s3 bucket"], bucket, {})
+            claim.owns_by_name(KINDS["s3 bucket"], bucket, {})
+    assert StackClaim(account, stack="kept").owns_by_name(KINDS["s3 bucket"], bucket, {})
 
 
 def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: EmbeddedAws) -> None:
     make_stack("there", {"Topic": {"Type": "AWS::SNS::Topic"}})
-    with pytest.raises(UsageError, match="1 stack of these exist: there"):
-        Claim(account, tag="aws:cloudformation:stack-name=there").check_deletable()
+    with pytest.raises(SweepError, match="1 stack of these exist: there"):
+        StackClaim(account, tag="aws:cloudformation:stack-name=there").check_deletable()
     for operation, claim in (
         (Denied(service="cloudformation", operation="ListStacks"), {"stack": "there"}),
         (Denied(service="cloudformation", operation="ListStacks"), {"prefix": "there"}),
@@ -277,9 +276,9 @@ def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: Embed
     ):
         with (
             aws.faults.during(operation),
-            pytest.raises(UsageError, match="whether a stack of these exists cannot be told"),
+            pytest.raises(SweepError, match="whether a stack of these exists cannot be told"),
         ):
-            Claim(account, **claim).check_deletable()
+            StackClaim(account, **claim).check_deletable()
 
 
 def test_what_does_not_answer_is_named_and_nothing_is_called_clean(

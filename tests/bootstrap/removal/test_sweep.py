@@ -10,6 +10,9 @@ from unittest.mock import Mock
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from shoal_guard.errors import SweepError
+from shoal_guard.sweep.kinds import ResourceKind
+from shoal_guard.sweep.sweeping import DELETED, KEPT, LEFT, UNVERIFIED, FoundResource
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied, Throttled
 from tests.local_aws.accounts import session_with
@@ -17,9 +20,8 @@ from tests.local_aws.accounts import session_with
 from bootstrap.aws.account import Account
 from bootstrap.cli.main import main
 from bootstrap.removal.inventory import inventory, left_over
-from bootstrap.removal.kinds import KINDS, ResourceKind
-from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
-from common.errors import ShoalError
+from bootstrap.removal.ownership import KINDS
+from bootstrap.removal.sweep import find_resources, sweep
 from infra import policies, topology
 from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, make_bucket, oddly_named
 
@@ -203,7 +205,7 @@ def test_what_ec2_did_not_delete_by_its_answer_is_a_failure() -> None:
     account.session.events.register("before-call.ec2.DeleteVpcEndpoints", lambda **_: (Mock(status_code=200), refused))
     delete = KINDS["vpc endpoint"].delete
     assert delete is not None
-    with pytest.raises(ShoalError, match="it is in use"):
+    with pytest.raises(SweepError, match="it is in use"):
         delete(account, "vpce-1", {})
 
 
@@ -229,7 +231,7 @@ def test_what_is_there_again_after_its_deletion_failed_is_left_and_deleted_again
         arn="any:(.+)",
     )
     with_kinds(monkeypatch, {"subnet": kind})
-    monkeypatch.setattr("bootstrap.removal.sweep.LONGEST_SECONDS", 0.0)
+    monkeypatch.setattr("shoal_guard.sweep.sweeping.LONGEST_SECONDS", 0.0)
     assert [thing.outcome for thing in sweep("nobody", tagging, stuck_seconds=0)] == [DELETED]
     assert deleted == ["get_resources"]
 
@@ -246,7 +248,7 @@ def test_while_a_deletion_takes_its_time_it_is_asked_less_and_less_often(
     )
     pauses: list[float] = []
     with_kinds(monkeypatch, {"subnet": kind})
-    monkeypatch.setattr("bootstrap.removal.sweep.time.sleep", pauses.append)
+    monkeypatch.setattr("shoal_guard.sweep.sweeping.time.sleep", pauses.append)
     gone, _ = sweep("nobody", tagging)
     assert gone.outcome == DELETED
     assert pauses == pytest.approx([0.2, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10])
@@ -262,8 +264,8 @@ class Tagging(Account):
 
 def with_kinds(monkeypatch: pytest.MonkeyPatch, kinds: Mapping[str, ResourceKind]) -> None:
     """Let the sweep know these alone."""
-    for name in ("KINDS", "ALL_KINDS"):
-        monkeypatch.setattr(f"bootstrap.removal.sweep.{name}", kinds)
+    monkeypatch.setattr("bootstrap.removal.sweep.KINDS", kinds)
+    monkeypatch.setattr("shoal_guard.sweep.sweeping.KINDS", kinds)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from typing import Any
 
 import boto3
 import pytest
+from shoal_guard.sweep.sweeping import DELETED
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import DeleteFails, Denied
 
@@ -19,7 +20,6 @@ from bootstrap.aws.account import Account
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
-from bootstrap.removal.sweep import DELETED
 from common.errors import ShoalError
 from infra import topology
 from tests import slow

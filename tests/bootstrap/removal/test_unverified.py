@@ -8,14 +8,14 @@ import boto3
 import pytest
 import yaml
 from botocore.exceptions import ClientError
+from shoal_guard.sweep.sweeping import DELETED, LEFT, UNVERIFIED, FoundResource
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied, Throttled
 
 from bootstrap.aws.account import Account
-from bootstrap.aws.ownership import Ownership
 from bootstrap.nodes import boot_report
-from bootstrap.removal.kinds import KINDS
-from bootstrap.removal.sweep import DELETED, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
+from bootstrap.removal.ownership import KINDS, Ownership
+from bootstrap.removal.sweep import find_resources, sweep
 from common.errors import ShoalError
 from infra import topology
 from tests.bootstrap.removal.plants import PERMISSION, PLANTS, Planter, command, make_bucket, make_stack

@@ -10,12 +10,13 @@ from typing import Any
 
 import boto3
 import pytest
+from shoal_guard.sweep.account import read_tags
 from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
-from bootstrap.aws.account import Account, read_tags
+from bootstrap.aws.account import Account
 from bootstrap.cli.deployments.status import describe_outlook, describe_work
 from bootstrap.interrupt import Detached
 from bootstrap.lifecycle.status import groups_now

@@ -1,14 +1,7 @@
-"""Constructs for any CDK app in Python, of which Shoal's own stack is made: a guard, by which a stack ends itself at an
-age or a budget, and a bucket that is deleted with its stack.
-
-    from shoal.cdk import Guard
-
-    Guard(stack, "Guard", max_hours=8, budget=20, mail="me@example.org", dollars_an_hour=0.05)
-
-They need `aws-cdk-lib`, which comes with Shoal, and no topology.
-"""
+"""The guard of any stack of a CDK app: by it the stack ends itself at an age or a budget."""
 
 import math
+import re
 from functools import cached_property
 from typing import Any
 
@@ -16,17 +9,13 @@ import jsii
 from aws_cdk import Annotations, Aspects, IAspect, IStableAnyProducer, Lazy, Stack, Tags
 from aws_cdk import aws_ssm as ssm
 from constructs import IConstruct
-from pydantic import ValidationError
 
-from common.errors import UsageError
-from infra.clean_bucket import CleanBucket
-from infra.parts import GuardSpec
-from infra.stack_guard import StackGuard
-from infra.stack_prices import StackPrices, prices_of
-
-__all__ = ["CleanBucket", "Guard"]
+from shoal_guard.stack_guard import Limits, StackGuard
+from shoal_guard.stack_prices import StackPrices, prices_of
 
 _TAG = "shoal:guarded"
+_MOST_HOURS = 720
+_MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _LONGEST_NAME = 70
 """Of the stack's, in the name of a budget, of which an account has one in all regions."""
 
@@ -42,7 +31,7 @@ class Guard(StackGuard):
     that was created only in part, and they get the tag `shoal:guarded`. What CloudFormation cannot delete stays: a
     bucket that is not empty and has no `auto_delete_objects`, a stack with `termination_protection` or one that was
     deployed without a role for CloudFormation (the CDK gives it one), and what has the
-    removal policy RETAIN, as databases of RDS leave a snapshot. `shoal sweep --stack NAME` lists it.
+    removal policy RETAIN, as databases of RDS leave a snapshot. `shoal_guard.left_of` lists it.
     """
 
     def __init__(
@@ -72,11 +61,20 @@ class Guard(StackGuard):
                 budget where the stack has such things, and else an error of the synthesis.
 
         Raises:
-            ShoalError: A value is not within its bounds.
+            ValueError: A value is not within its bounds.
         """
-        spec = _valid(max_hours=max_hours, budget=budget, mail=mail, idle_minutes=idle_minutes)
-        if dollars_an_hour is not None and not 0 <= dollars_an_hour < math.inf:
-            raise UsageError(f"Guard: dollars_an_hour: {dollars_an_hour} is no number of dollars from 0 on")
+        for name, value, is_valid, bounds in (
+            ("max_hours", max_hours, 1 <= max_hours <= _MOST_HOURS, f"a number of hours from 1 to {_MOST_HOURS}"),
+            ("budget", budget, budget is None or 0 < budget < math.inf, "a number of dollars above 0"),
+            ("mail", mail, mail is None or _MAIL.fullmatch(mail), "a mail address"),
+            ("idle_minutes", idle_minutes, 5 <= idle_minutes <= 10_080, "a number of minutes from 5 to 10080"),
+            (
+                *("dollars_an_hour", dollars_an_hour),
+                *(dollars_an_hour is None or 0 <= dollars_an_hour < math.inf, "a number of dollars from 0 on"),
+            ),
+        ):
+            if not is_valid:
+                raise ValueError(f"Guard: {name}: {value} is not {bounds}")
         found = _Found(scope, dollars_an_hour)
         name = scope.stack_name
         account, extension = f"/shoal-guard/{name}/account", f"/shoal-guard/{name}/hours"
@@ -84,7 +82,7 @@ class Guard(StackGuard):
             scope,
             construct_id,
             name=name,
-            spec=spec,
+            limits=Limits(max_hours=max_hours, idle_minutes=idle_minutes, budget=budget, mail=mail),
             tag=_TAG,
             groups="*",
             budget_name=f"{name[:_LONGEST_NAME]}-guard-{scope.region}",
@@ -157,13 +155,3 @@ class _AfterGuard:
                 f"the budget cannot be kept without the prices of {', '.join(sorted(unpriced))}; give the guard their "
                 "sum as dollars_an_hour"
             )
-
-
-def _valid(**values: Any) -> GuardSpec:
-    """The values of a guard. Raises UsageError with the first that is not within its bounds."""
-    try:
-        return GuardSpec(**values)
-    except ValidationError as error:
-        (first, *_) = error.errors()
-        why = first.get("ctx", {}).get("error", first["msg"])
-        raise UsageError(f"Guard: {'.'.join(map(str, first['loc']))}: {why}") from None

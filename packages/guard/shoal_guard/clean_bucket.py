@@ -7,8 +7,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
-from infra.cleanup import Cleanup
-from infra.roles import accept, allow
+from shoal_guard.cleanup import Cleanup
+from shoal_guard.grants import accept, allow
 
 ABANDONED = Duration.days(2)
 """After this time S3 deletes what an interrupted command has left unfinished."""
@@ -75,8 +75,8 @@ class CleanBucket(s3.Bucket):
         )
         accept_private(self)
         cleanup = Cleanup.of(self)
-        self.emptied = cleanup.empty(self, self._emptier, keep=False, tag=self._tag)
-        cleanup.allow_empty(self, keep=False)
+        self.emptied = cleanup.empty(self, self._emptier, tag=self._tag)
+        cleanup.allow_empty(self)
         if self._tag:
             Tags.of(self).add(self._tag, "true")
             allow(cleanup.role, ["s3:GetBucketTagging"], [self.bucket_arn])

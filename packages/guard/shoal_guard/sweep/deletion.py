@@ -1,6 +1,6 @@
 """Deletes resources, each kind with what depends on it.
 
-A function deletes what can be deleted now and raises AWS's error otherwise; `sweep` calls it again. Do not trust an
+A function deletes what can be deleted now and raises AWS's error otherwise; `sweeping` calls it again. Do not trust an
 answer without an error: some EC2 calls report in their answer what they did not delete.
 """
 
@@ -8,15 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
-from bootstrap.aws import fetched, objects
-from bootstrap.aws.account import Account, ResourceRecord, read_tags
-from bootstrap.aws.ownership import OwnershipUnknownError, reason_of
-from common.display import plural
-from common.errors import ShoalError
-from infra import topology
-from infra.handlers import cleanup
+from shoal_guard.errors import SweepError
+from shoal_guard.handlers import cleanup
+from shoal_guard.sweep.account import Account, ResourceRecord
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
@@ -38,11 +34,11 @@ def delete_call(service: str, operation: str, **parameters: str | list[str] | bo
             field = key if isinstance(key, str) else key[0]
             value = fields.get(field)
             if value is None:  # only the tagging service names the resource; its own service did not list it
-                raise ShoalError(f"it cannot be deleted: its {field} is needed and cannot be listed")
+                raise SweepError(f"it cannot be deleted: its {field} is needed and cannot be listed")
             values[name] = value if isinstance(key, str) else [value]
         answer = getattr(account.client(service), operation)(**values)
         for refused in answer.get("Unsuccessful") or ():
-            raise ShoalError(refused["Error"]["Message"])
+            raise SweepError(refused["Error"]["Message"])
 
     return delete
 
@@ -55,49 +51,16 @@ def empty_bucket(account: Account, bucket: str) -> None:
         if not found:
             continue
         keys: list[ObjectIdentifierTypeDef] = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
-        objects.delete(s3, bucket, keys)
+        for batch in cleanup.batches(keys):
+            for refused in cleanup.delete(s3, bucket, batch):
+                raise SweepError(f"s3://{bucket}/{refused['Key']} could not be deleted: {refused['Message']}")
     for key, upload in cleanup.unfinished_uploads(s3, bucket):
         s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
 
 
-def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
-    """Why a bucket outlives the stack, by its tag, and the runs for which it does; empty where it does not.
-
-    Raises OwnershipUnknownError when that cannot be read: such a bucket must not be emptied.
-    """
-    try:
-        keep = _keep_tag(account, bucket)
-        if keep == "true" and not is_empty(account, bucket):
-            return f"its topology keeps it; to delete it: aws s3 rb --force s3://{bucket}", []
-        runs = fetched.unfetched(account.client("s3"), bucket) if keep == topology.KEEP_UNFETCHED else []
-    except (BotoCoreError, ClientError) as error:
-        raise OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
-    if not runs:
-        return "", []
-    named = f"it holds {plural(len(runs), 'run')} not fetched whole: {', '.join(runs)}"
-    return f"{named}; `shoal fetch` fetches, and `shoal destroy --delete-runs` deletes them", runs
-
-
-def is_empty(account: Account, bucket: str) -> bool:
-    """Whether a bucket holds nothing, older versions included."""
-    page = account.client("s3").list_object_versions(Bucket=bucket, MaxKeys=1)
-    return not page.get("Versions") and not page.get("DeleteMarkers")
-
-
-def _keep_tag(account: Account, bucket: str) -> str | None:
-    try:
-        tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
-    except ClientError as error:
-        if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
-            return None
-        raise
-    return tags.get(topology.TAG_KEEP)
-
-
 def bucket(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Empty a bucket and delete it. One whose data are kept is not emptied: AWS deletes it only if it is empty."""
-    if not why_kept(account, name)[0] and _keep_tag(account, name) != "true":
-        empty_bucket(account, name)
+    """Empty a bucket and delete it."""
+    empty_bucket(account, name)
     account.client("s3").delete_bucket(Bucket=name)
 
 
@@ -111,7 +74,7 @@ def cluster(account: Account, identifier: str, _record: ResourceRecord) -> None:
 def security_group(account: Account, identifier: str, _record: ResourceRecord) -> None:
     """Delete a security group, and before that its rules that name groups, and the rules of any group that name it.
 
-    Those rules allow nothing any more, because nothing has this group. Raises ShoalError where an interface has it.
+    Those rules allow nothing any more, because nothing has this group. Raises SweepError where an interface has it.
     """
     ec2 = account.client("ec2")
     interfaces = account.items("ec2", "describe_network_interfaces", "NetworkInterfaces")
@@ -121,7 +84,7 @@ def security_group(account: Account, identifier: str, _record: ResourceRecord) -
         if identifier in {group["GroupId"] for group in each.get("Groups", ())}
     ]
     if using:
-        raise ShoalError(f"network interfaces use it: {', '.join(using)}")
+        raise SweepError(f"network interfaces use it: {', '.join(using)}")
     for group in account.items("ec2", "describe_security_groups", "SecurityGroups"):
         for rules, revoke in (
             ("IpPermissions", ec2.revoke_security_group_ingress),
@@ -134,7 +97,7 @@ def security_group(account: Account, identifier: str, _record: ResourceRecord) -
 
 
 def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
-    """Delete a subnet. Raises ShoalError where interfaces in it are in use: AWS's own error does not name them."""
+    """Delete a subnet. Raises SweepError where interfaces in it are in use: AWS's own error does not name them."""
     ec2 = account.client("ec2")
     try:
         ec2.delete_subnet(SubnetId=identifier)
@@ -147,7 +110,7 @@ def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
         ]
         if error.response["Error"]["Code"] != "DependencyViolation" or not named:
             raise
-        raise ShoalError(f"in it are network interfaces that something still uses: {', '.join(named)}") from None
+        raise SweepError(f"in it are network interfaces that something still uses: {', '.join(named)}") from None
 
 
 def internet_gateway(account: Account, identifier: str, record: ResourceRecord) -> None:

@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from infra.handlers.guard.parameters import MOST_HOURS, read_account, read_extension, write_account
-from infra.handlers.guard.rules import GuardState, SentNotice
+from shoal_guard.handlers.guard.parameters import MOST_HOURS, read_account, read_extension, write_account
+from shoal_guard.handlers.guard.rules import GuardState, SentNotice
 
 NOW = datetime(2030, 5, 1, 12, tzinfo=UTC)
 TIMES = st.datetimes(datetime(2029, 1, 1), datetime(2030, 5, 1), timezones=st.just(UTC))

@@ -1,13 +1,14 @@
-"""`shoal.sweep` for programs: by the example that the documents show, and what it deletes."""
+"""`left_of` for programs: by the example that the documents show, by `python -m shoal_guard`, and what it deletes."""
 
 import json
 import runpy
 
 import boto3
 import pytest
+from shoal_guard import SweepError, left_of
+from shoal_guard.__main__ import main
 from shoal_local_aws.aws import EmbeddedAws
 
-import shoal
 from tests.shoal.outside import EXAMPLES
 
 TEMPLATE = {
@@ -33,11 +34,11 @@ def stack(aws: EmbeddedAws) -> str:
 def test_what_a_stack_left_is_listed_and_deleted_only_when_the_stack_is_gone(
     stack: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(shoal.ShoalError, match="1 stack of these exist: Leaving"):
-        shoal.sweep(stack=stack, delete=True)
+    with pytest.raises(SweepError, match="1 stack of these exist: Leaving"):
+        left_of(stack, delete=True)
     boto3.client("cloudformation").delete_stack(StackName=stack)
     boto3.client("cloudformation").get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
-    found = shoal.sweep(stack=stack, session=boto3.Session())
+    found = left_of(stack, session=boto3.Session())
     assert {each.kind: each.dollars_a_month for each in found} == {"secret": 0.40, "log group": 0.0}
     assert all(each.costs and each.is_certain for each in found)
     monkeypatch.setattr("sys.argv", ["what_is_left.py", "Leav", "None"])
@@ -45,5 +46,16 @@ def test_what_a_stack_left_is_listed_and_deleted_only_when_the_stack_is_gone(
     *lines, last = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert last == "0.40 dollars a month"
-    assert {each.outcome for each in shoal.sweep(stack=stack, delete=True)} == {"deleted"}
-    assert shoal.sweep(stack=stack) == []
+    assert main([stack]) == 1
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert sorted(line.split("\t")[0] for line in lines) == ["log group", "secret"]
+    assert last == "2 left, known to cost $0.40 a month"
+    assert {each.outcome for each in left_of(stack, delete=True)} == {"deleted"}
+    assert left_of(stack) == []
+    assert main([stack]) == 0
+
+
+def test_a_name_that_is_none_of_a_stack_is_wrong_use(aws: EmbeddedAws, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["5th"])
+    assert "'5th' is no name of a stack" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_emr as emr
 
-from infra import catalog, cost
+from shoal_guard.price_lists import PriceList, Prices
 
 _REGION = "us-east-1"
 """Whose prices count where a stack is not bound to a region."""
@@ -47,7 +47,7 @@ _BY_THE_HOUR = frozenset(
         "AWS::SageMaker::NotebookInstance",
     }
 )
-"""Types whose price depends on more than Shoal's lists have."""
+"""Types whose price depends on more than the price lists have."""
 
 
 @dataclass(kw_only=True)
@@ -66,12 +66,12 @@ class StackPrices:
 def prices_of(stack: Stack) -> StackPrices:
     """Look through all constructs of a stack."""
     found = StackPrices()
-    known = catalog.prices(_REGION if Token.is_unresolved(stack.region) else stack.region)
+    known = PriceList.newest(_REGION if Token.is_unresolved(stack.region) else stack.region)
     for each in stack.node.find_all():
         if isinstance(each, CfnResource):
             for name in _types(Stack.of(each), each):
-                own = cost.known(known.hourly, name)
-                added = cost.known(known.emr_hourly, name) if isinstance(each, emr.CfnCluster) else 0.0
+                own = known.instances.get(name)
+                added = known.emr.get(name) if isinstance(each, emr.CfnCluster) else 0.0
                 if own is None or added is None:
                     found.unpriced.add(name)
                 else:
@@ -83,7 +83,7 @@ def prices_of(stack: Stack) -> StackPrices:
     return found
 
 
-def _add_standing(found: StackPrices, resource: CfnResource, known: catalog.Prices) -> None:
+def _add_standing(found: StackPrices, resource: CfnResource, known: Prices) -> None:
     kind = resource.cfn_resource_type
     if kind == "AWS::EC2::NatGateway":
         found.standing += known.nat_gateway_hour or 0.0

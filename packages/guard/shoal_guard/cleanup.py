@@ -13,10 +13,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra import topology
-from infra.functions import function
-from infra.handlers.cleanup import job_prefix
-from infra.roles import READ, accept, accept_pattern, allow, allow_objects, explain, region_in_rule
+from shoal_guard.functions import function
+from shoal_guard.grants import READ, accept, accept_pattern, allow, allow_objects, explain, region_in_rule
+from shoal_guard.handlers.cleanup import job_prefix
 
 _CHILD = "Cleanup"
 _COLON = ArnFormat.COLON_RESOURCE_NAME
@@ -46,17 +45,27 @@ class Cleanup(Construct):
             timeout=_LONGEST,
         )
 
-    def empty(self, bucket: s3.Bucket, name: str, *, keep: bool | None, tag: str | None = None) -> CustomResource:
-        """Delete the bucket with its content; where `keep` is None, unless a run in it was not fetched, and with a tag
-        only if it still has that.
+    def empty(
+        self,
+        bucket: s3.Bucket,
+        name: str,
+        *,
+        keep: bool = False,
+        unfetched: tuple[str, str] | None = None,
+        tag: str | None = None,
+    ) -> CustomResource:
+        """Delete the bucket with its content; with a tag only if it still has that.
+
+        `unfetched` are the prefixes of runs and of the notes of what was fetched: the bucket stays if it holds a run
+        that was not.
 
         CloudFormation, which deletes it afterwards, finds it gone. A bucket to keep has this resource, too, but it does
         nothing. Do not leave it out: when a user decides to keep the data of a running deployment, the deletion of the
         resource would empty the bucket.
         """
-        unfetched = {"Runs": topology.RUNS_PREFIX, "Fetched": topology.FETCHED_PREFIX} if keep is None else {}
+        runs = dict(zip(("Runs", "Fetched"), unfetched, strict=True)) if unfetched else {}
         tagged = {"Tag": tag} if tag else {}
-        return self._resource(name, {} if keep else {"Bucket": bucket.bucket_name, **unfetched, **tagged})
+        return self._resource(name, {} if keep else {"Bucket": bucket.bucket_name, **runs, **tagged})
 
     def claim(self, *, deployment: str, owner: str, topology: str) -> CustomResource:
         """Record the owner and the topology at creation; an update with another owner or topology fails here."""
@@ -70,8 +79,9 @@ class Cleanup(Construct):
         allow(self.role, ["ssm:DeleteParameters"], arns)
         return self._resource("Parameters", {"Parameters": list(parameters)})
 
-    def stop_jobs(self, deployment: str, logs: str) -> CustomResource:
-        """Stop the deployment's training jobs of SageMaker, and delete what they printed into the log group `logs`."""
+    def stop_jobs(self, deployment: str, tag: str, logs: str) -> CustomResource:
+        """Stop the training jobs of SageMaker with this tag of a deployment of Shoal, and delete what they printed into
+        the log group `logs`."""
         stack, jobs = Stack.of(self), f"{job_prefix(deployment)}-*"
         job = stack.format_arn(service="sagemaker", resource="training-job", resource_name=jobs)
         group = stack.format_arn(service="logs", resource="log-group", resource_name=logs, arn_format=_COLON)
@@ -94,7 +104,7 @@ class Cleanup(Construct):
             reason = "The deployment's jobs, by their names; streams are listed of the whole group."
             accept(policy, f"IAM5[Resource::arn:<AWS::Partition>:{pattern}]", reason)
         accept(policy, "IAM5[Resource::*]", "SageMaker's list of jobs cannot be limited to some of them.")
-        stopped = self._resource("Jobs", {"Jobs": deployment, "Tag": topology.TAG_DEPLOYMENT})
+        stopped = self._resource("Jobs", {"Jobs": deployment, "Tag": tag})
         stopped.node.add_dependency(policy)
         return stopped
 
@@ -102,14 +112,14 @@ class Cleanup(Construct):
         """Remove the rules of these groups that refer to other groups, before the groups are deleted."""
         return self._resource(name, {"SecurityGroups": [group.security_group_id for group in groups]})
 
-    def allow_empty(self, bucket: s3.Bucket, *, keep: bool | None) -> None:
-        """Let the function delete the bucket with its content; where `keep` is None, also read what was fetched."""
+    def allow_empty(self, bucket: s3.Bucket, *, fetched: str = "") -> None:
+        """Let the function delete the bucket with its content, and read what is below the prefix `fetched`, if any."""
         allow_objects(self.role, bucket, ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"))
         more = ["s3:ListBucketVersions", "s3:ListBucketMultipartUploads", "s3:DeleteBucket"]
         allow(self.role, more, [bucket.bucket_arn])
         explain(self.role, ["s3:AbortMultipartUpload"], "Uploads that were never finished cost as much as objects.")
-        if keep is None:
-            allow_objects(self.role, bucket, READ, under=(topology.FETCHED_PREFIX,))
+        if fetched:
+            allow_objects(self.role, bucket, READ, under=(fetched,))
 
     def allow_revoke_group_rules(self, tag: str, value: str) -> None:
         """Let the function remove rules of security groups that have this tag.

@@ -4,9 +4,8 @@ from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
-
-from bootstrap.aws.ownership import OwnershipUnknownError
-from bootstrap.removal.listing import owns_load_balancer
+from shoal_guard.errors import OwnershipUnknownError
+from shoal_guard.sweep.listing import owns_load_balancer
 
 
 class Asked:

@@ -1,10 +1,11 @@
-"""Creates the guard of any stack, a function that AWS runs every five minutes; `infra/guard.py` has a deployment's.
+"""The base of guards: a function that AWS runs every five minutes.
 
 At the end of its life, or of a budget, the guard ends what costs most, and deletes the stack. So whatever costs by the
 hour must depend on it: it is created first and deleted last, and also ends a stack that was created only in part.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import cast
 
 from aws_cdk import Duration, Stack
@@ -19,9 +20,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from infra.functions import function
-from infra.parts import GuardSpec
-from infra.roles import accept, accept_pattern, allow, region_in_rule
+from shoal_guard.functions import function
+from shoal_guard.grants import accept, accept_pattern, allow, region_in_rule
 
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
@@ -33,6 +33,18 @@ _LONGEST_NAME = 100
 """Of a topic's display name."""
 _MAIL_AT = (80, 100)
 """Per cent of the budget at which AWS's own budget sends a mail."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """When a guard ends its stack, and the address that it warns."""
+
+    max_hours: int
+    idle_minutes: int
+    """How long an EMR cluster may be idle."""
+    budget: float | None
+    """Dollars; None: no limit."""
+    mail: str | None
 
 
 class StackGuard(Construct):
@@ -52,7 +64,7 @@ class StackGuard(Construct):
         construct_id: str,
         *,
         name: str,
-        spec: GuardSpec,
+        limits: Limits,
         tag: str,
         groups: str,
         budget_name: str,
@@ -66,14 +78,14 @@ class StackGuard(Construct):
         """
         super().__init__(scope, construct_id)
         self._name, self._tag = name, tag
-        self.topic = self._topic(spec.mail) if spec.mail else None
+        self.topic = self._topic(limits.mail) if limits.mail else None
         self.function, self.role = function(
             self,
             description="Ends idle nodes and clusters, and deletes the stack at the end of its life",
             files=["guard/", "guard/*.py"],
             handler="guard.main.handler",
             timeout=_LONGEST,
-            environment={"SETTINGS": Stack.of(self).to_json_string({**self._settings(spec), **settings})},
+            environment={"SETTINGS": Stack.of(self).to_json_string({**self._settings(limits), **settings})},
         )
         self._allow([str(settings[each]) for each in ("account", "extension")], groups)
         events.Rule(
@@ -85,16 +97,16 @@ class StackGuard(Construct):
         )
         if self.topic:
             self._alarms(self.topic)
-        if spec.budget and spec.mail:
-            self._budget(budget_name, spec.budget, spec.mail)
+        if limits.budget and limits.mail:
+            self._budget(budget_name, limits.budget, limits.mail)
 
-    def _settings(self, spec: GuardSpec) -> dict[str, object]:
+    def _settings(self, limits: Limits) -> dict[str, object]:
         return {
             "deployment": self._name,
             "stack": Stack.of(self).stack_id,
-            "max_hours": spec.max_hours,
-            "idle_minutes": spec.idle_minutes,
-            **({"budget": spec.budget} if spec.budget else {}),
+            "max_hours": limits.max_hours,
+            "idle_minutes": limits.idle_minutes,
+            **({"budget": limits.budget} if limits.budget else {}),
             **({"topic": self.topic.topic_arn} if self.topic else {}),
         }
 

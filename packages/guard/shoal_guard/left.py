@@ -1,13 +1,12 @@
-"""What is left in an AWS account of any stack."""
+"""What is left in an AWS account of any stack, as plain data."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bootstrap.aws.account import Account
-from bootstrap.removal.claim import Claim
-from bootstrap.removal.kinds import ALL_KINDS
-from bootstrap.removal.monthly import price_of
-from bootstrap.removal.sweep import UNVERIFIED, delete_found, find_owned
+from shoal_guard.sweep.account import Account
+from shoal_guard.sweep.monthly import price_of
+from shoal_guard.sweep.stack_owner import StackOwner
+from shoal_guard.sweep.sweeping import UNVERIFIED, delete_found, find_owned
 
 if TYPE_CHECKING:
     import boto3
@@ -30,20 +29,20 @@ class Leftover:
     is_certain: bool
     """False where a service did not tell: it may be there or not, and may be another's."""
     outcome: str
-    """`goes`, `deleted`, `is left` and so on, as `shoal sweep` prints it."""
+    """`goes`, `deleted`, `is left` and so on, the outcome of the sweep."""
     reason: str
     """Why it is left, or why it is not certain; else empty."""
 
 
-def sweep(
-    *,
+def left_of(
     stack: str = "",
+    *,
     tag: str = "",
     prefix: str = "",
     session: "boto3.Session | None" = None,
     delete: bool = False,
 ) -> list[Leftover]:
-    """List what is left in an account and region, service by service, as `shoal sweep` does; delete it if asked.
+    """List what is left in an account and region, service by service; delete it if asked.
 
     With `delete` data go, too: databases without a last snapshot, buckets with all versions.
 
@@ -58,19 +57,19 @@ def sweep(
         Everything that was found, in the order of deletion.
 
     Raises:
-        ShoalError: Not one of the three is given, or it is not valid; or with `delete`, a stack of these exists, which
-            CloudFormation has to delete first, or may exist.
+        ValueError: Not one of the three is given, or it is not valid.
+        SweepError: With `delete`, a stack of these exists, which CloudFormation has to delete first, or may exist.
         botocore.exceptions.BotoCoreError: There are no credentials, no region, or no network.
         botocore.exceptions.ClientError: AWS does not accept the credentials.
     """
     account = Account(session)
-    claim = Claim(account, stack=stack, tag=tag, prefix=prefix)
-    account.number()
+    owner = StackOwner(account, stack=stack, tag=tag, prefix=prefix)
+    account.number()  # without credentials every service would be reported as not answering
     if delete:
-        claim.check_deletable()
-    things = find_owned(claim, ALL_KINDS)
+        owner.check_deletable()
+    things = find_owned(owner)
     prices = {thing.key: price_of(account, thing) for thing in things}
-    done = delete_found(account, things) if delete else things
+    done = delete_found(owner, things) if delete else things
     return [
         Leftover(
             kind=thing.kind,

@@ -13,7 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.roles import accept, allow
+from shoal_guard.grants import accept, allow
 
 _HANDLERS = Path(__file__).with_name("handlers")
 

@@ -8,18 +8,9 @@ from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws.account import Account, ResourceRecord
-from bootstrap.aws.ownership import (
-    Ownership,
-    OwnershipUnknownError,
-    fetched_tags,
-    generated_by,
-    in_stack,
-    in_vpc,
-    listed_tags,
-    reason_of,
-)
-from infra import topology
+from shoal_guard.errors import OwnershipUnknownError
+from shoal_guard.sweep.account import Account, ResourceRecord, reason_of
+from shoal_guard.sweep.owner import Owner, fetched_tags, generated_by, in_stack, in_vpc, listed_tags
 
 _SERVICE_ROLES = "/aws-service-role/"
 _ROLE_TAGS = fetched_tags("iam", "list_role_tags", "Tags", RoleName="RoleName")
@@ -94,54 +85,51 @@ def _of_file_systems(account: Account, operation: str, key: str) -> Iterator[Res
                 yield {**record, "Tags": system.get("Tags")}
 
 
-def owns_load_balancer(ownership: Ownership, record: ResourceRecord) -> bool:
+def owns_load_balancer(owner: Owner, record: ResourceRecord) -> bool:
     """By its tags, which no list of load balancers has."""
     try:
-        found = ownership.account.client("elbv2").describe_tags(ResourceArns=[record["LoadBalancerArn"]])
+        found = owner.account.client("elbv2").describe_tags(ResourceArns=[record["LoadBalancerArn"]])
     except (BotoCoreError, ClientError) as error:
         raise OwnershipUnknownError(f"its tags cannot be read ({reason_of(error)})") from None
-    return any(ownership.of(each["Tags"]) for each in found["TagDescriptions"])
+    return any(owner.of(each["Tags"]) for each in found["TagDescriptions"])
 
 
-def owns_security_group(ownership: Ownership, record: ResourceRecord) -> bool:
+def owns_security_group(owner: Owner, record: ResourceRecord) -> bool:
     """The group named default is deleted with its VPC, and never before."""
-    return record["GroupName"] != "default" and in_vpc(listed_tags)(ownership, record)
+    return record["GroupName"] != "default" and in_vpc(listed_tags)(owner, record)
 
 
-def owns_unused_interface(ownership: Ownership, record: ResourceRecord) -> bool:
+def owns_unused_interface(owner: Owner, record: ResourceRecord) -> bool:
     """An interface in use is deleted with what uses it."""
-    return record.get("Status") == "available" and in_vpc(listed_tags)(ownership, record)
+    return record.get("Status") == "available" and in_vpc(listed_tags)(owner, record)
 
 
-def owns_log_group(ownership: Ownership, record: ResourceRecord) -> bool:
+def owns_log_group(owner: Owner, record: ResourceRecord) -> bool:
     """Log groups that Lambda creates are named after functions and have no tags."""
     lambdas, _, name = record["logGroupName"].rpartition("/")
-    of_function = lambdas == "/aws/lambda" and generated_by(ownership.stack, name)
-    return of_function or _LOG_TAGS(ownership, {**record, "arn": record["arn"].removesuffix(":*")})
+    of_function = lambdas == "/aws/lambda" and generated_by(owner.stack, name)
+    return of_function or _LOG_TAGS(owner, {**record, "arn": record["arn"].removesuffix(":*")})
 
 
-def owns_parameter(ownership: Ownership, record: ResourceRecord) -> bool:
-    own = ownership.deployment is not None and record["Name"].startswith(f"/shoal/{ownership.deployment}/")
-    return own or _PARAMETER_TAGS(ownership, record)
+def owns_parameter(owner: Owner, record: ResourceRecord) -> bool:
+    return owner.has_name("AWS::SSM::Parameter", record["Name"]) or _PARAMETER_TAGS(owner, record)
 
 
-def owns_budget(ownership: Ownership, record: ResourceRecord) -> bool:
-    """Budgets have no tags. A budget of the user can filter by the deployment's tag, too."""
-    if ownership.deployment is None:
-        return False
-    return bool(record["BudgetName"] == topology.budget_name(ownership.deployment, ownership.account.region))
+def owns_budget(owner: Owner, record: ResourceRecord) -> bool:
+    """Budgets have no tags, and one of the user can filter by the owner's tag, too."""
+    return owner.has_name("AWS::Budgets::Budget", record["BudgetName"])
 
 
-def owns_subscription(ownership: Ownership, record: ResourceRecord) -> bool:
+def owns_subscription(owner: Owner, record: ResourceRecord) -> bool:
     """By the tags of its topic, unless that is another account's, whose tags cannot be read."""
     topic, subscriber = record["TopicArn"].split(":")[4], record["Owner"]
-    return bool(topic == subscriber) and _TOPIC_TAGS(ownership, record)
+    return bool(topic == subscriber) and _TOPIC_TAGS(owner, record)
 
 
-def owns_instance_profile(ownership: Ownership, record: ResourceRecord) -> bool:
+def owns_instance_profile(owner: Owner, record: ResourceRecord) -> bool:
     """CloudFormation does not tag profiles, but it tags their roles."""
     of_the_stack = in_stack("AWS::IAM::InstanceProfile", "InstanceProfileName")
-    return of_the_stack(ownership, record) or any(_ROLE_TAGS(ownership, role) for role in record["Roles"])
+    return of_the_stack(owner, record) or any(_ROLE_TAGS(owner, role) for role in record["Roles"])
 
 
 @contextmanager

@@ -10,14 +10,12 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from bootstrap.aws import stacks
-from bootstrap.aws.account import Account, ResourceRecord, read_tags
-from bootstrap.aws.ownership import NameOnlyError, Ownership, OwnershipUnknownError
-from common.display import plural
-from common.errors import UsageError
+from shoal_guard.errors import NameOnlyError, OwnershipUnknownError, SweepError
+from shoal_guard.sweep.account import Account, ResourceRecord, describe_stack, read_tags
+from shoal_guard.sweep.owner import Owner
 
 if TYPE_CHECKING:
-    from bootstrap.removal.kinds import ResourceKind
+    from shoal_guard.sweep.kinds import ResourceKind
 
 _STACK_TAG = "aws:cloudformation:stack-name"
 _GONE = "DELETE_COMPLETE"
@@ -31,7 +29,7 @@ _LONGEST_TAG = 128
 _STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 
 
-class Claim(Ownership):
+class StackOwner(Owner):
     """What an account reports under the name of a stack, a tag, or a prefix: one of the three.
 
     What a tag or CloudFormation's own record names is claimed. What is only called as CloudFormation calls things of
@@ -39,15 +37,15 @@ class Claim(Ownership):
     """
 
     def __init__(self, account: Account, *, stack: str = "", tag: str = "", prefix: str = "") -> None:
-        """Check the claim. `tag` is KEY=VALUE, or KEY for any value. Raises UsageError where it is not valid."""
-        super().__init__(account, None)
+        """Check the claim. `tag` is KEY=VALUE, or KEY for any value. Raises ValueError where it is not valid."""
+        super().__init__(account)
         self._key, self._equals, self._value = tag.partition("=")
         if sum(map(bool, (stack, tag, prefix))) != 1:
-            raise UsageError("name what to look for: one of --stack NAME, --tag KEY=VALUE and --prefix PREFIX")
+            raise ValueError("name what to look for: one of --stack NAME, --tag KEY=VALUE and --prefix PREFIX")
         if stack and not _STACK.fullmatch(stack):
-            raise UsageError(f"'{stack}' is no name of a stack: letters, digits and dashes, and a letter first")
+            raise ValueError(f"'{stack}' is no name of a stack: letters, digits and dashes, and a letter first")
         if tag and not 0 < len(self._key) <= _LONGEST_TAG:
-            raise UsageError(f"'{tag}' is no tag; write KEY=VALUE, with a key of at most {_LONGEST_TAG} characters")
+            raise ValueError(f"'{tag}' is no tag; write KEY=VALUE, with a key of at most {_LONGEST_TAG} characters")
         self._name, self._prefix = stack, prefix
         self.text = f"the stack {stack}" if stack else f"the tag {tag}" if tag else f"names that begin with '{prefix}'"
         """What is looked for, as a person reads it."""
@@ -60,10 +58,6 @@ class Claim(Ownership):
         return self._is_stack(read.get(_STACK_TAG, "")) or (
             bool(self._prefix) and read.get("Name", "").startswith(self._prefix)
         )
-
-    def may_own(self, _record: ResourceRecord) -> bool:
-        """Always: other names than Shoal's say nothing."""
-        return True
 
     def owns_by_name(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
         """Whether CloudFormation's record has it, or has that of which it is the log or a snapshot, or its name begins
@@ -163,11 +157,6 @@ class Claim(Ownership):
         return bool(re.fullmatch(rf"{re.escape(stack)}-[A-Za-z0-9]+-[A-Za-z0-9]{{8,}}", name))
 
     @cached_property
-    def networks(self) -> set[str]:
-        """None: what is in the VPC may be another's."""
-        return set()
-
-    @cached_property
     def arns(self) -> list[str]:
         """The ARNs of what has the tags, by AWS's tagging service."""
         return [arn for arn, tags in self._tagged if self.of(tags)]
@@ -187,19 +176,19 @@ class Claim(Ownership):
         return self.try_source(_TAGS, listed, [])
 
     def check_deletable(self) -> None:
-        """Raise UsageError where a claimed stack exists, which deletes its resources itself, in their order; also where
+        """Raise SweepError where a claimed stack exists, which deletes its resources itself, in their order; also where
         that cannot be told."""
         living = self.living
         for source in (_STACKS, *((_TAGS,) if self._key else ())):
             if source in self.failed_sources:
-                raise UsageError(
+                raise SweepError(
                     f"nothing was deleted, because whether a stack of these exists cannot be told: {source} did not "
                     f"answer ({self.failed_sources[source]}); use credentials that may ask it"
                 )
         if living:
-            named = ", ".join(living)
-            raise UsageError(
-                f"nothing was deleted, because {plural(len(living), 'stack')} of these exist: {named}; delete them "
+            named, plural = ", ".join(living), "" if len(living) == 1 else "s"
+            raise SweepError(
+                f"nothing was deleted, because {len(living)} stack{plural} of these exist: {named}; delete them "
                 "first (cdk destroy, or aws cloudformation delete-stack --stack-name NAME), then sweep what they leave"
             )
 
@@ -269,7 +258,7 @@ class Claim(Ownership):
         raise NameOnlyError("it belongs to no region, and another one may use it; look at it, and delete it yourself")
 
     def _stack_exists(self, cloudformation: object) -> bool:
-        return stacks.describe(cloudformation, self._name) is not None
+        return describe_stack(cloudformation, self._name) is not None
 
     def _is_named(self, name: str) -> bool:
         return name == self._name if self._name else bool(self._prefix) and name.startswith(self._prefix)

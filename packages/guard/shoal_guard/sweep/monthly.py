@@ -1,7 +1,7 @@
 """What a resource costs a month as long as it is left, at the list prices of its region: the column `cost` of
 `kinds.yaml`, and its functions.
 
-Prices that the region's list (infra/prices) lacks are those of us-east-1 in November 2026, from AWS's pages on pricing
+Prices that the region's list (`prices/`) lacks are those of us-east-1 in November 2026, from AWS's pages on pricing
 of EBS, RDS, ELB, DynamoDB and ECR; a price that depends on more than the list of a service tells is not known.
 """
 
@@ -12,12 +12,10 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws.account import Account, ResourceRecord
-from bootstrap.removal.kinds import ALL_KINDS
-from bootstrap.removal.sweep import FoundResource
-from infra import catalog
-from infra.catalog import PriceList
-from infra.cost import known
+from shoal_guard.price_lists import PriceList
+from shoal_guard.sweep.account import Account, ResourceRecord
+from shoal_guard.sweep.kinds import KINDS
+from shoal_guard.sweep.sweeping import FoundResource
 
 HOURS = 730
 _GIB = 2**30
@@ -41,10 +39,10 @@ class Monthly:
 
 def price_of(account: Account, thing: FoundResource) -> Monthly:
     """What it costs a month; a bucket, a table and a repository are asked for their size."""
-    kind = ALL_KINDS.get(thing.kind)
+    kind = KINDS.get(thing.kind)
     if not thing.billed or kind is None:
         return Monthly(dollars=0.0)
-    cost, prices = kind.cost, catalog.prices(account.region)
+    cost, prices = kind.cost, PriceList.newest(account.region)
     try:
         if measured := _MEASURED.get(str(cost)):
             return measured(account, thing.identifier, prices)
@@ -82,7 +80,7 @@ def _instance(record: ResourceRecord, prices: PriceList) -> Monthly:
     kind = str(record["InstanceType"])
     if record.get("State", {}).get("Name") == "stopped":
         return Monthly(dollars=0.0, of=f"{kind}, stopped: its volumes cost")
-    return _hourly(known(prices.hourly, kind), kind)
+    return _hourly(prices.instances.get(kind), kind)
 
 
 def _database(record: ResourceRecord, _prices: PriceList) -> Monthly:

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from shoal_guard.sweep.account import read_tags
+from shoal_guard.sweep.owner import generated_by
 
-from bootstrap.aws.account import Account, connect, read_tags
-from bootstrap.aws.ownership import Ownership, generated_by
-from bootstrap.removal.kinds import KINDS
+from bootstrap.aws.account import Account, connect
+from bootstrap.removal.ownership import KINDS, Ownership
 from infra import topology
 
 words = st.from_regex(r"[A-Za-z0-9]{1,8}", fullmatch=True)

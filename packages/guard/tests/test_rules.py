@@ -10,11 +10,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-
-from bootstrap.nodes import scale_up
-from infra.handlers.guard.rules import (
-    BOOT,
-    METAL_BOOT,
+from shoal_guard.handlers.guard.rules import (
     SHORTEST_NOTICE,
     GuardSettings,
     GuardState,
@@ -27,12 +23,6 @@ from infra.handlers.guard.rules import (
     cluster_is_idle,
     decide,
 )
-
-
-def test_a_node_may_boot_for_longer_than_shoal_train_waits_for_it() -> None:
-    assert timedelta(seconds=scale_up.ready_seconds(["g5.xlarge"])) < BOOT
-    assert timedelta(seconds=scale_up.ready_seconds(["g4dn.metal"])) < METAL_BOOT
-
 
 CREATED = datetime(2026, 11, 20, 8, tzinfo=UTC)
 SETTINGS = GuardSettings(

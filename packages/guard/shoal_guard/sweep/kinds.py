@@ -1,4 +1,4 @@
-"""The kinds of resources that a deployment can leave in an account: the rows of `kinds.yaml`, in the order of deletion.
+"""The kinds of resources that a stack can leave in an account: the rows of `kinds.yaml`, in the order of deletion.
 
 Terminated instances and clusters, deleted NAT gateways and deleted stacks stay listed for a while; they cost nothing
 and are left out.
@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
-from bootstrap.aws.account import Account, ResourceRecord
-from bootstrap.aws.ownership import Owned, fetched_tags, in_stack, in_vpc, listed_tags, never_owned
-from bootstrap.removal import deletion, listing
-from bootstrap.removal.deletion import Delete, delete_call
+from shoal_guard.sweep import deletion, listing
+from shoal_guard.sweep.account import Account, ResourceRecord
+from shoal_guard.sweep.deletion import Delete, delete_call
+from shoal_guard.sweep.owner import Owned, fetched_tags, in_stack, in_vpc, listed_tags, never_owned
 
 _DELETED = ("deleted", "terminated", "delete_complete")
 _BEING_DELETED = (
@@ -44,6 +44,7 @@ class ResourceKind:
     lower_case: bool = False
     made_of: Sequence[tuple[str, str, str]] = ()
     is_snapshot: bool = False
+    is_foreign: bool = False
 
     def things(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
         """The identifiers and records of those that exist."""
@@ -97,6 +98,7 @@ def _read(row: Mapping[str, Any]) -> ResourceKind:
         made_of=[(key, "(.+)", of) for key, of in row.get("snapshot of", {}).items()]
         + [("", pattern, of) for pattern, of in row.get("log of", {}).items()],
         is_snapshot="snapshot of" in row,
+        is_foreign=row.get("foreign", False),
     )
 
 
@@ -133,7 +135,4 @@ def _deletion(written: str | list[Any] | None) -> Delete | None:
 
 
 TABLE: Mapping[str, Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
-KINDS = {name: _read(row) for name, row in TABLE.items() if not row.get("foreign")}
-"""What deployments of Shoal have."""
-ALL_KINDS = {**{name: _read(row) for name, row in TABLE.items() if row.get("foreign")}, **KINDS}
-"""These, and what no deployment of Shoal has, but other stacks leave: for `shoal sweep`."""
+KINDS = {name: _read(row) for name, row in TABLE.items()}

@@ -1,0 +1,136 @@
+"""Finds out whether a resource belongs to a deployment, and whether a bucket must outlive it.
+
+Do not compare names by a prefix, because `Shoal-a-` also begins the names of the deployment `a-b`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from botocore.exceptions import BotoCoreError, ClientError
+from shoal_guard.errors import OwnershipUnknownError
+from shoal_guard.sweep import kinds
+from shoal_guard.sweep.account import Account, ResourceRecord, read_tags, reason_of
+from shoal_guard.sweep.owner import Owner
+from shoal_guard.sweep.stack_owner import StackOwner
+
+from bootstrap.aws import fetched
+from common.display import plural
+from infra import policies, topology
+
+KINDS = {name: kind for name, kind in kinds.KINDS.items() if not kind.is_foreign}
+"""The kinds of resources that deployments have."""
+_OF_TOOLKIT = f"cdk-{policies.QUALIFIER}-"
+
+
+class _Careful(Owner):
+    """An owner whose buckets may be those of deployments, which keep them, or runs in them."""
+
+    def why_kept(self, bucket: str) -> tuple[str, Sequence[str]]:
+        """As `why_kept` below."""
+        return why_kept(self.account, bucket)
+
+    def may_empty(self, bucket: str) -> bool:
+        """Not where its topology keeps the data: AWS deletes such a bucket only if it is empty."""
+        return _keep_tag(self.account, bucket) != "true"
+
+
+class StackClaim(_Careful, StackOwner):
+    """Any stack, tag or prefix, for `shoal sweep`."""
+
+
+class Ownership(_Careful):
+    """What an account reports under a deployment's name."""
+
+    def __init__(self, account: Account, deployment: str) -> None:
+        super().__init__(account)
+        self.deployment = deployment
+        self.stack = topology.stack_name(deployment)
+
+    def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
+        """Whether these tags, in any of AWS's forms, name the deployment."""
+        return read_tags(tags).get(topology.TAG_DEPLOYMENT) == self.deployment
+
+    def may_own(self, record: ResourceRecord) -> bool:
+        """Whether a record's tags are worth a call: all names from CloudFormation contain `shoal`, and the tagging
+        service finds the rest. The toolkit's own names contain it, too, and its tags may not be readable."""
+        texts = (value.lower() for value in record.values() if isinstance(value, str))
+        return any("shoal" in text.replace(_OF_TOOLKIT, "") for text in texts)
+
+    def has_name(self, cloudformation: str, name: str) -> bool:
+        """Whether a parameter is in the deployment's folder, or a budget is its own."""
+        if cloudformation == "AWS::Budgets::Budget":
+            return name == topology.budget_name(self.deployment, self.account.region)
+        return cloudformation == "AWS::SSM::Parameter" and name.startswith(f"/shoal/{self.deployment}/")
+
+    @cached_property
+    def networks(self) -> set[str]:
+        """The ids of the deployment's own VPCs."""
+
+        def listed() -> set[str]:
+            vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
+            return {vpc["VpcId"] for vpc in vpcs if self.of(vpc.get("Tags"))}
+
+        return self.try_source("the VPCs", listed, set())
+
+    @cached_property
+    def arns(self) -> list[str]:
+        """The ARNs that AWS's tagging service reports for its tag: not all types, and some that are deleted already."""
+
+        def listed() -> list[str]:
+            filters = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
+            found = self.account.items(
+                "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters
+            )
+            return [each["ResourceARN"] for each in found]
+
+        return self.try_source("the tagging service", listed, [])
+
+    @cached_property
+    def stack_resources(self) -> set[tuple[str, str]]:
+        """Types and identifiers in the stacks of its name, also in stacks deleted within 90 days."""
+
+        def listed() -> set[tuple[str, str]]:
+            return {
+                (resource["ResourceType"], resource.get("PhysicalResourceId", ""))
+                for stack in self.account.items("cloudformation", "list_stacks", "StackSummaries")
+                if stack["StackName"] == self.stack
+                for resource in self.account.items(
+                    "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
+                )
+            }
+
+        return self.try_source("CloudFormation's record", listed, set())
+
+
+def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
+    """Why a bucket outlives the stack, by its tag, and the runs for which it does; empty where it does not.
+
+    Raises OwnershipUnknownError when that cannot be read: such a bucket must not be emptied.
+    """
+    try:
+        keep = _keep_tag(account, bucket)
+        if keep == "true" and not is_empty(account, bucket):
+            return f"its topology keeps it; to delete it: aws s3 rb --force s3://{bucket}", []
+        runs = fetched.unfetched(account.client("s3"), bucket) if keep == topology.KEEP_UNFETCHED else []
+    except (BotoCoreError, ClientError) as error:
+        raise OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
+    if not runs:
+        return "", []
+    named = f"it holds {plural(len(runs), 'run')} not fetched whole: {', '.join(runs)}"
+    return f"{named}; `shoal fetch` fetches, and `shoal destroy --delete-runs` deletes them", runs
+
+
+def is_empty(account: Account, bucket: str) -> bool:
+    """Whether a bucket holds nothing, older versions included."""
+    page = account.client("s3").list_object_versions(Bucket=bucket, MaxKeys=1)
+    return not page.get("Versions") and not page.get("DeleteMarkers")
+
+
+def _keep_tag(account: Account, bucket: str) -> str | None:
+    try:
+        tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
+            return None
+        raise
+    return tags.get(topology.TAG_KEEP)

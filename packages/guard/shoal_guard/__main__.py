@@ -1,0 +1,31 @@
+"""`python -m shoal_guard STACK`: what a stack of this name has left, and what it costs a month.
+
+The exit status is 1 if anything is left that costs money, or if a service does not answer.
+"""
+
+import argparse
+import sys
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from shoal_guard.left import left_of
+
+
+def main(arguments: list[str]) -> int:
+    """Print a line for each resource that is left, and the sum of the known prices."""
+    parser = argparse.ArgumentParser(prog="python -m shoal_guard", description="list what a stack has left, priced")
+    parser.add_argument("stack", metavar="STACK", help="the name of a CloudFormation stack, which may be deleted")
+    try:
+        found = left_of(parser.parse_args(arguments).stack)
+    except (ValueError, BotoCoreError, ClientError) as error:
+        parser.error(str(error))
+    for each in found:
+        dollars = "unknown" if each.dollars_a_month is None else f"{each.bound} ${each.dollars_a_month:.2f}".strip()
+        print(each.kind, each.identifier, f"{dollars} a month", each.outcome, each.reason, sep="\t")
+    known = sum(each.dollars_a_month or 0.0 for each in found if each.costs)
+    print(f"{len(found)} left, known to cost ${known:.2f} a month")
+    return int(any(each.costs or not each.is_certain for each in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,89 @@
+"""Reads the price lists of `prices/`: what machines and services cost in a region, by date.
+
+A list may lack a price: AWS does not offer the type there, or nobody asked. `make prices` of Shoal's repository adds
+lists.
+"""
+
+import datetime
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+PRICES = Path(__file__).with_name("prices")
+"""The price lists, one file for each region."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """Dollars for what is not an instance; None where that is not known."""
+
+    interface_endpoint_hour: float | None = None
+    nat_gateway_hour: float | None = None
+    nat_gib: float | None = None
+    """What passes the gateway."""
+    public_ipv4_hour: float | None = None
+    gp3_gib_month: float | None = None
+    efs_gib_month: float | None = None
+    efs_read_gib: float | None = None
+    """Elastic throughput, as `efs_write_gib`."""
+    efs_write_gib: float | None = None
+    s3_gib_month: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceList:
+    """The prices of a region from a date on: dollars an hour, on demand, Linux."""
+
+    region: str
+    date: datetime.date
+    source: str
+    instances: Mapping[str, float]
+    emr: Mapping[str, float] = field(default_factory=dict)
+    """What EMR adds."""
+    sagemaker: Mapping[str, float] = field(default_factory=dict)
+    """What SageMaker takes for training on a type, in place of `instances`."""
+    other: Prices = Prices()
+    zones: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The ids of the zones that offer a type; empty: not known."""
+
+    def __post_init__(self) -> None:
+        prices = [*self.instances.values(), *self.emr.values(), *self.sagemaker.values(), *vars(self.other).values()]
+        for each in prices:
+            if each is not None and not isinstance(each, int | float):
+                raise TypeError(f"{each!r} is not a price")
+
+    @classmethod
+    def lists(cls, region: str, folder: Path = PRICES) -> list[Self]:
+        """All lists of a region, from the oldest to the newest; none when it has no file.
+
+        Raises ValueError with a sentence that names a file that does not hold lists.
+        """
+        path = folder / f"{region}.yaml"
+        if not path.exists():
+            return []
+        try:
+            documents = _read(path, path.stat().st_mtime_ns)
+            found = [cls(region=region, **{**each, "other": Prices(**each.get("other", {}))}) for each in documents]
+        except (ValueError, yaml.YAMLError, TypeError, AttributeError) as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"{path} does not hold price lists ({reason}); restore it, or delete it.") from None
+        return sorted(found, key=lambda each: each.date)
+
+    @classmethod
+    def newest(cls, region: str, folder: Path = PRICES) -> Self:
+        """The newest list of a region; for a region without a file one without prices."""
+        if lists := cls.lists(region, folder):
+            return lists[-1]
+        today = datetime.datetime.now(datetime.UTC).date()
+        source = f"none are known; with AWS credentials `make prices REGION={region}` asks for them"
+        return cls(region=region, date=today, source=source, instances={})
+
+
+@functools.cache
+def _read(path: Path, _changed: int) -> list[Any]:
+    """The documents of a file as it was at this time of change."""
+    return list(yaml.safe_load_all(path.read_text("utf-8")))

@@ -1,0 +1,81 @@
+"""An AWS account in one region: its clients, its services' lists, and the tags in them.
+
+Use these clients again, because creating one takes longer than most calls. Keep the short timeouts: with botocore's
+defaults a call without a network fails only after minutes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import boto3
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+ResourceRecord = Mapping[str, Any]
+"""A resource in the answer of a service's list operation."""
+SHORT_TIMEOUTS = Config(connect_timeout=5, read_timeout=20)
+
+
+class Account:
+    """Clients, each created once, and the services' lists, page by page."""
+
+    def __init__(self, session: boto3.Session | None = None) -> None:
+        """Of a session; without one, of the credentials and the region of AWS's configuration."""
+        if session is None:
+            core = botocore.session.get_session()
+            core.set_default_client_config(SHORT_TIMEOUTS)
+            session = boto3.Session(botocore_session=core)
+        self.session = session
+        self._clients: dict[str, Any] = {}
+
+    @property
+    def region(self) -> str:
+        return str(self.session.region_name)
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        key = f"{service} {region or ''}"
+        if key not in self._clients:
+            self._clients[key] = self.session.client(service, region_name=region)  # type: ignore[call-overload]
+        return self._clients[key]
+
+    def number(self) -> str:
+        """The account's id, 12 digits."""
+        return str(self.client("sts").get_caller_identity()["Account"])
+
+    def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[ResourceRecord]:
+        client = self.client(service)
+        if client.can_paginate(operation):
+            yield from client.get_paginator(operation).paginate(**parameters)
+        else:
+            yield getattr(client, operation)(**parameters)
+
+    def items(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
+        """The items that those pages have under `key`."""
+        for page in self.pages(service, operation, **parameters):
+            yield from page.get(key) or ()
+
+
+def read_tags(tags: Iterable[Mapping[str, Any]] | Mapping[str, str] | None) -> dict[str, str]:
+    """Tags by name, from any of the forms that AWS's services use."""
+    if isinstance(tags, Mapping):
+        return dict(tags)
+    pairs = ({key.lower(): value for key, value in tag.items()} for tag in tags or ())
+    return {pair["key"]: pair.get("value", "") for pair in pairs}
+
+
+def reason_of(error: BotoCoreError | ClientError) -> str:
+    """AWS's message for a refusal, or why there was no answer."""
+    message = error.response["Error"].get("Message") if isinstance(error, ClientError) else None
+    return (message or str(error)).rstrip(".")
+
+
+def describe_stack(cloudformation: Any, name: str) -> Mapping[str, Any] | None:
+    """The stack of this name or ARN; None when there is none."""
+    try:
+        found: Mapping[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    return found

@@ -1,0 +1,235 @@
+"""Finds everything of an owner that is left in an account, whatever the state of its stack, and deletes it.
+
+Two sources decide whose a resource is, each service's own list and the tagging service, because each misses some. A
+failed deletion is tried again as long as anything else changes: a network can be deleted only minutes after what was
+in it. What cannot be listed does not count as deleted: it is `UNVERIFIED`.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from shoal_guard.errors import NameOnlyError, OwnershipUnknownError, SweepError
+from shoal_guard.sweep.account import Account, ResourceRecord, reason_of
+from shoal_guard.sweep.kinds import KINDS, ResourceKind, is_being_deleted
+from shoal_guard.sweep.owner import Owner
+
+LONGEST_SECONDS = 1200.0
+STUCK_SECONDS = 120.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+
+FOUND, DELETED, KEPT, BEING_DELETED, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
+UNVERIFIED = "cannot be told"
+"""Its existence or its owner cannot be read: it is not deleted, and not proven gone."""
+ALL = "(all)"
+"""The identifier of all resources of a kind that cannot be listed."""
+_STILL_LISTED = "it was deleted, but is still listed"
+# A stack belongs to the owner by its name, a rule is deleted with its group, and a spot request stays listed long
+# after its end.
+_NOT_REPORTED = (":stack/", ":security-group-rule/", ":spot-instances-request/")
+BUCKET = "s3 bucket"
+UNKNOWN = "other"
+"""The kind of what only the tagging service names, and no row of `KINDS` lists."""
+
+
+@dataclass(kw_only=True)
+class FoundResource:
+    kind: str
+    identifier: str
+    billed: bool
+    outcome: str = FOUND
+    why: str = ""
+    stack: str = ""
+    """The CloudFormation stack that owns it, where that is known."""
+    runs: Sequence[str] = ()
+    """Of a bucket that is kept for them: the runs that were not fetched."""
+    record: ResourceRecord = field(default_factory=dict, repr=False)
+
+    @property
+    def costs(self) -> bool:
+        """Whether it is left and still costs money."""
+        return self.billed and self.outcome in (FOUND, LEFT)
+
+    @property
+    def is_pending(self) -> bool:
+        kind = KINDS.get(self.kind)
+        return self.outcome in (FOUND, LEFT, BEING_DELETED) and kind is not None and bool(kind.delete)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind, self.identifier
+
+
+def find_owned(
+    owner: Owner, kinds: Iterable[str] = KINDS, *, progress: Callable[[str], None] = lambda _kind: None
+) -> list[FoundResource]:
+    """Everything of these kinds that the owner has, in the order of deletion, and what the tagging service names of
+    others; what is kept has the outcome KEPT.
+
+    What a service does not report is included with the outcome UNVERIFIED. `progress` is called with each kind before
+    it is listed.
+    """
+    found: list[FoundResource] = []
+    for name in kinds:
+        progress(name)
+        found += of_kind(owner, name)
+    return [*found, *_unlisted(owner)]
+
+
+def delete_found(
+    owner: Owner,
+    things: Iterable[FoundResource],
+    *,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    stuck_seconds: float = STUCK_SECONDS,
+) -> list[FoundResource]:
+    """Delete what `find_owned` found; returns all of it, with the outcome of each.
+
+    `progress` is called with the numbers deleted and found. It gives up when nothing has changed for `stuck_seconds`.
+    """
+    found = {thing.key: thing for thing in things}
+    end = time.monotonic() + LONGEST_SECONDS
+    changed, pause, before = time.monotonic(), _FIRST_PAUSE, None
+    while left := [thing for thing in found.values() if thing.is_pending]:
+        being_deleted = any(thing.outcome == BEING_DELETED for thing in left)
+        if (now := sorted((*thing.key, thing.outcome) for thing in left)) != before:
+            before, changed, pause = now, time.monotonic(), _FIRST_PAUSE
+        elif (not being_deleted and time.monotonic() - changed > stuck_seconds) or time.monotonic() > end:
+            break
+        for thing in left:
+            if thing.outcome != BEING_DELETED:
+                _delete(owner, thing)
+        _refresh(owner.account, left)
+        progress(sum(not thing.is_pending for thing in found.values()), len(found))
+        if any(thing.is_pending for thing in left):
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+    return list(found.values())
+
+
+def of_kind(owner: Owner, name: str) -> Iterator[FoundResource]:
+    """What the owner has of one kind, as `find_owned` finds it."""
+    kind, seen = KINDS[name], set()
+    try:
+        for identifier, record in kind.things(owner.account):
+            seen.add(identifier)
+            yield from _if_owned(owner, name, identifier, record)
+    except (BotoCoreError, ClientError) as error:
+        why = f"cannot be listed ({reason_of(error)}); try again with other credentials"
+        yield FoundResource(kind=name, identifier=ALL, billed=kind.billed({}), outcome=UNVERIFIED, why=why)
+        for named in {kind.identifier_in(arn) for arn in owner.arns} - seen - {None}:
+            yield from _if_owned(owner, name, str(named), {})
+
+
+def _if_owned(owner: Owner, name: str, identifier: str, record: ResourceRecord) -> Iterator[FoundResource]:
+    """The resource, if it belongs to the owner or its owner is unknown."""
+    kind = KINDS[name]
+    thing = FoundResource(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
+    try:
+        if not _is_ours(owner, kind, identifier, record):
+            return
+        thing.stack, is_of_another = owner.stack_of(kind, identifier, record)
+        if is_of_another:
+            thing.outcome = KEPT
+            thing.why = f"the stack {thing.stack} owns it, and exists; it goes with that stack"
+        elif is_being_deleted(record):
+            thing.outcome = BEING_DELETED
+        elif kind.delete is None:
+            thing.outcome, thing.why = LEFT, "a sweep deletes none of these; delete it yourself if you do not need it"
+        else:
+            _mark_if_kept(owner, thing)
+    except NameOnlyError as error:
+        thing.outcome, thing.why = UNVERIFIED, str(error)
+    except OwnershipUnknownError as error:
+        thing.outcome, thing.why = UNVERIFIED, f"{error}; try again with other credentials"
+    yield thing
+
+
+def _is_ours(owner: Owner, kind: ResourceKind, identifier: str, record: ResourceRecord) -> bool:
+    """Whether it belongs to the owner, by its own service's list or by the tagging service.
+
+    Raises OwnershipUnknownError when neither names it and one of them does not answer.
+    """
+    unknown = None
+    try:  # without a record, only the tagging service can name it
+        ours = bool(record) and (kind.owned(owner, record) or owner.owns_by_name(kind, identifier, record))
+    except OwnershipUnknownError as error:
+        ours, unknown = False, error
+    if not ours and identifier not in map(kind.identifier_in, owner.arns):
+        if unknown:
+            raise unknown
+        return False
+    return not kind.is_global or owner.is_of_this_region(kind, identifier)
+
+
+def _unlisted(owner: Owner) -> Iterator[FoundResource]:
+    """What only the tagging service names, and each source that did not answer."""
+    for arn in owner.arns:
+        if not any(part in arn for part in _NOT_REPORTED) and not any(
+            kind.identifier_in(arn) for kind in KINDS.values()
+        ):
+            why = "only the tagging service names it: it is gone, or of a kind that is not swept; check it yourself"
+            yield FoundResource(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
+    for source, reason in owner.failed_sources.items():
+        why = f"did not answer ({reason}); this list lacks what only it reports"
+        yield FoundResource(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNVERIFIED, why=why)
+
+
+def _mark_if_kept(owner: Owner, thing: FoundResource) -> None:
+    """Mark a bucket as KEPT if its data are kept and it is not empty. Raises OwnershipUnknownError if unknown."""
+    if thing.kind != BUCKET:
+        return
+    why, thing.runs = owner.why_kept(thing.identifier)
+    if why:
+        thing.outcome, thing.why = KEPT, why
+
+
+def _delete(owner: Owner, thing: FoundResource) -> None:
+    delete = KINDS[thing.kind].delete
+    assert delete is not None
+    thing.outcome = LEFT
+    try:
+        _mark_if_kept(owner, thing)  # it may no longer be empty
+        if thing.outcome == KEPT:
+            return
+        if thing.kind == BUCKET and not owner.may_empty(thing.identifier):
+            owner.account.client("s3").delete_bucket(Bucket=thing.identifier)
+        else:
+            delete(owner.account, thing.identifier, thing.record)
+    except (BotoCoreError, ClientError) as error:
+        thing.why = reason_of(error)
+    except OwnershipUnknownError as error:
+        thing.outcome, thing.why = UNVERIFIED, f"{error}; try again with other credentials"
+    except SweepError as error:
+        thing.why = str(error)
+    else:
+        thing.why = _STILL_LISTED
+
+
+def _refresh(account: Account, things: Iterable[FoundResource]) -> None:
+    """List them again, and update their outcomes."""
+    things = list(things)
+    for name in {thing.kind for thing in things}:
+        those = [thing for thing in things if thing.kind == name]
+        try:
+            listed = dict(KINDS[name].things(account))
+        except (BotoCoreError, ClientError) as error:
+            for thing in those:
+                if thing.outcome == BEING_DELETED or thing.why == _STILL_LISTED:  # a refused deletion keeps its reason
+                    thing.outcome, thing.why = UNVERIFIED, f"it was deleted, but cannot be listed ({reason_of(error)})"
+            continue
+        for thing in those:
+            _update_outcome(thing, listed)
+
+
+def _update_outcome(thing: FoundResource, listed: Mapping[str, ResourceRecord]) -> None:
+    if thing.identifier not in listed:
+        thing.outcome, thing.why = DELETED, ""
+    elif is_being_deleted(listed[thing.identifier]):
+        thing.outcome, thing.why = BEING_DELETED, ""
+    elif thing.outcome == BEING_DELETED:  # its deletion failed
+        thing.outcome = LEFT
+    else:
+        thing.record = listed[thing.identifier]
