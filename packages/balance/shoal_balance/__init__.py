@@ -7,7 +7,7 @@
 | `shoal_balance.transformers` | `BalancedTrainer`, for the Trainer of Hugging Face's library |
 | `shoal_balance.lightning` | `Balance`, a callback for Lightning's Trainer |
 
-Importing the package does not import torch, so that a program can order and split rows where it is not installed.
+Importing the package does not import torch, so that a program that only orders and splits rows starts at once.
 """
 
 from shoal_balance.balancers import Balancer, EpochBalancer, FixedShares, StepBalancer, make_balancer, parse_balance
