@@ -72,6 +72,19 @@ def test_zones_score_by_the_types_that_they_have_and_low_for_fewer_than_three(cl
             },
             "UnknownOperationException",
         ),
+        ("ec2", "describe_instance_types", {}, "UnsupportedOperation.*does not support DescribeInstanceTypes"),
+        ("ec2", "get_ebs_encryption_by_default", {}, "InvalidAction"),
+        ("emr", "list_release_labels", {}, "ListReleaseLabels"),
+        (
+            *("autoscaling", "terminate_instance_in_auto_scaling_group"),
+            {"InstanceId": "i-0a1b2c3d", "ShouldDecrementDesiredCapacity": True},
+            "TerminateInstanceInAutoScalingGroup",
+        ),
+        (
+            *("emr", "run_job_flow"),
+            {"Name": "no", "Instances": {"InstanceFleets": [{"InstanceFleetType": "MASTER"}]}, **ROLES},
+            r"Instance fleets \(InstanceFleets\) are not emulated",
+        ),
     ],
 )
 def test_what_is_not_there_or_nobody_plays_is_refused(service, operation, arguments, said, client):

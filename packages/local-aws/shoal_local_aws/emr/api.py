@@ -184,6 +184,8 @@ def _check(request: Record) -> Record:
     _check_auto_termination(request)
     if request.get("ManagedScalingPolicy"):
         raise RefusedError("ValidationException", "Managed scaling is not emulated.")
+    if (request.get("Instances") or {}).get("InstanceFleets"):
+        raise RefusedError("ValidationException", "Instance fleets (InstanceFleets) are not emulated.")
     roles = {group.get("InstanceRole") for group in (request.get("Instances") or {}).get("InstanceGroups") or []}
     if "TASK" in roles and "CORE" not in roles:
         raise RefusedError("ValidationException", "Task instance group requires a core instance group.")

@@ -1,7 +1,7 @@
 """Emulates what an account has chosen, read-only: its plan, and the key by which its volumes are encrypted.
 
-By default it has the Paid plan, and encrypts volumes with AWS's own key; faults of kinds `FreePlan`
-and `VolumeKey` change that.
+By default it has the Paid plan, and the key of encrypted volumes is AWS's own; faults of kinds `FreePlan` and
+`VolumeKey` change that. Whether volumes are encrypted where nobody asks for it is not emulated (on AWS by default not).
 """
 
 from shoal_local_aws.faults.file import Faults

@@ -9,10 +9,11 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import NoCapacity, NotOffered
+from shoal_local_aws.faults.kinds import FreePlan, NoCapacity, NotOffered
 
 ON_DEMAND, SPOT = "on-demand", "spot"
 _FAILED = "Launching EC2 instance failed."
+_FREE_TYPES = ("t3.micro", "t3.small", "t4g.micro", "t4g.small", "c7i-flex.large", "m7i-flex.large")
 
 
 class NoCapacityError(Exception):
@@ -60,7 +61,8 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
         zones: the region's.
 
     Raises:
-        NoCapacityError: the type is not offered in the zone, or the zone has none left.
+        NoCapacityError: the type is not offered in the zone, the account's plan does not have it, or the zone has none
+            left.
     """
     if faults.find(NotOffered, zone=zone, instance_type=instance_type):
         raise NoCapacityError(
@@ -68,6 +70,8 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
             f"({zone}). Please retry your request by not specifying an Availability Zone or choosing "
             f"{_others(zone, zones)}. {_FAILED}"
         )
+    if instance_type not in _FREE_TYPES and faults.find(FreePlan):
+        raise NoCapacityError(f"The specified instance type is not eligible for Free Tier. {_FAILED}")
     if not faults.find(NoCapacity, zone=zone, instance_type=instance_type, market=market):
         return
     if market == SPOT:

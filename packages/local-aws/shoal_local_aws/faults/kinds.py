@@ -71,12 +71,12 @@ class QuotaLimit(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class FreePlan(Fault):
-    """The account has AWS's Free plan."""
+    """The account has AWS's Free plan, with which groups start no instances but those of the Free Tier."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeKey(Fault):
-    """The account encrypts volumes with this KMS key of its own where nobody names one."""
+    """This KMS key of the account is the key of encrypted volumes for which nobody names one, in place of AWS's own."""
 
     key: str
 

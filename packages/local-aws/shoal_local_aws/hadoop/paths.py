@@ -1,13 +1,15 @@
 """The files that Hadoop sees: objects of S3 (`s3://BUCKET/KEY`), files of the primary node (`file:///PATH`), and files
 of HDFS (`hdfs:///PATH`, or a path without a scheme), which are in a folder of the primary node.
 
-An object is downloaded once, when it is first read, and never held in memory as a whole.
+An object is downloaded once, when it is first read, and again after it was written or removed by `Files`. It is never
+held in memory as a whole.
 """
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -40,13 +42,22 @@ class Entry:
         return self.path.rstrip("/").rpartition("/")[2]
 
 
+@dataclass(frozen=True)
+class _Copy:
+    """A downloaded object: its file, which is there when it is complete, and who downloads it."""
+
+    file: Path
+    lock: Lock = field(default_factory=Lock)
+
+
 class Files:
     """Finds, reads, writes and removes files by their Hadoop paths."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._folder = TemporaryDirectory()
-        self._copies: dict[str, Path] = {}
+        self._numbers = count()
+        self._copies: dict[str, _Copy] = {}
 
     @cached_property
     def _s3(self) -> Any:
@@ -98,18 +109,24 @@ class Files:
 
     def _copy(self, path: str) -> Path:
         with self._lock:
-            if path not in self._copies:
-                target = Path(self._folder.name) / str(len(self._copies))
+            copy = self._copies.setdefault(path, _Copy(Path(self._folder.name) / str(next(self._numbers))))
+        with copy.lock:
+            if not copy.file.exists():  # boto3 gives a file its name when it has all of it
                 bucket, key = _object(path)
-                self._s3.download_file(bucket, key, str(target), Config=TransferConfig(num_download_attempts=_TRIES))
-                self._copies[path] = target
-            return self._copies[path]
+                tries = TransferConfig(num_download_attempts=_TRIES)
+                self._s3.download_file(bucket, key, str(copy.file), Config=tries)
+        return copy.file
+
+    def _forget(self, path: str) -> None:
+        with self._lock:
+            self._copies.pop(path, None)
 
     def put(self, source: Path, path: str) -> None:
         local = _local(path)
         if local is None:
             bucket, key = _object(path)
             self._s3.upload_file(str(source), bucket, key)
+            self._forget(path)
         else:
             local.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, local)
@@ -119,6 +136,7 @@ class Files:
         if local is None:
             bucket, key = _object(path)
             self._s3.delete_object(Bucket=bucket, Key=key)
+            self._forget(path)
         else:
             local.unlink(missing_ok=True)
 

@@ -8,6 +8,7 @@ from shoal_local_aws.seams import autoscaling, requests
 from shoal_local_aws.service import Record, parameter
 
 _KEPT = 200
+_PAGE = 100
 
 
 def begin(group: Record, description: str, cause: str, *, zone: str, subnet: str, instance: str = "") -> Record:
@@ -51,7 +52,11 @@ def describe(parameters: Record) -> Any:
     groups = [autoscaling.groups[name]] if name else list(autoscaling.groups.values())
     found = [entry["activity"] for group in groups for entry in _history(group)]
     found = [activity for activity in found if not asked or activity["ActivityId"] in asked]
-    body = f"<Activities>{autoscaling.to_xml(found[: int(parameter(parameters, 'MaxRecords') or _KEPT)])}</Activities>"
+    begin = int(parameter(parameters, "NextToken") or 0)
+    end = begin + int(parameter(parameters, "MaxRecords") or _PAGE)
+    body = f"<Activities>{autoscaling.to_xml(found[begin:end])}</Activities>"
+    if end < len(found):
+        body += f"<NextToken>{end}</NextToken>"
     operation = "DescribeScalingActivities"
     return autoscaling.answer(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
 

@@ -32,11 +32,17 @@ def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
         "python3.11": f'exec {python} "$@"',
         "sudo": 'while [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"',
         "ec2-metadata": _METADATA,
+        **dict.fromkeys(("halt", "poweroff", "reboot", "shutdown"), _NO_POWER),
         **mounts.programs(file_systems=file_systems, hosts=hosts),
     }
     for name, body in programs.items():
         write_program(folder / name, body)
 
+
+# Without it a node would find this computer's own command on its PATH.
+_NO_POWER = """\
+echo "${0##*/}: an instance of the embedded AWS cannot switch itself off; terminate it by EC2's interface" >&2
+exit 1"""
 
 # Prints `name: value` as the command of Amazon Linux does. The values are in the instance's environment.
 _METADATA = """\

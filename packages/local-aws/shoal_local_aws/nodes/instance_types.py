@@ -1,6 +1,7 @@
 """Offers the instance types of EC2 that are used for this kind of work, and scores zones for spot instances.
 
-A type that is not listed does not exist, so that a typing error is found. Retired types are not listed.
+A type that is not listed is not offered; retired types are not listed. RunInstances and groups start instances of any
+type, also of one that does not exist.
 """
 
 from fnmatch import fnmatchcase

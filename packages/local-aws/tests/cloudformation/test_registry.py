@@ -202,6 +202,10 @@ def test_sizes_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
             {"Instances": {**ONE_NODE, "TaskInstanceGroups": sized(1, 1)["TaskInstanceGroups"]}},
             "requires a core instance group",
         ),
+        (
+            {"Instances": {"MasterInstanceFleet": {"TargetOnDemandCapacity": 1}}},
+            "Instance fleets (MasterInstanceFleet) are not emulated",
+        ),
     ],
 )
 def test_a_cluster_that_emr_would_refuse_fails_its_stack(properties, said, stacks):

@@ -1,15 +1,21 @@
 import bz2
 import gzip
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.faults.kinds import CutConnection
 from shoal_local_aws.hadoop.inputs import FileSplit, compute_splits, input_files, read_lines
 from shoal_local_aws.hadoop.paths import Entry, Files
+from tests.local_aws.waiting import PATIENCE
 
 FILES = Files()
 
@@ -101,3 +107,46 @@ def test_an_object_is_read_from_any_place_also_where_connections_break(aws):
     s3.put_object(Bucket="ranges", Key="key", Body=content)
     with aws.faults.during(CutConnection(least=1, times=9)), Files().open("s3://ranges/key", 10) as stream:
         assert stream.read(100) == content[10:110]
+
+
+def test_an_object_is_downloaded_once_until_it_is_written_or_removed(aws, tmp_path):
+    s3, files, path = boto3.client("s3"), Files(), "s3://rewritten/key"
+    s3.create_bucket(Bucket="rewritten")
+    s3.put_object(Bucket="rewritten", Key="key", Body=b"first")
+    (tmp_path / "second").write_bytes(b"second")
+
+    def content() -> bytes:
+        with files.open(path) as stream:
+            return stream.read()
+
+    assert content() == b"first"
+    files.put(tmp_path / "second", path)
+    assert content() == b"second"
+    s3.put_object(Bucket="rewritten", Key="key", Body=b"of somebody else")
+    assert content() == b"second"
+    files.remove(path)
+    with pytest.raises(ClientError, match="404"):
+        content()
+
+
+def test_a_download_keeps_no_other_waiting(monkeypatch):
+    slow, goes_on = threading.Event(), threading.Event()
+
+    def download(_bucket: str, key: str, target: str, **_: Any) -> None:
+        if key == "slow":
+            slow.set()
+            assert goes_on.wait(PATIENCE)
+        Path(target).write_text(key)
+
+    files = Files()
+    monkeypatch.setattr(Files, "_s3", Mock(download_file=Mock(side_effect=download)))
+    with ThreadPoolExecutor() as pool:
+        both = [pool.submit(files.open, "s3://b/slow") for _ in range(2)]
+        assert slow.wait(PATIENCE)
+        with files.open("s3://b/other") as stream:
+            assert stream.read() == b"other"
+        goes_on.set()
+        for each in both:
+            with each.result(PATIENCE) as stream:
+                assert stream.read() == b"slow"
+    assert files._s3.download_file.call_count == 2

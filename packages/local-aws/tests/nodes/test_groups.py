@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from shoal_local_aws.faults.kinds import NoCapacity, NotOffered, SilentBoot
+from shoal_local_aws.faults.kinds import FreePlan, NoCapacity, NotOffered, SilentBoot
 from tests.local_aws.scaling import Group
 from tests.local_aws.waiting import until
 
@@ -82,6 +82,7 @@ def test_a_launch_is_an_activity_that_succeeds_when_the_instance_runs(make):
             NotOffered(instance_type="g5.xlarge", zone="us-east-1a"),
             "(g5.xlarge) is not supported in your requested Availability Zone (us-east-1a)",
         ),
+        (FreePlan(), "The specified instance type is not eligible for Free Tier."),
     ],
 )
 def test_a_group_that_cannot_start_stays_short_and_tries_again_when_it_is_updated(fault, said, make, aws):
@@ -96,6 +97,41 @@ def test_a_group_that_cannot_start_stays_short_and_tries_again_when_it_is_update
         assert len(group.activities("Failed")) == 2
     group.update(MaxSize=3)
     assert len(group.serving(2)) == 2
+
+
+def test_a_group_starts_by_itself_when_there_is_capacity_again(make, aws):
+    group = make()
+    with aws.faults.during(NoCapacity()):
+        group.scale(1)
+        assert group.activities("Failed")
+    group.serving(1)
+
+
+def test_the_free_plan_has_types_of_its_own(make, aws):
+    group = make(data={"InstanceType": "t3.micro"})
+    with aws.faults.during(FreePlan()):
+        group.scale(1)
+        assert types_of(group, 1) == ["t3.micro"]
+
+
+def test_activities_are_described_in_pages_of_a_hundred_the_newest_first(make, aws):
+    group = make()
+    with aws.faults.during(NoCapacity()):
+        group.scale(1)
+        for _ in range(100):
+            group.update(MaxSize=3)
+        first = group.asg.describe_scaling_activities(AutoScalingGroupName=group.name)
+        rest = group.asg.describe_scaling_activities(AutoScalingGroupName=group.name, NextToken=first["NextToken"])
+    assert len(first["Activities"]) == 100
+    assert rest["Activities"]
+    assert "NextToken" not in rest
+    starts = [activity["StartTime"] for page in (first, rest) for activity in page["Activities"]]
+    assert starts == sorted(starts, reverse=True)
+    group.scale(0)
+    pages = group.asg.get_paginator("describe_scaling_activities")
+    found = pages.paginate(AutoScalingGroupName=group.name, PaginationConfig={"PageSize": 30})
+    identifiers = [activity["ActivityId"] for page in found for activity in page["Activities"]]
+    assert len(identifiers) == len(set(identifiers)) > 100
 
 
 def test_a_group_in_several_zones_takes_those_that_have_capacity(make, aws):

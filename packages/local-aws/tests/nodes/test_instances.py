@@ -101,6 +101,13 @@ def test_what_aws_would_refuse_or_nobody_plays_is_refused(group, two, client):
         group.ec2.stop_instances(InstanceIds=two)
 
 
+@pytest.mark.parametrize("name", ["halt", "poweroff", "reboot", "shutdown"])
+def test_a_node_cannot_switch_this_computer_off(name, group, two, aws):
+    found = said_on(group, two[0], f"command -v {name}").strip()
+    assert found == str(aws.folder / "commands" / name)  # only then is it safe to run
+    assert said_on(group, two[0], f"{found} now; echo $?").endswith("by EC2's interface\n1\n")
+
+
 def test_a_node_has_a_core_of_its_own_as_long_as_there_are_any(group, two):
     said = [said_on(group, node, "grep Cpus_allowed_list /proc/self/status") for node in two]
     cores = [line.split()[-1] for line in said]

@@ -1,0 +1,37 @@
+"""What AWS says to a node of its end, asked of the emulator's metadata service."""
+
+import os
+
+import boto3
+import pytest
+from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import RebalanceAdvice, SpotInterruption
+
+from bootstrap.agent.machine import spot_notice
+
+ONE, OTHER = "i-0a1b2c3d", "i-0a1b2c3e"
+
+
+def at(instance: str, patch: pytest.MonkeyPatch) -> str:
+    patch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"{os.environ['AWS_ENDPOINT_URL']}/_metadata/{instance}")
+    return spot_notice()
+
+
+def test_a_node_hears_of_its_own_end_alone(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert at(ONE, monkeypatch) == ""
+    with aws.faults.during(RebalanceAdvice(instance=ONE)):
+        assert (at(ONE, monkeypatch), at(OTHER, monkeypatch)) == ("soon", "")
+        with aws.faults.during(SpotInterruption(instance=ONE)):
+            assert (at(ONE, monkeypatch), at(OTHER, monkeypatch)) == ("now", "")
+    assert at(ONE, monkeypatch) == ""
+    assert boto3.client("sts").get_caller_identity()["Account"]  # all other requests go on as before
+
+
+@pytest.mark.parametrize(("endpoint", "why"), [("http://127.0.0.1:1", None), ("{aws}/elsewhere", "gives no token")])
+def test_a_service_that_does_not_answer_or_knows_no_token_cannot_tell(
+    endpoint: str, why: str | None, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = endpoint.format(aws=os.environ["AWS_ENDPOINT_URL"])
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", there)
+    with pytest.raises(OSError, match=why):
+        spot_notice()
