@@ -66,7 +66,7 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 	ruff format --check .
 	ruff check .
 	mypy
-	mypy app.py examples packages/balance/examples
+	mypy app.py examples packages/balance/examples packages/local-aws/examples
 	lint-imports
 	mkdocs build --quiet
 	shellcheck .ci/run $(wildcard bootstrap/*/*/*.sh)
@@ -104,7 +104,7 @@ prices: .venv/.ready ## ask AWS for today's prices, and add them to the catalogu
 	@python -m tools.refresh_prices $(if $(REGION),--region $(REGION))
 
 clean: ## remove what setup and the tests made
-	rm -rf .venv node_modules $(BROWSER)/node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf .venv node_modules $(BROWSER)/node_modules build cdk.out *.egg-info packages/*/build packages/*/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; name another by: make PYTHON=python3.12" % sys.version.split()[0])'

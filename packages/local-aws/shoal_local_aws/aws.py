@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -19,13 +20,12 @@ from typing import BinaryIO, Self
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.faults.file import FaultFile
 from shoal_local_aws.permissions.credentials import USER_FILE, Credentials
-from shoal_local_aws.processes import kill_marked
+from shoal_local_aws.processes import PATIENCE, kill_marked
 from shoal_local_aws.watchdog import MARK
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
 _HOST = "127.0.0.1"
-_START_SECONDS = 60.0
 _LOG_LINES = 12
 _PACKAGES = Path(__file__).resolve().parent.parent
 _OVERRIDES = {
@@ -153,7 +153,7 @@ class EmbeddedAws:
 
     def _wait_until_healthy(self, watchdog: "subprocess.Popen[bytes]") -> None:
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        until = time.monotonic() + _START_SECONDS
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until and watchdog.poll() is None:
             try:
                 with direct.open(f"{self.endpoint}/_ministack/health", timeout=2):
@@ -170,11 +170,14 @@ class EmbeddedAws:
             return
         watchdog.stdin.close()
         try:
-            watchdog.wait(timeout=15)
+            watchdog.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             watchdog.kill()
             watchdog.wait()
-        kill_marked(MARK, str(self.folder))
+        try:
+            kill_marked(MARK, str(self.folder))
+        except TimeoutError as error:  # raised, it would hide the error that the block has ended with
+            warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
 
 def _available_port(port: int | None) -> int:

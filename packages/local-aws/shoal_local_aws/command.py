@@ -34,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("shoal-local-aws", "shoal-local-aws [--port P] [-- COMMAND...]", _DESCRIPTION)
     parser.add_argument("--port", type=int, metavar="P", help="where to listen (default: a free port)")
     port, words = parser.parse_args(own[:end]).port, own[end + 1 :]
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as below nohup
+            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:
         with tempfile.TemporaryDirectory(prefix="shoal-local-aws-") as folder:
             aws = EmbeddedAws(Path(folder), port)
@@ -76,12 +78,10 @@ def serve(words: Sequence[str], aws: EmbeddedAws) -> int:
 
 
 def _run(words: Sequence[str], aws: EmbeddedAws) -> int:
-    try:
-        running = subprocess.Popen(words, env={**os.environ, **aws.environment})
-    except OSError as error:
-        raise EmulatorError(f"{words[0]} cannot be run ({error.strerror}); check what follows --") from None
+    running: subprocess.Popen[bytes] | None = None
     before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
+        running = _started(words, aws)
         reported = False
         while not _ended(running, _POLL_SECONDS):
             if not reported and aws.ended(0):
@@ -89,10 +89,17 @@ def _run(words: Sequence[str], aws: EmbeddedAws) -> int:
                 reported = True
     finally:
         signal.signal(signal.SIGINT, before)
-        if running.poll() is None:
+        if running is not None and running.poll() is None:
             running.terminate()
             _ended(running, _END_SECONDS)
     return running.returncode if running.returncode >= 0 else 128 - running.returncode
+
+
+def _started(words: Sequence[str], aws: EmbeddedAws) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(words, env={**os.environ, **aws.environment})
+    except OSError as error:
+        raise EmulatorError(f"{words[0]} cannot be run ({error.strerror}); check what follows --") from None
 
 
 def _ended(running: "subprocess.Popen[bytes]", seconds: float) -> bool:

@@ -13,6 +13,9 @@ from contextlib import suppress
 
 import psutil
 
+PATIENCE = 300.0
+"""Seconds in which anything starts or ends, however busy the machine is."""
+
 
 def marked_processes(name: str, value: str) -> list[int]:
     """Ids of the processes that were started with `name=value` in their environment, except this process."""
@@ -27,12 +30,12 @@ def _environments() -> Iterator[tuple[int, Mapping[str, str]]]:
                 yield process.pid, process.environ()
 
 
-def kill_marked(name: str, value: str, *, deadline: float = 10.0) -> None:
+def kill_marked(name: str, value: str) -> None:
     """Kill all processes with `name=value`, repeatedly until none is left, because they may start others.
 
-    Raises TimeoutError when some are left after `deadline` seconds.
+    Raises TimeoutError when some are left after `PATIENCE` seconds.
     """
-    until = time.monotonic() + deadline
+    until = time.monotonic() + PATIENCE
     while ids := marked_processes(name, value):
         for process in ids:
             try:

@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -73,6 +74,16 @@ def test_its_environment_outweighs_the_users_own_and_nothing_runs_after_its_bloc
         assert marked_processes(MARK, str(folder))
     assert identity["Account"] == "000000000000"
     assert marked_processes(MARK, str(folder)) == []
+
+
+def test_processes_that_do_not_end_hide_no_error_of_the_block(folder, monkeypatch):
+    monkeypatch.setattr("shoal_local_aws.aws.kill_marked", Mock(side_effect=TimeoutError("process 1 does not end")))
+    with (
+        pytest.warns(RuntimeWarning, match="process 1 does not end"),
+        pytest.raises(KeyError, match="own"),
+        EmbeddedAws(folder),
+    ):
+        raise KeyError("own")
 
 
 def test_no_code_comes_from_the_folder_where_the_user_stands(folder, monkeypatch):

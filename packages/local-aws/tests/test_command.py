@@ -1,26 +1,36 @@
 """`shoal-local-aws`: a command run against an emulator of its own, and what is said when that ends."""
 
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from shoal_local_aws import command
 from shoal_local_aws.emulator_error import EmulatorError
+from shoal_local_aws.processes import marked_processes
+from shoal_local_aws.watchdog import MARK
 from tests.local_aws.waiting import PATIENCE
 
 
-def test_without_a_command_it_prints_the_environment_until_ctrl_c() -> None:
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 0), (signal.SIGHUP, 128 + signal.SIGHUP)])
+def test_without_a_command_it_prints_the_environment_until_ctrl_c_or_the_end_of_its_terminal(
+    sent: signal.Signals, status: int
+) -> None:
     running = subprocess.Popen(
         [sys.executable, "-m", "shoal_local_aws.command"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert running.stderr is not None
     assert running.stderr.readline().startswith("ready; ")
-    running.send_signal(signal.SIGINT)
+    running.send_signal(sent)
     printed, said = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 0, said
-    assert "export AWS_ENDPOINT_URL=http://127.0.0.1:" in printed
+    assert running.returncode == status, said
+    (folder,) = re.findall("^export AWS_CONFIG_FILE=(.*)/aws/config$", printed, re.MULTILINE)
+    assert not Path(folder).exists()
+    assert marked_processes(MARK, folder) == []
 
 
 def test_a_command_is_run_against_the_emulator_and_passes_its_status_on(capfd: pytest.CaptureFixture[str]) -> None:
@@ -33,6 +43,18 @@ def test_a_command_is_run_against_the_emulator_and_passes_its_status_on(capfd: p
 def test_a_command_that_a_signal_ends_has_the_status_of_a_shell(script: str, status: int) -> None:
     running = Mock(environment={}, ended=lambda _: False)
     assert command.serve(("sh", "-c", script), running) == status
+
+
+def test_ctrl_c_while_a_command_starts_is_for_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = subprocess.Popen
+
+    def interrupted(*given: Any, **more: Any) -> Any:
+        running = start(*given, **more)
+        signal.raise_signal(signal.SIGINT)
+        return running
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    assert command.serve(("sh", "-c", "exit 7"), Mock(environment={}, ended=lambda _: False)) == 7
 
 
 def test_a_missing_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:

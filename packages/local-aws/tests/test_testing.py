@@ -10,9 +10,10 @@ from pathlib import Path
 
 import boto3
 import pytest
-from shoal_local_aws.testing import local_aws
+from shoal_local_aws.account import local_aws
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "test_emr_steps.py"
+PACKAGE = Path(__file__).parents[1]
+EXAMPLE, README = PACKAGE / "examples" / "test_emr_steps.py", PACKAGE / "README.md"
 
 
 @pytest.mark.soak
@@ -54,6 +55,19 @@ def test_afterwards_the_environment_is_as_before(tmp_path: Path, monkeypatch: py
         assert os.environ["AWS_ENDPOINT_URL"] == running.endpoint
         assert boto3.client("sts").get_caller_identity()["Account"] == "000000000000"
     assert dict(os.environ) == before
+
+
+def test_the_readme_s_fault_is_met_without_pytest(tmp_path: Path) -> None:
+    _, example = re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    code = f"import sys; sys.modules['pytest'] = None\n{example}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert re.search(r"\(AccessDenied\) when calling the CreateBucket", done.stderr), done.stderr
+
+
+def test_a_block_has_the_default_roles_of_emr(tmp_path: Path) -> None:
+    with local_aws(tmp_path):
+        names = {role["RoleName"] for role in boto3.client("iam").list_roles()["Roles"]}
+    assert {"EMR_DefaultRole", "EMR_EC2_DefaultRole"} <= names
 
 
 def test_a_test_run_that_asks_for_nothing_does_not_load_the_emulator(tmp_path: Path) -> None:

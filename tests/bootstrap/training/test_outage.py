@@ -8,8 +8,8 @@ from pathlib import Path
 import boto3
 import psutil
 import pytest
+from shoal_local_aws.account import asked
 from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.testing import asked
 from tests.local_aws.accounts import make_roles
 
 from bootstrap.aws.cdk import WHEELS

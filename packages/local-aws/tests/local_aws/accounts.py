@@ -8,9 +8,9 @@ from typing import Any
 from uuid import uuid4
 
 import boto3
+from shoal_local_aws.account import asked
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.permissions.record import ALLOWED, read_checks
-from shoal_local_aws.testing import asked
 from tests.local_aws.forked_aws import ForkedAws
 
 

@@ -1,8 +1,8 @@
 """Tests of steps on EMR, of mrjob and of Spark, which really run, without an account of AWS.
 
-    pip install pytest pyspark; pytest test_emr_steps.py
+    pip install pytest "./packages/local-aws[mrjob,spark]"; pytest test_emr_steps.py
 
-`shoal_aws` is a fixture of shoal-local-aws, which comes with Shoal. The machine needs Java for Spark alone.
+`shoal_aws` is a fixture of shoal-local-aws. mrjob needs Python 3.11, Spark needs Java.
 """
 
 import subprocess

@@ -1,0 +1,69 @@
+"""An account of AWS on this machine, which this process and its commands ask instead of AWS.
+
+It has the roles that `aws emr create-default-roles` makes, here with all permissions.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import boto3
+
+from shoal_local_aws.aws import EmbeddedAws
+
+__all__ = ["local_aws"]
+
+_ROLES = {"EMR_DefaultRole": "elasticmapreduce", "EMR_EC2_DefaultRole": "ec2"}
+
+
+@contextmanager
+def local_aws(folder: Path | str) -> Iterator[EmbeddedAws]:
+    """AWS on this machine until the end of the block: the AWS clients of this process, and of the commands that it
+    starts, ask it and nobody else.
+
+    Args:
+        folder: Where its log and the files of its nodes are kept.
+
+    Yields:
+        What is running; its `environment` has the variables for other processes.
+
+    Raises:
+        EmulatorError: It does not start.
+    """
+    with EmbeddedAws(Path(folder)) as running, asked(running):
+        _make_roles()
+        yield running
+
+
+@contextmanager
+def asked(running: EmbeddedAws) -> Iterator[None]:
+    """Until the end of the block, the AWS clients of this process and of its commands ask this AWS."""
+    before = {name: os.environ.get(name) for name in running.environment}
+    session, boto3.DEFAULT_SESSION = boto3.DEFAULT_SESSION, None
+    os.environ.update(running.environment)
+    try:
+        yield
+    finally:
+        boto3.DEFAULT_SESSION = session
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _make_roles() -> None:
+    iam = boto3.client("iam")
+    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    for name, service in _ROLES.items():
+        trust = {"Effect": "Allow", "Principal": {"Service": f"{service}.amazonaws.com"}, "Action": "sts:AssumeRole"}
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document(trust))
+        iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=_document(everything))
+    iam.create_instance_profile(InstanceProfileName="EMR_EC2_DefaultRole")
+    iam.add_role_to_instance_profile(InstanceProfileName="EMR_EC2_DefaultRole", RoleName="EMR_EC2_DefaultRole")
+
+
+def _document(statement: object) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
