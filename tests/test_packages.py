@@ -8,7 +8,8 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from importlib.metadata import version
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,9 @@ COMMANDS = {
 }
 """By package: what is run where the first Python of its README is `test_example.py`, and what this prints."""
 
+BESIDE = {"local-aws": ("mrjob", "pytest")}
+"""By package: what its example is run with, which is no dependency."""
+
 
 @pytest.fixture(scope="module", params=list(COMMANDS))
 def package(request: pytest.FixtureRequest) -> Path:
@@ -38,20 +42,46 @@ def package(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def installed(package: Path, tmp_path: Path) -> Path:
-    """The programs of an environment that has the package, and of the tests' environment all that is not Shoal's."""
+    """The programs of an environment that has the package, and of the tests' environment what the package declares that
+    it needs, what its example is run with, and pip."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "environment"], check=True)
     (own,) = (tmp_path / "environment" / "lib").glob("python*/site-packages")
     others = tmp_path / "others"
     others.mkdir()
-    for found in Path(sysconfig.get_path("purelib")).iterdir():
-        if not re.match(r"(__editable__\w*)?shoal", found.name):
-            (others / found.name).symlink_to(found)
+    for name in files_of([*dependencies(package), *BESIDE.get(package.name, ()), "pip", "setuptools"]):
+        (others / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
     (own / "others.pth").write_text(f"{others}\n")
     shutil.copytree(package, tmp_path / "source", ignore=shutil.ignore_patterns("tests", "build", "*.egg-info"))
     python = tmp_path / "environment" / "bin" / "python"
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
     subprocess.run([python, "-m", "pip", "install", *options, tmp_path / "source"], env=plain(), check=True)
     return python.parent
+
+
+def dependencies(package: Path) -> list[str]:
+    found: list[str] = tomllib.loads((package / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    return found
+
+
+def files_of(asked: Iterable[str]) -> set[str]:
+    """The files and folders in site-packages of these distributions and of all that they need."""
+    waiting, seen, names = [*map(Requirement, asked)], set[str](), set[str]()
+    while waiting:
+        one = waiting.pop()
+        if str(one) in seen:
+            continue
+        seen.add(str(one))
+        try:
+            found = distribution(one.name)
+        except PackageNotFoundError:  # a library of another build of torch; what is really missing fails the example
+            continue
+        needed = map(Requirement, found.requires or ())
+        extras = ("", *one.extras)
+        waiting += [
+            each for each in needed if not each.marker or any(each.marker.evaluate({"extra": e}) for e in extras)
+        ]
+        names |= {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}
+    return names
 
 
 def plain() -> dict[str, str]:
@@ -89,5 +119,4 @@ def test_it_works_without_shoal_beside_modules_of_the_same_names(
 
 
 def test_what_it_asks_for_is_what_shoal_is_tested_with(package: Path) -> None:
-    asked = tomllib.loads((package / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
-    assert [each for each in map(Requirement, asked) if version(each.name) not in each.specifier] == []
+    assert [each for each in map(Requirement, dependencies(package)) if version(each.name) not in each.specifier] == []
