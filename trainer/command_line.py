@@ -8,16 +8,17 @@ from typing import Any, NoReturn
 from common.errors import DataError, TrainingError
 from common.options import argparse_argument, flag
 from corpus.stream.stream_settings import read_settings
-from trainer.config import TrainConfig, configured, options_of_some
+from trainer.config import TrainConfig, configured, options_of, options_of_some
 from trainer.options.optimisation_options import OF_THE_RUN
 from trainer.options.section import options
-from trainer.registry import AUTO, SEARCHED
+from trainer.registry import AUTO, MODELS, SEARCHED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add every option of a run, in the groups of its sections. Those that are not typed are not in what it parses."""
     groups: dict[str, Any] = {}
-    for each in options(TrainConfig):
+    models = (TrainConfig.model, *(name for name in MODELS if name != TrainConfig.model))
+    for each in options_of(models, auto=False):
         group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group))
         group.add_argument(*each.flags, **{**argparse_argument(each), "default": argparse.SUPPRESS})
 

@@ -69,10 +69,7 @@ class TrainConfig(
         super().__post_init__()
         for name, models in options_of_some().items():
             if self.model not in models and getattr(self, name) != default_of(self.model, name):
-                raise TrainingError(
-                    f"{flag(name)} is an option of --model {', '.join(models)}, and --model {self.model} has none; "
-                    "leave it out"
-                )
+                raise _no_option(self.model, name)
         only = MODELS[self.model].optimisers
         if only and self.optimiser not in only:
             raise TrainingError(
@@ -115,6 +112,13 @@ def options_of_some() -> Mapping[str, tuple[str, ...]]:
     return found
 
 
+def _no_option(model: str, name: str) -> TrainingError:
+    """The error for an option that a model has not; it names the models that have it and learn the same."""
+    having = [of for of in options_of_some()[name] if MODELS[of].learns == MODELS[model].learns]
+    advice = f", or take --model {' or '.join(having)}" if having else ""
+    return TrainingError(f"--model {model} has no {flag(name)}; leave it out{advice}")
+
+
 def default_of(model: str, name: str) -> Any:
     """The default of an option of some models, for this model."""
     return MODELS[model].defaults.get(name, getattr(TrainConfig, name))
@@ -122,7 +126,14 @@ def default_of(model: str, name: str) -> Any:
 
 def options_for(learns: str, *, auto: bool = False) -> list[Option]:
     """The options of a run that learns `classes` or `words` (registry.py), or searches for a classifier (`auto`)."""
-    models = tuple(name for name, model in MODELS.items() if model.learns == learns and (auto or name != AUTO))
+    return options_of(
+        tuple(name for name, model in MODELS.items() if model.learns == learns and (auto or name != AUTO)), auto=auto
+    )
+
+
+def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
+    """The options of a run of any of these models, the first of which is the default. `auto`: the run is of a dataset,
+    and may be of a search."""
     presets = {name: each.system for model in models for name, each in MODELS[model].presets.items()}
     systems = "; ".join(f"{name}, {system}" for name, system in presets.items())
     step_rows = "; ".join(f"of {name} {rows.about}" for name in models if (rows := MODELS[name].step_rows))
@@ -181,23 +192,26 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
             values.setdefault(other, None)
     preset = values.pop("preset", None)
     of_the_preset = values.keys().isdisjoint(OF_THE_RUN)
-    values = {**PRESETS.get(preset, {}), **values}
+    of_preset = PRESETS.get(preset, {})
+    values = {**of_preset, **values}
     model: str = values.get("model", TrainConfig.model)
+    if of_preset and model != (own := of_preset["model"]):
+        raise TrainingError(f"--preset {preset} has a model of its own, {own}; leave out --model {model}, or --preset")
     if model == AUTO:
-        if preset is not None:
-            raise TrainingError(f"--preset {preset} has a model of its own; leave out --model {AUTO}, or --preset")
         values["fixed"] = tuple(name for name in SEARCHED if name in given)
     declared = MODELS.get(model)
     if declared is not None:
-        others = {name for name, models in options_of_some().items() if model not in models} - given.keys()
         defaults = dict(declared.defaults)
+        for name, models in options_of_some().items():
+            if name in given and model not in models and not (name in defaults and given[name] == defaults[name]):
+                raise _no_option(model, name)
         if values.get("embeddings") is not None:
             defaults |= declared.with_embeddings
             values["embedding"] = given.get("embedding")  # None: that of the vectors, known when they are read
         if endless:
             ends = values.get("words") or values.get("epochs")
             defaults |= {**declared.on_endless_text, **({} if ends else _WITHOUT_END)}
-        values = {**defaults, **{name: value for name, value in values.items() if name not in others}}
+        values = {**defaults, **values}
     config = TrainConfig(**values, preset=preset)  # refuses an unknown preset or model
     if endless and not (config.words or config.epochs) and (config.schedule != "constant" or config.warm_up):
         raise TrainingError(

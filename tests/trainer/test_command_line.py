@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.command_line import as_arguments, parse_arguments
-from trainer.config import TrainConfig
+from trainer.command_line import as_arguments, as_words, from_words, parse_arguments
+from trainer.config import TrainConfig, configured
+from trainer.registry import MODELS, PRESETS
 
 FILES = ["--data", "d.h5", "--output", "out"]
 
@@ -32,6 +33,12 @@ FILES = ["--data", "d.h5", "--output", "out"]
 )
 def test_a_configuration_survives_its_own_command_line(config: TrainConfig) -> None:
     assert parse_arguments(as_arguments(config)) == config
+
+
+@pytest.mark.parametrize("given", [{"model": model} for model in MODELS] + [{"preset": preset} for preset in PRESETS])
+def test_words_of_a_run_of_any_model_or_preset_are_read_as_the_same_configuration(given: dict[str, str]) -> None:
+    config = configured({"data": Path("d.h5"), "output": Path("out"), **given})
+    assert from_words(as_words(config), endless=False) == config
 
 
 def test_options_have_the_names_that_others_give_them_too() -> None:
@@ -63,5 +70,9 @@ def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
         parse_arguments(["--help"])
     assert exit_.value.code == 0
     text = capsys.readouterr().out
-    for words in ("--global-batch", "over all ranks together", "default: 256", "--slow RANK:FACTOR", "--preset"):
-        assert words in text
+    words = " ".join(text.split())
+    for part in (
+        *("--global-batch", "over all ranks together", "else 256", "--slow RANK:FACTOR", "--preset"),
+        *("lstm, char-lstm: LSTM layers", "linear, fasttext: the most words of an n-gram", "fasttext, the fastText"),
+    ):
+        assert part in words

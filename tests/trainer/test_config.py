@@ -1,11 +1,13 @@
 """The options of a training run: presets, defaults, and values that are refused."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from common.errors import TrainingError
+from common.options import flag
 from trainer.command_line import parse_arguments
 from trainer.computing.optimiser import learning_rate
 from trainer.config import configured, options_for, options_of_some
@@ -33,7 +35,6 @@ def test_options_beside_a_preset_win() -> None:
     [
         (("--preset", "sgns"), "skipgram", 100),
         (("--preset", "sgns", "--embedding", "50"), "skipgram", 50),
-        (("--preset", "sgns", "--model", "char-lstm"), "char-lstm", 100),
         (("--preset", "sgns-char"), "char-lstm", 200),
     ],
 )
@@ -69,25 +70,50 @@ def test_a_schedule_of_a_run_without_an_end_is_a_sentence(options: dict) -> None
 
 
 @pytest.mark.parametrize(
-    ("model", "option", "value"),
+    ("model", "option", "value", "advice"),
     [
-        ("char-lstm", "mode", "average:5"),
-        ("lstm", "minutes", 1.0),
-        ("linear", "hidden", 8),
-        ("lstm", "window", 3),
-        ("skipgram", "embeddings", "v.txt"),
-        ("auto", "char_ngrams", "3-6"),
-        ("auto", "embeddings", "v.txt"),
+        ("char-lstm", "mode", "average:5", ", or take --model skipgram"),
+        ("lstm", "mode", "sync", ""),
+        ("lstm", "minutes", 1.0, ", or take --model auto"),
+        ("linear", "hidden", 8, ", or take --model auto or lstm"),
+        ("linear", "hidden", 32, ", or take --model auto or lstm"),
+        ("lstm", "ngrams", 2, ", or take --model auto or linear or fasttext"),
+        ("lstm", "window", 3, ""),
+        ("skipgram", "embeddings", "v.txt", ""),
+        ("auto", "char_ngrams", "3-6", ", or take --model linear or fasttext"),
+        ("auto", "embeddings", "v.txt", ", or take --model lstm or fasttext"),
     ],
 )
-def test_an_option_that_a_model_has_not_is_a_sentence(model: str, option: str, value: Any) -> None:
-    models = ", ".join(options_of_some()[option])
-    with pytest.raises(TrainingError, match=f"is an option of --model {models}, and --model {model} has none; leave"):
+def test_an_option_that_a_model_has_not_is_refused_also_with_the_default_of_others(
+    model: str, option: str, value: Any, advice: str
+) -> None:
+    with pytest.raises(TrainingError) as refused:
         configured({**WORDS, "model": model, option: value})
+    assert str(refused.value) == f"--model {model} has no {flag(option)}; leave it out{advice}"
 
 
-def test_what_a_preset_sets_of_another_model_is_left_out() -> None:
-    assert configured({**WORDS, "preset": "reference", "model": "fasttext"}).layers == 1
+def test_a_value_that_a_model_has_by_its_declaration_may_be_given() -> None:
+    declared = replace(MODELS["linear"], defaults={**MODELS["linear"].defaults, "word_dropout": 0.0})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(MODELS, "linear", declared)
+        assert configured({**WORDS, "model": "linear", "word_dropout": 0.0}).word_dropout == 0.0
+
+
+@pytest.mark.parametrize(
+    ("preset", "model", "own"),
+    [
+        ("reference", "fasttext", "lstm"),
+        ("fasttext", "linear", "fasttext"),
+        ("gluon", "linear", "fasttext"),
+        ("sgns", "char-lstm", "skipgram"),
+        ("sgns", "lstm", "skipgram"),
+    ],
+)
+def test_a_preset_goes_with_its_own_model(preset: str, model: str, own: str) -> None:
+    assert configured({**WORDS, "preset": preset, "model": own}) == configured({**WORDS, "preset": preset})
+    sentence = f"^--preset {preset} has a model of its own, {own}; leave out --model {model}, or --preset$"
+    with pytest.raises(TrainingError, match=sentence):
+        configured({**WORDS, "preset": preset, "model": model})
 
 
 @pytest.mark.parametrize("name", ["--global-batch", "--batch-size"])
@@ -129,6 +155,7 @@ def test_a_model_that_is_added_to_the_registry_is_a_choice_with_its_description(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("trainer.config.MODELS", {**MODELS, "gru": Model(about="a GRU")})
+    monkeypatch.setattr("trainer.config.options_of_some", options_of_some.__wrapped__)  # what is cached stays as it was
     (model,) = (each for each in options_for("classes") if each.name == "model")
     assert model.choices == (*CLASSIFIERS, "gru")
     assert "gru, a GRU" in model.text

@@ -12,8 +12,6 @@ from trainer.registry import CLASSIFIERS, MODELS, SEARCHED, Settings
 from trainer.search.trials import CAUTIOUS, Trial, best_of
 from trainer.task import Traits
 
-START: Settings = {"model": CLASSIFIERS[0]}
-"""The best guess: the most accurate model, and a quick one (benchmarks/results/fasttext.md)."""
 _FEW_ROWS = 2000
 _SHORT = 100.0
 """Words of short texts: those of which a slow model learns quickly."""
@@ -34,21 +32,21 @@ def resumed_candidate(config: TrainConfig, made: Mapping[str, Any]) -> TrainConf
 def next_candidate(trials: Sequence[Trial], traits: Traits, epochs: int, fixed: Sequence[str]) -> Settings | None:
     """The settings to try after these trials; None where nothing is left that may be better. `epochs`: those that a
     model has by default. Options that are `fixed` do not change."""
-    if not trials:
-        free = (name for name in CLASSIFIERS if not ("optimiser" in fixed and MODELS[name].optimisers))
-        return {"model": next(name for name in free if name == CLASSIFIERS[0] or not MODELS[name].is_slow)}
+    free = [name for name in CLASSIFIERS if not ("optimiser" in fixed and MODELS[name].optimisers)]
+    if not trials:  # the first of the registry is the most accurate one (benchmarks/results/fasttext.md)
+        return {"model": min(free, key=lambda name: MODELS[name].is_slow)}
     best, tried = best_of(trials).settings, [trial.settings for trial in trials]
-    for candidate in _neighbours(best, traits, epochs):
+    for candidate in _neighbours(best, traits, epochs, free):
         changed = {name for name in {*candidate, *best} if candidate.get(name) != best.get(name)}
         if candidate not in tried and changed.isdisjoint(fixed):
             return candidate
     return None
 
 
-def _neighbours(best: Settings, traits: Traits, epochs: int) -> Iterator[Settings]:
-    """The best settings so far with one change, those that help most often first."""
+def _neighbours(best: Settings, traits: Traits, epochs: int, free: Sequence[str]) -> Iterator[Settings]:
+    """The best settings so far with one change, those that help most often first. `free`: the models that may be."""
     model = MODELS[best["model"]]
-    others = [] if model.is_slow else [name for name in CLASSIFIERS if name not in (CLASSIFIERS[0], best["model"])]
+    others = [] if model.is_slow else [name for name in free if name not in (CLASSIFIERS[0], best["model"])]
     early = [name for name in others if traits.words < _SHORT and MODELS[name].is_slow]
     if traits.rated:
         yield {**best, "loss": "cross-entropy" if default_of(best["model"], "loss") == "bce" else "bce"}

@@ -1,6 +1,7 @@
 """A search tries one change after the other of the best settings so far, and changes nothing that was given."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from common.errors import TrainingError
 from trainer.command_line import as_words, from_words
 from trainer.config import TrainConfig, configured, default_model
 from trainer.registry import AUTO, CLASSIFIERS, MODELS, SEARCHED
-from trainer.search.candidates import START, configured_candidate, next_candidate, resumed_candidate
+from trainer.search.candidates import configured_candidate, next_candidate, resumed_candidate
 from trainer.search.trials import CAUTIOUS, Trial
 from trainer.task import BlockScore, Traits
 
@@ -33,7 +34,7 @@ def searched(traits: Traits, worth: Worth, *fixed: str) -> list[Mapping[str, Any
 
 def test_the_best_guess_is_first_and_each_change_is_tried_once_where_none_is_better() -> None:
     found = searched(TWO, lambda _: 0.5)
-    assert found[0] == START
+    assert found[0] == {"model": "linear"}
     others = CLASSIFIERS[1:]
     assert len(found) == len({str(sorted(each.items())) for each in found}) == 4 + len(others)
     assert tuple(each["model"] for each in found[-len(others) :]) == others
@@ -69,6 +70,12 @@ def test_the_cautious_model_is_tried_on_few_rows(rows: int, fixed: Sequence[str]
 def test_with_an_optimiser_that_was_given_the_linear_model_is_not_tried() -> None:
     models = [each["model"] for each in searched(TWO, lambda _: 0.5, "optimiser")]
     assert (models[0], "linear" in models, models.count("lstm")) == ("fasttext", False, 1)
+
+
+def test_no_model_that_has_its_own_optimiser_is_tried_with_one_that_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS, "fasttext", replace(MODELS["fasttext"], optimisers=("adagrad",)))
+    found = searched(TWO._replace(words=9.0), lambda _: 0.5, "optimiser")
+    assert {each["model"] for each in found} == {"lstm"}  # slow, but no other is left
 
 
 def test_a_loss_of_ratings_is_tried_where_there_are_some() -> None:
@@ -108,7 +115,7 @@ def test_ranks_are_told_what_was_given_and_nothing_else_that_is_searched() -> No
 
 def test_a_run_that_goes_on_has_the_settings_that_the_search_chose() -> None:
     config = configured({**PLACES, "model": AUTO, "epochs": 3})
-    for settings in (START, {"model": "fasttext", "char_ngrams": "3-6", "learning_rate": 0.1}):
+    for settings in ({"model": "linear"}, {"model": "fasttext", "char_ngrams": "3-6", "learning_rate": 0.1}):
         chosen = configured_candidate(config, settings)
         assert resumed_candidate(config, chosen.plain()) == chosen
 
@@ -117,7 +124,7 @@ def test_a_run_that_goes_on_has_the_settings_that_the_search_chose() -> None:
     ("given", "sentence"),
     [
         ({"model": "linear", "optimiser": "adam"}, "--optimiser is adam, but --model linear learns by adagrad alone"),
-        ({"model": AUTO, "preset": "reference"}, "--preset reference has a model of its own"),
+        ({"model": AUTO, "preset": "reference"}, "--preset reference has a model of its own, lstm; leave out"),
     ],
 )
 def test_what_a_search_cannot_have_is_a_sentence(given: Mapping[str, Any], sentence: str) -> None:
