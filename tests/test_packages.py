@@ -93,6 +93,7 @@ def plain() -> dict[str, str]:
 def test_it_works_without_shoal_beside_modules_of_the_same_names(
     package: Path, installed: Path, tmp_path: Path
 ) -> None:
+    assert list(installed.parent.glob("lib/python*/site-packages/shoal_*/py.typed"))
     project = tmp_path / "project"
     for name in ("common/__init__.py", "infra.py", "trainer/__init__.py"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)

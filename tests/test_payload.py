@@ -3,6 +3,7 @@
 Tried in a process that refuses every other library of this environment, also those that came along with one of ours.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -130,6 +131,37 @@ def test_a_node_needs_only_what_it_downloads_and_what_its_image_has_and_torch_on
     assert ("h5py" in found) is (node != "its agent")
     if lists == READING:
         assert with_what_they_need(libraries) == libraries  # it installs these, and not what they need
+
+
+# Unpacks what a host gets into the folder that it is called with.
+UNPACKS = """
+import io, sys, zipfile
+from bootstrap.hosts import payload
+
+zipfile.ZipFile(io.BytesIO(payload._packed())).extractall(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_a_host_gets_the_packages_of_a_gpu_node_from_a_checkout_and_where_shoal_is_installed(
+    tmp_path: Path, installed: bool
+) -> None:
+    roots = [ROOT, ROOT / "packages" / "balance"]
+    if installed:  # all packages lie in one folder
+        roots = [tmp_path / "site"]
+        roots[0].mkdir()
+        for name in ("bootstrap", "common", "corpus", "infra", "trainer", "packages/balance/shoal_balance"):
+            (roots[0] / Path(name).name).symlink_to(ROOT / name)
+    host = tmp_path / "host"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, roots))}
+    subprocess.run([sys.executable, "-P", "-c", UNPACKS, host], cwd=tmp_path, env=environment, check=True)
+    assert {path.name for path in host.iterdir()} == set(NODES["its agent"][2].split())
+    found = "import shoal_balance, trainer.config, bootstrap.agent.host; print(shoal_balance.__file__)"
+    environment["PYTHONPATH"] = str(host)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", found], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+    )
+    assert Path(done.stdout.strip()).is_relative_to(host)
 
 
 @pytest.mark.parametrize(("kind", "missing"), [("gpu", "h5py"), ("emr", "mrjob")])

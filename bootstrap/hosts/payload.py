@@ -8,15 +8,18 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+import shoal_balance
+
 from bootstrap.agent.folder import exists, make_folder
 from bootstrap.hosts.connection import Connection
 from common.errors import ShoalError
 
 _ROOT = Path(__file__).parents[2]
-_PACKAGES = ("common", "corpus", "trainer", "bootstrap/agent", "packages/balance/shoal_balance")
-"""As infra/stack.py sends them to GPU nodes."""
-_BALANCE = "packages/balance/"
-"""What a host imports lies in one folder, so that one path leads to all of it."""
+_PACKAGES = {
+    **dict.fromkeys(("common", "corpus", "trainer", "bootstrap/agent"), _ROOT),
+    "shoal_balance": Path(shoal_balance.__file__).parents[1],  # not in Shoal's folder in a checkout
+}
+"""The packages of GPU nodes (infra/stack.py), and the folder that each is in. A host has them in one folder."""
 _EARLY = (1980, 1, 1, 0, 0, 0)
 """The time of all files of the archive, so that its digest is that of their content."""
 _UNPACK_SECONDS = 300.0
@@ -69,9 +72,12 @@ def _unpack(connection: Connection, path: str, folder: str) -> None:
 def _packed() -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        sources = [_ROOT / "bootstrap" / "__init__.py"]
-        sources += [path for package in _PACKAGES for path in sorted((_ROOT / package).rglob("*.py"))]
-        for path in sources:
-            name = path.relative_to(_ROOT).as_posix().removeprefix(_BALANCE)
+        sources = {"bootstrap/__init__.py": _ROOT / "bootstrap" / "__init__.py"}
+        for package, root in _PACKAGES.items():
+            found = {path.relative_to(root).as_posix(): path for path in sorted((root / package).rglob("*.py"))}
+            if not found:
+                raise ShoalError(f"{root / package} has no Python files; install Shoal again")
+            sources |= found
+        for name, path in sources.items():
             archive.writestr(zipfile.ZipInfo(name, _EARLY), path.read_bytes())
     return content.getvalue()
