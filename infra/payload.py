@@ -38,6 +38,9 @@ class Payload(Construct):
         """Upload packages, or parts of them, from the repository's root; `wheels` and `script` are paths below it."""
         super().__init__(scope, construct_id)
         self._root = root
+        for package in packages:
+            if not (root / package).exists():
+                Annotations.of(self).add_error(f"{package} is missing from Shoal; install it again, and deploy again.")
         self._assets = [
             self._asset("Code", root, [*_all_but(packages), *_JUNK]),
             self._asset("Wheels", wheels, []),

@@ -34,7 +34,8 @@ _OF_EMR = (
     *("s3:AbortMultipartUpload", "s3:DeleteObject", "*:::*bucketslog*", "*:::*bucketsraw*"),
 )
 _AGENT = ("bootstrap/__init__.py", "bootstrap/agent")
-_TRAINER = ("trainer", "packages/balance/shoal_balance")
+_BALANCE = ("packages/balance/shoal_balance", "shoal_balance")
+"""In a checkout; where Shoal is installed. A node's PYTHONPATH leads to both."""
 
 
 class ShoalStack(Stack):
@@ -152,7 +153,7 @@ class ShoalStack(Stack):
                 packages=(
                     "common",
                     "corpus",
-                    *_TRAINER,
+                    *self._trainer,
                     *_AGENT,
                     *(["jobs"] if self._spec.preprocesses_on_node else []),
                 ),
@@ -165,10 +166,14 @@ class ShoalStack(Stack):
         payload = self._payload(
             "managed",
             wheels=libraries.of_gpu_nodes(self._spec),
-            packages=("common", "corpus", *_TRAINER),
+            packages=("common", "corpus", *self._trainer),
             script="nodes/managed/start.sh",
         )
         return Managed(self, "Managed", spec=spec, payload=payload, key=self._key)
+
+    @property
+    def _trainer(self) -> tuple[str, str]:
+        return "trainer", next((each for each in _BALANCE if (self._root / each).exists()), _BALANCE[0])
 
     def _payload(self, kind: str, *, wheels: Path, packages: Sequence[str], script: str) -> Payload:
         return Payload(

@@ -1,5 +1,6 @@
 """Stacks of topologies that are refused, and names that their parts may have."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from aws_cdk.assertions import Annotations, Match
 from infra import libraries, parts, topology
 from infra.stack import ShoalStack
 from tests.infra import invariants, reach
+from tests.infra.conftest import fill
 from tests.infra.pages import DEMO, demo
 from tests.infra.templates import Synthesise, Templates
 from tests.infra.variants import SHIPPED, of
@@ -52,13 +54,32 @@ def test_libraries_that_were_not_fetched_stop_a_deployment_but_not_the_synthesis
     synthesise: Synthesise, tmp_path: Path, inputs: tuple[str, ...], archive: str, command: str
 ) -> None:
     bare = tmp_path / "bare"
-    for name in ("bootstrap/nodes/gpu/boot.sh", *({"build/wheels/gpu.zip"} if inputs else ())):
-        (bare / name).parent.mkdir(parents=True)
-        (bare / name).write_text(name)
+    fill(bare)
+    for path in (bare / "build" / "wheels").iterdir():
+        if path.name != "gpu.zip" or not inputs:
+            path.unlink()
     spec = DEMO.model_copy(update={"preprocessing": None, "inputs": inputs})
     stack = synthesise(spec, tmp_path / "out", repository=bare)
     assert errors(stack) == {
         f"build/wheels/{archive}.zip is missing; run `{command}` in a checkout of Shoal, and deploy from there."
+    }
+
+
+def test_nodes_get_the_code_of_an_installed_shoal_too_and_never_a_part_of_it(
+    synthesise: Synthesise, tmp_path: Path
+) -> None:
+    site = fill(tmp_path / "site")
+    spec = DEMO.model_copy(update={"preprocessing": None})
+    (site / "packages" / "balance" / "shoal_balance").rename(site / "shoal_balance")
+    stack = synthesise(spec, tmp_path / "out", repository=site)
+    stack.node.root.synth()
+    (code,) = (path.parent for path in (tmp_path / "out").glob("asset.*/trainer"))
+    assert (code / "shoal_balance" / "order.py").exists()
+    assert not errors(stack)
+    shutil.rmtree(site / "shoal_balance")
+    stack = synthesise(spec, tmp_path / "part", repository=site)
+    assert errors(stack) == {
+        "packages/balance/shoal_balance is missing from Shoal; install it again, and deploy again."
     }
 
 
