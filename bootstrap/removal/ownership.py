@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.errors import OwnershipUnknownError
 from shoal_guard.sweep import kinds
-from shoal_guard.sweep.account import Account, ResourceRecord, read_tags, reason_of
-from shoal_guard.sweep.owner import Owner
+from shoal_guard.sweep.account import Account, ResourceRecord, read_tags
+from shoal_guard.sweep.owner import Owner, keep_tag, keep_unknown
 from shoal_guard.sweep.stack_owner import StackOwner
 
 from bootstrap.aws import fetched
@@ -31,7 +30,7 @@ class _Careful(Owner):
 
     def may_empty(self, bucket: str) -> bool:
         """Not where its topology keeps the data: AWS deletes such a bucket only if it is empty."""
-        return _keep_tag(self.account, bucket) != "true"
+        return keep_tag(self.account, bucket) != "true"
 
 
 class StackClaim(_Careful, StackOwner):
@@ -108,12 +107,12 @@ def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
     Raises OwnershipUnknownError when that cannot be read: such a bucket must not be emptied.
     """
     try:
-        keep = _keep_tag(account, bucket)
+        keep = keep_tag(account, bucket)
         if keep == "true" and not is_empty(account, bucket):
             return f"its topology keeps it; to delete it: aws s3 rb --force s3://{bucket}", []
         runs = fetched.unfetched(account.client("s3"), bucket) if keep == topology.KEEP_UNFETCHED else []
     except (BotoCoreError, ClientError) as error:
-        raise OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
+        raise keep_unknown(error) from None
     if not runs:
         return "", []
     named = f"it holds {plural(len(runs), 'run')} not fetched whole: {', '.join(runs)}"
@@ -124,13 +123,3 @@ def is_empty(account: Account, bucket: str) -> bool:
     """Whether a bucket holds nothing, older versions included."""
     page = account.client("s3").list_object_versions(Bucket=bucket, MaxKeys=1)
     return not page.get("Versions") and not page.get("DeleteMarkers")
-
-
-def _keep_tag(account: Account, bucket: str) -> str | None:
-    try:
-        tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
-    except ClientError as error:
-        if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
-            return None
-        raise
-    return tags.get(topology.TAG_KEEP)

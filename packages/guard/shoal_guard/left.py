@@ -44,7 +44,8 @@ def left_of(
 ) -> list[Leftover]:
     """List what is left in an account and region, service by service; delete it if asked.
 
-    With `delete` data go, too: databases without a last snapshot, buckets with all versions.
+    With `delete` data go, too: databases without a last snapshot, buckets with all versions. Buckets with the tag
+    `shoal:keep` (`true` or `unfetched`) stay, and so do those whose tags cannot be read.
 
     Args:
         stack: What a CloudFormation stack of exactly this name has, or has left.

@@ -8,7 +8,9 @@ import pytest
 from shoal_guard import SweepError, left_of
 from shoal_guard.__main__ import main
 from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.faults.kinds import Denied
 
+from infra import topology
 from tests.shoal.outside import EXAMPLES
 
 TEMPLATE = {
@@ -53,6 +55,21 @@ def test_what_a_stack_left_is_listed_and_deleted_only_when_the_stack_is_gone(
     assert {each.outcome for each in left_of(stack, delete=True)} == {"deleted"}
     assert left_of(stack) == []
     assert main([stack]) == 0
+
+
+@pytest.mark.parametrize("keep", ["true", "unfetched"])
+def test_a_bucket_with_the_tag_that_keeps_it_is_not_emptied(aws: EmbeddedAws, keep: str) -> None:
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket=f"precious-{keep}")
+    tags = [{"Key": topology.TAG_KEEP, "Value": keep}, {"Key": "team", "Value": keep}]
+    s3.put_bucket_tagging(Bucket=f"precious-{keep}", Tagging={"TagSet": tags})
+    s3.put_object(Bucket=f"precious-{keep}", Key="data", Body=b"1")
+    (kept,) = left_of(tag=f"team={keep}", delete=True)
+    assert (kept.outcome, kept.reason.split("; ")[0]) == ("stays", f"its tag shoal:keep={keep} keeps it")
+    with aws.faults.during(Denied(service="s3", operation="GetBucketTagging")):
+        unknown = next(each for each in left_of(prefix=f"precious-{keep}", delete=True) if each.kind == "s3 bucket")
+    assert (unknown.is_certain, unknown.outcome) == (False, "cannot be told")
+    assert s3.get_object(Bucket=f"precious-{keep}", Key="data")["Body"].read() == b"1"
 
 
 def test_a_name_that_is_none_of_a_stack_is_wrong_use(aws: EmbeddedAws, capsys: pytest.CaptureFixture[str]) -> None:

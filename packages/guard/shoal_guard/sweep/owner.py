@@ -14,13 +14,16 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shoal_guard.errors import OwnershipUnknownError
-from shoal_guard.sweep.account import Account, ResourceRecord, describe_stack, reason_of
+from shoal_guard.sweep.account import Account, ResourceRecord, describe_stack, read_tags, reason_of
 
 Kind = Any
 """A `ResourceKind` of `kinds.py`, which imports this module."""
 _AT_ONCE = 8
 _ABSENT = ("NoSuch", "NotFound", "DoesNotExist", "NonExistent")
 """Parts of the codes of errors that mean that there are no tags, or that the resource is gone."""
+_KEEP, _KEPT = "shoal:keep", ("true", "unfetched")
+"""The tag of a bucket that must outlive its stack, and its values: always, and as long as it holds runs that were not
+fetched."""
 _Answer = TypeVar("_Answer")
 
 Owned = Callable[["Owner", ResourceRecord], bool]
@@ -58,12 +61,18 @@ class Owner:
         """The stack that a resource is of, and whether that is a living one of somebody else."""
         return "", False
 
-    def why_kept(self, _bucket: str) -> tuple[str, Sequence[str]]:
+    def why_kept(self, bucket: str) -> tuple[str, Sequence[str]]:
         """Why a bucket of the owner must stay, and what in it is the reason; empty where it may be deleted.
 
         Raises OwnershipUnknownError when that cannot be read.
         """
-        return "", ()
+        try:
+            keep = keep_tag(self.account, bucket)
+        except (BotoCoreError, ClientError) as error:
+            raise keep_unknown(error) from None
+        if keep not in _KEPT:
+            return "", ()
+        return f"its tag {_KEEP}={keep} keeps it; remove the tag to have it deleted", ()
 
     def may_empty(self, _bucket: str) -> bool:
         """Whether a bucket that may be deleted may be emptied for it; else it is deleted only if it is empty."""
@@ -122,6 +131,22 @@ class Owner:
         except (BotoCoreError, ClientError) as error:
             self.failed_sources[source] = reason_of(error)
             return nothing
+
+
+def keep_tag(account: Account, bucket: str) -> str | None:
+    """The value of a bucket's tag `shoal:keep`; None without one. Raises AWS's errors where that cannot be read."""
+    try:
+        tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
+            return None
+        raise
+    return tags.get(_KEEP)
+
+
+def keep_unknown(error: BotoCoreError | ClientError) -> OwnershipUnknownError:
+    """The error for a bucket that must not be emptied, because this one occurred when its tag or data were read."""
+    return OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})")
 
 
 def ask_other_regions(account: Account, ask: Callable[[Any], _Answer]) -> tuple[dict[str, _Answer], str]:
