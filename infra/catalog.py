@@ -182,9 +182,9 @@ def prices(region: str, *, on: datetime.date | None = None, folder: Path = PRICE
     For a region without a list it is one without prices. Raises TopologyError when there is none for that day.
     """
     lists = price_lists(region, folder)
-    if on is None or not lists:
+    if not lists:
         return PriceList.newest(region, folder)
-    valid = [each for each in lists if each.date <= on]
+    valid = [each for each in lists if on is None or each.date <= on]
     if not valid:
         raise TopologyError(f"the oldest price list for {region} is of {lists[0].date}; take that day or a later one.")
     return valid[-1]
