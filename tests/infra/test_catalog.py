@@ -200,7 +200,18 @@ def test_tcp_has_one_network_card_and_efa_those_that_carry_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"date: 2026-11-01\n", b"- 1\n", b"{", b"date: \xff", b"date: 2026-11-01\ninstances: {m5.xlarge: cheap}\n"]
+    "text",
+    [
+        b"date: 2026-11-01\n",
+        b"- 1\n",
+        b"{",
+        b"date: \xff",
+        b"date: 2026-11-01\ninstances: {m5.xlarge: cheap}\n",
+        b"date: 2026-11-01\nsource: s\ninstances: {m5.xlarge: true}\n",
+        b"date: 2026-11-01\nsource: s\ninstances: {}\n---\ndate: new\nsource: s\ninstances: {}\n",
+        b"date: 2026-11-01\nsource: 1\ninstances: {}\n",
+        b"date: 2026-11-01\nsource: s\ninstances: {}\nzones: {m5.xlarge: use1-az1}\n",
+    ],
 )
 def test_a_broken_list_is_named(tmp_path: Path, text: bytes) -> None:
     shutil.copy(catalog.PRICES / "us-east-1.yaml", tmp_path)

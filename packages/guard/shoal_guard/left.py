@@ -59,7 +59,8 @@ def left_of(
 
     Raises:
         ValueError: Not one of the three is given, or it is not valid.
-        SweepError: With `delete`, a stack of these exists, which CloudFormation has to delete first, or may exist.
+        SweepError: With `delete`, a stack of these exists, which CloudFormation has to delete first, or may exist. The
+            file of the region's prices is broken.
         botocore.exceptions.BotoCoreError: There are no credentials, no region, or no network.
         botocore.exceptions.ClientError: AWS does not accept the credentials.
     """

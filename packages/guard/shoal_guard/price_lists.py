@@ -53,8 +53,15 @@ class PriceList:
     def __post_init__(self) -> None:
         prices = [*self.instances.values(), *self.emr.values(), *self.sagemaker.values(), *vars(self.other).values()]
         for each in prices:
-            if each is not None and not isinstance(each, int | float):
+            if each is not None and (isinstance(each, bool) or not isinstance(each, int | float)):
                 raise TypeError(f"{each!r} is not a price")
+        if type(self.date) is not datetime.date:
+            raise TypeError(f"{self.date!r} is not a date")
+        if not isinstance(self.source, str):
+            raise TypeError(f"{self.source!r} is not a source")
+        for each in self.zones.values():
+            if not isinstance(each, list | tuple) or not all(isinstance(zone, str) for zone in each):
+                raise TypeError(f"{each!r} are not the ids of zones")
 
     @classmethod
     def lists(cls, region: str, folder: Path = PRICES) -> list[Self]:
@@ -68,10 +75,10 @@ class PriceList:
         try:
             documents = _read(path, path.stat().st_mtime_ns)
             found = [cls(region=region, **{**each, "other": Prices(**each.get("other", {}))}) for each in documents]
+            return sorted(found, key=lambda each: each.date)
         except (ValueError, yaml.YAMLError, TypeError, AttributeError) as error:
             reason = str(error).splitlines()[0]
             raise ValueError(f"{path} does not hold price lists ({reason}); restore it, or delete it.") from None
-        return sorted(found, key=lambda each: each.date)
 
     @classmethod
     def newest(cls, region: str, folder: Path = PRICES) -> Self:

@@ -12,6 +12,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shoal_guard.errors import SweepError
 from shoal_guard.price_lists import PriceList
 from shoal_guard.sweep.account import Account, ResourceRecord
 from shoal_guard.sweep.kinds import KINDS
@@ -38,11 +39,18 @@ class Monthly:
 
 
 def price_of(account: Account, thing: FoundResource) -> Monthly:
-    """What it costs a month; a bucket, a table and a repository are asked for their size."""
+    """What it costs a month; a bucket, a table and a repository are asked for their size.
+
+    Raises SweepError where the file of the region's prices is broken.
+    """
     kind = KINDS.get(thing.kind)
     if not thing.billed or kind is None:
         return Monthly(dollars=0.0)
-    cost, prices = kind.cost, PriceList.newest(account.region)
+    cost = kind.cost
+    try:
+        prices = PriceList.newest(account.region)
+    except ValueError as error:
+        raise SweepError(str(error)) from None
     try:
         if measured := _MEASURED.get(str(cost)):
             return measured(account, thing.identifier, prices)
