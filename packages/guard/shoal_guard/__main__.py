@@ -1,6 +1,6 @@
 """`python -m shoal_guard STACK`: what a stack of this name has left, and what it costs a month.
 
-The exit status is 1 if anything is left that costs money, or if a service does not answer.
+The exit status is 1 if anything is left that costs money, or if a service does not answer; 2 if nothing can be asked.
 """
 
 import argparse
@@ -8,6 +8,7 @@ import sys
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shoal_guard.errors import SweepError
 from shoal_guard.left import left_of
 
 
@@ -17,8 +18,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("stack", metavar="STACK", help="the name of a CloudFormation stack, which may be deleted")
     try:
         found = left_of(parser.parse_args(arguments).stack)
-    except (ValueError, BotoCoreError, ClientError) as error:
-        parser.error(str(error))
+    except (ValueError, SweepError, BotoCoreError, ClientError) as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
     for each in found:
         dollars = "unknown" if each.dollars_a_month is None else f"{each.bound} ${each.dollars_a_month:.2f}".strip()
         print(each.kind, each.identifier, f"{dollars} a month", each.outcome, each.reason, sep="\t")

@@ -75,4 +75,13 @@ def test_a_bucket_with_the_tag_that_keeps_it_is_not_emptied(aws: EmbeddedAws, ke
 def test_a_name_that_is_none_of_a_stack_is_wrong_use(aws: EmbeddedAws, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["5th"])
-    assert "'5th' is no name of a stack" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("python -m shoal_guard: '5th' is no name of a stack")
+
+
+def test_credentials_that_have_expired_are_a_sentence(
+    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", "2020-01-01T00:00:00Z")
+    with pytest.raises(SystemExit, match="2"):
+        main(["WebShop"])
+    assert "Error when retrieving credentials from AWS's configuration: " in capsys.readouterr().err

@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError
 
 ResourceRecord = Mapping[str, Any]
 """A resource in the answer of a service's list operation."""
@@ -40,7 +40,15 @@ class Account:
         return self._clients[key]
 
     def number(self) -> str:
-        """The account's id, 12 digits."""
+        """The account's id, 12 digits. Raises a BotoCoreError, too, where botocore itself raises whatever Python does:
+        credentials of the environment that have expired, a `credential_process` that is not there."""
+        try:
+            if credentials := self.session.get_credentials():
+                credentials.get_frozen_credentials()
+        except (RuntimeError, OSError, ValueError, LookupError, TypeError) as error:
+            if isinstance(error, BotoCoreError):
+                raise
+            raise CredentialRetrievalError(provider="AWS's configuration", error_msg=str(error)) from error
         return str(self.client("sts").get_caller_identity()["Account"])
 
     def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[ResourceRecord]:
