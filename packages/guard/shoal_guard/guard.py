@@ -63,18 +63,19 @@ class Guard(StackGuard):
         Raises:
             ValueError: A value is not within its bounds.
         """
+        hours, mails = f"a whole number of hours from 1 to {_MOST_HOURS}", "a mail address"
         for name, value, is_valid, bounds in (
-            ("max_hours", max_hours, 1 <= max_hours <= _MOST_HOURS, f"a number of hours from 1 to {_MOST_HOURS}"),
-            ("budget", budget, budget is None or 0 < budget < math.inf, "a number of dollars above 0"),
-            ("mail", mail, mail is None or _MAIL.fullmatch(mail), "a mail address"),
-            ("idle_minutes", idle_minutes, 5 <= idle_minutes <= 10_080, "a number of minutes from 5 to 10080"),
+            ("max_hours", max_hours, _is_whole(max_hours, 1, _MOST_HOURS), hours),
+            ("budget", budget, budget is None or (_is_finite(budget) and budget > 0), "a number of dollars above 0"),
+            ("mail", mail, mail is None or (isinstance(mail, str) and _MAIL.fullmatch(mail)), mails),
+            ("idle_minutes", idle_minutes, _is_whole(idle_minutes, 5, 10_080), "a whole number from 5 to 10080"),
             (
-                *("dollars_an_hour", dollars_an_hour),
-                *(dollars_an_hour is None or 0 <= dollars_an_hour < math.inf, "a number of dollars from 0 on"),
+                *("dollars_an_hour", dollars_an_hour, dollars_an_hour is None or _is_finite(dollars_an_hour)),
+                "a number of dollars from 0 on",
             ),
         ):
             if not is_valid:
-                raise ValueError(f"Guard: {name}: {value} is not {bounds}")
+                raise ValueError(f"Guard: {name}: {value!r} is not {bounds}")
         found = _Found(scope, dollars_an_hour)
         name = scope.stack_name
         account, extension = f"/shoal-guard/{name}/account", f"/shoal-guard/{name}/hours"
@@ -103,6 +104,15 @@ class Guard(StackGuard):
                 clock.node.add_dependency(part)
         Tags.of(scope).add(_TAG, name)
         Aspects.of(scope).add(_AfterGuard(scope, self, found if budget else None))
+
+
+def _is_whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _is_finite(value: object) -> bool:
+    """Whether it is a number from 0 on."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 class _Found:

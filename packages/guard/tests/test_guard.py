@@ -103,6 +103,12 @@ def test_a_budget_needs_the_price_of_everything(kind: str) -> None:
     ("options", "said"),
     [
         ({"max_hours": 0}, "Guard: max_hours: "),
+        ({"max_hours": 8.5}, "Guard: max_hours: 8.5 is not a whole number of hours from 1 to 720"),
+        ({"max_hours": "8"}, "Guard: max_hours: '8' is not a whole number"),
+        ({"max_hours": True}, "Guard: max_hours: "),
+        ({"budget": "20"}, "Guard: budget: "),
+        ({"budget": 0}, "Guard: budget: 0 is not a number of dollars above 0"),
+        ({"mail": 5}, "Guard: mail: 5 is not a mail address"),
         ({"budget": float("nan")}, "Guard: budget: "),
         ({"mail": "me"}, "Guard: mail: "),
         ({"idle_minutes": 1}, "Guard: idle_minutes: "),
