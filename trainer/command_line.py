@@ -47,7 +47,9 @@ def as_words(config: TrainConfig) -> dict[str, tuple[str, ...]]:
         if config.model == AUTO and each.name in SEARCHED and each.name not in config.fixed:
             continue
         value = getattr(config, each.name)
-        if (config.preset and each.name in OF_THE_RUN) or value is None or value is False or value in ((), {}):
+        if config.preset and each.name in OF_THE_RUN and each.name not in config.fixed:
+            continue
+        if value is None or value is False or value in ((), {}):
             continue
         if value is True:
             found[each.name] = ()

@@ -11,6 +11,7 @@ from typing import Any
 
 from common.errors import TrainingError
 from common.options import Option, flag
+from corpus.dataset_settings import FIXED
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.options.embedding_options import EmbeddingOptions
 from trainer.options.optimisation_options import GLOBAL_BATCH, OF_THE_RUN, OptimisationOptions
@@ -61,7 +62,10 @@ class TrainConfig(
     """All options of a training run, in the order in which help shows them."""
 
     fixed: tuple[str, ...] = option("", default=())
-    """With `--model auto` the options of SEARCHED that were given, and so are the same in all trials; no option."""
+    """With `--model auto` the options of SEARCHED that were given, and so are the same in all trials; with a preset
+    those of OF_THE_RUN that were given; no option."""
+    row_length: int = option("", default=FIXED.row_length)
+    """The most words of a row in a padded batch of whole texts, which a preset may change; no option."""
     temperature: float | None = option("", default=None)
     """The mean temperature of the folds of the trial that a search has chosen; no option."""
 
@@ -159,7 +163,8 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
     for each in options(TrainConfig):
         having = [name for name in options_of_some().get(each.name, models) if name in models]
         named = [name for name in having if name != AUTO]
-        shown = {"default": MODELS[models[0]].defaults.get(each.name, each.default), "text": each.text}
+        first = named[0] if len(named) == 1 else models[0]
+        shown = {"default": MODELS[first].defaults.get(each.name, each.default), "text": each.text}
         if {*named, AUTO} != {*models, AUTO}:
             shown["text"] = f"{', '.join(named)}: {each.text}"
         if having:
@@ -170,7 +175,12 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
 def _described(models: Sequence[str]) -> str:
     """What `--model` chooses from, and the defaults of all models but the first, whose defaults the options show."""
     kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
-    others = "; ".join(f"of {of}: {shown_options(MODELS[of].defaults)}" for of in models[1:] if MODELS[of].defaults)
+    having = options_of_some()
+    own = {
+        of: {name: value for name, value in MODELS[of].defaults.items() if of in having.get(name, models)}
+        for of in models[1:]
+    }
+    others = "; ".join(f"of {of}: {shown_options(defaults)}" for of, defaults in own.items() if defaults)
     return f"the kind of model: {kinds}" + (f". Other defaults {others}" if others else "")
 
 
@@ -191,8 +201,9 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
         if one in values:
             values.setdefault(other, None)
     preset = values.pop("preset", None)
-    of_the_preset = values.keys().isdisjoint(OF_THE_RUN)
     of_preset = PRESETS.get(preset, {})
+    if preset is not None:
+        values["fixed"] = tuple(name for name in OF_THE_RUN if name in given)
     values = {**of_preset, **values}
     model: str = values.get("model", TrainConfig.model)
     if of_preset and model != (own := of_preset["model"]):
@@ -218,4 +229,4 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
             f"--schedule is {config.schedule} and --warm-up {config.warm_up:g}, which are about the whole of a run, "
             "but an unbounded stream has no end; take --schedule constant and --warm-up 0, or give --words"
         )
-    return config if of_the_preset else replace(config, preset=None)
+    return config

@@ -105,6 +105,7 @@ _REFERENCE = Preset(
         "dropout": 0.5,
         "embedding_dropout": 0.0,
         "word_dropout": 0.0,
+        "row_length": 100,
         "loss": "bce",
         "positive_weight": 0.2,
     },

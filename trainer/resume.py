@@ -49,7 +49,8 @@ def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -
     `digest` is that of the dataset. Raises TrainingError if the state is of another run.
     """
     if config.preset:
-        config = replace(config, global_batch=None, rank_batch=None, epochs=None)
+        left: dict[str, Any] = {name: None for name in OF_THE_RUN if name not in config.fixed}
+        config = replace(config, **left)
     made = state["config"]
     _require_same(state, config, digest)
     kept = {name: made[name] for name in (*OF_THE_RUN, *_FOLLOWING) if name in made}

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from shoal_balance import steps_per_epoch
 
 from common.errors import ExperimentError
-from corpus.dataset_settings import FIXED
 from corpus.rules import VALIDATION_SHARE
 from experiments import forecast
 from experiments.choices import predict, setup_hourly
@@ -33,7 +32,7 @@ class DatasetSize(NamedTuple):
 
     def training(self, config: TrainConfig, ranks: int, embedding: int) -> Training:
         """An LSTM's training on it, with vectors of so many numbers."""
-        rows, words = self.learnt(config), min(self.words, FIXED.row_length)
+        rows, words = self.learnt(config), min(self.words, config.row_length)
         batch = config.requested_batch(ranks) or forecast.default_batch(rows)
         return Training(
             rows=rows,

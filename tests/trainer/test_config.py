@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import TrainingError
 from common.options import flag
-from trainer.command_line import parse_arguments
+from trainer.command_line import as_arguments, parse_arguments
 from trainer.computing.optimiser import learning_rate
 from trainer.config import configured, options_for, options_of_some
 from trainer.registry import CLASSIFIERS, MODELS, WORD_MODELS, Model
@@ -22,12 +22,14 @@ def test_the_reference_preset_sets_the_reference() -> None:
     assert (config.optimiser, config.learning_rate, config.momentum) == ("sgd", 0.1, 0.9)
     assert (config.positive_weight, config.epochs, config.dropout) == (0.2, 10, 0.5)
     assert (config.embedding_dropout, config.word_dropout) == (0.0, 0.0)
+    assert (config.row_length, parse_arguments(FILES).row_length) == (100, 400)
     assert config.batch_for(4) == 512
 
 
 def test_options_beside_a_preset_win() -> None:
     config = parse_arguments([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
     assert (config.epochs, config.batch_for(4), config.hidden) == (1, 64, 32)
+    assert parse_arguments(as_arguments(config)).row_length == config.row_length == 100
 
 
 @pytest.mark.parametrize(
@@ -114,6 +116,12 @@ def test_a_preset_goes_with_its_own_model(preset: str, model: str, own: str) -> 
     sentence = f"^--preset {preset} has a model of its own, {own}; leave out --model {model}, or --preset$"
     with pytest.raises(TrainingError, match=sentence):
         configured({**WORDS, "preset": preset, "model": model})
+
+
+@pytest.mark.parametrize(("learns", "name", "default"), [("words", "hidden", 128), ("classes", "vocabulary", 30_000)])
+def test_help_shows_the_default_of_the_one_model_that_has_an_option(learns: str, name: str, default: int) -> None:
+    (shown,) = (each for each in options_for(learns, auto=learns == "classes") if each.name == name)
+    assert shown.default == default
 
 
 @pytest.mark.parametrize("name", ["--global-batch", "--batch-size"])

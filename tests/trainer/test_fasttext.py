@@ -11,6 +11,7 @@ from common.errors import TrainingError
 from tests.trainer.conftest import Launch
 from tests.trainer.runs import finish, summary, train_here, weights
 from trainer.classification import task
+from trainer.classification.data import load_data
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.config import configured
@@ -80,6 +81,22 @@ def test_the_rows_of_a_step_follow_from_the_model_and_its_texts_unless_they_are_
 ) -> None:
     config = configured({"data": Path("d"), "output": Path("o"), **options})
     assert config.with_step_rows(RunSize(**{"on_gpus": False, **size})).global_batch == batch
+
+
+@pytest.mark.parametrize(
+    ("device", "options", "batch"),
+    [
+        ("cpu", {"preset": "fasttext"}, 192),
+        ("cuda", {"model": "lstm"}, 256),
+        ("cpu", {"model": "linear", "buckets": 9}, 19),
+    ],
+)
+def test_a_run_takes_the_rows_of_a_step_from_its_device_and_its_training_rows(
+    texts: Path, device: str, options: dict[str, Any], batch: int
+) -> None:
+    ranks = cast("Ranks", SimpleNamespace(device=torch.device(device)))
+    config = configured({"data": texts, "output": texts.parent, **options})
+    assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].global_batch == batch
 
 
 def test_word_dropout_is_refused_for_a_model_that_reads_whole_texts(texts: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,13 @@ class TextData:
     def sizes(self) -> dict[str, int]:
         """The number of rows of each part."""
         return {"training": len(self.training), "validation": len(self.validation), "test": len(self.test)}
+
+    def read_to(self, words: int) -> Self:
+        """The data with whole texts cut to so many words in padded batches; other rows were cut before."""
+        if not isinstance(self.training, RaggedRows):
+            return self
+        parts = {part: replace(getattr(self, part), row_length=words) for part in self.sizes}
+        return replace(self, row_length=words, **parts)
 
     def balancing_weight(self) -> float:
         """The default weight of a positive row: the fourth root of negatives / positives. It lies between unweighted

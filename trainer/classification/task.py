@@ -43,7 +43,7 @@ class Classification(Task[TextData]):
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
         data = load_data(
             config.data, learnt=config.rows_to_learn, rows_in=config.rows_in, cache=config.cache, memory=memory
-        )
+        ).read_to(config.row_length)
         return place_parts(data, ranks.device, rows_in=config.rows_in)
 
     @staticmethod

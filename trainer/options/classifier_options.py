@@ -47,13 +47,12 @@ class ClassifierOptions(Section):
         metavar="FILE_OR_DIR",
     )
     vocabulary: int = option(
-        "the words that have a vector of the LSTM's, the most frequent ones; all others are unknown to "
-        "it; 2000000: all",
+        "the words that have a vector, the most frequent ones; all others are unknown; 2000000: all",
         default=_MOST_WORDS,
         must=from_1_to(_MOST_WORDS),
     )
-    hidden: int = option("dimensions of the LSTM's state", default=32, must=from_1_to(_WIDEST))
-    layers: int = option("LSTM layers", default=1, must=from_1_to(_DEEPEST))
+    hidden: int = option("dimensions of the state", default=32, must=from_1_to(_WIDEST))
+    layers: int = option("layers, one upon the other", default=1, must=from_1_to(_DEEPEST))
     pooling: str = option(
         "the parts of a text's vector: the mean of its words' states, their largest value in each dimension, and the "
         "mean of the words' own vectors (mean+max+words); some of these; or the state after its last word (last)",
@@ -79,7 +78,9 @@ class ClassifierOptions(Section):
         must=from_1_to(_MOST_BUCKETS),
     )
     dropout: float = option(
-        "share of values dropped between LSTM layers and before the last layer", default=0.3, must=SHARE
+        "share of values dropped between layers of an LSTM, and before the last layer of all",
+        default=0.3,
+        must=SHARE,
     )
     embedding_dropout: float = option("share of dimensions dropped from a text's word vectors", default=0.5, must=SHARE)
     word_dropout: float = option(

@@ -79,8 +79,10 @@ def test_a_padded_batch_has_the_first_words_of_whole_texts(tmp_path: Path) -> No
     write_dataset(path, train=rows, test=rows, vocabulary=["word"], settings=settings)
     data = load_data(path)
     assert (data.row_length, data.scale) == (400, Scale(0, 1, 1))
-    for part in (data.training, data.validation, data.test):
-        assert part.batch(np.array([0]), torch.device("cpu")).lengths.tolist() == [400]
+    for words, read in ((400, data), (100, data.read_to(100))):
+        assert read.row_length == words
+        for part in (read.training, read.validation, read.test):
+            assert part.batch(np.array([0]), torch.device("cpu")).lengths.tolist() == [words]
 
 
 def test_how_ratings_were_written_is_carried_along(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import TrainingError
 from trainer.command_line import as_words, from_words
-from trainer.config import TrainConfig, configured, default_model
+from trainer.config import TrainConfig, configured, default_model, options_of_some
 from trainer.registry import AUTO, CLASSIFIERS, MODELS, SEARCHED
 from trainer.search.candidates import configured_candidate, next_candidate, resumed_candidate
 from trainer.search.trials import CAUTIOUS, Trial
@@ -90,6 +90,61 @@ def test_options_that_were_given_are_not_changed() -> None:
     lstm, fasttext = (configured_candidate(config, {"model": model, "ngrams": 3}) for model in ("lstm", "fasttext"))
     assert (lstm.epochs, lstm.word_dropout, lstm.seed, lstm.ngrams, lstm.fixed) == (3, 0.1, 7, TrainConfig.ngrams, ())
     assert (fasttext.epochs, fasttext.optimiser, fasttext.ngrams) == (3, "adagrad", 3)
+
+
+OF_CANDIDATES = {
+    "embedding": 7,
+    "vocabulary": 7,
+    "hidden": 7,
+    "layers": 3,
+    "pooling": "mean",
+    "ngrams": 5,
+    "buckets": 7,
+    "dropout": 0.1,
+    "embedding_dropout": 0.1,
+    "word_dropout": 0.1,
+    "loss": "mse",
+    "positive_weight": 2.0,
+    "metric": "balanced",
+}
+OF_OTHERS = {
+    "char_ngrams": "3-6",
+    "embeddings": "v.txt",
+    "mode": "average:5",
+    "character_embedding": 7,
+    "window": 7,
+    "negatives": 7,
+    "subsample": 0.1,
+    "min_count": 7,
+    "words": 7,
+    "vocabulary_words": 7,
+    "new_words": 7,
+    "similarity": ("s.txt",),
+    "analogy": ("a.txt",),
+    "pip": True,
+}
+
+
+def test_options_of_some_models_are_these() -> None:
+    assert {*OF_CANDIDATES, *OF_OTHERS, "minutes"} == {*options_of_some()}
+
+
+@pytest.mark.parametrize("name", OF_CANDIDATES)
+def test_an_option_of_a_search_is_that_of_each_candidate_that_has_it(name: str) -> None:
+    config = configured({**PLACES, "model": AUTO, name: OF_CANDIDATES[name]})
+    having = {model for model in CLASSIFIERS if model in options_of_some()[name]}
+    taken = {model for model in CLASSIFIERS if _of(config, model, name) == OF_CANDIDATES[name]}
+    assert taken == having != set()
+
+
+def _of(config: TrainConfig, model: str, name: str) -> Any:
+    return getattr(configured_candidate(config, {"model": model}), name)
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_an_option_that_no_candidate_of_a_search_has_is_refused(name: str) -> None:
+    with pytest.raises(TrainingError, match="--model auto has no --[a-z-]+; leave it out"):
+        configured({**PLACES, "model": AUTO, name: OF_OTHERS[name]})
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
