@@ -9,6 +9,7 @@ that all resources carry.
 
 import json
 import re
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -133,6 +134,7 @@ class _Dumper(yaml.SafeDumper):
 
 def main() -> None:
     """Write the expected pages of all cases again."""
+    sys.path.append(str(SHIPPED.parent / "packages" / "local-aws"))  # helpers of its tests, which conftest.py uses
     from tests.infra.conftest import fill, stack_of
 
     with TemporaryDirectory() as folder:
