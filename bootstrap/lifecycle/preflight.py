@@ -30,6 +30,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
     ("error", capacity.may_not_start, "Whether GPU nodes may be started"),
+    ("error", capacity.image_unusable, "Whether the images of GPU nodes fit the nodes"),
     ("error", capacity.reservation_unusable, "Whether the reserved capacity suffices"),
     (
         "error",
@@ -38,9 +39,9 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
         f"AWSServiceRoleForAutoScaling {keys.USES})",
     ),
     ("error", buckets.bucket_unusable, "Whether the buckets that the topology names can be used"),
+    ("error", network.subnet_unusable, "Whether the existing subnet can be used"),
     ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"),
     ("error", network.no_dns, "Whether the existing VPC gives and resolves names"),
-    ("error", network.not_for_emr, "Whether EMR may use the existing subnet"),
     ("warning", account.credentials_end_early, "Whether the credentials hold long enough"),
     ("warning", account.not_prepared, "Whether the account is prepared for Shoal"),
     ("warning", account.execution_may_more, "Whether CloudFormation may do more than Shoal needs"),

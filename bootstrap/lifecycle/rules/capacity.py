@@ -15,6 +15,9 @@ from bootstrap.lifecycle.rules import PreflightContext
 from infra import catalog, sizing
 from infra.topology import instance_types
 
+_ROOT_DEVICE = "/dev/xvda"
+"""The device that infra/training.py makes larger, and encrypts."""
+
 
 def type_not_offered(context: PreflightContext) -> Iterator[str]:
     """No zone that GPU nodes can use offers all of their types; and a zone that offers all of the topology's."""
@@ -79,6 +82,29 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
                 yield f"{kind} ({group.name}): EC2 would not start it from {image}: {message}"
             else:
                 raise
+
+
+def image_unusable(context: PreflightContext) -> Iterator[str]:
+    """Each image of a node group from which nodes would boot, but without the volume that the topology promises."""
+    for group in context.topology.training:
+        if group.image is None:
+            continue
+        try:
+            found = context.account.client("ec2").describe_images(ImageIds=[group.image])["Images"]
+        except ClientError as error:
+            if not error.response["Error"]["Code"].startswith("InvalidAMIID"):
+                raise
+            continue  # `may_not_start` reports an image that does not exist
+        for image in found:
+            device = image.get("RootDeviceName", _ROOT_DEVICE)
+            volumes = [
+                each["Ebs"].get("VolumeSize", 0) for each in image.get("BlockDeviceMappings", ()) if "Ebs" in each
+            ]
+            where = f"training, {group.name}, image: {group.image}"
+            if device != _ROOT_DEVICE:
+                yield f"{where} has the root device {device}, not {_ROOT_DEVICE} as Amazon Linux has; write another."
+            elif (gib := max(volumes, default=0)) > sizing.GPU_ROOT_GIB:
+                yield f"{where} needs {gib} GiB, and the nodes have {sizing.GPU_ROOT_GIB}; write another."
 
 
 def reservation_unusable(context: PreflightContext) -> Iterator[str]:

@@ -124,12 +124,12 @@ def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, e
         network={"vpc": vpc, "subnet": subnet, "shell": True},
     )
     without = wanted.model_copy(update={"network": wanted.network.model_copy(update={"shell": False})})
-    assert [rule for _, rule, _ in findings(asking, without)] == ["no_way_out", "not_for_emr"]
+    assert [rule for _, rule, _ in findings(asking, without)] == ["subnet_unusable", "no_way_out"]
     found = findings(asking, wanted)
-    assert [rule for _, rule, _ in found] == ["no_way_out"] * 3 + ["not_for_emr"]
-    assert "do not reach S3" in found[0][2]
-    assert f"aws ec2 create-vpc-endpoint --region us-east-1 --vpc-id {vpc}" in found[0][2]
-    assert "--tags Key=for-use-with-amazon-emr-managed-policies,Value=true" in found[3][2]
+    assert [rule for _, rule, _ in found] == ["subnet_unusable"] + ["no_way_out"] * 3
+    assert "--tags Key=for-use-with-amazon-emr-managed-policies,Value=true" in found[0][2]
+    assert "do not reach S3" in found[1][2]
+    assert f"aws ec2 create-vpc-endpoint --region us-east-1 --vpc-id {vpc}" in found[1][2]
 
     table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
     ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
@@ -155,11 +155,23 @@ def test_a_route_through_nat_is_a_way_out(asking: boto3.Session, ec2: Any) -> No
     assert findings(asking, wanted) == []
 
 
-def test_a_network_that_ec2_does_not_know_is_a_warning_with_its_words(asking: boto3.Session) -> None:
-    absent = {"vpc": "vpc-0badbad1", "subnet": "subnet-0badbadbad"}
-    found = findings(asking, of(preprocessing={"primary": PRIMARY}, zone="us-east-1c", network=absent))
-    assert ("warning", "no_dns") in rules(found)
-    assert any("vpc-0badbad1" in sentence for *_, sentence in found)
+def test_a_subnet_must_exist_where_the_topology_has_it_and_hold_the_nodes(asking: boto3.Session, ec2: Any) -> None:
+    def said(nodes: int = 2, **fields: Any) -> list[str]:
+        found = findings(asking, of(training=[{**GPU, "count": nodes}], share="efs", **fields))
+        return [sentence for _, rule, sentence in found if rule == "subnet_unusable"]
+
+    vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
+    (absent,) = said(zone="us-east-1b", network={"vpc": vpc, "subnet": "subnet-0badbadbad"})
+    assert absent.startswith("network, subnet: there is no subnet-0badbadbad in us-east-1")
+    assert said(zone="us-east-1c", network={"vpc": "vpc-0badbad1", "subnet": subnet}) == [
+        f"network, vpc: {subnet} is in {vpc}, not in vpc-0badbad1; write {vpc}.",
+        f"zone: {subnet} is in us-east-1b, not in us-east-1c; write us-east-1b.",
+    ]
+    there: Any = {"zone": "us-east-1b", "network": {"vpc": vpc, "subnet": subnet}}
+    assert said(251, **there) == []
+    (small,) = said(252, **there)
+    assert small.endswith(f"{subnet} has 251 free addresses, and the topology has 252 nodes; write a larger one.")
 
 
 def test_the_name_of_another_owner_is_taken_and_that_of_the_same_owner_is_not(asking: boto3.Session) -> None:
