@@ -7,12 +7,14 @@ from bootstrap.cli.command import command, option
 from bootstrap.cli.output import Result, say, wants_json
 from bootstrap.cli.target import Target, target_options
 from common.display import printable
-from common.errors import ShoalError, UsageError
+from common.errors import UsageError
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.logs import LogExcerpt
 
 _PAUSE_SECONDS = 2.0
+_ASK_SECONDS = 30.0
+"""Between two questions to AWS whether the run has ended."""
 
 
 @command(
@@ -79,8 +81,10 @@ def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> N
 
     logs = RunLogs(target.account.client("s3"), find_data_bucket(target.name, target.account), run)
     ended = printed = False
+    asked = -_ASK_SECONDS
     while not ended:
-        ended = not (follow and _is_at_work(target, run))
+        if time.monotonic() - asked >= _ASK_SECONDS:
+            ended, asked = not (follow and _is_at_work(target, run)), time.monotonic()
         for line in logs.more(rank):
             printed = True
             print(printable(line), flush=True)  # noqa: T201
@@ -92,11 +96,14 @@ def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> N
 
 
 def _is_at_work(target: Target, run: str) -> bool:
-    """Whether a run may print more; not where its deployment is gone, or a command has collected it."""
+    """Whether a run may print more; not where its deployment is gone, or a command has collected it. Raises ShoalError
+    where nobody can tell."""
+    from bootstrap.aws import stacks
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.training.attaching import find_training
+    from bootstrap.training.attaching import wanted_trainings
+    from infra import topology
 
-    try:
-        return not find_training(find_deployment(target.name, target.account), run).has_ended
-    except ShoalError:
+    if stacks.describe(target.account.client("cloudformation"), topology.stack_name(target.name)) is None:
         return False
+    wanted = wanted_trainings(find_deployment(target.name, target.account))
+    return any(each.name == run and not each.has_ended for each in wanted)

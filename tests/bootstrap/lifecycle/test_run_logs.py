@@ -1,10 +1,15 @@
 """What the ranks of a run print, followed in the data bucket while it grows."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import boto3
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
 import bootstrap.lifecycle.logs
+from bootstrap.aws import stacks
+from bootstrap.cli.deployments.logs import _is_at_work
 from bootstrap.lifecycle.logs import RunLogs
 from common.errors import ShoalError
 
@@ -56,3 +61,13 @@ def test_the_lines_of_one_rank_are_shown_alone(aws: EmbeddedAws) -> None:
 def test_what_is_no_run_has_no_logs() -> None:
     with pytest.raises(ShoalError):
         RunLogs(boto3.client("s3"), BUCKET, "../x")
+
+
+def test_a_deployment_that_is_being_updated_does_not_end_the_logs_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    account: Any = SimpleNamespace(client=lambda _: None, session=None)
+    target: Any = SimpleNamespace(name="demo", account=account)
+    monkeypatch.setattr(stacks, "describe", lambda *_: {"StackStatus": "UPDATE_IN_PROGRESS"})
+    with pytest.raises(ShoalError, match="is in state UPDATE_IN_PROGRESS"):
+        _is_at_work(target, RUN)
+    monkeypatch.setattr(stacks, "describe", lambda *_: None)
+    assert not _is_at_work(target, RUN)
