@@ -72,7 +72,7 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
         except ShoalError as error:
             refused += [str(error)] * len(files)
             continue
-        copied[name] = copy_results(Bucket(bucket, s3), name, output, into=into, files=files, count=bars.add)
+        copied[name] = copy_results(Bucket(bucket, s3), name, output, into=into, files=files, skip=True, count=bars.add)
     fetched.mark(s3, bucket, {name: each.tags for name, each in copied.items() if each.tags}, bars.note)
     sizes = [size for each in copied.values() for size in each.sizes]
     return FetchResult(

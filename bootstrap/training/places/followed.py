@@ -71,12 +71,14 @@ def copy_results(
     *,
     into: str = "",
     files: Mapping[str, StoredFile] | None = None,
+    skip: bool = False,
     count: Callable[[int], None] = ignore,
 ) -> Copied:
-    """Copy the files of a run to its output, except unchanged ones that are there already.
+    """Copy the files of a run to its output.
 
-    `into`: a folder of the output; `files`: by their names, by default all of the run. Raises ShoalError where it
-    cannot write.
+    `into`: a folder of the output; `files`: by their names, by default all of the run; `skip`: leave those that are
+    there with the same size and second of change. A run that has just ended may have written a file twice within a
+    second. Raises ShoalError where it cannot write.
     """
     folder, copied = f"{RUNS}{run}/", Copied(output=output)
     if files is None:
@@ -89,7 +91,7 @@ def copy_results(
         except ShoalError as error:
             copied.refused.append(str(error))
             continue
-        if _is_there(path, found):
+        if skip and _is_there(path, found):
             count(found.size)
         else:
             with explain_os_error(ShoalError, f"cannot write {path}", "free some space, or choose another folder"):

@@ -88,6 +88,17 @@ def test_existing_files_are_kept_and_changed_ones_are_copied_again(s3: Any, tmp_
     assert (tmp_path / ONE / "model" / "config.json").read_bytes() == b"model/config.json"
 
 
+def test_the_end_of_a_training_copies_a_file_that_changed_within_its_second(s3: Any, tmp_path: Path) -> None:
+    store = Bucket(BUCKET, s3)
+    copy_results(store, ONE, tmp_path)
+    path = tmp_path / "summary.json"
+    changed = path.stat().st_mtime
+    path.write_bytes(b"before.json!")
+    os.utime(path, (changed, changed))
+    copy_results(store, ONE, tmp_path)
+    assert path.read_bytes() == b"summary.json"
+
+
 def test_one_run_can_be_fetched_alone(s3: Any, tmp_path: Path) -> None:
     with Bars() as bars:
         fetch_runs(s3, BUCKET, tmp_path, bars=bars, run=TWO)
