@@ -18,7 +18,7 @@ INPUT, READING = "Input", "How it is read"
 NOTES = {
     INPUT: "Files, folders, patterns in quotes ('reviews/*.json.gz') or s3://bucket/prefix; plain, .gz, .bz2, .xz "
     "or .zst.",
-    READING: "Found out from the first lines of each file; `shoal preprocess --dry-run` shows what was found.",
+    READING: "Found out from the first lines of each file; `shoal preprocess --local --dry-run` shows what was found.",
 }
 """The sentences of the help below the headings of these groups of options."""
 READING_NAMES = (

@@ -101,6 +101,6 @@ def check_preview(preview: PreprocessingPreview, *, max_malformed: float, allow_
 
     preview.understanding.check_values(preview.settings, max_malformed)
     try:
-        check_input(preview.understanding.sample.tally, max_malformed, allow_damaged=allow_damaged)
+        check_input(preview.understanding.sample.tally, max_malformed, allow_damaged=allow_damaged, dry_run=True)
     except DataError as error:
         raise DataError(f"if all of the input is as the sample is, the run will end so: {error}") from error

@@ -11,10 +11,12 @@ from corpus.reading.tally import Tally
 
 DEFAULT_MAX_MALFORMED = 0.05
 _PLACES_SHOWN = 3
+_DRY_RUN = "`shoal preprocess --local --dry-run`"
 
 
-def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> None:
-    """Raise DataError for damaged input, for too many malformed lines, and for input without lines."""
+def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool, dry_run: bool = False) -> None:
+    """Raise DataError for damaged input, for too many malformed lines, and for input without lines; `dry_run`: to
+    somebody who sees how the input is read."""
     if not allow_damaged and (damages := tally.damaged_files()):
         which = f"{damages[0]} is" if len(damages) == 1 else f"{len(damages)} files are"
         listed = "" if len(damages) == 1 else f": {', '.join(map(str, damages))}"
@@ -30,9 +32,10 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
         listed = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.malformed_by_reason.items()))
         cut = any(each.may_be_cut for each in tally.malformed_lines())
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
+        look = "" if dry_run else f"look at how the input was understood by {_DRY_RUN}, or "
         raise DataError(
             f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "
-            f"{quoting}look at how the input was understood by `shoal preprocess --dry-run`, or raise --max-malformed"
+            f"{quoting}{look}raise --max-malformed"
         )
 
 
@@ -64,7 +67,7 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
     if len(classes) == 1:
         raise DataError(
             f"all {texts} have {have}, and so are of one class; give texts of another class, too, or look at how the "
-            "input is read by `shoal preprocess --dry-run`"
+            f"input is read by {_DRY_RUN}"
         )
 
 
