@@ -6,10 +6,10 @@ different data or places.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from common.errors import ExperimentError, explain_os_error
 from common.files import write_whole
@@ -34,6 +34,14 @@ class Kept(BaseModel):
     """The deployment of each arm that has one, by the arm's name."""
     data: str | None = None
     """What stands for the data: a dataset's digest, or that of the input's names, sizes and times. None: not known."""
+
+    @field_validator("experiment", mode="before")
+    @classmethod
+    def _without_empty_target(cls, content: Any) -> Any:
+        """Earlier versions wrote the `target` of an experiment also where it had none."""
+        if isinstance(content, dict) and content.get("target", ...) is None:
+            return {name: value for name, value in content.items() if name != "target"}
+        return content
 
     @property
     def is_local(self) -> bool:

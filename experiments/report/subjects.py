@@ -91,13 +91,15 @@ def find_subjects(folders: Sequence[Path]) -> Found:
     for folder in folders:
         if not any(find_below([folder], name) for name in (EXPERIMENT, COUNTS_NAME)):
             find_runs([folder])
-    experiments = [read_experiment(folder) for folder in find_below(folders, EXPERIMENT)]
-    own = [each.folder.resolve() for each in experiments]  # datasets of an experiment's runs are no subjects
+    planned = find_below(folders, EXPERIMENT)
+    experiments, unread = read_all(read_experiment, planned)
+    own = [each.resolve() for each in planned]  # datasets of an experiment's runs are no subjects
     counted = [each for each in find_below(folders, COUNTS_NAME) if not {*own} & {*each.resolve().parents}]
     data = [read_counts(folder) for folder in counted]
     known = {run.folder.resolve(): run for each in experiments for arm in each.arms for run in arm.runs}
     others = [each for each in find_below(folders, RECORD) if each.resolve() not in known]
     more, problems = read_all(read_run, others)
+    problems = [*unread, *problems]
     runs = [*known.values(), *more]
     if problems and not (runs or experiments or data):
         raise ExperimentError(problems[0])

@@ -1,5 +1,6 @@
 """What an experiment found is read from the records of its runs."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import yaml
 
 from bootstrap.cli.learning.experiment_tables import found
 from common.errors import ExperimentError
-from experiments.plans.kept import Kept, require_same, write_kept
+from experiments.plans.kept import Kept, read_kept, require_same, write_kept
 from experiments.plans.parts import Experiment
 from experiments.results import read_experiment
 from tests.experiments import made_records as records
@@ -95,6 +96,22 @@ def test_preprocessing_is_compared_by_bytes_a_second(tmp_path: Path) -> None:
         result = read_experiment(tmp_path)
         assert why in result.problems[0]
         assert [arm.finished for arm in result.arms] == [0, 1]
+
+
+def test_an_earlier_experiment_that_had_no_target_says_so_and_is_read(tmp_path: Path) -> None:
+    kept = Kept(
+        name="mine",
+        experiment=experiment({"name": "a", "local": {"ranks": 1}}, {"name": "z", "local": {"ranks": 2}}),
+        cores=2,
+    )
+    content = json.loads(kept.model_dump_json())
+    content["experiment"]["target"] = None
+    (tmp_path / "experiment.json").write_text(json.dumps(content))
+    assert read_kept(tmp_path) == kept
+    content["experiment"]["target"] = {"loss": 0.5}
+    (tmp_path / "experiment.json").write_text(json.dumps(content))
+    with pytest.raises(ExperimentError, match=r"of this version \(experiment\.target: "):
+        read_kept(tmp_path)
 
 
 def test_a_folder_that_holds_none_or_a_damaged_one_is_named(tmp_path: Path) -> None:

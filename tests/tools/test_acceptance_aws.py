@@ -78,7 +78,10 @@ def test_a_report_says_what_happened_and_is_read_again(tmp_path: Path) -> None:
         operations={"s3 HeadBucket": {"ok": 2, "404": 1}},
     )
     report.write(tmp_path)
-    assert Report.read(tmp_path / "report.json") == report
+    path = tmp_path / "report.json"
+    assert Report.read(path) == report
+    path.write_text(json.dumps({**json.loads(path.read_text()), "billed": None, "beside": {}}))  # an earlier version's
+    assert Report.read(path) == report
     page = (tmp_path / "report.md").read_text("utf-8").splitlines()
     assert page[0] == "# Acceptance of Shoal: failed"
     for line in (

@@ -67,6 +67,8 @@ class Report:
         try:
             content: dict[str, Any] = json.loads(path.read_text("utf-8"))
             del content["passed"]
+            for of_earlier_versions in ("billed", "beside"):
+                content.pop(of_earlier_versions, None)
             return cls(**{**content, "steps": [Step(**each) for each in content["steps"]]})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ShoalError(f"{path} is no report of an acceptance run ({error}); give its report.json") from None

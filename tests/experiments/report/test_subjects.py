@@ -24,6 +24,16 @@ def test_a_folder_of_counts_alone_is_a_dataset_whose_digest_is_its_name(tmp_path
         find_subjects(list(folders.values()))
 
 
+def test_an_experiment_that_cannot_be_read_is_a_problem_and_its_runs_are_subjects(tmp_path: Path) -> None:
+    (tmp_path / "experiment.json").write_text("{}")
+    (tmp_path / "arm").mkdir()
+    records.write(tmp_path / "arm", records.start(), records.step(1, 101.0))
+    found = find_subjects([tmp_path])
+    assert (found.experiments, len(found.subjects)) == ([], 1)
+    (problem,) = found.problems
+    assert "experiment.json is not the file of an experiment of this version" in problem
+
+
 def test_a_run_beside_counts_is_a_subject(tmp_path: Path) -> None:
     (tmp_path / COUNTS_NAME).write_text(COUNTS)
     records.write(tmp_path, records.start(), records.step(1, 101.0))
