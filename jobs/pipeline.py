@@ -119,7 +119,9 @@ def carry_out(prepared: PreparedWork, output: str, *, runner: str = "auto", prog
 def _work_folder(output: str) -> Iterator[Path]:
     """A new folder for the work: in the folder of the results, or a temporary one for results on S3."""
     if is_s3(output):
-        with temporary_folder("shoal-work-") as folder:
+        with ExitStack() as made:
+            with explain_os_error(DataError, "cannot make a temporary folder", "set TMPDIR to a folder on a disk"):
+                folder = made.enter_context(temporary_folder("shoal-work-"))
             yield folder
         return
     home = Path(output)

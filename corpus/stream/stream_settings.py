@@ -5,6 +5,7 @@ and readers that are another number would take other files.
 """
 
 import json
+import re
 from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from pathlib import Path
@@ -19,6 +20,7 @@ from corpus.reading.s3 import is_s3
 SETTINGS_NAME = "stream.json"
 TOKENISERS = ("treebank", "punctuation", "spaces", "letters")
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _MOST_ROWS = 1 << 17
 """A part of so many rows, and its words, still fit in memory."""
 _MOST_READERS = 1 << 10
@@ -78,8 +80,13 @@ class StreamSettings:
 
 
 def absolute(address: str) -> str:
-    """A source as settings have it: a path from the root on, an address of S3 as it is."""
-    return address if is_s3(address) else str(Path(address).resolve())
+    """A source as settings have it: a path from the root on, an address of S3 as it is. Raises DataError for an address
+    of another kind."""
+    if is_s3(address):
+        return address
+    if _ADDRESS.match(address):
+        raise DataError(f"{address} cannot be read; give files, folders, or addresses that begin with s3://")
+    return str(Path(address).resolve())
 
 
 def write_settings(stream: Path, settings: StreamSettings) -> None:

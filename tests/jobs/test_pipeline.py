@@ -1,6 +1,7 @@
 """Raw files to a dataset, by the real jobs on mrjob's runners, against the oracle."""
 
 import gzip
+import tempfile
 import zlib
 from operator import itemgetter
 from pathlib import Path
@@ -17,6 +18,7 @@ from common.errors import DataError
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.sources import Inputs, ReadingOptions
+from jobs import pipeline
 from jobs.pipeline import preprocess_locally
 from tests import oracle
 from tests.corpus.reading.inputs.beginnings import tuples
@@ -151,6 +153,17 @@ def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
     preprocess_locally(inputs, str(tmp_path / "out"), settings=REFERENCE)
     files = [oracle.File(text, "text", (), None, label=str(n)) for n, text in enumerate(contents.values())]
     assert_equals_oracle(tmp_path / "out", files, rules=oracle.Rules(labelled=True))
+
+
+def test_without_a_usable_temporary_folder_results_for_s3_end_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with (
+        pytest.raises(DataError, match=r"^cannot make a temporary folder: No such file or directory; set TMPDIR"),
+        pipeline._work_folder("s3://bucket/results"),
+    ):
+        pass
 
 
 def test_ratings_on_another_scale_end_the_work_before_it_begins(tmp_path: Path) -> None:

@@ -42,3 +42,5 @@ def test_paths_become_absolute_and_other_addresses_stay(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert absolute("texts") == str(tmp_path.resolve() / "texts")
     assert absolute("s3://a/b") == "s3://a/b"
+    with pytest.raises(DataError, match=r"^tcp://localhost:9000 cannot be read; give files, folders, or addresses"):
+        absolute("tcp://localhost:9000")
