@@ -4,7 +4,6 @@ CDK's enums and AWS's price lists still contain retired types; only `retired` he
 A retired type keeps its last price, because the reference's tables use it.
 """
 
-import datetime
 import difflib
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -176,24 +175,10 @@ def image_of(name: str) -> Image:
     return images[image] if image else next(iter(images.values()))
 
 
-def prices(region: str, *, on: datetime.date | None = None, folder: Path = PRICES) -> PriceList:
-    """The region's price list that is valid on a day; without a day, its newest.
-
-    For a region without a list it is one without prices. Raises TopologyError when there is none for that day.
-    """
-    lists = price_lists(region, folder)
-    if not lists:
-        return PriceList.newest(region, folder)
-    valid = [each for each in lists if on is None or each.date <= on]
-    if not valid:
-        raise TopologyError(f"the oldest price list for {region} is of {lists[0].date}; take that day or a later one.")
-    return valid[-1]
-
-
-def price_lists(region: str, folder: Path = PRICES) -> list[PriceList]:
-    """All price lists of a region, from the oldest to the newest. Raises TopologyError naming a broken file."""
+def prices(region: str, folder: Path = PRICES) -> PriceList:
+    """The region's newest price list, without prices where it has none. Raises TopologyError naming a broken file."""
     try:
-        return PriceList.lists(region, folder)
+        return PriceList.newest(region, folder)
     except ValueError as error:
         raise TopologyError(str(error)) from None
 

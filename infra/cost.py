@@ -6,7 +6,6 @@ a training starts them, and the guard ends an idle cluster. A row's `since` is w
 A price that is not known counts as 0, so that a sum is what it costs at least: say so where `unknown` names something.
 """
 
-import datetime
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -60,12 +59,9 @@ class ByUse:
     unit: str
 
 
-def rows(topology: Topology, *, on: datetime.date | None = None) -> list[Row]:
-    """All items that are paid for by the hour while all nodes run.
-
-    `on` selects the price list of a day; the default is the newest list. Raises TopologyError where none is as old.
-    """
-    prices = catalog.prices(topology.region, on=on)
+def rows(topology: Topology) -> list[Row]:
+    """All items that are paid for by the hour while all nodes run."""
+    prices = catalog.prices(topology.region)
     return [
         *_preprocessing(topology, prices),
         *_training(topology, prices),

@@ -96,11 +96,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _refresh(region: str) -> None:
-    before = catalog.price_lists(region, catalog.PRICES)[-1:]
+    before = catalog.prices(region, catalog.PRICES)
     today = ask_aws(account.connect(), region, today=datetime.datetime.now(datetime.UTC).date(), folder=catalog.PRICES)
     say(today.source)
-    if before and before[0] == replace(today, date=before[0].date, source=before[0].source):
-        say(f"the list of {before[0].date} is still right; nothing was written")
+    if before == replace(today, date=before.date, source=before.source):
+        say(f"the list of {before.date} is still right; nothing was written")
     else:
         say(f"written to {append(today, folder=catalog.PRICES)}; `git diff` shows what differs")
 
@@ -112,24 +112,23 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
     ShoalError without credentials, on an emulator, and when AWS offers none of the types in the region.
     """
     pricing, ec2 = _clients(session, region)
-    newest = catalog.price_lists(region, folder)[-1:]
-    before = newest[0] if newest else None
+    before = catalog.prices(region, folder)
     types = catalog.catalog().types
     priced, zones = _by_type(pricing, "AmazonEC2", region, _MACHINE), _zones(ec2)
     instances = _startable(
         priced=priced,
         offered=set(zones),
-        last=before.instances if before else {},
+        last=before.instances,
     )
     if not instances:
         raise ShoalError(f"AWS offers none of the catalogue's types in {region}; choose another region")
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
     managed = _by_type(pricing, "AmazonSageMaker", region, {"component": "Training"})
     found = {name: _other_price(pricing, region, place) for name, place in _OTHER_PRICES.items()}
-    earlier = asdict(before.other) if before else {}
+    earlier = asdict(before.other)
     kept = [name for name, price in found.items() if price is None and earlier.get(name) is not None]
     source = "AWS Price List API"
-    if before and kept:
+    if kept:
         source += f"; not found there, and kept from {before.date}: {', '.join(kept)}"
     return PriceList(
         region=region,

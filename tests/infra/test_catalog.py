@@ -1,7 +1,5 @@
 """The catalogue: complete, consistent, priced by date, and helpful about what is missing."""
 
-import datetime
-import itertools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +19,6 @@ from tests.infra.variants import SHIPPED
 TYPES = catalog.catalog().types
 CURRENT = [row for row in TYPES.values() if not row.retired]
 RETIRED = [row for row in TYPES.values() if row.retired]
-NOVEMBER = datetime.date(2026, 11, 1)
 CAPABILITIES = sorted({row.gpu.capability for row in TYPES.values() if row.gpu})
 
 
@@ -60,7 +57,7 @@ def named(node: Any) -> Iterator[str]:
 def test_gpu_types_are_those_of_aws(name: str, vcpu: int, memory: int, gpus: int, kind: str, dollars: float) -> None:
     found = catalog.find(name)
     assert (found.vcpu, found.memory, gpu(name).count, gpu(name).name) == (vcpu, memory, gpus, kind)
-    assert catalog.prices("us-east-1", on=NOVEMBER).hourly(name) == dollars
+    assert catalog.prices("us-east-1").hourly(name) == dollars
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
@@ -138,47 +135,32 @@ def test_capabilities_are_numbers_not_text() -> None:
     assert [build.supports(each) for each in ("7.0", "7.5", "10.0", "12.0", "12.1")] == [False, True, True, True, False]
 
 
-def test_a_day_has_the_list_that_was_valid_then() -> None:
-    lists = catalog.price_lists("us-east-1")
-    assert [each.date for each in lists] == sorted({each.date for each in lists})
-    for earlier, later in itertools.pairwise(lists):
-        assert catalog.prices("us-east-1", on=earlier.date) == earlier
-        assert catalog.prices("us-east-1", on=later.date - datetime.timedelta(days=1)) == earlier
-    assert catalog.prices("us-east-1") == lists[-1]
-
-
-def test_the_reference_had_prices_of_its_own_time_and_retired_types_keep_them() -> None:
-    then, now = catalog.prices("us-east-1", on=datetime.date(2019, 5, 31)), catalog.prices("us-east-1")
+def test_retired_types_keep_their_last_price() -> None:
+    prices = catalog.prices("us-east-1")
     for name, dollars in (("p2.xlarge", 0.90), ("g3.4xlarge", 1.14), ("g3.16xlarge", 4.56), ("p3.2xlarge", 3.06)):
-        assert then.hourly(name) == now.hourly(name) == dollars
-    assert then.emr_hourly("m4.xlarge") == 0.06
+        assert prices.hourly(name) == dollars
 
 
 @pytest.mark.parametrize(
-    ("region", "on", "price", "of", "said"),
+    ("region", "price", "of", "said"),
     [
-        ("us-east-1", "2019-04-30", None, None, "the oldest price list for us-east-1 is of 2019-05-01; take that day"),
         (
-            *("us-east-1", "2019-05-31", "hourly", "p5.48xlarge"),
-            r"p5\.48xlarge has no price in the list of 2019-05-01 for us-east-1: .*`make prices",
-        ),
-        (
-            *("us-east-1", None, "emr_hourly", "g5.xlarge"),
+            *("us-east-1", "emr_hourly", "g5.xlarge"),
             r"g5\.xlarge has no EMR price .* run `make prices REGION=us-east-1`",
         ),
-        ("us-east-1", None, "hourly", "g5.xlrge", r"did you mean .*g5\.xlarge"),
+        ("us-east-1", "hourly", "g5.xlrge", r"did you mean .*g5\.xlarge"),
         *(
-            ("eu-north-1", None, of, "m5.xlarge", r"no price list for eu-north-1; .*`make prices REGION=eu-north-1`")
+            ("eu-north-1", of, "m5.xlarge", r"no price list for eu-north-1; .*`make prices REGION=eu-north-1`")
             for of in ("hourly", "emr_hourly")
         ),
-        ("eu-west-1", None, "volume_hourly", 150, r"gp3 volumes have no price in the list of .* for eu-west-1"),
+        ("eu-west-1", "volume_hourly", 150, r"gp3 volumes have no price in the list of .* for eu-west-1"),
     ],
 )
 def test_what_has_no_price_says_where_and_when_and_how_to_ask(
-    region: str, on: str | None, price: str, of: str | int, said: str
+    region: str, price: str, of: str | int, said: str
 ) -> None:
     with pytest.raises(TopologyError, match=said):
-        getattr(catalog.prices(region, on=datetime.date.fromisoformat(on) if on else None), price)(of)
+        getattr(catalog.prices(region), price)(of)
 
 
 @pytest.mark.parametrize("region", sorted(path.stem for path in catalog.PRICES.glob("*.yaml")))
