@@ -42,6 +42,13 @@ def test_help_teaches_by_an_example_and_is_quick_because_nothing_heavy_is_loaded
         assert (verb, HEAVY & {*modules}) == (verb, set())
 
 
+def test_help_shows_the_way_of_a_deployment_and_has_every_verb() -> None:
+    said = shoal_here("--help").stdout
+    way = [said.index(f"  shoal {verb} ") for verb in ("plan", "deploy", "preprocess", "train", "destroy")]
+    assert way == sorted(way)
+    assert [name for name in COMMANDS if f"\n  {name} " not in said] == []
+
+
 def test_the_version_is_the_one_that_is_installed() -> None:
     told = shoal_here("--version")
     assert (told.returncode, told.stdout, told.stderr) == (0, f"shoal {version('shoal')}\n", "")

@@ -1,5 +1,5 @@
-"""Emulates Service Quotas, read-only: the vCPUs that an account may run, by market and family, VPCs and addresses,
-and the instances of training jobs.
+"""Emulates Service Quotas, read-only: the vCPUs that an account may run, by market and family, and
+the instances of training jobs.
 
 By default the account's quotas are high; a fault of kind `QuotaLimit` lowers one. Requests for higher quotas are not
 supported.
@@ -22,7 +22,6 @@ _EC2 = {  # code: name, the account's value, AWS's default
     "L-3819A6DF": ("All G and VT Spot Instance Requests", 768.0, 0.0),
     "L-7212CCBC": ("All P4, P3 and P2 Spot Instance Requests", 768.0, 0.0),
     "L-C4BD4855": ("All P5 Spot Instance Requests", 768.0, 0.0),
-    "L-0263D0A3": ("EC2-VPC Elastic IPs", 100.0, 5.0),
 }
 _SAGEMAKER = {
     f"L-{sha256(name.encode()).hexdigest()[:8].upper()}": (name, 20.0, 0.0)
@@ -33,7 +32,6 @@ _SAGEMAKER = {
 _SERVICES = {  # code: name, its quotas
     "ec2": ("Amazon Elastic Compute Cloud (Amazon EC2)", _EC2),
     "sagemaker": ("Amazon SageMaker", _SAGEMAKER),
-    "vpc": ("Amazon Virtual Private Cloud (Amazon VPC)", {"L-F678F1CE": ("VPCs per Region", 100.0, 5.0)}),
 }
 
 

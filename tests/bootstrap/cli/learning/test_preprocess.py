@@ -8,6 +8,12 @@ import pytest
 from tests.bootstrap.cli.command import shoal_here
 
 
+def test_help_shows_every_way_to_give_input() -> None:
+    examples = shoal_here("preprocess", "--help").stdout.partition("Examples:")[2]
+    for option in ("--test-input", "--classes", "--text-field", "--dry-run", "s3://", "--deployment", "--local"):
+        assert option in examples
+
+
 @pytest.mark.usefixtures("aws")
 def test_input_and_results_may_be_on_s3() -> None:
     client = boto3.client("s3")
