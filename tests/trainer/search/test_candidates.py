@@ -143,7 +143,7 @@ def _of(config: TrainConfig, model: str, name: str) -> Any:
 
 @pytest.mark.parametrize("name", OF_OTHERS)
 def test_an_option_that_no_candidate_of_a_search_has_is_refused(name: str) -> None:
-    with pytest.raises(TrainingError, match="--model auto has no --[a-z-]+; leave it out"):
+    with pytest.raises(TrainingError, match=r"--model auto has no --[a-z-]+; leave it out"):
         configured({**PLACES, "model": AUTO, name: OF_OTHERS[name]})
 
 
