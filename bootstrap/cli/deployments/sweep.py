@@ -46,6 +46,8 @@ _WHOSE = "Whose"
 @option("--delete", is_flag=True, help="show the list, ask, and delete all of it, with the data in it")
 @option("--yes", is_flag=True, help="with --delete: do not ask")
 def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes: bool) -> Result:
+    if sum(map(bool, (stack, tag, prefix))) != 1:
+        raise UsageError("name what to look for: one of --stack NAME, --tag KEY=VALUE and --prefix PREFIX")
     if yes and not delete:
         raise UsageError("--yes goes with --delete")
     if delete and not (yes or sys.stdin.isatty()):

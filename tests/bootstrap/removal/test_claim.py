@@ -105,8 +105,8 @@ def test_what_can_be_priced_is(account: Account, left: Keys) -> None:
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
-        ({}, "one of --stack NAME, --tag KEY=VALUE and --prefix PREFIX"),
-        ({"stack": "a", "prefix": "a"}, "one of --stack NAME"),
+        ({}, "one of a stack, a tag and a prefix"),
+        ({"stack": "a", "prefix": "a"}, "one of a stack"),
         ({"stack": "a b"}, "'a b' is no name of a stack"),
         ({"tag": "=x"}, "'=x' is no tag"),
         ({"tag": "k" * 129}, "is no tag"),

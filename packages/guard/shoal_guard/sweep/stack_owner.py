@@ -41,7 +41,7 @@ class StackOwner(Owner):
         super().__init__(account)
         self._key, self._equals, self._value = tag.partition("=")
         if sum(map(bool, (stack, tag, prefix))) != 1:
-            raise ValueError("name what to look for: one of --stack NAME, --tag KEY=VALUE and --prefix PREFIX")
+            raise ValueError("name what to look for: one of a stack, a tag and a prefix")
         if stack and not _STACK.fullmatch(stack):
             raise ValueError(f"'{stack}' is no name of a stack: letters, digits and dashes, and a letter first")
         if tag and not 0 < len(self._key) <= _LONGEST_TAG:
