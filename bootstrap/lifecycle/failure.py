@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
+from shoal_guard.errors import SweepError
 from shoal_guard.sweep.account import reason_of
 
 from bootstrap.aws import clusters, objects
@@ -59,7 +60,7 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
         destroyed = teardown.destroy(deployment, account, bars=bars, say=say)
     except (BotoCoreError, ClientError) as error:
         return _remaining(deployment, stack, reason_of(error))
-    except ShoalError as error:
+    except (ShoalError, SweepError) as error:
         return _remaining(deployment, stack, str(error))
     except KeyboardInterrupt:
         say(f"interrupted. {_remaining(deployment, stack)}")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from shoal_guard.errors import SweepError
 
 from bootstrap.aws import cdk
 from bootstrap.aws.account import Account, connect
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         return _run(options)
-    except ShoalError as error:
+    except (ShoalError, SweepError) as error:
         print_error(str(error))
     except (BotoCoreError, ClientError) as error:
         print_error(sentence(error))

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
+from shoal_guard.errors import SweepError
 
 from bootstrap.aws import cdk
 from bootstrap.aws.account import Account
@@ -257,7 +258,7 @@ class Life:
         try:
             yield step
             step.outcome = DONE
-        except (ShoalError, ClientError, BotoCoreError, StepFailedError) as error:
+        except (ShoalError, SweepError, ClientError, BotoCoreError, StepFailedError) as error:
             step.detail = step.detail or self._masked(str(error))
             raise StepFailedError(f"{name} failed: {error}") from error
         except KeyboardInterrupt:
