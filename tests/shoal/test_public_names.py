@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import shoal_guard
 import shoal_local_aws.account
 import shoal_local_aws.testing
 
@@ -20,7 +21,7 @@ def public_names() -> list[str]:
 
 
 def test_all_that_is_offered_is_on_the_page() -> None:
-    packages = (shoal, shoal_local_aws.account, shoal_local_aws.testing)
+    packages = (shoal, shoal_guard, shoal_local_aws.account, shoal_local_aws.testing)
     offered = {f"{package.__name__}.{name}" for package in packages for name in package.__all__}
     assert offered - set(public_names()) == set()
 
