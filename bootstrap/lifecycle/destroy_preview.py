@@ -20,7 +20,7 @@ from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.lifecycle.kept import KeptBucket, among, kept_bucket
 from bootstrap.removal.ownership import Ownership
 from bootstrap.removal.sweep import find_resources
-from bootstrap.training.attaching import wanted_trainings
+from bootstrap.training.attaching import listed_trainings
 from common.errors import ShoalError
 from infra import topology
 
@@ -116,7 +116,7 @@ def _trains(
         return []
     there = Deployment(name=deployment, topology="", session=account.session, outputs=outputs)
     try:
-        return [each.name for each in wanted_trainings(there) if not (each.is_stopping or each.has_ended)]
+        return [each.name for each in listed_trainings(there) if not (each.is_stopping or each.has_ended)]
     except (BotoCoreError, ClientError, ShoalError) as error:
         notes.append(f"it is unknown which trainings run: {error}")
         return None

@@ -5,7 +5,8 @@ from typing import Any, Protocol
 
 from bootstrap.agent.documents import FINGERPRINT
 from bootstrap.aws.deployment import Deployment
-from bootstrap.preprocessing.attaching import BegunPreprocessing
+from bootstrap.preprocessing.attaching import BegunPreprocessing, steps_of
+from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.progress import Bars
 from bootstrap.training.attaching import find_training, wanted_trainings
 from infra import topology
@@ -28,9 +29,18 @@ class BegunRun(Protocol):
 
 
 def find_run(deployment: Deployment, run: str | None) -> BegunRun:
-    """The run of this name, or else the first training that has not ended, or else the preprocessing. Raises
-    ShoalError where there is none."""
-    has_cluster = topology.OUTPUT_CLUSTER_ID in deployment.outputs
-    if FINGERPRINT.fullmatch(run) if run is not None else has_cluster and not wanted_trainings(deployment):
+    """The run of this name, or else the first training that has not ended, or else the preprocessing that waits or
+    runs, or else the last of what has ended. Raises ShoalError where there is none."""
+    if FINGERPRINT.fullmatch(run) if run is not None else _preprocesses(deployment):
         return BegunPreprocessing(deployment, run)
     return find_training(deployment, run)
+
+
+def _preprocesses(deployment: Deployment) -> bool:
+    """Whether a run without a name is a preprocessing."""
+    if topology.OUTPUT_CLUSTER_ID not in deployment.outputs:
+        return False
+    trainings = wanted_trainings(deployment)
+    if not all(each.has_ended for each in trainings):
+        return False
+    return not trainings or steps_of(EmrCluster(deployment), None) is not None

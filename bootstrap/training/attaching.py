@@ -1,5 +1,7 @@
 """The places where a deployment trains, and the trainings there that other commands have begun."""
 
+from botocore.exceptions import ClientError
+
 from bootstrap.aws.deployment import Deployment
 from bootstrap.training.places.begun import BegunTraining, Reports, WantedRun
 from bootstrap.training.places.bucket_place import InBucket
@@ -30,14 +32,24 @@ def wanted_trainings(deployment: Deployment) -> list[BegunTraining]:
     return [each for place in _places(deployment) for each in place.wanted()]
 
 
+def listed_trainings(deployment: Deployment) -> list[BegunTraining]:
+    """The same; none where the bucket was deleted with its stack."""
+    try:
+        return wanted_trainings(deployment)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchBucket":
+            raise
+        return []
+
+
 def overview(deployment: Deployment, reports: Reports) -> list[WantedRun]:
-    """The state of each. Raises ShoalError where they cannot be read."""
-    return [each.status(reports) for each in wanted_trainings(deployment)]
+    """The state of each of those. Raises ShoalError where they cannot be read."""
+    return [each.status(reports) for each in listed_trainings(deployment)]
 
 
 def find_training(deployment: Deployment, run: str | None) -> BegunTraining:
-    """The training of this name, or else the first that has not ended, or else the newest. Raises ShoalError where
-    there is none."""
+    """The training of this name, or else the first that has not ended, or else the one that was asked for last. Raises
+    ShoalError where there is none."""
     wanted = wanted_trainings(deployment)
     named = [each for each in wanted if run in (None, each.name)]
     if at_work := next((each for each in named if not each.has_ended), None):
@@ -50,4 +62,5 @@ def find_training(deployment: Deployment, run: str | None) -> BegunTraining:
             f"{which} is not wanted of the nodes of '{deployment.name}'{known}; `shoal fetch {deployment.name}` copies "
             "the results of those that have ended"
         )
-    return max([*ended, *reversed(named)], key=lambda each: each.name.rpartition(".")[2])
+    # A run that was resumed is the last in the queue, by the name that it had at first.
+    return max([*ended, *named[-1:]], key=lambda each: each.name.rpartition(".")[2])

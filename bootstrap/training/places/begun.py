@@ -43,10 +43,15 @@ class BegunTraining(ABC):
     is_stopping: bool
     """Whether it was asked to stop."""
 
-    def __init__(self, deployment: Deployment, name: str, options: Mapping[str, tuple[str, ...]]) -> None:
-        self.deployment, self.name, self._options = deployment, name, options
+    def __init__(self, deployment: Deployment, name: str) -> None:
+        self.deployment, self.name = deployment, name
         self.results = f"shoal fetch {deployment.name} --run {name} --output results"
         """The command that copies its results."""
+
+    @property
+    @abstractmethod
+    def options(self) -> Mapping[str, tuple[str, ...]]:
+        """Those of its training, each with the words of its values. Raises ShoalError where they are not Shoal's."""
 
     @property
     @abstractmethod
@@ -65,9 +70,10 @@ class BegunTraining(ABC):
     def follow(self, output: Path, bars: Bars) -> dict[str, Any]:
         """Follow it to its results in `output`; returns what `train` does.
 
-        An interrupt ends this command alone. Raises TrainingError where it would replace a finished model.
+        An interrupt ends this command alone. Raises TrainingError where it would replace a finished model, and
+        ShoalError where its options are not Shoal's.
         """
-        config = from_words(self._options, endless=self.is_endless, data=Path("dataset"), output=output, cache=output)
+        config = from_words(self.options, endless=self.is_endless, data=Path("dataset"), output=output, cache=output)
         place, run = self._run(config, LaunchOptions(leave=True))
         place.finished_before(replace(config, resume=False, force=False))
         return carry_out(place, run, bars)

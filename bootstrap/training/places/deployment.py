@@ -1,14 +1,12 @@
 """A deployment's GPU nodes as a place: what they can read, the datasets and runs in its bucket, and what they cost."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from botocore.exceptions import ClientError
-
 from bootstrap.agent.documents import RunRequest
-from bootstrap.agent.node_documents import NodeStatus
+from bootstrap.agent.node_documents import NodeStatus, RunEnd
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
@@ -52,13 +50,14 @@ class OnDeployment(InBucket):
         self.shares = deployment.share is not None
 
     def wanted(self) -> list[BegunTraining]:
-        try:
-            requests = requested_runs(self.deployment).read()
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "NoSuchBucket":
-                raise
-            return []  # deleted with its stack
-        return [_NodesTraining(self.deployment, each) for each in requests]
+        runs = requested_runs(self.deployment)
+        found: list[BegunTraining] = []
+        waits = False
+        for request in runs.read():
+            end = runs.end(request)
+            found.append(_NodesTraining(self.deployment, request, end, waits=waits))
+            waits = waits or end is None
+        return found
 
     @property
     def readers(self) -> int:
@@ -139,24 +138,29 @@ class OnDeployment(InBucket):
 
 
 class _NodesTraining(BegunTraining):
-    def __init__(self, deployment: Deployment, request: RunRequest) -> None:
-        super().__init__(deployment, request.run, request.options)
+    def __init__(self, deployment: Deployment, request: RunRequest, end: RunEnd | None, *, waits: bool) -> None:
+        """`end`: how it has ended, and `waits`: whether a run before it has not, when all were read."""
+        super().__init__(deployment, request.run)
+        self._end, self._waits = end, waits
         self.is_endless = request.stream is not None and request.stream.follow
         self.is_stopping = request.stop
         self._launch = NodeLaunch(deployment, request.run)
         self._launch.follow(request)
 
     @property
+    def options(self) -> Mapping[str, tuple[str, ...]]:
+        return self._launch.request.options
+
+    @property
     def has_ended(self) -> bool:
-        return self._launch.end() is not None
+        return self._end is not None
 
     def status(self, reports: Reports) -> WantedRun:
         launch, attempts = self._launch, self._launch.attempts()
-        if end := launch.end():
+        if end := self._end:
             return WantedRun(run=self.name, state=end.outcome, error=end.error, attempts=attempts, outlook=None)
-        waits = bool(launch.before())
-        state = "waiting" if waits else "running" if launch.request.ready else "starting"
-        expected = None if waits else self._outlook(reports)
+        state = "waiting" if self._waits else "running" if launch.request.ready else "starting"
+        expected = None if self._waits else self._outlook(reports)
         return WantedRun(run=self.name, state=state, error="", attempts=attempts, outlook=expected)
 
     def _outlook(self, reports: Reports) -> Outlook:
@@ -175,7 +179,8 @@ class _NodesTraining(BegunTraining):
         if (end := launch.end()) is not None:
             return end.outcome, end.error
         bars.stage("stop", 0)
-        if launch.before() or not launch.request.ready or not any(group.desired for group in groups):
+        has_turn = launch.is_wanted() and launch.request.ready and not launch.before()
+        if not (has_turn and any(group.desired for group in groups)):
             launch.wanted.end_by_hand(launch.request)
             launch.forget()
         else:

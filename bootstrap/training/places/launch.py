@@ -3,7 +3,6 @@
 All of it are documents in a store, which is all that a command and the agents have in common.
 """
 
-import itertools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -101,9 +100,12 @@ class RequestedRuns:
         return RunEnd.of_launch(request.token, found.text) if found else None
 
     def end_by_hand(self, request: RunRequest, error: str = "") -> None:
-        """Write that a launch has ended, where no node is left to do so; `error`: why it has failed."""
-        end = RunEnd(token=request.token, outcome="failed" if error else "stopped", error=error)
-        self.store.write(request.end_key, end.to_json())
+        """Write that a launch has ended, where no node is left to do so; `error`: why it has failed. An end that a node
+        has written stays."""
+        found = self.store.read(request.end_key)
+        if found is None or RunEnd.of_launch(request.token, found.text) is None:
+            end = RunEnd(token=request.token, outcome="failed" if error else "stopped", error=error)
+            self.store.write_if(request.end_key, end.to_json(), found)
 
     @property
     def _place(self) -> str:
@@ -202,8 +204,13 @@ class Launch:
             raise ShoalError(f"{place} is no request of a run: {error}; leave out --resume") from error
 
     def before(self) -> Sequence[RunRequest]:
-        first = itertools.takewhile(lambda each: each.token != self.request.token, self.wanted.read())
-        return self.wanted.going(list(first))
+        """The runs that have their turn first; none where this launch is wanted no more."""
+        runs = self.wanted.read()
+        return self.wanted.going(runs[: self._place_in(runs) or 0])
+
+    def is_wanted(self) -> bool:
+        """Whether the nodes still have its request, which the command that copies its results removes."""
+        return self._place_in(self.wanted.read()) is not None
 
     def forget(self) -> None:
         """Remove the request, if it was written: nodes that stay have nothing more to do."""
@@ -240,6 +247,9 @@ class Launch:
     def _replace(self, **changes: object) -> None:
         new = self._request = replace(self.request, **changes)  # type: ignore[arg-type]
         self.wanted.change(lambda runs: [new if each.token == new.token else each for each in runs])
+
+    def _place_in(self, runs: Sequence[RunRequest]) -> int | None:
+        return next((place for place, each in enumerate(runs) if each.token == self.request.token), None)
 
     def _read(self, key: str) -> str | None:
         found = self.wanted.store.read(key)

@@ -296,8 +296,12 @@ class ManagedRun(RemoteRun):
 
 class _JobTraining(BegunTraining):
     def __init__(self, job: Job) -> None:
-        super().__init__(job.deployment, job.run, job.options)
+        super().__init__(job.deployment, job.run)
         self._job, self.is_stopping = job, job.status == "Stopping"
+
+    @property
+    def options(self) -> Mapping[str, tuple[str, ...]]:
+        return self._job.options
 
     @property
     def has_ended(self) -> bool:

@@ -74,13 +74,21 @@ def settings(deployment: Deployment) -> Settings:
         ) from error
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Option:
+    words: tuple[str, ...]
+
+
 class Job:
     def __init__(self, deployment: Deployment, described: Mapping[str, Any]) -> None:
         """`described`: what SageMaker shows of it. Raises ShoalError for one whose folder is none of a run."""
         self.deployment, self._shown = deployment, described
         self.name = str(described["TrainingJobName"])
-        address = str((described.get("CheckpointConfig") or {}).get("S3Uri"))
-        self.bucket, self.run = s3.place_of(address).bucket, names.run(address.rpartition("/")[2])
+        address = str((described.get("CheckpointConfig") or {}).get("S3Uri", ""))
+        try:
+            self.bucket, self.run = s3.place_of(address).bucket, names.run(address.rpartition("/")[2])
+        except DataError as error:
+            raise ShoalError(f"the job {self.name} has no folder of a run; look at it by AWS's tools") from error
 
     @property
     def status(self) -> str:
@@ -123,11 +131,12 @@ class Job:
         given = self._shown.get("HyperParameters") or {}
         files = {name: (address,) for name, address in self.channels.items() if name in FILES}
         try:
-            return {name: tuple(json.loads(value)) for name, value in given.items()} | files
-        except (TypeError, ValueError) as error:
+            words = {name: made(_Option, {"words": json.loads(value)}).words for name, value in given.items()}
+        except (DataError, RecursionError, ValueError) as error:
             raise ShoalError(
                 f"the job {self.name} has options that are not Shoal's; look at it by AWS's tools"
             ) from error
+        return words | files
 
     @property
     def work(self) -> tuple[object, ...]:

@@ -78,6 +78,27 @@ def test_those_of_an_earlier_deployment_of_the_name_do_not_count(monkeypatch: py
     assert [job.bucket for job in jobs(deployment(*found))] == ["data"]
 
 
+def test_its_options_are_lists_of_words() -> None:
+    assert Job(deployment(), shown(HyperParameters={"epochs": '["3"]'})).options == {"epochs": ("3",)}
+
+
+@pytest.mark.parametrize("value", ["3", '{"x": 1}', '"abc"', "[1, [2]]", "[" * 60_000, "x"])
+def test_a_job_that_is_not_shoals_is_listed_and_its_options_are_refused(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(managed_job, "retrying", lambda call: call())
+    (found,) = OnManaged(deployment(shown(HyperParameters={"epochs": value}))).wanted()
+    assert (found.name, found.has_ended) == (RUN, False)
+    with pytest.raises(ShoalError, match=r"^the job \S+ has options that are not Shoal's"):
+        assert found.options
+
+
+@pytest.mark.parametrize("more", [{}, {"S3Uri": ""}, {"S3Uri": "s3://data/runs/x"}])
+def test_a_job_without_the_folder_of_a_run_is_refused(more: dict[str, str]) -> None:
+    with pytest.raises(ShoalError):
+        Job(deployment(), shown() | {"CheckpointConfig": more})
+
+
 @pytest.mark.parametrize(
     ("wishes", "sentence"),
     [

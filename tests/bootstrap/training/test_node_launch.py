@@ -296,6 +296,18 @@ def test_the_overview_has_what_is_done_of_a_run_when_it_ends_and_what_it_costs(
     )
 
 
+def test_the_end_that_a_node_has_written_stays_and_a_launch_that_is_wanted_no_more_waits_for_none(
+    launch: NodeLaunch, on_their_group: None
+) -> None:
+    other = queued(launch)
+    assert other.is_wanted()
+    other.forget()
+    assert (other.is_wanted(), other.before()) == (False, [])
+    end(launch)
+    launch.wanted.end_by_hand(launch.request)
+    assert launch.end() == RunEnd(token=launch.request.token, outcome="finished")
+
+
 def test_a_run_without_nodes_gives_way_and_hears_of_it(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "groups", lambda _: [])
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))

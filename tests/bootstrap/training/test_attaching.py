@@ -1,0 +1,69 @@
+"""Which of the runs on a deployment is meant where none is named."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from bootstrap.aws.deployment import Deployment
+from bootstrap.lifecycle import runs
+from bootstrap.training import attaching
+from infra import topology
+
+RESUMED, LATER = "demo.20260102T030405-0a1b", "demo.20260103T030405-0a1b"
+DEPLOYMENT: Any = SimpleNamespace(name="demo", outputs={topology.OUTPUT_CLUSTER_ID: "j-1"})
+
+
+def place(*wanted: tuple[str, bool], ended: str = "") -> Any:
+    """A place with these runs, each by its name and whether it has ended, and the newest that is not among them."""
+    found = [SimpleNamespace(name=name, has_ended=has_ended) for name, has_ended in wanted]
+    newest = SimpleNamespace(name=ended, has_ended=True) if ended else None
+    return SimpleNamespace(wanted=lambda: found, newest_ended=lambda _: newest)
+
+
+@pytest.mark.parametrize(
+    ("places", "found"),
+    [
+        ([place((LATER, True), (RESUMED, True))], RESUMED),  # the last in the queue, by the name that it had at first
+        ([place((RESUMED, True), (LATER, False))], LATER),
+        ([place(ended=LATER), place((RESUMED, True))], LATER),
+    ],
+)
+def test_the_training_that_was_asked_for_last_is_meant(
+    places: list[Any], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attaching, "_places", lambda _: places)
+    assert attaching.find_training(DEPLOYMENT, None).name == found
+
+
+def test_only_what_lists_trainings_takes_a_bucket_that_is_gone_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> None:
+        raise ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
+
+    monkeypatch.setattr(attaching, "_places", lambda _: [SimpleNamespace(wanted=gone)])
+    assert attaching.overview(DEPLOYMENT, {}) == attaching.listed_trainings(DEPLOYMENT) == []
+    with pytest.raises(ClientError):
+        attaching.find_training(DEPLOYMENT, None)
+
+
+@pytest.mark.parametrize(
+    ("trainings", "steps", "is_preprocessing"),
+    [
+        ([(LATER, True)], True, True),  # what runs, and not what waits to be fetched
+        ([(LATER, True)], False, False),
+        ([(LATER, True), (RESUMED, False)], True, False),
+        ([], False, True),
+    ],
+)
+def test_what_runs_is_meant_before_what_has_ended(
+    trainings: list[tuple[str, bool]], steps: bool, is_preprocessing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(_: Deployment, __: str | None) -> str:
+        return "training"
+
+    monkeypatch.setattr(attaching, "_places", lambda _: [place(*trainings)])
+    monkeypatch.setattr(runs, "find_training", found)
+    monkeypatch.setattr(runs, "EmrCluster", lambda _: None)
+    monkeypatch.setattr(runs, "steps_of", lambda *_: {} if steps else None)
+    assert (runs.find_run(DEPLOYMENT, None) != "training") == is_preprocessing
