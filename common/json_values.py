@@ -49,11 +49,13 @@ def one_of(values: Collection[str]) -> Bound:
 
 
 def parse_json_object(text: str | bytes) -> dict[str, Any]:
-    """Parse a JSON object; bytes are UTF-8. Raises DataError for anything else, for numbers that 64 bits cannot hold,
-    for NaN and infinities, and for lone surrogates."""
+    """Parse a JSON object; bytes are UTF-8. Raises DataError for anything else, for a name that an object has twice,
+    for numbers that 64 bits cannot hold, for NaN and infinities, and for lone surrogates."""
     try:
         text = text if isinstance(text, str) else text.decode()
-        found = json.loads(text, parse_constant=_refuse_constant, parse_float=_float, parse_int=_integer)
+        found = json.loads(
+            text, parse_constant=_refuse_constant, parse_float=_float, parse_int=_integer, object_pairs_hook=_object
+        )
         if "\\u" in text or not text.isascii():
             json.dumps(found, ensure_ascii=False).encode()  # lone surrogates
     except (ValueError, RecursionError) as error:
@@ -115,9 +117,10 @@ def _fault(value: Any, kind: Any) -> str:
         if "" in faults or (len(others) == 1 and _MUST in others[0]):
             return "" if "" in faults else others[0]
     elif get_origin(kind) is Annotated:
-        broken = (each.words for each in kind.__metadata__ if not each.holds(value))
-        shown = repr(value) if len(repr(value)) <= _MOST_SHOWN else f"{repr(value)[:_MOST_SHOWN]}..."
-        return _fault(value, parts[0]) or next((f"is {shown}{_MUST}{words}" for words in broken), "")
+        if fault := _fault(value, parts[0]):
+            return fault
+        broken = next((each.words for each in kind.__metadata__ if not each.holds(value)), None)
+        return "" if broken is None else f"is {_shown(value)}{_MUST}{broken}"
     elif get_origin(kind) is tuple and isinstance(value, (list, tuple)):
         kinds = [parts[0]] * len(value) if parts[1:] == (...,) else list(parts)
         faults = [fault for fault in map(_fault, value, kinds) if fault] if len(value) == len(kinds) else [""]
@@ -132,11 +135,22 @@ def _fault(value: Any, kind: Any) -> str:
     return f"is not of type {_name(kind)}"
 
 
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
+
+
 def _name(kind: Any) -> str:
     if get_origin(kind) in _UNIONS:
         return " | ".join(map(_name, get_args(kind)))
     kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     return "None" if kind is NoneType else str(getattr(kind, "__name__", kind))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("an object has a name twice")
+    return found
 
 
 def _float(text: str) -> float:

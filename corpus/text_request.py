@@ -6,25 +6,27 @@ Others may write such documents, so their values are checked when they are read.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from common.display import plural
-from common.json_values import made, parse_json_object
+from common.json_values import long, made, parse_json_object, within
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Source
+
+_MOST_SOURCES, _MOST_BYTES = 1 << 20, (1 << 60) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextRequest:
     """Texts to encode, as their files were understood."""
 
-    sources: tuple[Source, ...]
+    sources: Annotated[tuple[Source, ...], long(1, _MOST_SOURCES)]
     settings: Settings
     """With the values that depend on the input."""
-    max_malformed: float
+    max_malformed: Annotated[float, within(0, 1)]
     """The largest share of malformed lines."""
     allow_damaged: bool
-    plain_bytes: int
+    plain_bytes: Annotated[int, within(0, _MOST_BYTES)]
     """About how many bytes all texts are, decompressed."""
 
     def encode(self, output: Path, report: Callable[[int], None], *, place: str) -> dict[str, Any]:

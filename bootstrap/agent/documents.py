@@ -9,12 +9,12 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import Annotated, Self
 
 from common.errors import DataError
-from common.json_values import long, made, matching, one_of, parse_json_object, require_fields, within
+from common.json_values import Bound, long, made, matching, one_of, parse_json_object, require_fields, within
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
-from corpus.reading.s3 import is_s3
 from corpus.stream.stream_settings import StreamSettings
 from corpus.text_request import TextRequest
 
@@ -45,6 +45,7 @@ TOKEN = re.compile(r"[0-9a-f]{8}")
 _DATASET = re.compile(
     rf"(s3://[a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9]/)?datasets/{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}"
 )
+_IN_S3 = re.compile(r"s3://[^/]")
 _OPTION = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _MOST_BYTES, MOST_NODES, MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
 MOST_COUNTED = (1 << 60) - 1
@@ -60,6 +61,18 @@ Fingerprint = Annotated[str, matching("12 hexadecimal digits", FINGERPRINT)]
 Count = Annotated[int, within(0, MOST_COUNTED)]
 Sentence = Annotated[str, long(0, MOST_ERROR)]
 _Amount = Annotated[float, within(1e-6, MOST_COUNTED)]
+
+
+def began(run: str) -> datetime:
+    """When a run began, by its name. Raises ValueError where no such time is."""
+    return datetime.strptime(run.rpartition(".")[2].partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+
+
+def has_time(run: str) -> bool:
+    """Whether there is the time in the name of a run."""
+    with suppress(ValueError):
+        return bool(began(run))
+    return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +92,7 @@ class JsonDocument:
             raise DataError(f"it has more than {_MOST_BYTES:,} characters")
         written = parse_json_object(text)
         version = written.pop("version", None)
-        if version != VERSION:
+        if type(version) is not int or version != VERSION:
             raise DataError(f"it is of version {version!r}, and this is Shoal's {VERSION}; deploy again")
         return made(cls, written)
 
@@ -103,7 +116,7 @@ class LaunchDocument(JsonDocument):
 class RunRequest(LaunchDocument):
     """What is wanted of a deployment's nodes."""
 
-    run: Annotated[str, matching("the name of a run", RUN)]
+    run: Annotated[str, matching("the name of a run", RUN), Bound("the name of a run", has_time)]
     trainers: Annotated[int, within(1, MOST_NODES)]
     """How many nodes are to train."""
     readers: Annotated[int, within(0, MOST_NODES)] = 0
@@ -166,8 +179,9 @@ class RequestQueue(JsonDocument):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sources = [each for run in self.runs if run.texts for each in run.texts.sources]
-        require(all(is_s3(each.address) for each in sources), "a source is not in S3")
+        texts = [each.address for run in self.runs if run.texts for each in run.texts.sources]
+        streams = [each for run in self.runs if run.stream for each in run.stream.sources]
+        require(all(map(_IN_S3.match, (*texts, *streams))), "a source is not in S3")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -145,7 +145,7 @@ class Launch:
         except DataError as error:
             self._node.say(f"attempt {self._number} cannot be used: {error}")
             return
-        if attempt is not None and attempt.token == self.request.token:
+        if attempt is not None and (attempt.token, attempt.number) == (self.request.token, self._number):
             self._latest, self._run, self._since, self._failed = attempt, None, self._clock(), None
 
     def _has_ended(self) -> bool:

@@ -71,6 +71,7 @@ class Attempt(LaunchDocument):
         super().__post_init__()
         require(self.members[0].gpus > 0, "the first node has no GPU")
         require(len(set(self.instances)) == len(self.members), "a node is named twice")
+        require(self.fruitless < self.number, f"fruitless must be less than {self.number}")
 
     @property
     def trainers(self) -> tuple[Member, ...]:

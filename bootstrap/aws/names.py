@@ -8,7 +8,7 @@ enough, because names are also parts of paths.
 import re
 from ipaddress import AddressValueError, IPv4Address
 
-from bootstrap.agent.documents import ATTEMPTS, END_NAME, INSTANCE, REQUEST_NAME
+from bootstrap.agent.documents import ATTEMPTS, END_NAME, INSTANCE, REQUEST_NAME, has_time
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from infra import addresses, parts, topology
@@ -31,7 +31,7 @@ _DATASET = re.compile(rf"{topology.DATASETS_PREFIX}{DIGEST_PATTERN.pattern}/{re.
 
 def is_run(name: str) -> bool:
     """Whether this is the name of a training run: deployment, time, and four digits."""
-    return _RUN.fullmatch(name) is not None
+    return _RUN.fullmatch(name) is not None and has_time(name)
 
 
 def is_dataset(key: str) -> bool:
@@ -64,7 +64,10 @@ def address(text: str) -> str:
 
 def run(name: str) -> str:
     """The name of a training run."""
-    return _matching(_RUN, name, "a training run", "DEPLOYMENT.YYYYMMDDTHHMMSS-XXXX, as `shoal train` gives it")
+    if not is_run(name):
+        rule = "DEPLOYMENT.YYYYMMDDTHHMMSS-XXXX, as `shoal train` gives it"
+        raise ShoalError(f"{name!r} cannot name a training run: it must be {rule}")
+    return name
 
 
 def result(name: str) -> str:

@@ -225,7 +225,8 @@ class Launch:
         """All attempts at this launch so far."""
         while (text := self._read(documents.attempt_key(self.run, self._number + 1))) is not None:
             self._number += 1
-            if (found := Attempt.of_launch(self.request.token, text)) is not None:
+            found = Attempt.of_launch(self.request.token, text)
+            if found is not None and found.number == self._number:
                 self._attempts.append(found)
         return self._attempts
 
@@ -294,7 +295,7 @@ class NodeLaunch(Launch):
         """When it was asked for; of one that an earlier command has begun, the time in the run's name."""
         if not self.found:
             return self._began
-        return datetime.strptime(self.run.rpartition(".")[2].partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+        return documents.began(self.run)
 
     def claim(self, wishes: LaunchOptions, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
         new = super().claim(wishes, bars, anew=anew, **wanted)

@@ -13,6 +13,7 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
 from corpus.reading.sources import Source
+from corpus.stream.stream_settings import StreamSettings
 from corpus.text_request import TextRequest
 from infra import topology
 from tests.bootstrap.agent.world import request
@@ -57,8 +58,11 @@ DOCUMENTS = (  # each is read as it was written, and refused where it was change
 
 def test_nodes_read_texts_of_s3_alone() -> None:
     here = replace(TEXTS, sources=(replace(TEXTS.sources[0], address="/etc/passwd"),))
-    with pytest.raises(DataError, match="a source is not in S3"):
-        RequestQueue(runs=(replace(REQUESTS[2], texts=here),))
+    stream = StreamSettings(sources=("s3://pile/a.txt", "/etc/passwd"))
+    without = replace(TEXTS, sources=(replace(TEXTS.sources[0], address="s3://"),))
+    for changes in ({"texts": here}, {"texts": without}, {"texts": None, "texts_name": None, "stream": stream}):
+        with pytest.raises(DataError, match="a source is not in S3"):
+            RequestQueue(runs=(replace(REQUESTS[2], **changes),))  # type: ignore[arg-type]
 
 
 def test_the_launches_that_are_asked_for_are_known_also_of_another_version() -> None:
@@ -88,10 +92,13 @@ def test_no_field_of_what_is_wanted_is_a_path_or_a_word_of_a_shell(wanted: Any, 
         (ATTEMPT, {"members": [3]}, "members is not of type tuple"),
         (ATTEMPT, {"port": 80}, "port is 80, but must be 1,024 to 64,999"),
         (ATTEMPT, {"number": 0}, "number is 0, but must be 1 to 999,999"),
+        (ATTEMPT, {"fruitless": 2}, "fruitless must be less than 2"),
         (ATTEMPT, {"step": -1}, "step is -1, but must be 0 to"),
         (REQUESTS[0], {"trainers": 0}, "trainers is 0, but must be 1 to 1,024"),
         (REQUESTS[0], {"min_nodes": 3}, "min_nodes must be 1 to 2"),
         (REQUESTS[0], {"dataset": None}, "learns from a dataset, from texts or from a stream"),
+        (REQUESTS[0], {"run": "demo.20269999T999999-0a1b"}, "but must be the name of a run"),
+        (REQUESTS[0], {"version": 2.0}, "it is of version 2.0, and this is Shoal's 2; deploy again"),
         (REQUESTS[0], {"version": 3}, "it is of version 3, and this is Shoal's 2; deploy again"),
         (REQUESTS[0], {"dataset": "s3://data/datasets/../x/dataset.h5"}, "but must be the address of a dataset"),
         (
