@@ -26,7 +26,7 @@ def wanted() -> set[str]:
     actions = {
         action
         for (service, operation), rooms in find_calls().items()
-        if not rooms <= {"infra", "jobs", "trainer"}
+        if not rooms <= {"infra", "jobs", "shoal_guard", "trainer"}
         if (name := f"{service} {operation}") not in {*TABLES["preparing"], *TABLES["sweeping"]}
         for action in operations[name] or [f"{service}:{operation}"]
     }

@@ -22,7 +22,8 @@ ROOMS = (
 )
 """The folders of what is installed, without `shoal_local_aws`, which plays AWS."""
 Calls = Mapping[tuple[str, str], set[str]]
-"""By service, as boto3 names it, and operation, as its API does: the rooms that ask for it."""
+"""By service, as boto3 names it, and operation, as its API does: the rooms that ask for it. The sweep is a room of its
+own, because it asks as the user, and the rest of `shoal_guard` as functions in the account."""
 _TRANSFERS = {
     "download_file": ("HeadObject", "GetObject"),
     "upload_file": (
@@ -53,11 +54,11 @@ def find_calls() -> Calls:
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
             for call in calls_of(path.read_text("utf-8")):
-                found[call].add(Path(room).name)
+                found[call].add(f"{Path(room).name}.sweep" if path.parent.name == "sweep" else Path(room).name)
     for field in (each for row in TABLE.values() for each in row.values()):
         if isinstance(field, list):  # a call: a service, an operation, and what it takes
             service, operation, *_ = field
-            found[service, operations(service)[operation]].add("shoal_guard")
+            found[service, operations(service)[operation]].add("shoal_guard.sweep")
     return found
 
 
