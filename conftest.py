@@ -70,6 +70,10 @@ LONGEST = (
 )
 """The files that take longest, the longest first (`--durations=50`): begun last, one of them keeps all from the end."""
 
+# What tests start finds this checkout and the helpers of tests, wherever it is started.
+_PLACES = [ROOT, *(ROOT / "packages" / name for name in ("balance", "guard", "local-aws"))]
+os.environ["PYTHONPATH"] = os.pathsep.join(map(str, _PLACES))
+
 # A shell has its background jobs ignore SIGINT, and they hand that on: what a test starts could not be interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -33,13 +33,15 @@ def wanted_trainings(deployment: Deployment) -> list[BegunTraining]:
 
 
 def listed_trainings(deployment: Deployment) -> list[BegunTraining]:
-    """The same; none where the bucket was deleted with its stack."""
-    try:
-        return wanted_trainings(deployment)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "NoSuchBucket":
-            raise
-        return []
+    """The same, without those whose requests were in a bucket that was deleted with its stack."""
+    found: list[BegunTraining] = []
+    for place in _places(deployment):
+        try:
+            found += place.wanted()
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "NoSuchBucket":
+                raise
+    return found
 
 
 def overview(deployment: Deployment, reports: Reports) -> list[WantedRun]:

@@ -1,5 +1,6 @@
 """What a training on nodes learns from: what is found and uploaded before they start."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import boto3
@@ -48,24 +49,25 @@ def test_texts_here_are_encoded_here_and_uploaded(aws, tmp_path: Path, monkeypat
 def test_files_that_options_name_are_brought_into_the_run_and_those_in_s3_stay(aws, tmp_path: Path) -> None:
     for name in ("vectors.txt", "pairs.txt", "msr.questions", "msr.answers"):
         (tmp_path / name).write_text(name)
-    config = TrainConfig(
-        data=Path("dataset"),
-        output=tmp_path / "model",
-        embeddings=str(tmp_path),
+    without = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
+    starts = replace(without, embeddings=str(tmp_path))
+    compares = replace(
+        without,
+        model="skipgram",
         similarity=(str(tmp_path / "pairs.txt"), "s3://elsewhere/pairs.txt"),
         analogy=(str(tmp_path / "msr.questions"),),
     )
     folder = S3Path(BUCKET, "runs/one/sets/")
     with Bars() as bars:
-        bring(boto3.client("s3"), config, folder, bars)
+        for each in (starts, compares):
+            bring(boto3.client("s3"), each, folder, bars)
     found = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=folder.key)["Contents"]
     names = ["msr.answers", "msr.questions", "pairs.txt", "vectors.txt"]
     assert [each["Key"] for each in found] == [f"{folder.key}{name}" for name in names]
-    there = brought(config, folder)
-    assert there.embeddings == f"{folder}vectors.txt"
+    assert brought(starts, folder).embeddings == f"{folder}vectors.txt"
+    there = brought(compares, folder)
     assert there.similarity == (f"{folder}pairs.txt", "s3://elsewhere/pairs.txt")
     assert there.analogy == (f"{folder}msr.questions",)
-    without = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
     assert brought(without, folder) == without
 
 
