@@ -1,4 +1,4 @@
-"""A bucket with a dataset, for nodes of the embedded AWS."""
+"""A bucket with a dataset, for nodes of the embedded AWS, and two nodes."""
 
 import zipfile
 
@@ -6,11 +6,13 @@ import boto3
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
+from bootstrap.nodes.fleet import GpuNode
+from bootstrap.progress import Bars
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.s3 import place_of
 from tests.bootstrap.training.on_nodes import DATASET, ROOT, rows
-from tests.fleet import BUCKET, pack_code
+from tests.fleet import BUCKET, Fleet, pack_code
 
 
 @pytest.fixture(scope="module")
@@ -31,3 +33,12 @@ def node_bucket(aws: EmbeddedAws) -> None:
     s3.upload_file(str(aws.folder / "code.zip"), BUCKET, "code.zip")
     s3.upload_file(str(ROOT / "build" / "wheels" / "gpu.zip"), BUCKET, "wheels.zip")
     s3.upload_file(str(ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"), BUCKET, "boot.sh")
+
+
+@pytest.fixture(scope="module")
+def nodes(aws: EmbeddedAws) -> list[GpuNode]:
+    """Nodes without agents."""
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
+    pair = Fleet(share="nfs").add("pair", "g5.xlarge", 2, start="deploy")
+    with Bars() as bars:
+        return pair.scaled_up(bars)

@@ -11,7 +11,6 @@ from typing import Any
 import boto3
 import pytest
 from shoal_guard.sweep.account import read_tags
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
@@ -66,15 +65,6 @@ class Watching(Bars):
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed, "_PAUSE_SECONDS", 0.01)
-
-
-@pytest.fixture(scope="module")
-def nodes(aws: EmbeddedAws) -> list[GpuNode]:
-    """Nodes without agents."""
-    boto3.client("s3").create_bucket(Bucket=BUCKET)
-    pair = Fleet(share="nfs").add("pair", "g5.xlarge", 2, start="deploy")
-    with Bars() as bars:
-        return pair.scaled_up(bars)
 
 
 @pytest.fixture
