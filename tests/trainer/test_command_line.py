@@ -73,6 +73,10 @@ def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     words = " ".join(text.split())
     for part in (
         *("--global-batch", "over all ranks together", "else 256", "--slow RANK:FACTOR", "--preset"),
-        *("lstm, char-lstm: LSTM layers", "linear, fasttext: the most words of an n-gram", "fasttext, the fastText"),
+        *(
+            "lstm, char-lstm: layers, one upon the other",
+            "linear, fasttext: the most words of an n-gram",
+            "fasttext, the fastText",
+        ),
     ):
         assert part in words
