@@ -65,7 +65,7 @@ class NodeRun:
         self._last: Future[None] | None = None
         """Copies what this one leaves at its end."""
         self._uploaded = -_UPLOAD_SECONDS
-        self._progress = RecordedProgress(self._folder)
+        self._progress = RecordedProgress(self._folder, node.clock)
         self._progressed = -_PROGRESS_SECONDS
         self._restarts = {reader: Restarts() for reader in attempt.readers_on(me.instance, request)}
         self._asked: dict[str, float] = {}

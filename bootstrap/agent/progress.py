@@ -1,6 +1,7 @@
 """How far the ranks of a run are, and whether they hang, by the record that its first rank writes into its folder."""
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,8 +20,12 @@ class RecordedProgress:
     Each look reads only what was added since the one before.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._record, self._offset = folder / RECORD, 0
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._record, self._offset, self._clock = folder / RECORD, 0, clock
+        self._moved = clock()
+        """When the ranks last made a step, or started, by the clock: the times in the record can jump."""
+        self._usual: float | None = None
+        """The seconds that a step took, also before a restart; None before the first step."""
         self._first: Step | None = None
         """The first since the ranks were started."""
         self._latest: Step | None = None
@@ -61,20 +66,19 @@ class RecordedProgress:
     @property
     def hung(self) -> str:
         """A sentence on ranks that hang; else nothing."""
-        if self._first is None or self._latest is None:
+        if self._usual is None:
             return ""
-        usual = (self._latest.time - self._first.time) / max(1, self._latest.step - self._first.step)
-        still = time.time() - self._latest.time
-        if still < max(HUNG_SECONDS, _HUNG_STEPS * usual):
+        still = self._clock() - self._moved
+        if still < max(HUNG_SECONDS, _HUNG_STEPS * self._usual):
             return ""
-        return f"no step for {still / 60:.0f} minutes, where one took {usual:.2f} s before"
+        return f"no step for {still / 60:.0f} minutes, where one took {self._usual:.2f} s before"
 
     def look(self) -> None:
         """Read on. A record that cannot be read now is read the next time."""
         with suppress(OSError), self._record.open("rb") as file:
             if self._record.stat().st_size < self._offset:  # the run has begun again
                 self._offset, self.steps, self.attempt, self._first, self._latest = 0, None, None, None, None
-                self._search, self._trials = None, 0
+                self._search, self._trials, self._usual = None, 0, None
             file.seek(self._offset)
             for line in file:
                 if not line.endswith(b"\n"):
@@ -87,8 +91,12 @@ class RecordedProgress:
             case Start():
                 self.attempt, self._first, self._search = (self.attempt or 0) + 1, None, None
                 self.steps = line.steps if line.epochs < ENDLESS else None
+                self._moved = self._clock()
             case Step():
                 self._first, self._latest = self._first or line, line
+                done = line.step - self._first.step
+                self._usual = (line.time - self._first.time) / done if done > 0 else self._usual or 0.0
+                self._moved = self._clock()
             case Search():
                 self._search = line
             case Trial():

@@ -1,7 +1,6 @@
 """How far a run is, by its record while it grows."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -84,17 +83,43 @@ def test_half_a_line_leaves_what_was_known(tmp_path: Path, progress: RecordedPro
     assert (progress.step, progress.steps, progress.ends) == (11, 100, 1_030.0 + 89 * 2)
 
 
-def test_ranks_that_come_no_further_are_named_after_many_times_a_steps_time(
-    tmp_path: Path, progress: RecordedProgress, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def after(now: float, *lines: Line) -> str:
+def test_ranks_that_come_no_further_are_named_after_many_times_a_steps_time(tmp_path: Path) -> None:
+    now = 0.0
+    progress = RecordedProgress(tmp_path, lambda: now)
+
+    def at(seconds: float, *lines: Line) -> str:
+        nonlocal now
+        now = seconds
         add(tmp_path, *lines)
         progress.look()
-        monkeypatch.setattr(time, "time", lambda: now)
         return progress.hung
 
-    assert after(1e9) == after(1e9, start(0.0)) == ""
-    assert after(100 + HUNG_SECONDS - 1, step(0, 0.0), step(100, 100.0)) == ""  # a second each
-    assert after(100 + HUNG_SECONDS) == "no step for 5 minutes, where one took 1.00 s before"
-    assert after(100 + HUNG_SECONDS, step(101, 100 + HUNG_SECONDS)) == ""
-    assert after(3_000 + HUNG_SECONDS, start(2_000.0), step(0, 2_900.0), step(1, 3_000.0)) == ""  # 100 s each
+    assert at(1e6) == at(2e6, start(0.0)) == ""
+    assert at(2e6 + 100, step(0, 0.0), step(100, 100.0)) == ""  # a second each
+    assert at(2e6 + 99 + HUNG_SECONDS) == ""
+    assert at(2e6 + 100 + HUNG_SECONDS) == "no step for 5 minutes, where one took 1.00 s before"
+    assert at(3e6, step(101, 101.0)) == ""
+
+
+def test_ranks_that_make_no_step_after_a_restart_are_named(tmp_path: Path) -> None:
+    now = 0.0
+    progress = RecordedProgress(tmp_path, lambda: now)
+    add(tmp_path, start(0.0), step(0, 0.0), step(10, 10.0))
+    progress.look()
+    add(tmp_path, start(20.0))
+    now = 1000.0
+    progress.look()
+    assert progress.hung == ""
+    now += HUNG_SECONDS
+    assert progress.hung == "no step for 5 minutes, where one took 1.00 s before"
+
+
+def test_ranks_of_slow_steps_are_given_many_of_them(tmp_path: Path) -> None:
+    now = 0.0
+    progress = RecordedProgress(tmp_path, lambda: now)
+    add(tmp_path, start(0.0), step(0, 0.0), step(1, 100.0))
+    progress.look()
+    now = HUNG_SECONDS
+    assert progress.hung == ""
+    now = 5_000.0
+    assert progress.hung == "no step for 83 minutes, where one took 100.00 s before"

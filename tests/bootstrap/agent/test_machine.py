@@ -1,0 +1,57 @@
+"""What a node's machine reports of its disk and its GPUs."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bootstrap.agent.machine import Machine
+
+FAILED = "NVIDIA-SMI has failed because it could not communicate with the driver."
+
+
+@pytest.fixture
+def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes a command of the system print a text."""
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    def write(name: str, text: str) -> None:
+        (tmp_path / name).write_text(f"#!/bin/sh\nprintf '%s\\n' '{text}'\n")
+        (tmp_path / name).chmod(0o755)
+
+    return write
+
+
+@pytest.mark.parametrize(("used", "reported"), [(97, ""), (98, "98% full"), (99, "99% full")])
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: int, reported: str) -> None:
+    usage = type(shutil.disk_usage("/"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(100, used, 100 - used))
+    machine = Machine(root=tmp_path)
+    assert machine.full_disk() == (reported and f"the disk of {machine.programs} is {reported}")
+
+
+@pytest.mark.parametrize(
+    ("printed", "computes", "used"),
+    [
+        ("4711", True, 100),
+        ("", False, None),
+        (FAILED, False, None),
+        ("97\n98\n", True, 98),  # the mean of the GPUs that report a number
+        ("0\n", True, 0),
+        ("[N/A]\n40\n", True, 40),
+        ("[N/A]", False, None),
+    ],
+)
+def test_the_use_of_gpus_is_read_from_numbers_alone(
+    tmp_path: Path, prints: Callable[..., None], printed: str, computes: bool, used: int | None
+) -> None:
+    prints("nvidia-smi", printed)
+    assert (Machine(root=tmp_path).uses_gpus(), Machine(root=tmp_path).gpu_use()) == (computes, used)
+
+
+def test_a_node_without_gpus_uses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not Machine(root=tmp_path).uses_gpus()
+    assert Machine(root=tmp_path).gpu_use() is None
