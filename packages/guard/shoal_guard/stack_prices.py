@@ -14,6 +14,9 @@ from shoal_guard.price_lists import PriceList, Prices
 
 _REGION = "us-east-1"
 """Whose prices count where a stack is not bound to a region."""
+_ADDRESS_HOUR = 0.005
+"""Of a public IPv4 address, in every region since 2024-02-01 ("New - AWS Public IPv4 Address Charge + Public IP
+Insights", AWS News Blog, 2023-07-28), for lists without it."""
 _BY_THE_HOUR = frozenset(
     {
         "AWS::AmazonMQ::Broker",
@@ -67,6 +70,7 @@ def prices_of(stack: Stack) -> StackPrices:
     """Look through all constructs of a stack."""
     found = StackPrices()
     known = PriceList.newest(_REGION if Token.is_unresolved(stack.region) else stack.region)
+    address = _ADDRESS_HOUR if known.other.public_ipv4_hour is None else known.other.public_ipv4_hour
     for each in stack.node.find_all():
         if isinstance(each, CfnResource):
             for name in _types(Stack.of(each), each):
@@ -76,23 +80,27 @@ def prices_of(stack: Stack) -> StackPrices:
                     found.unpriced.add(name)
                 else:
                     priced = found.of_emr if isinstance(each, emr.CfnCluster) else found.instances
-                    priced[name] = own + added + (known.other.public_ipv4_hour or 0.0)
-            _add_standing(found, each, known.other)
+                    priced[name] = own + added + address
+            _add_standing(found, each, known.other, address)
             if isinstance(each, autoscaling.CfnAutoScalingGroup) and not _names_machines(stack, each):
                 found.unpriced.add(each.cfn_resource_type)
     return found
 
 
-def _add_standing(found: StackPrices, resource: CfnResource, known: Prices) -> None:
-    kind = resource.cfn_resource_type
+def _add_standing(found: StackPrices, resource: CfnResource, known: Prices, address: float) -> None:
+    kind, hour, count = resource.cfn_resource_type, None, 1
     if kind == "AWS::EC2::NatGateway":
-        found.standing += known.nat_gateway_hour or 0.0
+        hour = known.nat_gateway_hour
     elif kind == "AWS::EC2::EIP":
-        found.standing += known.public_ipv4_hour or 0.0
+        hour = address
     elif isinstance(resource, ec2.CfnVPCEndpoint) and resource.vpc_endpoint_type != "Gateway":
-        found.standing += (known.interface_endpoint_hour or 0.0) * max(1, len(resource.subnet_ids or ()))
-    elif kind in _BY_THE_HOUR:
+        hour, count = known.interface_endpoint_hour, max(1, len(resource.subnet_ids or ()))
+    elif kind not in _BY_THE_HOUR:
+        return
+    if hour is None:
         found.unpriced.add(kind)
+    else:
+        found.standing += hour * count
 
 
 def _types(stack: Stack, resource: CfnResource) -> Iterator[str]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from aws_cdk import App, NestedStack, Stack
+from aws_cdk import App, Environment, NestedStack, Stack
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sqs as sqs
@@ -97,6 +97,27 @@ def test_a_budget_needs_the_price_of_everything(kind: str) -> None:
         )
         assert len(said) == errors
     Annotations.from_stack(guarded()).has_no_error("*", Match.any_value())
+
+
+def in_ireland() -> Stack:
+    stack = Stack(App(), "Shop", env=Environment(account="1" * 12, region="eu-west-1"))
+    Guard(stack, "Guard", budget=5)
+    machine(stack, "Alone", "g5.xlarge")
+    ec2.CfnEIP(stack, "Address")
+    return stack
+
+
+def test_a_public_address_has_a_price_in_every_region() -> None:
+    read = settings_of(Template.from_stack(in_ireland()))
+    assert (read["gpu"], read["standing"], read["unpriced"]) == ({"g5.xlarge": pytest.approx(1.128)}, 0.005, "")
+
+
+def test_a_budget_names_what_the_list_of_a_region_has_no_price_for() -> None:
+    stack = in_ireland()
+    ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
+    ec2.CfnVPCEndpoint(stack, "Door", vpc_id="vpc-0a1b2c3d", service_name="s", vpc_endpoint_type="Interface")
+    sentence = "without the prices of AWS::EC2::NatGateway(, | and )AWS::EC2::VPCEndpoint; give the"
+    assert Annotations.from_stack(stack).find_error("*", Match.string_like_regexp(sentence))
 
 
 @pytest.mark.parametrize(
