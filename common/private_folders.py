@@ -49,7 +49,10 @@ def make_users_folder(name: str, alternative: str) -> Path:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a folder, which ends with the process; gives whether it was free."""
+    """Hold the lock of a folder, which ends with the process; gives whether it was free.
+
+    The lock file is removed only once the folder is gone: it shows the next process what to remove.
+    """
     path = folder.with_name(f"{folder.name}.lock")
     handle = None
     try:
@@ -58,7 +61,8 @@ def locked(folder: Path) -> Iterator[bool]:
         yield handle is not None
     finally:
         if handle is not None:
-            path.unlink(missing_ok=True)
+            if not os.path.lexists(folder):
+                path.unlink(missing_ok=True)
             os.close(handle)
 
 

@@ -97,6 +97,20 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_stays(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_leftover_that_is_not_removed_whole_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with living(tmp_path) as (process, left):
+        process.kill()
+    with monkeypatch.context() as patch:
+        patch.setattr("common.private_folders.shutil.rmtree", lambda *_, **__: None)  # a child still writes there
+        with temporary_folder(".texts-", tmp_path):
+            assert (left / "many").exists()
+    with temporary_folder(".texts-", tmp_path):
+        assert not left.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("module", "call"),
     [

@@ -78,11 +78,19 @@ def run_and_die(path: Path, output: Path, stage: str) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
+def names_folder(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return any(str(folder) in word for word in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
+
+
 def test_what_a_killed_run_left_is_cleared(tmp_path: Path) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
     path.write_bytes(PLAIN)
     run_and_die(path, output, "merge")
     assert list(output.glob(".shoal-work-*/parts/*"))
+    until(lambda: not any(names_folder(process, tmp_path) for process in psutil.process_iter()))  # its orphaned tasks
     preprocess([path], output)
     assert_equals_oracle(output, [PLAIN])
     assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
