@@ -16,14 +16,12 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent.documents import MOST_ERROR, Cancellation, step_name
-from bootstrap.agent.job_progress import JobProgress, progress_key
 from bootstrap.agent.store import Bucket, Document
 from common.display import printable
 from common.errors import DataError
 
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError)
 _YARN_SECONDS = 120
-_TELL_SECONDS = 3.0
 _ALIVE = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 _APPLICATION = re.compile(r"application_[0-9]{1,20}_[0-9]{1,10}")
 
@@ -35,20 +33,6 @@ class Launch:
         self._channel = Bucket(bucket)
         self._cancellation = Cancellation(run=run, token=token)
         self._known: Document | None = None
-        self._told: JobProgress | None = None
-        self._told_at = -_TELL_SECONDS
-
-    def tell(self, progress: JobProgress) -> None:
-        """Write how far the job is, where that has changed, every few seconds, and at once where it has failed."""
-        late = time.monotonic() - self._told_at >= _TELL_SECONDS
-        if progress == self._told or not progress.name or not (late or progress.failed):
-            return
-        self._told_at = time.monotonic()
-        try:
-            self._channel.write(progress_key(self._cancellation.run), progress.to_json())
-            self._told = progress
-        except _UNANSWERED as error:
-            _say(f"{type(error).__name__}: {error}")
 
     def is_cancelled(self) -> bool:
         """Whether it is. What S3 does not answer is asked again the next time."""

@@ -11,7 +11,6 @@ from bootstrap.agent.documents import FINGERPRINT, Cancellation, step_name
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.followed_step import FollowedSteps
 from bootstrap.preprocessing.work import FAILURE, FOLLOWED, remember
 from bootstrap.progress import Bars
 from common.errors import ShoalError
@@ -58,10 +57,7 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
     folder = S3Path(work.bucket, f"{work.key}{steps.run}/")
     summary, followed = (S3Path(folder.bucket, folder.key + name) for name in (SUMMARY, FOLLOWED))
     put(s3, followed, b"")
-    followed_steps = FollowedSteps(s3, folder.bucket, steps.run, bars, cluster.spending(steps.ids.values()))
-    for name, step in steps.ids.items():
-        followed_steps.begin(name)
-        cluster.wait(step, S3Path(folder.bucket, folder.key + FAILURE), followed_steps)
+    cluster.follow(steps.ids, S3Path(folder.bucket, folder.key + FAILURE), bars)
     made = read_merge_result(str(summary))
     remember(s3, steps.run, made)
     objects.remove(s3, folder, but=(summary, followed))

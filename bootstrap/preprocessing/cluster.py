@@ -7,7 +7,7 @@ lacks the output of streaming tasks. A step writes its error for the user to the
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,9 +21,8 @@ from bootstrap.aws import clusters, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import Detached
-from bootstrap.preprocessing.followed_step import FollowedSteps
 from bootstrap.preprocessing.step_arguments import WorkerResources, workers
-from bootstrap.progress import note
+from bootstrap.progress import Bars, note
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, put, read_from, read_text
 from infra import catalog, cost, topology
@@ -134,12 +133,18 @@ class EmrCluster:
                 raise Abandoned(interrupt) from None
             raise
 
-    def wait(self, step_id: str, failure: S3Path, followed: FollowedSteps) -> None:
-        """Return when a step has completed, which is `followed` meanwhile.
+    def follow(self, ids: Mapping[str, str], failure: S3Path, bars: Bars) -> None:
+        """Return when these steps, the ids by their names, have completed; each is a stage with the cost so far.
 
-        Raises DataError with the sentence that the step wrote to `failure`, or ShoalError with the reason that EMR or
+        Raises DataError with the sentence that a step wrote to `failure`, or ShoalError with the reason that EMR or
         the step's log gives.
         """
+        spent = self.spending(ids.values()) if ids else (lambda: None)
+        for name, step_id in ids.items():
+            bars.stage(name, 0)
+            self._wait(step_id, failure, bars, spent)
+
+    def _wait(self, step_id: str, failure: S3Path, bars: Bars, spent: Callable[[], float | None]) -> None:
         pause = _FIRST_PAUSE
         while True:
             step = retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=step_id))
@@ -147,8 +152,10 @@ class EmrCluster:
             if state == "COMPLETED":
                 return
             if state not in _ACTIVE_STATES:
-                raise self._explained(step, failure, *followed.last_lines())
-            followed.tick()
+                raise self._explained(step, failure)
+            if (dollars := spent()) is not None:
+                bars.say(**{"cost so far": f"${dollars:,.2f}"})
+            bars.tick()
             time.sleep(pause)
             pause = min(pause * 1.2, _LONGEST_PAUSE)
 
@@ -159,7 +166,7 @@ class EmrCluster:
             return None
         return status.get("StateChangeReason", {}).get("Message") or f"state {status['State']}"
 
-    def _explained(self, step: "DescribeStepOutputTypeDef", failure: S3Path, lines: str, of_task: str) -> Exception:
+    def _explained(self, step: "DescribeStepOutputTypeDef", failure: S3Path) -> Exception:
         if sentence := read_text(self._s3, failure):
             return DataError(sentence)
         if end := self._end():
@@ -168,7 +175,7 @@ class EmrCluster:
         log = S3Path(self._logs.bucket, f"{self._logs.key}steps/{step['Step']['Id']}/")
         details = status.get("FailureDetails", {})
         reason = (
-            ((of_task or lines).splitlines()[-1] if lines else self._last_line(log))
+            self._last_line(log)
             or details.get("Message")
             or details.get("Reason")
             or status.get("StateChangeReason", {}).get("Message")
@@ -177,8 +184,6 @@ class EmrCluster:
         return ShoalError(
             f"the step '{step['Step']['Name']}' ended as {status['State']}: {reason}; its log (after some minutes): "
             f"{log}, and those of its tasks: {self._logs}containers/"
-            + (f"; its last lines:\n{lines}" if lines else "")
-            + (f"\nthe last lines of the task:\n{of_task}" if of_task else "")
         )
 
     def _last_line(self, log: S3Path) -> str | None:

@@ -19,7 +19,6 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.followed_step import FollowedSteps
 from bootstrap.preprocessing.step_arguments import (
     cancellable,
     command_arguments,
@@ -229,17 +228,13 @@ def _wait_for_steps(
     """Return when all steps have completed. Raises Detached where they are left to themselves."""
     if detach and ids:
         raise Detached(work.run)
-    left = work.unfinished()
-    spent = cluster.spending(ids.values()) if left else (lambda: None)
-    followed = FollowedSteps(work.s3, work.failure.bucket, work.run, bars, spent)
-    for step in left:
-        if step.name not in ids:
-            raise ShoalError(f"the step '{step.name}' of an earlier command has just failed; type the command again")
-        followed.begin(step.name)
-        try:
-            cluster.wait(ids[step.name], work.failure, followed)
-        except KeyboardInterrupt as interrupt:
-            if name_of(interrupt) != signal.SIGHUP.name:
-                raise
-            mark_handled(interrupt)
-            raise Detached(work.run) from None
+    left = [step.name for step in work.unfinished()]
+    if failed := [name for name in left if name not in ids]:
+        raise ShoalError(f"the step '{failed[0]}' of an earlier command has just failed; type the command again")
+    try:
+        cluster.follow({name: ids[name] for name in left}, work.failure, bars)
+    except KeyboardInterrupt as interrupt:
+        if name_of(interrupt) != signal.SIGHUP.name:
+            raise
+        mark_handled(interrupt)
+        raise Detached(work.run) from None

@@ -13,7 +13,6 @@ from uuid import uuid4
 
 import orjson
 
-from bootstrap.agent.job_progress import progress_key
 from bootstrap.aws import objects
 from common.errors import DataError
 from corpus.layout import DATASET_NAME
@@ -97,8 +96,7 @@ class ClusterWork:
         stale |= {step.output for step in steps if isinstance(step, JobStep)}
         for folder in sorted(stale):
             objects.remove(self.s3, place_of(f"{folder}/"))
-        progress = S3Path(self._folder.bucket, progress_key(self.run))
-        for place in (*(place_of(step.done_file) for step in steps), self.failure, self._followed, progress):
+        for place in (*(place_of(step.done_file) for step in steps), self.failure, self._followed):
             objects.remove(self.s3, place)
         objects.put(self.s3, {**files, **self.beside})
 

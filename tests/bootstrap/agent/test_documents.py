@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from bootstrap.agent.documents import Cancellation, RequestQueue, tokens_in
-from bootstrap.agent.job_progress import JobProgress
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from common.errors import DataError
 from corpus.dataset_settings import Settings
@@ -52,7 +51,6 @@ DOCUMENTS = (  # each is read as it was written, and refused where it was change
     STATUS,
     CANCELLATION,
     replace(CANCELLATION, error="it is slow"),
-    JobProgress(token="0a1b2c3d", name="shoal 0123456789ab: encode", total=9, done=2, failed="x", written="y"),
 )
 
 

@@ -12,11 +12,9 @@ from shoal_local_aws.aws import EmbeddedAws
 from tests.local_aws.accounts import asked_aws
 
 from bootstrap.agent.documents import Cancellation
-from bootstrap.agent.job_progress import JobProgress, progress_key
 from bootstrap.aws.cdk import WHEELS
-from bootstrap.preprocessing import cluster, followed_step
+from bootstrap.preprocessing import cluster
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.followed_step import FollowedSteps
 from bootstrap.preprocessing.step_arguments import cancellable
 from bootstrap.progress import Bars
 from common.errors import ShoalError
@@ -40,9 +38,6 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
 def session(aws: EmbeddedAws) -> boto3.Session:
     make_buckets().put_object(Bucket="data", Key="in/lines", Body=b"a line\n")
     return boto3.Session()
-
-
-FAILING = r"bash -c 'sleep 2; printf Traceback\\n\\033[31mValueError:\\040no\\040number\\n >&2; exit 3'"
 
 
 def step(name: str, *command: str) -> Any:
@@ -175,54 +170,29 @@ def test_steps_that_only_waited_are_cancelled_at_once(session) -> None:
 
 
 class Shown(Bars):
-    """Remembers the stages, what of them was done, and the figures."""
+    """Remembers the stages and the latest figures."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stages: list[tuple[str, int]] = []
-        self.done: list[int] = []
         self.figures: dict[str, str] = {}
 
     def stage(self, name: str, total: int, unit: str | None = None) -> None:
         super().stage(name, total, unit)
         self.stages.append((name, total))
 
-    def at(self, done: int) -> None:
-        self.done.append(done)
-
     def say(self, **figures: str) -> None:
         self.figures = figures
 
 
-def test_the_tasks_of_a_step_are_shown_and_of_one_that_fails_its_last_lines(session, monkeypatch) -> None:
-    monkeypatch.setattr(followed_step, "_LOOK_SECONDS", 0.2)
-    there = EmrCluster(deployment())
-    job = streaming(f"{OWN}encode", MINE)
-    job["HadoopJarStep"]["Args"] = [FAILING if each == "sleep 1000" else each for each in job["HadoopJarStep"]["Args"]]
-    job["HadoopJarStep"]["Args"][5:5] = ["-D", "mapreduce.map.maxattempts=2"]
-    (step_id,) = there.submit([job])
-    bars = Shown()
-    followed = FollowedSteps(session.client("s3"), "data", MINE.run, bars, there.spending([step_id]))
-    followed.begin("encode")
-    told = r"ended as FAILED: \x1b\[31mValueError: no number; .*; its last lines:\n(.*\n)*.*Job failed! .*\n.*Failed!\n"
-    with pytest.raises(
-        ShoalError, match=rf"{told}the last lines of the task:\nTraceback\n\x1b\[31mValueError: no number$"
-    ):
-        there.wait(step_id, S3Path("data", f"work/{MINE.run}/failure.txt"), followed)
-    assert bars.stages == [("encode", 0), ("encode", 3)]  # Hadoop's splits of the line
+def test_steps_are_shown_with_their_cost_and_a_failure_with_the_last_line_of_its_log(session) -> None:
+    there, bars = EmrCluster(deployment()), Shown()
+    failing = ("bash", "-c", "echo Traceback >&2; echo 'ValueError: no number' >&2; sleep 1; exit 3")
+    done, failed = there.submit([step(f"{OWN}count words", "true"), step(f"{OWN}encode", *failing)])
+    with pytest.raises(ShoalError, match=r"the step '.*: encode' ended as FAILED: ValueError: no number; its log"):
+        there.follow({"count words": done, "encode": failed}, S3Path("data", f"work/{MINE.run}/failure.txt"), bars)
+    assert bars.stages == [("count words", 0), ("encode", 0)]
     assert bars.figures["cost so far"].startswith("$")
-
-
-@pytest.mark.parametrize(
-    "written", ["no document", JobProgress(token="0a1b2c3d", name=f"{OTHER}encode", total=3).to_json()]
-)
-def test_what_is_told_of_another_step_or_cannot_be_used_is_not_shown(session, written: str) -> None:
-    session.client("s3").put_object(Bucket="data", Key=progress_key(MINE.run), Body=written.encode())
-    bars = Shown()
-    followed = FollowedSteps(session.client("s3"), "data", MINE.run, bars)
-    followed.begin("encode")
-    followed.tick()
-    assert (bars.stages, bars.done, bars.figures, followed.last_lines()) == ([("encode", 0)], [], {}, ("", ""))
 
 
 @pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"its last words" * 99)[:-9]], ids=["foreign", "cut off"])
