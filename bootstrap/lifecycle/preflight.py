@@ -20,7 +20,6 @@ OnlineRule = Callable[[PreflightContext], Iterator[str]]
 
 _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", account.name_taken, "Whether the deployment's name is free"),
-    ("error", capacity.type_not_offered, "Whether the zone offers the instance types"),
     (
         "error",
         account.free_plan,
@@ -30,8 +29,6 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
     ("error", capacity.may_not_start, "Whether GPU nodes may be started"),
-    ("error", capacity.image_unusable, "Whether the images of GPU nodes fit the nodes"),
-    ("error", capacity.reservation_unusable, "Whether the reserved capacity suffices"),
     (
         "error",
         keys.key_unusable,
@@ -42,9 +39,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", network.subnet_unusable, "Whether the existing subnet can be used"),
     ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"),
     ("error", network.no_dns, "Whether the existing VPC gives and resolves names"),
-    ("warning", account.credentials_end_early, "Whether the credentials hold long enough"),
     ("warning", account.not_prepared, "Whether the account is prepared for Shoal"),
-    ("warning", account.execution_may_more, "Whether CloudFormation may do more than Shoal needs"),
 )
 """The rules, each with what it checks, as the beginning of a sentence such as `... could not be checked`."""
 _QUICK = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3})

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.sweep.account import reason_of
-
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import Detached
@@ -75,7 +72,6 @@ class Zone:
     """A zone that nodes can run in."""
 
     name: str
-    id: str
     subnet: str
 
 
@@ -95,7 +91,6 @@ class _ScaleUp:
     def run(self) -> list[GpuNode]:
         """Request all nodes; returns them when they are ready."""
         self._stage("")
-        self._order_zones()
         self._request_nodes()
         while True:
             running = self.running()
@@ -136,20 +131,6 @@ class _ScaleUp:
         found = scaling_group.described_by_name(self._deployment)
         for group in self._groups:
             group.refresh(found[group.node_group.scaling_group])
-
-    def _order_zones(self) -> None:
-        """Put zones with better spot placement scores first, unless there are nodes already."""
-        zones = [*self._tried, *self._untried]
-        if len(zones) == 1 or not all(group.empty for group in self._groups):
-            return
-        try:
-            scores = [at.spot_scores() for at in self._groups if at.node_group.spot and len(at.instance_types) >= 3]
-        except (BotoCoreError, ClientError) as error:
-            first = zones[0].name
-            self._bars.note(f"nodes start in {first}, as EC2 did not score zones for spot nodes: {reason_of(error)}")
-        else:
-            zones.sort(key=lambda zone: -min((each.get(zone.id, 0) for each in scores), default=0))
-            self._tried, self._untried = zones[:1], zones[1:]
 
     def _request_nodes(self) -> None:
         for group in self._groups:
@@ -205,7 +186,7 @@ def zones(deployment: Deployment, groups: Sequence[ScalingGroup]) -> list[Zone]:
 
 def _subnets(deployment: Deployment, **chosen: Any) -> list[Zone]:
     found = retrying(partial(deployment.session.client("ec2").describe_subnets, **chosen))["Subnets"]
-    named = [Zone(name=at["AvailabilityZone"], id=at["AvailabilityZoneId"], subnet=at["SubnetId"]) for at in found]
+    named = [Zone(name=at["AvailabilityZone"], subnet=at["SubnetId"]) for at in found]
     return sorted(named, key=lambda zone: zone.name)
 
 

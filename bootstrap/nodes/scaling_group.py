@@ -67,21 +67,6 @@ class ScalingGroup:
             refusals=tuple(refusals),
         )
 
-    def spot_scores(self) -> dict[str, int]:
-        """How likely the zones, by their ids, have all of its nodes on the spot market: from 1 to 10.
-
-        EC2 scores ten zones at most, fewer than three types always low, and limits requests ("Spot placement score",
-        EC2 user guide, and GetSpotPlacementScores, EC2 API reference, read 2026-11-29).
-        """
-        call = partial(
-            self._ec2.get_spot_placement_scores,
-            InstanceTypes=self.instance_types,
-            TargetCapacity=self.node_group.size,
-            SingleAvailabilityZone=True,
-            RegionNames=[self._ec2.meta.region_name],
-        )
-        return {each["AvailabilityZoneId"]: each["Score"] for each in retrying(call, seconds=30)["SpotPlacementScores"]}
-
     def request_nodes(self, subnet: str) -> None:
         """Request all of its nodes, in this subnet, on the market that it prefers."""
         changes: dict[str, Any] = {"VPCZoneIdentifier": subnet} if subnet != self.subnet else {}

@@ -19,7 +19,6 @@ KINDS_OF_OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "CutConnection": ("s3 GetObject",),
     "FreePlan": ("freetier GetAccountPlanState",),
     "LateUpload": ("s3 DeleteBucket",),
-    "NotOffered": ("ec2 DescribeInstanceTypeOfferings",),
     "QuotaLimit": ("service-quotas GetServiceQuota", "service-quotas ListServiceQuotas"),
     "RevokedMeanwhile": ("ec2 RevokeSecurityGroupIngress", "ec2 RevokeSecurityGroupEgress"),
     "VolumeKey": ("ec2 GetEbsDefaultKmsKeyId",),

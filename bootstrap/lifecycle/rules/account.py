@@ -1,21 +1,18 @@
-"""Rules on the account: its plan, the user's credentials, the deployment's name, and the CDK's bootstrap stack.
+"""Rules on the account: its plan, the deployment's name, and the CDK's bootstrap stack.
 
 An existing deployment is an obstacle only if it has another owner or another topology.
 """
 
 from collections.abc import Iterator
 
-from bootstrap.aws import policies
-from bootstrap.aws.account import Account, credentials_warning
+from bootstrap.aws.account import Account
 from bootstrap.aws.stacks import describe, name_conflict
 from bootstrap.lifecycle.rules import PreflightContext
 from infra import topology
 from infra.policies import EXECUTION, QUALIFIER, TOOLKIT_STACK
 
 _PLANS_REGION = "us-east-1"
-"""The only region that tells of plans."""
-_DEPLOYMENT_SECONDS = 20 * 60
-"""A cluster takes up to twelve minutes of it."""
+"""The only region that answers about plans."""
 _CDK_VERSION = f"/cdk-bootstrap/{QUALIFIER}/version"
 """Where the CDK's bootstrap stack leaves its version."""
 
@@ -29,18 +26,6 @@ def free_plan(context: PreflightContext) -> Iterator[str]:
             f"{' and no '.join(topology.instance_types(context.topology))}; change to the Paid plan first: "
             f"aws freetier upgrade-account-plan --account-plan-type PAID --region {_PLANS_REGION}"
         )
-
-
-def credentials_end_early(context: PreflightContext) -> Iterator[str]:
-    """The credentials end while the deployment would still be created."""
-    sentence = credentials_warning(
-        context.account.session,
-        _DEPLOYMENT_SECONDS,
-        "a deployment",
-        "CloudFormation goes on without them, and the command does not; renew them before, or type it again afterwards",
-    )
-    if sentence:
-        yield sentence
 
 
 def name_taken(context: PreflightContext) -> Iterator[str]:
@@ -59,20 +44,6 @@ def not_prepared(context: PreflightContext) -> Iterator[str]:
             f"(`cdk bootstrap`: the stack {TOOLKIT_STACK}, a bucket and roles, which stay), for which you "
             "need the rights to create roles. CloudFormation may then do what Shoal's stacks need, by the policies "
             f"{' and '.join(EXECUTION)} (docs/permissions.md), and no more."
-        )
-
-
-def execution_may_more(context: PreflightContext) -> Iterator[str]:
-    """CloudFormation's execution role has policies that Shoal does not need, such as AdministratorAccess."""
-    if not is_prepared(context.account):
-        return
-    role = f"cdk-{QUALIFIER}-cfn-exec-role-{context.account.number()}-{context.topology.region}"
-    found = context.account.items("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=role)
-    more = {each["PolicyArn"] for each in found} - set(policies.execution(context.account))
-    if more:
-        yield (
-            f"CloudFormation may do more in this account than Shoal needs, and so may everybody who deploys: its role "
-            f"{role} has {', '.join(sorted(more))}; run `cdk bootstrap` again as docs/permissions.md has it."
         )
 
 

@@ -6,47 +6,25 @@ Never change anything in a user's network. Each sentence has the command with wh
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError
 from shoal_guard.sweep.account import read_tags
 
 from bootstrap.lifecycle.rules import PreflightContext
-from common.display import plural
 from infra.sizing import INTERFACE_ENDPOINTS
 
 _EMR_TAG = "for-use-with-amazon-emr-managed-policies"
 
-_ABSENT = ("InvalidSubnetID.NotFound", "InvalidSubnetID.Malformed")
-
 
 def subnet_unusable(context: PreflightContext) -> Iterator[str]:
-    """The subnet does not exist, is in another VPC or zone, is too small, or lacks the tag that EMR needs."""
+    """The subnet is in another VPC or zone, or lacks the tag that EMR needs."""
     topology, network = context.topology, context.topology.network
     if network.subnet is None:
         return
-    try:
-        (found,) = context.account.client("ec2").describe_subnets(SubnetIds=[network.subnet])["Subnets"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] not in _ABSENT:
-            raise
-        yield (
-            f"network, subnet: there is no {network.subnet} in {topology.region} for your credentials; "
-            "write one that `aws ec2 describe-subnets` lists."
-        )
-        return
+    (found,) = context.account.client("ec2").describe_subnets(SubnetIds=[network.subnet])["Subnets"]
     if (vpc := found["VpcId"]) != network.vpc:
         yield f"network, vpc: {network.subnet} is in {vpc}, not in {network.vpc}; write {vpc}."
     if (zone := found["AvailabilityZone"]) != topology.zone:
         yield f"zone: {network.subnet} is in {zone}, not in {topology.zone}; write {zone}."
-    emr = topology.preprocessing
-    nodes = sum(group.count for group in topology.training)
-    if emr:
-        nodes += 1 + sum(group.count for _, group in emr.workers)
-    if (free := found["AvailableIpAddressCount"]) < nodes:
-        yield (
-            f"network, subnet: {network.subnet} has {free} free addresses, and the topology has "
-            f"{plural(nodes, 'node')}; write a larger one."
-        )
-    if emr and read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
+    if topology.preprocessing and read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
         yield (
             f"network, subnet: EMR may not use {network.subnet} without a tag; add it: aws ec2 "
             f"create-tags --region {topology.region} --resources {network.subnet} "

@@ -4,7 +4,7 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
-from shoal_local_aws.faults.kinds import Denied, ExpiredCredentials, NoCapacity, NotOffered, QuotaLimit
+from shoal_local_aws.faults.kinds import Denied, ExpiredCredentials, NotOffered, QuotaLimit
 from tests.local_aws.resources import ROLES
 from tests.local_aws.waiting import until
 
@@ -42,16 +42,6 @@ def test_a_type_is_offered_in_every_zone_but_where_a_fault_takes_it_away(client,
     with aws.faults.during(NotOffered(instance_type="g5.xlarge", zone="us-east-1b")):
         assert offered(client, instance_type="g5.xlarge") == everywhere - {("g5.xlarge", "us-east-1b")}
         assert offered(client, instance_type="g5.*", location="us-east-1b")
-
-
-@pytest.mark.parametrize(
-    ("types", "scores"), [(["g5.xlarge", "g6.xlarge", "g6e.xlarge"], [10, 7, 10]), (["g5.xlarge"], [1] * 3)]
-)
-def test_zones_score_by_the_types_that_they_have_and_low_for_fewer_than_three(client, aws, types, scores):
-    asked = {"TargetCapacity": 1, "SingleAvailabilityZone": True, "RegionNames": ["us-east-1"]}
-    with aws.faults.during(NoCapacity(zone="us-east-1b", instance_type="g6.xlarge")):
-        found = client("ec2").get_spot_placement_scores(InstanceTypes=types, **asked)["SpotPlacementScores"]
-    assert [each["Score"] for each in found] == scores
 
 
 @pytest.mark.parametrize(

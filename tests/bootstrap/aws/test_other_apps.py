@@ -14,9 +14,7 @@ from tests.local_aws.accounts import session_with
 
 from bootstrap.aws import cdk, policies
 from bootstrap.aws.account import Account
-from bootstrap.lifecycle import preflight
 from infra.policies import POLICIES, USER, document
-from tests.bootstrap.lifecycle.preflight import GPU, of
 from tests.infra.handled import statements
 from tests.infra.replay import is_allowed
 
@@ -108,17 +106,3 @@ def test_the_role_for_deployments_acts_by_no_other_stacks_role(person: boto3.Ses
     made = {"StackName": "Shoal-x", "TemplateBody": json.dumps(EMPTY), "RoleARN": role("cfn-exec")}
     deploys.create_stack(**made)
     boto3.client("cloudformation").delete_stack(StackName="Shoal-x")
-
-
-def test_the_plan_says_where_cloudformation_may_do_more(account: Account) -> None:
-    def said() -> list[str]:
-        _, found = preflight.online(of(training=[GPU]), preflight.session(REGION), deployment="mine", owner="ada")
-        return [each.sentence for each in found if each.rule == "execution_may_more"]
-
-    assert said() == []
-    iam, name = boto3.client("iam"), role("cfn-exec").rpartition("/")[2]
-    everything = "arn:aws:iam::aws:policy/AdministratorAccess"
-    iam.attach_role_policy(RoleName=name, PolicyArn=everything)
-    [sentence] = said()
-    assert everything in sentence
-    iam.detach_role_policy(RoleName=name, PolicyArn=everything)

@@ -139,36 +139,6 @@ def test_spot_nodes_of_several_types_are_those_that_there_are_and_on_demand_the_
         )
 
 
-def test_spot_nodes_of_three_types_start_in_the_zone_with_the_best_score_and_move_to_the_next(fleet, bars, aws) -> None:
-    three = fleet().add("three", "g6e.xlarge", 1, "g6.xlarge", "g5.xlarge", market="spot").add("one", "g4dn.xlarge", 1)
-    scarce = [("a", "g6e.xlarge"), ("a", "g6.xlarge"), ("b", "g6e.xlarge"), ("c", "g4dn.xlarge")]
-    there = [("one", "us-east-1b", "on-demand"), ("three", "us-east-1b", "spot")]
-    with aws.faults.during(*(NoCapacity(zone=f"us-east-1{zone}", instance_type=kind) for zone, kind in scarce)):
-        assert seen(three.scaled_up(bars)) == there
-    assert bars.said == ["start nodes", "start nodes in us-east-1b, as us-east-1c has none for one"]
-    assert seen(three.scaled_up(bars)) == there  # equal scores
-    two = fleet().add("two", "g6e.xlarge", 1, "g6.xlarge", market="spot")
-    with aws.faults.during(NoCapacity(zone="us-east-1a", market="spot")):
-        assert seen(two.scaled_up(bars)) == [("two", "us-east-1a", "on-demand")]
-
-
-def test_nodes_start_beside_those_that_run_already_whatever_other_zones_score(fleet, bars, aws) -> None:
-    three = fleet().add("three", "g6e.xlarge", 1, "g6.xlarge", "g5.xlarge", market="spot").add("one", "g5.xlarge", 1)
-    three.scaling.set_desired_capacity(AutoScalingGroupName=f"{three.name}-one", DesiredCapacity=1)
-    with aws.faults.during(NoCapacity(zone="us-east-1a", instance_type="g6.xlarge")):
-        assert {node.zone for node in three.scaled_up(bars)} == {"us-east-1a"}
-
-
-def test_zones_that_are_not_scored_keep_their_order(fleet, bars, aws, monkeypatch) -> None:
-    three = fleet().add("three", "g6e.xlarge", 1, "g6.xlarge", "g5.xlarge", market="spot")
-    notes: list[str] = []
-    monkeypatch.setattr(bars, "note", notes.append)
-    with aws.faults.during(Denied(service="ec2", operation="GetSpotPlacementScores")):
-        assert seen(three.scaled_up(bars)) == [("three", "us-east-1a", "spot")]
-    (note,) = notes
-    assert re.match("nodes start in us-east-1a, as EC2 did not score zones for spot nodes: You are not author", note)
-
-
 def test_all_groups_move_when_one_finds_no_capacity(fleet, bars, aws) -> None:
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
     with aws.faults.during(NoCapacity(zone="us-east-1a", instance_type="g5.xlarge")):

@@ -1,4 +1,4 @@
-"""Offers the instance types of EC2 that are used for this kind of work, and scores zones for spot instances.
+"""Offers the instance types of EC2 that are used for this kind of work.
 
 A type that is not listed is not offered; retired types are not listed. RunInstances and groups start instances of any
 type, also of one that does not exist.
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import NoCapacity, NotOffered
+from shoal_local_aws.faults.kinds import NotOffered
 from shoal_local_aws.seams import ec2, requests
 from shoal_local_aws.service import Record, parameter
 
@@ -43,7 +43,6 @@ def install(faults: Faults) -> None:
     """Replace ministack's operations on instance types."""
     ec2.operations.put(
         DescribeInstanceTypeOfferings=partial(_offerings, faults=faults),
-        GetSpotPlacementScores=partial(_spot_scores, faults=faults),
     )
 
 
@@ -68,25 +67,6 @@ def _offerings(parameters: Record, faults: Faults) -> Any:
     )
     body = f"<instanceTypeOfferingSet>{items}</instanceTypeOfferingSet>"
     return ec2.answer(200, "DescribeInstanceTypeOfferingsResponse", body)
-
-
-def _spot_scores(parameters: Record, faults: Faults) -> Any:
-    """Score zones from 1 to 10, by the share of the types that no fault takes from their spot market.
-
-    For fewer than three types scores are low ("Spot placement score", EC2 user guide, read 2026-11-29).
-    """
-    region, types = requests.region(), set(ec2.list_parameter(parameters, "InstanceType"))
-    asked = ec2.list_parameter(parameters, "RegionName"), parameter(parameters, "SingleAvailabilityZone")
-    if not types or asked != ([region], "true"):
-        return ec2.error("InvalidParameterValue", "The embedded AWS only scores types in the zones of a region.", 400)
-    items = ""
-    for zone in zones():
-        full = sum(bool(faults.find(NoCapacity, instance_type=each, zone=zone, market="spot")) for each in types)
-        score = 10 - 9 * full // len(types) if len(types) >= 3 else 1
-        place = f"<region>{region}</region><availabilityZoneId>{ec2.zone_id(zone)}</availabilityZoneId>"
-        items += f"<item>{place}<score>{score}</score></item>"
-    body = f"<spotPlacementScoreSet>{items}</spotPlacementScoreSet>"
-    return ec2.answer(200, "GetSpotPlacementScoresResponse", body)
 
 
 def _any_matches(value: str, patterns: list[str]) -> bool:

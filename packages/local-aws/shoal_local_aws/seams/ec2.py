@@ -31,9 +31,6 @@ tags: dict[str, list[Record]] = _ec2.take("_tags")
 default_subnet: str = _ec2.take("_DEFAULT_SUBNET_ID")
 """The id of the subnet for instances that name none."""
 
-zone_id: Callable[[str], str] = _ec2.take("_az_id_for_zone_name")
-"""The id of the zone with a name."""
-
 # Requests and answers
 
 answer: Callable[[int, str, str], Answer] = _ec2.take("_xml")
