@@ -1,9 +1,9 @@
 """A trained model from a folder or from S3, and what the ratings of files mean to it."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corpus.dataset_settings import Settings, in_steps
 
@@ -19,22 +19,16 @@ def open_model(address: str) -> "TrainedModel":
         return load_model(address)
 
 
-def rating_settings(
-    model: "TrainedModel",
-    *,
-    rating_step: float | None,
-    rating_fraction: bool,
-    rating_range: tuple[float, float] | None,
-    positive_from: float | None,
-) -> Settings:
-    """What the ratings of files mean: as in the model's training, except for what is given here.
+def rating_settings(model: "TrainedModel", options: Mapping[str, Any]) -> Settings:
+    """What the ratings of files mean: as in the model's training, except for the `options` of jobs that are given.
 
     A model's scale is in steps of its own: halves, where it learnt half stars. A model that has no record of its steps
     is taken to have those of `rating_step`. Raises DataError for settings that contradict each other.
     """
     from trainer.classification.losses import Scale
 
-    scale, asked_steps = model.loss.scale, round(1 / (rating_step or 1))
+    rating_range, positive_from = options.get("rating_range"), options.get("positive_from")
+    scale, asked_steps = model.loss.scale, round(1 / (options.get("rating_step") or 1))
     model_steps = model.about.get("rating_steps", asked_steps)
     if (scale.low, scale.high) == (0, 1):  # the scale of a model that was trained on labels
         usual = Settings()
@@ -49,7 +43,7 @@ def rating_settings(
         ragged=bool(model.classes),  # as rows of so many classes have to be
         rating_steps=steps,
         rating_range=(low, high),
-        rating_fraction=rating_fraction or model.about.get("rating_fraction", False),
+        rating_fraction=options.get("rating_fraction") or model.about.get("rating_fraction", False),
         positive_from=first_positive,
     )
 

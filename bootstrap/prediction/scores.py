@@ -1,54 +1,73 @@
-"""How good a classifier is on texts whose ratings or labels are known: also its probabilities, and each class."""
+"""How good a classifier is on texts whose ratings or labels are known: also its probabilities, and each class.
+
+A text without a word that the model knows has no prediction. It is counted as unknown, and scored neither right nor
+wrong.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import log
 from typing import Any
 
-from bootstrap.prediction.answers import AnswerCounts
 from corpus.dataset_settings import Settings
+from corpus.reading.acceptance import first_positive_code
 from corpus.reading.formats import OTHER
 from trainer.classification.labelling import Prediction
-from trainer.classification.metrics import f1, measures
+from trainer.classification.metrics import Confusion, f1, measures
 
 _BINS = 10
 _TINY = 1e-12
 
 
 @dataclass(kw_only=True)
-class ScoredAnswers(AnswerCounts):
-    """Also the sums of what is asked of probabilities, by code: which label a code has is known at the end."""
+class ScoredAnswers:
+    """A model's predictions, counted by the code of a text's rating or label: which label a code has is known at the
+    end."""
 
+    classes: tuple[str, ...] = ()
+    """The names of more than two classes of the model, by label; their codes are the labels."""
+    unknown: int = 0
+    """Texts without a prediction."""
+    others: int = 0
+    """Texts with a prediction, but without a known rating or label."""
     losses: defaultdict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))
     """By code and label: the log loss of its texts, if that is their label."""
-    said: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    counts: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     """By code, predicted label and bin of the probability of that label: the number of texts."""
     sums: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
     """By bin: the sum of these probabilities."""
 
     def add(self, codes: Sequence[int], predictions: Sequence[Prediction]) -> None:
-        super().add(codes, predictions)
         labels = {name: label for label, name in enumerate(self.classes)}
         for code, each in zip(codes, predictions, strict=True):
-            if each.label is None or code == OTHER:
+            if each.label is None:
+                self.unknown += 1
+                continue
+            if code == OTHER:
+                self.others += 1
                 continue
             predicted = labels[each.label] if isinstance(each.label, str) else each.label
             for label, probability in enumerate(each.probabilities):
                 self.losses[code, label] -= log(max(probability, _TINY))
             probability = each.probabilities[predicted]
             place = min(_BINS - 1, int(probability * _BINS))
-            self.said[code, predicted, place] += 1
+            self.counts[code, predicted, place] += 1
             self.sums[place] += probability
 
     def scores(self, settings: Settings, names: Sequence[str]) -> dict[str, Any]:
         """The measures of the texts that are scored, at least one; `names` are those of the classes, by label. Raises
         DataError where it is not clear which label is positive."""
-        label_of, confusion = self.labels(settings), self.confusion(settings)
-        texts, right = Counter[int](), Counter[int]()
-        for (code, predicted, place), number in self.said.items():
+        label_of = self._labels(settings)
+        pairs, texts, right = Counter[tuple[int, int]](), Counter[int](), Counter[int]()
+        for (code, predicted, place), number in self.counts.items():
+            label = label_of(code)
+            pairs[label, predicted] += number
             texts[place] += number
-            right[place] += number * (label_of(code) == predicted)
+            right[place] += number * (label == predicted)
+        confusion = Confusion.of(
+            [pairs[label, predicted] for label in range(len(names)) for predicted in range(len(names))]
+        )
         bins = [
             {
                 "from": place / _BINS,
@@ -79,3 +98,13 @@ class ScoredAnswers(AnswerCounts):
             },
             "confusion": confusion.plain(names),
         }
+
+    def _labels(self, settings: Settings) -> Callable[[int], int]:
+        """The label of a code. Raises DataError where it is not clear which label is positive."""
+        if self.classes:
+            return int
+        by_code = Counter[int]()
+        for (code, *_), number in self.counts.items():
+            by_code[code] += number
+        first = first_positive_code(by_code, settings)
+        return lambda code: int(code >= first)

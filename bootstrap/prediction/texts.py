@@ -1,14 +1,11 @@
-"""Texts of files for a model to label, and the ratings or labels that the files have for them.
-
-A file without ratings and labels is read, too; only the comparison is missing. Where an option names the field of a
-rating or label, a file without it is an error.
-"""
+"""Texts of files for a model to label, and the ratings or labels that the files have for them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from common.cores import cores
+from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.batches import TextBatch
@@ -22,7 +19,6 @@ from corpus.text import BY_RULE, digest
 from jobs.job_settings import read_stopwords
 
 if TYPE_CHECKING:
-    from bootstrap.prediction.answers import AnswerCounts
     from trainer.classification.labelling import Prediction
     from trainer.classification.trained_model import TrainedModel
 
@@ -34,31 +30,32 @@ class TextFiles:
     understanding: Understanding
     settings: Settings
     """What ratings and labels of the files mean."""
-    not_compared: str | None = None
-    """Why predictions cannot be compared with the files' ratings or labels; None where they can."""
 
 
 def find_text_files(
-    files: Sequence[str], options: ReadingOptions, settings: Settings, *, exclude: Sequence[str] = ()
+    files: Sequence[str],
+    options: ReadingOptions,
+    settings: Settings,
+    *,
+    exclude: Sequence[str] = (),
+    unlabelled: bool = False,
 ) -> TextFiles:
-    """Find the files, and how they are read: with their ratings or labels, or without any.
+    """Find the files, and how they and their ratings or labels are read.
 
-    `settings` define what ratings mean; `exclude` are patterns of what is left out of folders and patterns. Raises
+    `settings` define what ratings mean; `exclude` are patterns of what is left out of folders and patterns. With
+    `unlabelled`, files whose rating or label is not found are read without it, unless an option names it. Raises
     DataError for files that cannot be read, or where it is not clear how.
     """
     try:
         understanding = understand_inputs(Inputs(files=tuple(files), exclude=tuple(exclude), options=options))
-        return TextFiles(understanding=understanding, settings=understanding.settings(settings))
     except DataError as error:
-        if options.rating or options.label or options.positive_label:
+        if not unlabelled or options.rating or options.label or options.positive_label:
             raise
         try:
             understanding = understand_inputs(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), options=options))
         except DataError:
             raise error from None
-        return TextFiles(
-            understanding=understanding, settings=understanding.settings(settings), not_compared=str(error)
-        )
+    return TextFiles(understanding=understanding, settings=understanding.settings(settings))
 
 
 def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
@@ -67,19 +64,25 @@ def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
 
 
 def label_text_files(
-    model: "TrainedModel", files: TextFiles, tally: Tally, answers: "AnswerCounts", *, threshold: float
+    model: "TrainedModel", files: TextFiles, tally: Tally, *, threshold: float
 ) -> Iterator[tuple[TextBatch, "Sequence[Prediction]"]]:
-    """Each batch of texts with the model's predictions.
+    """Each batch of texts with the model's predictions; `tally` counts the records that are read.
 
-    `tally` counts the records that are read, and `answers` the predictions.
+    Raises DataError at the end where no record could be read.
     """
     from trainer.classification.labelling import Labeller
 
     label = Labeller(model, threshold, expected=files.understanding.plain_bytes, threads=cores())
     for batch in join_batches(read_text_files(files, tally)):
-        predictions = label(batch.texts)
-        yield batch, predictions
-        answers.add(batch.codes, predictions)
+        yield batch, label(batch.texts)
+    if tally.counts["lines"] == tally.counts["malformed"]:
+        raise DataError(f"no record of the input can be read: {malformed_records(tally)}")
+
+
+def malformed_records(tally: Tally) -> str:
+    """How many records are malformed, and where the first ones of each reason are."""
+    places = [f"  {each.reason}: {each.file}, line {each.line}: {each.begins}" for each in tally.malformed_lines()]
+    return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
 
 
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:

@@ -2,6 +2,7 @@
 scores of pairs of words, and by analogies."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -10,22 +11,22 @@ import click
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.input_options import NOTES, reading_options, require_s3
 from bootstrap.cli.learning.neighbours import open_vectors
-from bootstrap.cli.learning.predict import (
-    RATING_OPTIONS,
-    find_files,
-    require_answers,
-    require_files_for,
-    require_no_option_of_two_classes,
-)
+from bootstrap.cli.learning.predict import find_files, require_files_for, require_no_option_of_two_classes
 from bootstrap.cli.learning.scores import score_rows
 from bootstrap.cli.output import Part, Result, Table
 from bootstrap.prediction.model import open_model
 from bootstrap.progress import Bars
 from common.errors import DataError, UsageError
+from corpus.reading.inputs.labels import list_values
+from jobs.job_settings import RATING_SCALE
 
 if TYPE_CHECKING:
     from trainer.embeddings.analogy import AnalogyResult
 
+_RATING_OPTIONS = tuple(
+    replace(each, default=None, text=f"{each.text} (default: as the model was trained)") if each.default else each
+    for each in RATING_SCALE
+)
 _CLASSES = Table(
     "classes",
     {
@@ -94,7 +95,7 @@ Examples:
     help="sets of analogies: Google's, four words a line; or MSR's, a file .questions with its .answers beside it",
 )
 @reading_options
-@described_options(RATING_OPTIONS, group="Ratings of the files")
+@described_options(_RATING_OPTIONS, group="Ratings of the files")
 def run(
     *,
     model: str,
@@ -123,26 +124,32 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
     """How good a classifier is on files. Raises DataError for files without ratings or labels."""
     from bootstrap.prediction.scores import ScoredAnswers
     from bootstrap.prediction.texts import label_text_files
+    from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
     from corpus.reading.tally import Tally
 
     loaded = open_model(model)
     if loaded.classes:
-        require_no_option_of_two_classes(options)
+        require_no_option_of_two_classes(options, *(each.name for each in _RATING_OPTIONS))
     found = find_files(loaded, files, options)
-    if found.not_compared is not None:
-        raise DataError(f"there is nothing to compare the predictions with: {found.not_compared}")
+    if not loaded.classes:
+        found.understanding.check_values(found.settings, DEFAULT_MAX_MALFORMED)
     tally, answers, done = Tally(), ScoredAnswers(classes=loaded.classes), 0
     with Bars() as bars:
         bars.stage("evaluate", found.understanding.plain_bytes)
-        for batch, _ in label_text_files(loaded, found, tally, answers, threshold=loaded.loss.threshold):
+        for batch, predictions in label_text_files(loaded, found, tally, threshold=loaded.loss.threshold):
+            answers.add(batch.codes, predictions)
             done += batch.raw_bytes
             bars.at(done)
-    require_answers(tally, answers, found)
-    if not answers.said:
+    if answers.others and not answers.counts:
+        raise DataError(
+            f"the model knows none of the labels of the input, such as {list_values(found.understanding.values)}; name "
+            "their field by --label-field, or take a model of these classes"
+        )
+    if not answers.counts:
         raise DataError(f"no text of the input has a word that {model} knows; give texts of its language")
     scores = answers.scores(found.settings, loaded.class_names)
     left_out = {"unknown": answers.unknown, "other_labels": answers.others, "malformed": tally.counts["malformed"]}
-    texts = answers.said.total()
+    texts = answers.counts.total()
     rows = score_rows(texts, scores, scores["confusion"], **left_out)
     content = {"model": model, "texts": texts, **left_out, **scores}
     return Result(content, [rows, _CLASSES, _CALIBRATION])

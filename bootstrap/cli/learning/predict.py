@@ -1,7 +1,7 @@
-"""`shoal predict`: texts in, a label and a probability a line out, and scores where files have ratings or labels.
+"""`shoal predict`: texts in, a label and a probability a line out.
 
 Do not print anything else on standard output, because programs read it: it has one line for each text, in their order.
-Scores and warnings go to standard error.
+Counts and warnings go to standard error.
 """
 
 import json
@@ -16,29 +16,21 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from bootstrap.cli.command import command, described_options, option
+from bootstrap.cli.command import command, option
 from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3
-from bootstrap.cli.learning.scores import malformed, report
-from bootstrap.cli.output import print_warning, wants_json
+from bootstrap.cli.output import Part, Result, print_result, print_warning, wants_json
 from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
+from common.display import plural
 from common.errors import DataError, ShoalError, UsageError
-from corpus.reading.inputs.labels import list_values
 from corpus.reading.storage import check_writable, writable
-from jobs.job_settings import RATING_SCALE
 
 if TYPE_CHECKING:
-    from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.texts import TextFiles
     from corpus.reading.tally import Tally
     from trainer.classification.labelling import Prediction
     from trainer.classification.trained_model import TrainedModel
 
-RATING_OPTIONS = tuple(
-    replace(each, default=None, text=f"{each.text} (default: as the model was trained)") if each.default else each
-    for each in RATING_SCALE
-)
-_RATING_NAMES = tuple(each.name for each in RATING_OPTIONS)
 # Characters that would end the line of an answer, divide it, or be a command to the terminal.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _EXAMPLES = """\
@@ -47,8 +39,7 @@ Examples:
   echo 'broke after a week' | shoal predict --model results/model
       a text a line, from standard input
   shoal predict --model results/model reviews/*.json.gz >labels.tsv
-      files as `shoal preprocess` reads them; scores where they have
-      ratings or labels
+      files as `shoal preprocess` reads them
   shoal predict --model results/model new.csv --text-field comment --json
       fields of other names
   shoal predict --model s3://bucket/model new.csv --keep id --output new.tsv
@@ -65,14 +56,12 @@ these are counted at the end.
 
 Files may have all formats that `shoal preprocess` reads, compressed or not:
 JSON lines, CSV, TSV, Parquet, fastText; in other files each line is a text.
-Where files have ratings or labels, the predictions are compared with them:
-accuracy, F1 and confusion matrix, on standard error. A text without one, or
-with one that the model does not know, is counted, and not scored. Malformed
-records get no line; they are counted on standard error.
+Malformed records get no line; they are counted on standard error. `shoal
+evaluate` compares the predictions with ratings or labels of the files.
 """,
     epilog=_EXAMPLES,
     notes={"How it is read": NOTES["How it is read"]},
-    json="print a JSON object a line; the last one, on standard error, has the scores",
+    json="print a JSON object a line; the last one, on standard error, has the counts",
 )
 @option(
     "--model",
@@ -109,7 +98,6 @@ records get no line; they are counted on standard error.
     help="write the answers there, whole or not at all, instead of printing them",
 )
 @reading_options
-@described_options(RATING_OPTIONS, group="Ratings of the files")
 def run(
     *,
     model: str,
@@ -142,10 +130,10 @@ def require_files_for(options: dict[str, Any]) -> None:
             raise UsageError(f"--{name.replace('_', '-')} goes with files")
 
 
-def require_no_option_of_two_classes(options: dict[str, Any]) -> None:
+def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> None:
     """Raise UsageError for an option that has no meaning for classes with names: they have no ratings, and none is the
     positive one."""
-    for name in ("threshold", "rating_field", "positive_label", *_RATING_NAMES):
+    for name in ("threshold", "rating_field", "positive_label", *names):
         if options.get(name) not in (None, False):
             raise UsageError(
                 f"--{name.replace('_', '-')} goes with a negative and a positive class, and this model has others"
@@ -153,16 +141,15 @@ def require_no_option_of_two_classes(options: dict[str, Any]) -> None:
 
 
 def _label_standard_input(model: "TrainedModel", *, threshold: float, form: "_AnswerForm", out: TextIO) -> None:
-    from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.standard_input import label_lines
     from corpus.reading.tally import Tally
 
-    tally, answers = Tally(), AnswerCounts()
+    tally, unknown = Tally(), 0
     for texts, predictions in label_lines(model, sys.stdin.buffer, tally, threshold=threshold):
         form.write(out, texts, predictions)
-        answers.unknown += sum(each.label is None for each in predictions)
-    if tally.counts["malformed"] or answers.unknown:
-        report(tally, answers, threshold=threshold)
+        unknown += _unknown(predictions)
+    if tally.counts["malformed"] or unknown:
+        _print_counts(tally, unknown, threshold=threshold)
 
 
 def _label_files(
@@ -174,42 +161,53 @@ def _label_files(
     form: "_AnswerForm",
     out: TextIO,
 ) -> None:
-    from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.texts import label_text_files
     from corpus.reading.tally import Tally
 
-    found = find_files(model, files, options)
-    total_bytes = found.understanding.plain_bytes
-    tally, answers, done = Tally(), AnswerCounts(classes=model.classes), 0
+    found = find_files(model, files, options, unlabelled=True)
+    tally, unknown, done = Tally(), 0, 0
     with Bars() as bars:
         if not out.isatty():  # on a terminal the answers are the progress
-            bars.stage("predict", total_bytes)
-        for batch, predictions in label_text_files(model, found, tally, answers, threshold=threshold):
+            bars.stage("predict", found.understanding.plain_bytes)
+        for batch, predictions in label_text_files(model, found, tally, threshold=threshold):
             form.write(out, batch.texts, predictions, batch.kept)
+            unknown += _unknown(predictions)
             done += batch.raw_bytes
             bars.at(done)
-    require_answers(tally, answers, found)
-    report(tally, answers, found, threshold=threshold)
+    _print_counts(tally, unknown, threshold=threshold)
 
 
-def require_answers(tally: "Tally", answers: "AnswerCounts", found: "TextFiles") -> None:
-    """Raise DataError where no record can be read, or the model knows none of the labels."""
-    if tally.counts["lines"] == tally.counts["malformed"]:
-        raise DataError(f"no record of the input can be read: {malformed(tally)}")
-    if found.not_compared is None and answers.others and not answers.counts:
-        raise DataError(
-            f"the model knows none of the labels of the input, such as {list_values(found.understanding.values)}; name "
-            "their field by --label-field, take a model of these classes, or leave the labels out of the input"
-        )
+def _unknown(predictions: "Sequence[Prediction]") -> int:
+    return sum(each.label is None for each in predictions)
 
 
-def find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, Any]) -> "TextFiles":
-    """The files, with what their ratings mean; prints what a person should know of them."""
+def _print_counts(tally: "Tally", unknown: int, *, threshold: float) -> None:
+    """Print on standard error what has no answer; nothing for a person where every text has one."""
+    from bootstrap.prediction.texts import malformed_records
+
+    malformed = tally.counts["malformed"]
+    content = {
+        "threshold": threshold,
+        "records": tally.counts["lines"],
+        "malformed": malformed,
+        "malformed_lines": [vars(place) for place in tally.malformed_lines()],
+        "unknown": unknown,
+    }
+    parts: list[Part] = [f"unknown: {plural(unknown, 'text')} without a word that the model knows"] if unknown else []
+    if malformed:
+        parts.append(f"malformed, without an answer: {malformed_records(tally)}")
+    if parts or wants_json():
+        print_result(Result(content, parts), sys.stderr)
+
+
+def find_files(
+    model: "TrainedModel", files: Sequence[str], options: dict[str, Any], *, unlabelled: bool = False
+) -> "TextFiles":
+    """The files, and how they are read; prints what a person should know of them. See `find_text_files`."""
     from bootstrap.prediction.texts import find_text_files
-    from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 
     try:
-        settings = rating_settings(model, **{name: options[name] for name in _RATING_NAMES})
+        settings = rating_settings(model, options)
         reading = replace(
             read_reading_options(options, settings),
             keep=options.get("keep", ()),
@@ -218,9 +216,7 @@ def find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, A
         )
     except DataError as error:
         raise UsageError(str(error)) from error
-    found = find_text_files(list(files), reading, settings, exclude=list(options["exclude"]))
-    if found.not_compared is None and not model.classes:
-        found.understanding.check_values(found.settings, DEFAULT_MAX_MALFORMED)
+    found = find_text_files(files, reading, settings, exclude=options["exclude"], unlabelled=unlabelled)
     for warning in found.understanding.warnings:
         print_warning(warning)
     return found

@@ -54,4 +54,4 @@ def test_a_text_without_a_known_rating_has_an_answer_that_is_not_scored() -> Non
         Codes(Settings()).code_of_nothing()
     answers = ScoredAnswers()
     answers.add([5, OTHER, OTHER], [Prediction(1, (0.1, 0.9)), Prediction(0, (0.9, 0.1)), Prediction(None, (0.5, 0.5))])
-    assert (answers.others, answers.unknown, dict(answers.counts)) == (1, 1, {(5, 1): 1})
+    assert (answers.others, answers.unknown, dict(answers.counts)) == (1, 1, {(5, 1, 9): 1})

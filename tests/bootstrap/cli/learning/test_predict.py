@@ -1,4 +1,4 @@
-"""`shoal predict` as a person types it: what it reads, what it answers, and how the answers compare."""
+"""`shoal predict` as a person types it: what it reads, and what it answers."""
 
 import gc
 import gzip
