@@ -102,7 +102,7 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     report = tmp_path / "out" / "report.html"
     assert re.search(rf"report +{report}", said)
     page = report.read_text()
-    assert "Time by cause" in page
+    assert "Loss by epoch" in page
     assert "runs of this report that learnt from it" in page
 
 

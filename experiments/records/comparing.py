@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from common.display import plural
-from experiments.records.causes import goodput
 from experiments.records.runs import RunRecord
 
 _NO_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes", "record_every")
@@ -81,16 +80,10 @@ class RunRow:
     """The rate over the sum of the rates that the ranks reach by themselves."""
     balanced: float | None
     """The same, of the rates that the ranks had during the run."""
-    equal_shares: float | None
-    """The largest share of ideal that equal shares reach, where all ranks wait for the slowest."""
-    goodput: float | None
-    """The share of the whole time in which rows were computed that count."""
     launched: float
     """Seconds of all its launches."""
     dollars: float | None
     starts: int
-    repeated: int
-    """Steps that were done twice."""
     began: str
     """In UTC."""
     data: str
@@ -131,12 +124,9 @@ def _row(run: RunRecord, settings: Mapping[str, Any], name: str) -> RunRow:
         rows_per_second=rate,
         share_of_ideal=rate / sum(own) if share is None and rate is not None and own else share,
         balanced=run.told("balanced"),
-        equal_shares=min(own) * len(own) / sum(own) if own else None,
-        goodput=goodput(run),
         launched=run.launched,
         dollars=run.dollars,
         starts=len(run.starts),
-        repeated=sum(each.lost for each in run.sessions),
         began=f"{datetime.fromtimestamp(run.begin.time, UTC):%Y-%m-%d %H:%M}",
         data=run.latest.digest[:12],
         settings=settings,

@@ -7,27 +7,14 @@ resumed run repeats those after its latest checkpoint, and only the last of them
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from common.errors import ExperimentError, explain_os_error
 from common.files import regular
 from experiments.records.launches import read_launches
-from trainer.output.lines import (
-    Checkpoint,
-    End,
-    Epoch,
-    Line,
-    Note,
-    Search,
-    Start,
-    Step,
-    Test,
-    Trial,
-    Waiting,
-    parse_line,
-)
+from trainer.output.lines import End, Epoch, Line, Note, Search, Start, Step, Test, Trial, parse_line
 from trainer.output.run_files import RECORD, SUMMARY, read_json
 
 _T = TypeVar("_T")
@@ -41,18 +28,6 @@ class Session:
     start: Start
     until: float
     """The time of its last line, since 1970."""
-    computing: float = 0.0
-    """Seconds in which rows were computed that count, as its steps tell: what the ranks needed at their rates."""
-    waiting: float
-    """Seconds of waiting for text."""
-    end: Mapping[str, Any] | None
-    """What it told at its end, as summary.json has it; None where it was cut off, or goes on."""
-    lost: int = 0
-    """Steps that were done, and that the next session repeats, as far as the record tells."""
-    repeated: float = 0.0
-    """Seconds of these steps."""
-    down: float = 0.0
-    """Seconds to the next start, where nobody asked for the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,27 +157,15 @@ def read_run(folder: Path) -> RunRecord:
         last = max(last, *(each.time for each in part.lines))
         steps += _of(Step, part.lines)
         epochs += _of(Epoch, part.lines)
-        end = next((dict(each.summary) for each in reversed(_of(End, part.lines))), None)
-        waiting = sum(each.seconds for each in _of(Waiting, part.lines))
-        session = Session(start=part.start, until=last, waiting=waiting, end=end)
+        sessions.append(Session(start=part.start, until=last))
         if at + 1 < len(parts):
             following = parts[at + 1].start
-            lost = [each for each in steps if each.step > following.from_step]
-            checkpoints = _of(Checkpoint, [line for each in parts[: at + 1] for line in each.lines])
-            saved = [each.time for each in checkpoints if each.step <= following.from_step]
             an_epoch = following.steps / max(1, following.epochs)
             steps = [each for each in steps if each.step <= following.from_step]
             epochs = [each for each in epochs if each.epoch * an_epoch <= following.from_step]
-            session = replace(
-                session,
-                lost=lost[-1].step - following.from_step if lost else 0,
-                repeated=max(0.0, lost[-1].time - max(saved, default=part.start.time)) if lost else 0.0,
-                down=max(0.0, following.time - last) if end is None else 0.0,
-            )
-        sessions.append(replace(session, computing=_computing(part.start, steps)))
     summary = read_json(folder / SUMMARY)
-    if summary is not None:
-        sessions[-1] = replace(sessions[-1], end=summary)
+    if summary is None:
+        summary = next((each.summary for each in reversed(_of(End, parts[-1].lines))), None)
     return RunRecord(
         folder=folder,
         starts=tuple(part.start for part in parts),
@@ -211,7 +174,7 @@ def read_run(folder: Path) -> RunRecord:
         notes=tuple(each for part in parts for each in _of(Note, part.lines)),
         sessions=tuple(sessions),
         test=next(iter(reversed(_of(Test, parts[-1].lines))), None),
-        summary=sessions[-1].end,
+        summary=summary,
         launches=launches,
         last=last,
         left_out=left_out,
@@ -240,12 +203,3 @@ def _parts(lines: Sequence[bytes]) -> tuple[list[_Part], int]:
 
 def _of(kind: type[_L], part: Iterable[Line]) -> list[_L]:
     return [each for each in part if isinstance(each, kind)]
-
-
-def _computing(start: Start, steps: Sequence[Step]) -> float:
-    """Seconds since a start in which rows were computed, as the last of the steps that count tells."""
-    last = next((each for each in reversed(steps) if each.time >= start.time), None)
-    if last is None or not last.rows_per_second or last.balanced is None:
-        return 0.0
-    rows = (last.step - start.from_step) * start.global_batch
-    return max(0.0, rows / last.rows_per_second * last.balanced)

@@ -45,7 +45,7 @@ def _spec(plot: Plot, table: Table) -> Spec:
     if plot.kind == "bars":
         return _bars(plot, table)
     assert isinstance(plot.x, str)
-    names = list(plot.order or table.values(plot.by)) if plot.by else []
+    names = table.values(plot.by) if plot.by else []
     told = coloured(plot.by, names) if 1 < len(names) <= _MOST_NAMES else {}
     base: Spec = {
         "height": height_of(names if told else []),
@@ -93,11 +93,6 @@ def _bars(plot: Plot, table: Table) -> Spec:
         spec["transform"] = [{"fold": list(keys), "as": ["side", "number"]}, {"calculate": side, "as": "which"}]
         encoding["x"] = {**x, "field": "number", "title": None}
         encoding |= {"yOffset": name("which", order=heads), "color": coloured("which", heads)["color"]}
-    elif plot.by:
-        names = list(plot.order or table.values(plot.by))
-        place = f"indexof({json.dumps(names)}, datum.{plot.by})"
-        spec["transform"] = [{"calculate": place, "as": "place"}]
-        encoding |= {"color": coloured(plot.by, names)["color"], "order": {"field": "place", "type": "quantitative"}}
     elif plot.ends and all(table.values(end) for end in plot.ends):
         low, high = plot.ends
         across = {"x": {**x, "field": low}, "x2": {"field": high}}

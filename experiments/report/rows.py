@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 
 from common.display import length_bins
-from experiments.records.causes import KINDS, causes
 from experiments.records.comparing import common_measures, described, table_of
 from experiments.records.runs import RunRecord, full_steps, numbers
 from experiments.report.subjects import MOST_LINES, Count, DataCounts, Found, Subject, groups, one_of_each
@@ -18,7 +17,7 @@ MOST_DATASETS, MOST_NAMES, MOST_RUNS, MOST_CLASSES = 4, 20, 4, 8
 """Datasets; classes or words of each; runs whose ranks or confusion are shown; classes that are shown whole."""
 _OF_COLUMNS = ("model", "ranks", "devices", "rows", "epochs", "global_batch")
 """Settings with a column of their own."""
-_MOST_BARS, _MOST_DETAILED, _MOST_PAIRS, _MOST_NOTES = 24, 6, 20, 60
+_MOST_PAIRS, _MOST_NOTES = 20, 60
 _MOST_POINTS, _FEWEST_POINTS = 160, 8
 """Points of lines: of all runs together, and of a run however many there are."""
 TRAINING, VALIDATION = "training", "validation"
@@ -35,7 +34,6 @@ def what_ran(content: Found) -> Iterator[Row]:
             "measures": {name: row.measures.get(name) for name in measures},
             "settings": described({name: value for name, value in row.settings.items() if name not in _OF_COLUMNS}),
             "several_starts": row.starts if row.starts > 1 else None,
-            "repeated": row.repeated if row.starts > 1 else None,
         }
 
 
@@ -53,28 +51,6 @@ def notes(content: Found) -> Sequence[Row]:
         for each in content.subjects
         for note in each.run.notes
     ][:_MOST_NOTES]
-
-
-def causes_of_runs(content: Found) -> Iterator[Row]:
-    """By cause, or of many runs by the kinds of causes."""
-    shown = content.subjects[:_MOST_BARS]
-    for subject in shown:
-        listed = causes(subject.run)
-        total = sum(each.seconds for each in listed)
-        kinds: dict[str, list[Any]] = {}
-        for each in listed if len(shown) <= _MOST_DETAILED else sorted(listed, key=lambda one: KINDS.index(one.kind)):
-            kinds.setdefault(each.name if len(shown) <= _MOST_DETAILED else each.kind, []).append(each)
-        for name, found in kinds.items():
-            seconds = sum(each.seconds for each in found)
-            dollars = [each.dollars for each in found if each.dollars is not None]
-            yield {
-                "run": subject.name,
-                "cause": name,
-                "kind": found[0].kind,
-                "time": seconds,
-                "share": seconds / total if total else 0.0,
-                "dollars": sum(dollars) if dollars else None,
-            }
 
 
 def _drawn(content: Found) -> list[Subject]:

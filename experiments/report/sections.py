@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from experiments.records import causes
 from experiments.report import rows
 from experiments.report.subjects import MOST_LINES, Found
 from experiments.report.tables import MEASURES, Column, Plot, Section, TableSpec
@@ -26,7 +25,6 @@ _WHAT_RAN = (
     Column(key="epochs", head="epochs"),
     Column(key="global_batch", head="global batch", form=","),
     Column(key="several_starts", head="starts"),
-    Column(key="repeated", head="steps done twice"),
     Column(key="began", head="began, UTC"),
     Column(key="data", head="data"),
     Column(key="settings", head="settings that differ"),
@@ -37,8 +35,6 @@ _TIME_AND_MONEY = (
     Column(key="rows_per_second", head="rows/s", form=",.0f"),
     Column(key="share_of_ideal", head="share of ideal", form=".0%"),
     Column(key="balanced", head="balanced", form=".0%"),
-    Column(key="equal_shares", head="most by equal shares", form=".0%"),
-    Column(key="goodput", head="goodput", form=".0%"),
     Column(key="launched", head="time in all", form=",.1f", is_time=True),
     Column(key="dollars", head="cost, $", form=",.2f"),
 )
@@ -73,8 +69,7 @@ RUNS = (
                 columns=_TIME_AND_MONEY,
                 upright=True,
                 text="The share of ideal is the rate over the sum of the ranks' own rates; balanced is the same over "
-                "the rates that the ranks had during the run. With equal shares all ranks wait for the slowest. "
-                "Goodput is the share of the whole time in which rows were computed that count.",
+                "the rates that the ranks had during the run.",
                 plots=(
                     Plot(
                         title="Rows a second by ranks", kind="points", x="ranks", y="rows_per_second", several="ranks"
@@ -95,40 +90,6 @@ RUNS = (
                 rows=rows.notes,
                 columns=(_RUN, Column(key="after", head="after, s", form=",.1f"), Column(key="note", head="note")),
                 is_folded=True,
-            ),
-        ),
-    ),
-    _SectionSpec(
-        key="time",
-        title="Where the time went",
-        text="Computing is forward and backward passes at the ranks' own speed. Waiting is for slower ranks, or for "
-        "new text. The all-reduce sums the gradients over the ranks. A start that was killed left no breakdown of its "
-        'last seconds: they are "not told apart". The cost of a launch is known when it has ended.',
-        tables=(
-            TableSpec(
-                key="causes",
-                title="Time and money by cause",
-                rows=rows.causes_of_runs,
-                columns=(
-                    _RUN,
-                    Column(key="cause", head="cause"),
-                    Column(key="kind", head="drawn as"),
-                    Column(key="time", head="time", form=",.1f", is_time=True),
-                    _SHARE,
-                    Column(key="dollars", head="cost, $", form=",.4f"),
-                ),
-                plots=(
-                    Plot(title="Time by cause", kind="bars", x="time", y="cause", single="run"),
-                    Plot(
-                        title="Time of the runs by cause",
-                        kind="bars",
-                        x="time",
-                        y="run",
-                        by="kind",
-                        order=causes.KINDS,
-                        several="run",
-                    ),
-                ),
             ),
         ),
     ),

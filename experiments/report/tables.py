@@ -40,7 +40,7 @@ class Plot:
     """Of bars that are numbers beside names: their lengths; several columns are bars beside each other."""
     y: str
     by: str = ""
-    """Names that are told apart by colour; bars of the same `y` are stacked."""
+    """Of lines and points: names that have colours."""
     style: str = ""
     """Of lines: names that are told apart by breadth, the second broad and pale."""
     ends: tuple[str, str] | None = None
@@ -49,12 +49,8 @@ class Plot:
     """Of points: the y of a dashed line; only rows that have it are drawn. Both axes are logarithmic."""
     each: str = ""
     """Names of which each has a plot of its own."""
-    order: Sequence[str] = ()
-    """Of `by`; default: that of the rows."""
     several: str = ""
     """The plot is left out where this column has one value alone."""
-    single: str = ""
-    """The plot is left out where this column has several values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,9 +171,7 @@ def _has_data(plot: Plot, table: Table) -> bool:
     fields = (*([plot.x] if isinstance(plot.x, str) else plot.x), plot.y, *([plot.ideal] if plot.ideal else ()))
     if not all(table.values(field) for field in fields):
         return False
-    if plot.several and len(table.values(plot.several)) < 2:
-        return False
-    return not plot.single or len(table.values(plot.single)) < 2
+    return not plot.several or len(table.values(plot.several)) > 1
 
 
 def shortened(text: str, most: int) -> str:

@@ -90,9 +90,6 @@ def _headlines(content: Found, table: Sequence[RunRow]) -> dict[str, str]:
     for measure in common_measures(runs)[:3]:
         each = [run.measures[measure] for run in runs if measure in run.measures]
         found[measure.replace("_", " ")] = _between(min(each), max(each), ".4f")
-    shares = [row.goodput for row in table if row.ranks > 1 and row.goodput is not None]
-    if shares:
-        found["goodput"] = _between(min(shares), max(shares), ".0%")
     if dollars:
         name = "cost" if len(dollars) == len(runs) else f"cost of {plural(len(dollars), 'run')}"
         found[name] = f"${sum(dollars):,.2f}"

@@ -25,7 +25,7 @@ def test_a_folder_of_several_is_the_runs_experiments_and_datasets_in_it(tmp_path
     examples.experiment(tmp_path / "compared" / "more-ranks")
     examples.dataset(tmp_path / "data")
     outline = page_of(tmp_path, tmp_path / "alone", tmp_path / "data", tmp_path / "compared")
-    sections = ["The experiment more-ranks", "What ran", "Where the time went", "What was learnt"]
+    sections = ["The experiment more-ranks", "What ran", "What was learnt"]
     assert [each for each in outline.headings if each in (*sections, "The data")] == [*sections, "The data"]
     assert sum(row[1:2] == ["finished"] for row in outline.rows) == 7
 
@@ -70,7 +70,6 @@ def test_what_mixed_ranks_reached_is_of_the_rates_that_the_summary_has(tmp_path:
     (folder / "summary.json").write_text(json.dumps({**told, "own_rates": [3000.0, 2000.0]}))
     rows = page_of(folder).rows
     assert ["share of ideal", "60%"] in rows
-    assert ["most by equal shares", "80%"] in rows
 
 
 def test_of_many_repeated_runs_one_of_each_kind_has_its_confusion_shown(tmp_path: Path) -> None:
@@ -237,5 +236,4 @@ def test_programs_get_the_figures_of_each_run_as_numbers(tmp_path: Path, capsys:
     assert main(["report", str(folder), "--json"]) == 0
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     assert (run["folder"], run["state"], run["dollars"]) == (str(folder), "finished", 2.0)
-    assert 0 < run["goodput"] < 1
     assert 0 < run["measures"]["accuracy"] < 1
