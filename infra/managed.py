@@ -6,47 +6,68 @@ stack is deleted would cost money, and write into a bucket that is gone: `Cleanu
 
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from constructs import Construct
-from shoal_guard.grants import accept_pattern, allow, explain, region_in_rule
+from shoal_guard.cleanup import Cleanup
+from shoal_guard.grants import READ, accept_pattern, allow, allow_objects, explain, region_in_rule
 from shoal_guard.handlers.cleanup import JOB_LOGS
 
+from infra import libraries, topology
 from infra.managed_spec import REGISTRY, REPOSITORY, ManagedSpec, aws_image
-from infra.payload import Payload
-from infra.roles import same_account_principal
+from infra.stage import WRITE, Deployment, Stage, allow_inputs, same_account_principal
 
 _PULL = ("ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage")
 _LOG = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams")
 _COLON = ArnFormat.COLON_RESOURCE_NAME
 
 
-class Managed(Construct):
+class Managed(Stage):
     """The role of jobs, which SageMaker assumes to bring data into their containers and results out of them.
 
     The containers themselves have no network but to each other, and no credentials.
     """
 
-    role: iam.Role
-    payload: Payload
-
-    def __init__(
-        self, scope: Construct, construct_id: str, *, spec: ManagedSpec, payload: Payload, key: kms.IKey | None
-    ) -> None:
-        """Build the role, which cannot read or write data yet."""
-        super().__init__(scope, construct_id)
+    def __init__(self, scope: Construct, construct_id: str, deployment: Deployment, *, spec: ManagedSpec) -> None:
+        """Build the role, and what stops the jobs before the stack is deleted."""
+        super().__init__(
+            scope,
+            construct_id,
+            deployment,
+            wheels=libraries.of_gpu_nodes(deployment.spec),
+            packages=deployment.trainer,
+            script="nodes/managed/start.sh",
+        )
         stack = Stack.of(self)
-        self._spec, self._key, self.payload = spec, key, payload
+        self._spec = spec
         self.role = iam.Role(
             self,
             "Role",
             assumed_by=same_account_principal(stack, "sagemaker.amazonaws.com", service="sagemaker", name="*"),
         )
-        payload.allow_download(self.role, listing=True)
+        self.payload.allow_download(self.role, listing=True)
         self._allow_image(stack)
         logs = stack.format_arn(service="logs", resource="log-group", resource_name=f"{JOB_LOGS}*", arn_format=_COLON)
         allow(self.role, _LOG, [logs])
         explain(self.role, ["logs:DescribeLogStreams"], "SageMaker asks for it where a stream is there already.")
         allow(self.role, ["cloudwatch:PutMetricData"], ["*"], {"StringEquals": {"cloudwatch:namespace": JOB_LOGS}})
+        self._grant(deployment)
+        stopped = Cleanup.of(self).stop_jobs(deployment.name, topology.TAG_DEPLOYMENT, JOB_LOGS)
+        stopped.node.add_dependency(self)
+        self.machines = [self, stopped]
+        self.outputs = {topology.OUTPUT_MANAGED: self._describe_jobs(deployment)}
+
+    def _grant(self, deployment: Deployment) -> None:
+        role, data = self.role, deployment.buckets.data
+        allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX, topology.RUNS_PREFIX))
+        allow_objects(role, data, (*WRITE, "s3:DeleteObject"), under=(deployment.runs,))
+        allow_objects(role, data, WRITE, under=(topology.MODELS_PREFIX,))
+        explain(role, ["s3:AbortMultipartUpload", "s3:DeleteObject"], "SageMaker keeps checkpoints as they are.")
+        allow_inputs(role, deployment.spec.inputs)
+        if deployment.key:  # SageMaker encrypts a model by the key that its job names
+            allow(role, ["kms:Encrypt"], [deployment.key.key_arn])
+        stack = Stack.of(self)
+        accept_pattern(role, "*", "Metrics and ECR's token have no resource; the namespace of metrics is limited.")
+        logs = f"arn:<AWS::Partition>:logs:{region_in_rule(stack)}:<AWS::AccountId>:log-group:{JOB_LOGS}*"
+        accept_pattern(role, logs, "SageMaker has one log group for all training jobs of an account.")
 
     def _allow_image(self, stack: Stack) -> None:
         """Let SageMaker pull AWS's image, or the user's."""
@@ -62,7 +83,7 @@ class Managed(Construct):
             "Images are not pulled on the emulator.",
         )
 
-    def output(self, *, beside: bool) -> str:
+    def _describe_jobs(self, deployment: Deployment) -> str:
         """What jobs have in common, as JSON; `beside`: whether the deployment has nodes that train, too."""
         spec, payload = self._spec, self.payload
         return Stack.of(self).to_json_string(
@@ -73,15 +94,8 @@ class Managed(Construct):
                 "count": spec.count,
                 "market": spec.market,
                 "max_hours": spec.max_hours,
-                "beside": beside,
-                **({"key": self._key.key_arn} if self._key else {}),
+                "beside": bool(deployment.spec.training),
+                **({"key": deployment.key.key_arn} if deployment.key else {}),
                 **({} if spec.image else {"code": payload.code, "wheels": payload.wheels, "script": payload.script}),
             }
         )
-
-    def accept_findings(self) -> None:
-        """Acknowledge findings of the role's policy, once it is complete."""
-        stack = Stack.of(self)
-        accept_pattern(self.role, "*", "Metrics and ECR's token have no resource; the namespace of metrics is limited.")
-        logs = f"arn:<AWS::Partition>:logs:{region_in_rule(stack)}:<AWS::AccountId>:log-group:{JOB_LOGS}*"
-        accept_pattern(self.role, logs, "SageMaker has one log group for all training jobs of an account.")

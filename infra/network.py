@@ -14,9 +14,25 @@ from constructs import Construct, IConstruct
 from shoal_guard.functions import log_group
 
 from infra import parts, sizing, topology
-from infra.roles import same_account_principal
+from infra.stage import same_account_principal
 
 _EXIT = "10.0.255.0/28"
+
+# https://docs.aws.amazon.com/systems-manager/latest/userguide/ssm-agent-technical-details.html, for Linux.
+_OF_SYSTEMS_MANAGER = (
+    "aws-ssm-{region}",
+    "amazon-ssm-{region}",
+    "amazon-ssm-packages-{region}",
+    "aws-ssm-document-attachments-{region}",
+    "aws-ssm-distributor-file-{region}",
+    "patch-baseline-snapshot-{region}",
+    "{region}-birdwatcher-prod",
+)
+_OF_AMAZON_LINUX = ("al2023-repos-{region}-de612dc2",)
+# https://docs.aws.amazon.com/emr/latest/ManagementGuide/private-subnet-iampolicy.html; the last two hold
+# EMR's own steps and scripts.
+_OF_EMR = ("repo.{region}.emr.amazonaws.com", "{region}.elasticmapreduce", "elasticmapreduce")
+_OF_EMRS_HISTORY = "prod.{region}.appinfo.src"
 
 
 class Network(Construct):
@@ -37,27 +53,25 @@ class Network(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        spec: parts.NetworkSpec,
-        zone: str | None,
-        through: Sequence[iam.PolicyStatement],
+        spec: topology.Topology,
     ) -> None:
-        """Build the network in this zone (such as us-east-1b), or in the first zones of the region.
+        """Build the network in the topology's zone (such as us-east-1b), or in the first zones of the region.
 
-        `through` is the policy of the S3 gateway endpoint; without statements it allows everything. The zone of a
-        deployment cannot change, because the new subnet would have the same addresses as the old one.
+        The zone of a deployment cannot change, because the new subnet would have the same addresses as the old one.
         """
         super().__init__(scope, construct_id)
-        self.shell = spec.shell
+        network = spec.network
+        self.shell = network.shell
         self._security_group: ec2.SecurityGroup | None = None
         self.node_dependencies = []
-        if spec.vpc:
-            self.vpc, self.subnets = self._given(spec, zone)
+        if network.vpc:
+            self.vpc, self.subnets = self._given(network, spec.zone)
         else:
-            self.vpc, self.subnets = self._own(zone, through)
+            self.vpc, self.subnets = self._own(spec)
             self._record_flows(self.vpc)
-            if spec.egress == "nat":
+            if network.egress == "nat":
                 self.node_dependencies.append(self._exit())
-            elif spec.shell:
+            elif network.shell:
                 self.node_dependencies += self._endpoints()
             self.node_dependencies += self.subnets
 
@@ -82,12 +96,12 @@ class Network(Construct):
         )
         return vpc, vpc.isolated_subnets
 
-    def _own(self, zone: str | None, through: Sequence[iam.PolicyStatement]) -> tuple[ec2.Vpc, list[ec2.ISubnet]]:
+    def _own(self, spec: topology.Topology) -> tuple[ec2.Vpc, list[ec2.ISubnet]]:
         vpc = ec2.Vpc(
             self,
             "Vpc",
             ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
-            availability_zones=[zone] if zone else _zones(Stack.of(self).region),
+            availability_zones=[spec.zone] if spec.zone else _zones(Stack.of(self).region),
             nat_gateways=0,
             # To restrict the default security group the CDK would add a function, but nothing uses that group.
             restrict_default_security_group=False,
@@ -98,7 +112,7 @@ class Network(Construct):
         for subnet in vpc.isolated_subnets:
             Tags.of(subnet).add(topology.TAG_NODES, "true", include_resource_types=["AWS::EC2::Subnet"])
         gateway = vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
-        for statement in through:
+        for statement in _gateway_statements(Stack.of(self), spec):
             gateway.add_to_policy(statement)
         self.node_dependencies.append(gateway)
         return vpc, vpc.isolated_subnets
@@ -159,3 +173,51 @@ class Network(Construct):
 def _zones(region: str) -> Sequence[str]:
     """The region's first zones in CloudFormation's order; `bootstrap/lifecycle/rules` predicts them."""
     return [Fn.select(number, Fn.get_azs()) for number in range(sizing.zones(region))]
+
+
+def _gateway_statements(stack: Stack, spec: topology.Topology) -> list[iam.PolicyStatement]:
+    """The policy of the S3 gateway endpoint; none with NAT, which allows everything.
+
+    Without a policy the gateway gives access to the buckets of all AWS accounts. With it nodes write only to buckets of
+    their own account, and read what their role allows. AWS's own buckets that a node needs are allowed by name. Do not
+    limit these rules to a principal, because packages and agents are downloaded without credentials.
+    """
+    if spec.network.egress == "nat":
+        return []
+    account = stack.account
+    found = [
+        _allow_everyone(["s3:*"], ["*"], {"aws:ResourceAccount": account}),
+        # The role of the nodes limits which objects.
+        _allow_everyone(["s3:Get*", "s3:List*"], ["*"], {"aws:PrincipalAccount": account}),
+        _allow_everyone(
+            ["s3:GetObject"],
+            _objects_of(stack, *_OF_AMAZON_LINUX, *(_OF_SYSTEMS_MANAGER if spec.network.shell else ())),
+        ),
+    ]
+    if spec.preprocessing:
+        log = "aws157-logs-prod" if stack.region == "us-east-1" else "aws157-logs-prod-{region}"
+        found += [
+            _allow_everyone(["s3:GetObject"], _objects_of(stack, *_OF_EMR)),
+            _allow_everyone(["s3:Put*"], _objects_of(stack, log)),
+            _allow_everyone(
+                ["s3:Put*", "s3:Get*", "s3:Create*", "s3:Abort*", "s3:List*"], _objects_of(stack, _OF_EMRS_HISTORY)
+            ),
+        ]
+    return found
+
+
+def _objects_of(stack: Stack, *buckets: str) -> list[str]:
+    names = (name.format(region=stack.region) for name in buckets)
+    return [stack.format_arn(service="s3", region="", account="", resource=name, resource_name="*") for name in names]
+
+
+def _allow_everyone(
+    actions: list[str], resources: list[str], where: dict[str, str] | None = None
+) -> iam.PolicyStatement:
+    """Allow it for everyone: the policy of a gateway limits requests, and roles permit them."""
+    return iam.PolicyStatement(
+        principals=[iam.AnyPrincipal()],
+        actions=actions,
+        resources=resources,
+        conditions={"StringEquals": where} if where else None,
+    )

@@ -9,16 +9,23 @@ from aws_cdk import Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_emr as emr
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_s3 as s3
 from constructs import Construct
 from shoal_guard.cleanup import Cleanup
-from shoal_guard.grants import accept, allow
+from shoal_guard.grants import LIST, READ, accept, allow, allow_objects, explain
 
-from infra import parts, sizing, topology
+from infra import libraries, parts, sizing, topology
 from infra.network import Network
-from infra.payload import Payload
-from infra.roles import accept_policy, node_role, same_account_principal
+from infra.stage import (
+    AGENT,
+    REPLACE,
+    WRITE,
+    Deployment,
+    Stage,
+    accept_policy,
+    allow_inputs,
+    node_role,
+    same_account_principal,
+)
 
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 # Do not tag the VPC: EMR could then create security groups in it that CloudFormation does not know, and the VPC could
@@ -30,9 +37,15 @@ _TO_ENCRYPT_DISKS = (
     *("GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo"),
 )
 """What EMR needs of the key to start instances with volumes that it encrypts, beside a grant for EC2."""
+_LISTS = (*LIST, "s3:GetBucketLocation", "s3:ListBucketMultipartUploads")
+_WRITES = (*REPLACE, "s3:ListMultipartUploadParts")
+_OF_FILE_SYSTEM = (
+    *("s3:GetBucketLocation", "s3:ListBucketMultipartUploads", "s3:ListMultipartUploadParts"),
+    *("s3:AbortMultipartUpload", "s3:DeleteObject", "*:::*bucketslog*", "*:::*bucketsraw*"),
+)
 
 
-class Preprocessing(Construct):
+class Preprocessing(Stage):
     """The cluster of a deployment: it waits for steps, and terminates itself after it has been idle for some time.
 
     Without core nodes the primary node does all of the work. The shuffle is not encrypted, nor without a key of the
@@ -40,66 +53,88 @@ class Preprocessing(Construct):
     """
 
     cluster: emr.CfnCluster
-    role: iam.Role
-    primary: ec2.SecurityGroup
-    workers: ec2.SecurityGroup
     groups: list[ec2.SecurityGroup]
-    payload: Payload
 
     def __init__(
         self,
         scope: Construct,
         construct_id: str,
+        deployment: Deployment,
         *,
         spec: parts.PreprocessingSpec,
-        idle_minutes: int,
-        deployment: str,
-        generation: int,
         network: Network,
-        log: s3.Bucket,
-        payload: Payload,
+        generation: int,
     ) -> None:
-        """Build the cluster; `role` is the role of its nodes, and cannot read or write data yet.
+        """Build the cluster.
 
         The generation, from 2 on, is part of the cluster's logical id. CloudFormation does not notice that a cluster
         has terminated itself, and creates a new one only under a new id.
         """
-        super().__init__(scope, construct_id)
-        self._key: kms.IKey | None = log.encryption_key
-        self.payload = payload
+        super().__init__(
+            scope,
+            construct_id,
+            deployment,
+            wheels=libraries.of_cluster(spec),
+            packages=("common", "corpus", "jobs", *AGENT),
+            script="preprocessing/emr/install.sh",
+        )
+        self._key = deployment.key
         self.role = node_role(self, shell=network.shell)
         profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
         markets = {spec.primary.market, *(group.market for _, group in spec.workers)}
         service = self._service_role(spot="spot" in markets)
         security = self._security()
-        self.primary, self.workers, self._access = self.groups = self._groups(network.vpc)
+        self.groups = self._groups(network.vpc)
         self.cluster = emr.CfnCluster(
             self,
             "Cluster" if generation == 1 else f"Cluster{generation}",
-            name=topology.stack_name(deployment),
+            name=topology.stack_name(deployment.name),
             release_label=spec.release,
             custom_ami_id=spec.image,
             applications=[emr.CfnCluster.ApplicationProperty(name=name) for name in ("Hadoop", "Spark")],
             job_flow_role=profile.instance_profile_name,
             service_role=service.role_arn,
             security_configuration=security.ref,
-            log_uri=log.s3_url_for_object(topology.EMR_LOGS_PREFIX),
+            log_uri=deployment.buckets.log.s3_url_for_object(topology.EMR_LOGS_PREFIX),
             visible_to_all_users=True,
             step_concurrency_level=1,
             ebs_root_volume_size=sizing.EMR_ROOT_GIB,
             # It needs a public endpoint. AWS does not say whether port 9443 suffices instead
             # ("Using an auto-termination policy", read on 2026-11-29).
-            auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(idle_timeout=idle_minutes * 60),
+            auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(
+                idle_timeout=deployment.spec.guard.idle_minutes * 60
+            ),
             instances=self._instances(spec, network.subnet),
             bootstrap_actions=[self._install()],
         )
         # Roles with their policies, the rules of EMR's service group, and the network's endpoints must exist as long as
         # the nodes; the rules that EMR adds are removed after them.
         rules = Cleanup.of(self).revoke_group_rules(self.groups, "Groups")
-        self.cluster.node.add_dependency(self.role, profile, service, self._access, rules, *network.node_dependencies)
+        self.cluster.node.add_dependency(
+            self.role, profile, service, self.groups[-1], rules, *network.node_dependencies
+        )
         for part in (self, network.subnet):
             Tags.of(part).add(_MANAGED_TAG, "true", include_resource_types=list(_MANAGED_TYPES))
+        self.machines = [self.cluster]
+        self.outputs = {
+            topology.OUTPUT_CLUSTER_ID: self.cluster.ref,
+            topology.OUTPUT_GENERATION: str(generation),
+        }
         self._accept_findings()
+        self._grant(deployment, network)
+
+    def _grant(self, deployment: Deployment, network: Network) -> None:
+        buckets, role = deployment.buckets, self.role
+        self.payload.allow_download(role)
+        allow_objects(role, buckets.raw, READ, listing=_LISTS)
+        allow_objects(role, buckets.data, READ, under=(topology.REQUESTS_PREFIX,), listing=_LISTS)
+        own = (topology.DATASETS_PREFIX, topology.WORK_PREFIX)
+        allow_objects(role, buckets.data, _WRITES, under=own, listing=_LISTS)
+        allow_objects(role, buckets.log, WRITE, under=(topology.EMR_LOGS_PREFIX,), listing=_LISTS)
+        explain(role, _OF_FILE_SYSTEM, "EMR's file system asks for it, and is not emulated.")
+        allow_inputs(role, deployment.spec.inputs)
+        for nodes in self.groups[:2]:
+            network.allow_from(nodes)
 
     def _install(self) -> emr.CfnCluster.BootstrapActionConfigProperty:
         """Have each node install Shoal before EMR installs Hadoop."""
@@ -113,11 +148,12 @@ class Preprocessing(Construct):
     def _instances(
         self, spec: parts.PreprocessingSpec, subnet: ec2.ISubnet
     ) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
+        primary, workers, access = self.groups
         return emr.CfnCluster.JobFlowInstancesConfigProperty(
             ec2_subnet_id=subnet.subnet_id,
-            emr_managed_master_security_group=self.primary.security_group_id,
-            emr_managed_slave_security_group=self.workers.security_group_id,
-            service_access_security_group=self._access.security_group_id,
+            emr_managed_master_security_group=primary.security_group_id,
+            emr_managed_slave_security_group=workers.security_group_id,
+            service_access_security_group=access.security_group_id,
             keep_job_flow_alive_when_no_steps=True,
             termination_protected=False,
             master_instance_group=_nodes(spec.primary, 1),

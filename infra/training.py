@@ -11,45 +11,40 @@ from aws_cdk import Annotations, CfnDynamicReference, CfnDynamicReferenceService
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from constructs import Construct
-from shoal_guard.grants import accept
+from shoal_guard.grants import READ, accept, allow_objects, explain
 
-from infra import catalog, parts, sizing, topology
+from infra import catalog, libraries, parts, sizing, topology
 from infra.network import Network
-from infra.payload import Payload
-from infra.roles import node_role
 from infra.share import Share
+from infra.stage import AGENT, WRITE, Deployment, Stage, allow_inputs, node_role
 
 
-class Training(Construct):
+class Training(Stage):
     """All node groups, with one role and one security group, in which only the nodes reach each other."""
 
-    role: iam.Role
     nodes: ec2.SecurityGroup
-    groups: list[autoscaling.AutoScalingGroup]
-    payload: Payload
 
     def __init__(
         self,
         scope: Construct,
         construct_id: str,
+        deployment: Deployment,
         *,
-        node_groups: Sequence[parts.NodeGroup],
-        environment: Mapping[str, str],
         network: Network,
         share: Share | None,
-        payload: Payload,
-        key: kms.IKey | None,
     ) -> None:
-        """Build the groups; `role` cannot read or write data yet.
-
-        `environment` are the variables of the boot script, except those for its group and the payload. `key` encrypts
-        the nodes' volumes; without it AWS's does.
-        """
-        super().__init__(scope, construct_id)
-        self._key = key
-        self.payload = payload
+        """Build the groups; `share` is the file system that their nodes mount, if there is one."""
+        spec = deployment.spec
+        super().__init__(
+            scope,
+            construct_id,
+            deployment,
+            wheels=libraries.of_gpu_nodes(spec),
+            packages=(*deployment.trainer, *AGENT, *(["jobs"] if spec.preprocesses_on_node else [])),
+            script="nodes/gpu/boot.sh",
+        )
+        self._key = deployment.key
         self.role = node_role(self, shell=network.shell)
         self._profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
         self.nodes = ec2.SecurityGroup(
@@ -61,7 +56,7 @@ class Training(Construct):
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
         # EC2 can seldom place nodes of several types close together, and a training needs all of its nodes. Reserved
         # capacity is where it is, which need not be in this group; that of a Capacity Block is close together.
-        trainers = [each for each in node_groups if each.role == "train" and not each.reservation]
+        trainers = [each for each in spec.training if each.role == "train" and not each.reservation]
         together = (
             sum(each.count for each in trainers) > 1 and len({name for each in trainers for name in each.types}) == 1
         )
@@ -69,17 +64,39 @@ class Training(Construct):
             ec2.PlacementGroup(self, "Place", strategy=ec2.PlacementGroupStrategy.CLUSTER) if together else None
         )
         common = {
-            **environment,
-            "CODE_URL": payload.code,
-            "WHEELS_URL": payload.wheels,
+            "DEPLOYMENT": deployment.name,
+            "DATA_BUCKET": deployment.buckets.data.bucket_name,
+            "SHARE_KIND": spec.share or "none",
+            "SHARE_ID": share.files.file_system_id if share else "",
+            "CODE_URL": self.payload.code,
+            "WHEELS_URL": self.payload.wheels,
             "AWS_DEFAULT_REGION": Stack.of(self).region,
         }
-        self.groups = [
-            self._group(each, network, _user_data(_of_group(common, each), payload.script)) for each in node_groups
+        self.machines = [
+            self._group(each, network, _user_data(_of_group(common, each), self.payload.script))
+            for each in spec.training
         ]
-        for group in self.groups:
+        for group in self.machines:
             # The network's endpoints and the shared folder must exist as long as the nodes.
             group.node.add_dependency(self.role, *network.node_dependencies, *([share] if share else []))
+        self.outputs = {topology.OUTPUT_ON_NODE: spec.trainers[0].instance_type} if spec.preprocesses_on_node else {}
+        self._grant(deployment, network, share)
+
+    def _grant(self, deployment: Deployment, network: Network, share: Share | None) -> None:
+        buckets, role = deployment.buckets, self.role
+        self.payload.allow_download(role)
+        read = (topology.DATASETS_PREFIX, topology.REQUESTS_PREFIX, topology.RUNS_PREFIX)
+        allow_objects(role, buckets.data, READ, under=read)
+        allow_objects(role, buckets.data, (*WRITE, "s3:DeleteObject"), under=(deployment.runs,))
+        allow_objects(role, buckets.data, (*READ, *WRITE), under=(topology.NODES_PREFIX,))
+        explain(role, ["s3:AbortMultipartUpload"], "An upload that fails leaves no parts that cost.")
+        explain(role, ["s3:DeleteObject"], "Checkpoints replace each other, in runs that last long enough for two.")
+        allow_inputs(role, deployment.spec.inputs)
+        if deployment.spec.preprocesses_on_node:
+            allow_objects(role, buckets.raw, READ)
+        network.allow_from(self.nodes)
+        if share:
+            share.allow_from(self.nodes, role)
 
     def _group(self, spec: parts.NodeGroup, network: Network, user_data: ec2.UserData) -> autoscaling.AutoScalingGroup:
         """An auto scaling group from zero to the group's count, of nodes with AWS's image for deep learning."""

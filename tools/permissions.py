@@ -81,7 +81,7 @@ The same for what IAM knows by ids alone. It is a policy of its own because IAM 
 It grants nothing by itself. A role of a deployment may do what its own policies allow and this allows, too.
 It writes into buckets of its own account alone. `ReadBuckets` names all buckets, because `inputs` may be in any. An
 administrator can name fewer there: those with reviews, `shoal-*`, `cdk-shoal-assets-*`, the data buckets, and those
-that `infra/gateway.py` names for EMR, Amazon Linux and Systems Manager.""",
+that `infra/network.py` names for EMR, Amazon Linux and Systems Manager.""",
     TOOLKIT: """\
 It grants nothing by itself. A role of the CDK may change Shoal's stacks alone: a stack of another app has a role of its
 own, by which CloudFormation acts for whoever updates that stack.""",

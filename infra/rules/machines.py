@@ -6,12 +6,27 @@ A PyTorch build must support all GPUs of a topology, and the machine image must 
 import datetime
 from collections.abc import Iterator
 
-from infra import catalog, releases
+from infra import catalog
 from infra.catalog import InstanceType
 from infra.rules import PreflightInput, group_label
 from infra.topology import Topology
 
 _ENDING_SOON = datetime.timedelta(days=90)
+
+# From Amazon EMR's release guide: each release's "supported lifecycle" and "application versions". AWS still starts
+# releases whose support has ended.
+FIRST_RELEASE = "emr-7.10.0"
+"""The first release with S3A. EMRFS, before it, writes an object NAME_$folder$ beside each folder, also beside `work/`,
+where a cluster may not write (release guide, "EMR File System (EMRFS)" and "Amazon EMR 7.10.0 - Hive release notes",
+read on 2026-11-29). The nodes have Python 3.11 from 7.1 on."""
+
+_SUPPORT_ENDS = {
+    "emr-7.10.0": datetime.date(2027, 8, 16),
+    "emr-7.13.0": datetime.date(2028, 4, 22),
+    "emr-7.14.0": datetime.date(2028, 9, 9),
+}
+"""The day of "End of support" in each page "Amazon EMR release 7.x.0", read on 2026-11-29. Each earlier release has its
+own: 7.3 ended on 2026-10-16, and 7.4 on 2026-11-13."""
 
 
 def retired_type(plan: PreflightInput) -> Iterator[str]:
@@ -62,20 +77,20 @@ def image_too_new(plan: PreflightInput) -> Iterator[str]:
 def release_too_old(plan: PreflightInput) -> Iterator[str]:
     """The preprocessing's release writes to S3 what a cluster may not."""
     release = plan.topology.preprocessing.release if plan.topology.preprocessing else None
-    if release and not releases.runs_jobs(release):
+    if release and not _runs_jobs(release):
         yield (
             f"preprocessing, release: {release} writes objects to S3 beside the folders that a cluster may write; "
-            f"write {releases.newest()}, or another from {releases.FIRST} on."
+            f"write {newest_release()}, or another from {FIRST_RELEASE} on."
         )
 
 
 def release_ending(plan: PreflightInput) -> Iterator[str]:
     """AWS's support of the release has ended, or ends within three months; AWS starts it nevertheless."""
     release = plan.topology.preprocessing.release if plan.topology.preprocessing else None
-    end = releases.support_ends(release) if release else None
+    end = support_ends(release) if release else None
     if end and end <= plan.today + _ENDING_SOON:
         ends = "ended" if end <= plan.today else "ends"
-        yield f"preprocessing, release: AWS's support of {release} {ends} on {end}; {releases.newest()} is newer."
+        yield f"preprocessing, release: AWS's support of {release} {ends} on {end}; {newest_release()} is newer."
 
 
 def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
@@ -101,3 +116,26 @@ def _with_image(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
 def _range(capability: str) -> str:
     found = [f"PyTorch {build.torch} with CUDA {build.cuda}" for build in catalog.builds_for([capability])]
     return found[0] if len(found) == 1 else f"{found[-1]} to {found[0]}"
+
+
+def newest_release() -> str:
+    return max(_SUPPORT_ENDS, key=_version)
+
+
+def _runs_jobs(release: str) -> bool:
+    """Whether the jobs run on a release."""
+    return _version(release) >= _version(FIRST_RELEASE)
+
+
+def support_ends(release: str) -> datetime.date | None:
+    """The day on which AWS's support of a release ends; None for a release that is newer than this list.
+
+    The support of a release that is not listed ends no later than that of the next listed one.
+    """
+    later = [each for each in _SUPPORT_ENDS if _version(each) >= _version(release)]
+    return _SUPPORT_ENDS[min(later, key=_version)] if later else None
+
+
+def _version(release: str) -> tuple[int, ...]:
+    """7.10.0 comes after 7.9.0."""
+    return tuple(map(int, release.removeprefix("emr-").split(".")))

@@ -1,7 +1,7 @@
 """The templates of topologies comply with AWS Solutions' rules, CloudFormation's schemas, and checkov's.
 
 `make lint` runs these. A finding that is right is fixed; one that is not is acknowledged where the choice is made, with
-its reason (`infra/roles.py`).
+its reason (`packages/guard/shoal_guard/grants.py`).
 """
 
 import contextlib

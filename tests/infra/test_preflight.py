@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra import catalog, cost, releases, topology
+from infra import catalog, cost, topology
 from infra.preflight import offline
-from infra.rules import Finding, PreflightInput
+from infra.rules import Finding, PreflightInput, machines
 from infra.rules.machines import image_too_new
 from tests.infra.variants import SHIPPED
 
@@ -91,7 +91,7 @@ END = datetime.date(2027, 8, 16)
 
 @pytest.mark.parametrize(("days", "said"), [(-91, None), (-90, "ends"), (-1, "ends"), (0, "ended"), (100, "ended")])
 def test_a_release_that_is_not_supported_any_more_is_warned_about_and_starts(days: int, said: str | None) -> None:
-    assert releases.support_ends("emr-7.10.0") == END
+    assert machines.support_ends("emr-7.10.0") == END
     spec = of(preprocessing={"release": "emr-7.10.0", "primary": PRIMARY})
     found = offline(spec, today=END + datetime.timedelta(days=days))
     sentence = f"preprocessing, release: AWS's support of emr-7.10.0 {said} on 2027-08-16; emr-7.14.0 is newer."
@@ -101,6 +101,6 @@ def test_a_release_that_is_not_supported_any_more_is_warned_about_and_starts(day
 
 
 def test_the_newest_release_listed_outlives_all_others() -> None:
-    assert releases.support_ends(releases.newest()) is not None
-    assert releases.support_ends("emr-7.11.0") == releases.support_ends("emr-7.13.0")
-    assert releases.support_ends("emr-7.99.0") is None
+    assert machines.support_ends(machines.newest_release()) is not None
+    assert machines.support_ends("emr-7.11.0") == machines.support_ends("emr-7.13.0")
+    assert machines.support_ends("emr-7.99.0") is None

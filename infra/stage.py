@@ -1,16 +1,76 @@
-"""Creates the roles of nodes, and permissions that several constructs need."""
+"""What the parts of a deployment that compute have in common: what they belong to, their role, their payload."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from aws_cdk import aws_kms as kms
+from constructs import Construct, IConstruct
 from shoal_guard.grants import READ, accept, accept_pattern, allow
 
-from infra import addresses
+from infra import addresses, topology
+from infra.payload import Payload
+from infra.storage import Buckets
 
 WRITE = ("s3:PutObject", "s3:AbortMultipartUpload")
 REPLACE = (*READ, *WRITE, "s3:DeleteObject")
+
+AGENT = ("bootstrap/__init__.py", "bootstrap/agent")
+_BALANCE = ("packages/balance/shoal_balance", "shoal_balance")
+"""In a checkout; where Shoal is installed. A node's PYTHONPATH leads to both."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """What all stages of a deployment share; `root` is the repository, `key` encrypts in place of AWS's keys."""
+
+    name: str
+    spec: topology.Topology
+    root: Path
+    buckets: Buckets
+    key: kms.IKey | None
+
+    @property
+    def runs(self) -> str:
+        """The prefix of its runs in the data bucket, which may hold those of other deployments."""
+        return f"{topology.RUNS_PREFIX}{self.name}."
+
+    @property
+    def trainer(self) -> tuple[str, ...]:
+        """The packages of a training."""
+        balance = next((each for each in _BALANCE if (self.root / each).exists()), _BALANCE[0])
+        return ("common", "corpus", "trainer", balance)
+
+
+class Stage(Construct):
+    """A part of a deployment that computes: the EMR cluster, the node groups, or the training jobs of SageMaker.
+
+    `machines` are its resources that cost by the hour and write to the buckets. `outputs` are the stack's about it.
+    """
+
+    role: iam.Role
+    machines: list[IConstruct]
+    outputs: Mapping[str, str]
+    payload: Payload
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        deployment: Deployment,
+        *,
+        wheels: Path,
+        packages: Sequence[str],
+        script: str,
+    ) -> None:
+        """Upload what its machines download: packages, wheels, and the boot script, a path below `bootstrap/`."""
+        super().__init__(scope, construct_id)
+        root = deployment.root
+        self.payload = Payload(
+            self, "Payload", root=root, packages=packages, wheels=root / wheels, script=root / "bootstrap" / script
+        )
 
 
 def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
