@@ -16,7 +16,7 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import RequestQueue, RunRequest
+from bootstrap.agent.documents import RequestDocument, RunRequest
 from bootstrap.agent.folder import open_store
 from bootstrap.agent.launch import Launch, has_ended
 from bootstrap.agent.machine import Node, is_shutting_down, this_machine
@@ -44,10 +44,10 @@ class Agent:
         self._key, self._node = documents.request_key(deployment), node
         self._instance, self._channel, self._clock = node.instance, node.channel, node.clock
         self._beat_seconds, self._beaten = beat_seconds, node.clock() - beat_seconds
-        self._queue: Document | None = None
-        self._runs: tuple[RunRequest, ...] = ()
-        self._ended: set[str] = set()
-        """The tokens of launches that have ended."""
+        self._document: Document | None = None
+        self._wanted: RunRequest | None = None
+        self._ended = ""
+        """The token of the launch that ended last."""
         self._launch: Launch | None = None
         self._ending: dict[str, float] = {}
         self._ticked = node.clock()
@@ -60,7 +60,7 @@ class Agent:
             if self._launch is not None:
                 self._launch.reconcile(self._has_ended_others)
                 if self._launch.ended:
-                    self._ended.add(self._launch.request.token)
+                    self._ended = self._launch.request.token
             else:
                 self._has_ended_others(None, STOP_SECONDS)
         except (DataError, *_UNANSWERED) as error:
@@ -93,34 +93,34 @@ class Agent:
         return _HURRIED_TICK_SECONDS if self._launch is not None and self._launch.hurries else TICK_SECONDS
 
     def _look(self) -> None:
-        """Read what is wanted: the first run that has not ended, and whose nodes have booted."""
-        found = self._channel.read(self._key, self._queue)
-        if found is not self._queue:
-            self._queue = found
-            self._runs = self._read(found) if found else ()
-        wanted = next((each for each in self._runs if each.token not in self._ended), None)
-        if wanted is None or not wanted.ready:
+        """Read what is wanted: a run that has not ended, and whose nodes have booted."""
+        found = self._channel.read(self._key, self._document)
+        if found is not self._document:
+            self._document = found
+            self._wanted = self._read(found) if found else None
+        wanted = self._wanted
+        if wanted is None or not wanted.ready or wanted.token == self._ended:
             self._launch = None
         elif self._launch is None or self._launch.request.token != wanted.token:
             if has_ended(self._channel, wanted):
-                self._ended.add(wanted.token)
+                self._ended = wanted.token
                 self._launch = None
                 return
             self._launch = Launch(wanted.at(self._node.time()), self._node)
         else:
             self._launch.request = wanted.at(self._node.time())
 
-    def _read(self, document: Document) -> tuple[RunRequest, ...]:
-        """The requests; none, and a status that says why, where they cannot be used."""
+    def _read(self, document: Document) -> RunRequest | None:
+        """The request; None, and a status that says why, where it cannot be used."""
         try:
-            return RequestQueue.from_json(document.text).runs
+            return RequestDocument.from_json(document.text).request
         except DataError as error:
             why = f"the request to the nodes cannot be used: {error}"
             self._node.say(why)
             for token in documents.tokens_in(document.text)[:1]:
                 status = NodeStatus(token=token, phase="failed", error=why[: documents.MOST_ERROR])
                 self._channel.write(documents.status_key(self._instance), status.to_json())
-            return ()
+            return None
 
     def _has_ended_others(self, attempt: str | None, patience: float) -> bool:
         """Whether no program runs but those of this attempt; others are asked to stop, and are ended when they do not

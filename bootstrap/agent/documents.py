@@ -172,16 +172,20 @@ class RunRequest(LaunchDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestQueue(JsonDocument):
-    """The runs that are wanted of a deployment's nodes, in their order: they do the first that has not ended."""
+class RequestDocument(JsonDocument):
+    """The run that is wanted of a deployment's nodes, if there is one."""
 
-    runs: tuple[RunRequest, ...]
+    runs: Annotated[tuple[RunRequest, ...], long(0, 1)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         texts = [each.address for run in self.runs if run.texts for each in run.texts.sources]
         streams = [each for run in self.runs if run.stream for each in run.stream.sources]
         require(all(map(_IN_S3.match, (*texts, *streams))), "a source is not in S3")
+
+    @property
+    def request(self) -> RunRequest | None:
+        return next(iter(self.runs), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +206,7 @@ class Cancellation(LaunchDocument):
 
 
 def tokens_in(text: str) -> list[str]:
-    """The tokens of a queue of requests of any version."""
+    """The tokens of the requests in a document of any version."""
     try:
         runs = parse_json_object(text[:_MOST_BYTES]).get("runs")
     except DataError:

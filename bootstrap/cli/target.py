@@ -139,7 +139,6 @@ def connect_account(region: str | None) -> "Account":
 
 _LAUNCH = (
     Option("detach", "not with --local: end as soon as the nodes have begun", kind=bool),
-    Option("queue", "not with --local: wait for the training that uses the nodes", kind=bool, advanced=True),
     Option(
         "keep",
         "with --deployment: leave the nodes running afterwards, until they were idle for long",
@@ -153,7 +152,7 @@ _LAUNCH = (
         advanced=True,
     ),
 )
-_WISHES = ("detach", "queue", "keep", "min_nodes", "managed", "max_dollars")
+_WISHES = ("detach", "keep", "min_nodes", "managed", "max_dollars")
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,12 +179,10 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def with_wishes(**options: Any) -> Any:
         typed = {name: options.pop(name) for name in _WISHES}
         given = {name: value for name, value in typed.items() if value}
-        kept = () if options["target"] is None else ("detach", "queue", "min_nodes")
+        kept = () if options["target"] is None else ("detach", "min_nodes")
         refused = [] if isinstance(options["target"], Target) else [name for name in given if name not in kept]
         if refused:
             raise UsageError(f"{flag(refused[0])} goes with --deployment")
-        if "queue" in given and "max_dollars" in given:
-            raise UsageError("--max-dollars counts from the start of the nodes, so it does not go with --queue")
         return function(wishes=given, **options)
 
     return with_wishes

@@ -64,5 +64,5 @@ def find_training(deployment: Deployment, run: str | None) -> BegunTraining:
             f"{which} is not wanted of the nodes of '{deployment.name}'{known}; `shoal fetch {deployment.name}` copies "
             "the results of those that have ended"
         )
-    # A run that was resumed is the last in the queue, by the name that it had at first.
+    # A run that was resumed has the name that it had at first.
     return max([*ended, *named[-1:]], key=lambda each: each.name.rpartition(".")[2])

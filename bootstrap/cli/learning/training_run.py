@@ -43,8 +43,8 @@ def place_of(
     target: Target | Path | None, ranks: int | None, wishes: Mapping[str, Any] = MappingProxyType({})
 ) -> "Place":
     """Where it runs: on the deployment that is named, on the hosts of a file, or on this machine; `wishes`: of a launch
-    elsewhere, which the topology of a deployment limits the costs of if they do not. Raises UsageError for another
-    place than this machine with a number of ranks, and for a limit of a topology on a run that waits for others."""
+    elsewhere, which the topology of a deployment limits the costs of if they do not. Raises UsageError for a number of
+    ranks at another place than this machine."""
     if target is None:
         from bootstrap.training.places.this_machine import ThisMachine
 
@@ -65,11 +65,6 @@ def place_of(
 
     deployment = find_deployment(target.name, target.account)
     most = wishes.get("max_dollars") or deployment.max_dollars
-    if most and "queue" in wishes:
-        raise UsageError(
-            f"{deployment.limit_of(most)}, which counts from the start of the nodes, so it does not go with --queue; "
-            "leave --queue out when the run before it has ended"
-        )
     return place_on(deployment, LaunchOptions(**{**wishes, "max_dollars": most}))
 
 

@@ -26,13 +26,13 @@ Reports = Mapping[str, NodeStatus | str]
 class WantedRun:
     run: str
     state: str
-    """`starting` before its nodes have booted, `waiting` for the runs before it, `running`, or how it has ended; of a
-    training job what SageMaker calls it."""
+    """`starting` before its nodes have booted, `running`, or how it has ended; of a training job what SageMaker calls
+    it."""
     error: str
     attempts: list[Attempt]
     """The attempts at its latest launch."""
     outlook: Outlook | None
-    """None of a run that has ended, or waits."""
+    """None of a run that has ended."""
 
 
 class BegunTraining(ABC):

@@ -51,13 +51,8 @@ class OnDeployment(InBucket):
 
     def wanted(self) -> list[BegunTraining]:
         runs = requested_runs(self.deployment)
-        found: list[BegunTraining] = []
-        waits = False
-        for request in runs.read():
-            end = runs.end(request)
-            found.append(_NodesTraining(self.deployment, request, end, waits=waits))
-            waits = waits or end is None
-        return found
+        request = runs.read()
+        return [] if request is None else [_NodesTraining(self.deployment, request, runs.end(request))]
 
     @property
     def readers(self) -> int:
@@ -138,10 +133,10 @@ class OnDeployment(InBucket):
 
 
 class _NodesTraining(BegunTraining):
-    def __init__(self, deployment: Deployment, request: RunRequest, end: RunEnd | None, *, waits: bool) -> None:
-        """`end`: how it has ended, and `waits`: whether a run before it has not, when all were read."""
+    def __init__(self, deployment: Deployment, request: RunRequest, end: RunEnd | None) -> None:
+        """`end`: how it has ended, when the request was read."""
         super().__init__(deployment, request.run)
-        self._end, self._waits = end, waits
+        self._end = end
         self.is_endless = request.stream is not None and request.stream.follow
         self.is_stopping = request.stop
         self._launch = NodeLaunch(deployment, request.run)
@@ -159,9 +154,8 @@ class _NodesTraining(BegunTraining):
         launch, attempts = self._launch, self._launch.attempts()
         if end := self._end:
             return WantedRun(run=self.name, state=end.outcome, error=end.error, attempts=attempts, outlook=None)
-        state = "waiting" if self._waits else "running" if launch.request.ready else "starting"
-        expected = None if self._waits else self._outlook(reports)
-        return WantedRun(run=self.name, state=state, error="", attempts=attempts, outlook=expected)
+        state = "running" if launch.request.ready else "starting"
+        return WantedRun(run=self.name, state=state, error="", attempts=attempts, outlook=self._outlook(reports))
 
     def _outlook(self, reports: Reports) -> Outlook:
         launch, attempts, nodes = self._launch, self._launch.attempts(), fleet.nodes(self.deployment)
@@ -179,8 +173,7 @@ class _NodesTraining(BegunTraining):
         if (end := launch.end()) is not None:
             return end.outcome, end.error
         bars.stage("stop", 0)
-        has_turn = launch.is_wanted() and launch.request.ready and not launch.before()
-        if not (has_turn and any(group.desired for group in groups)):
+        if not (launch.is_wanted() and launch.request.ready and any(group.desired for group in groups)):
             launch.wanted.end_by_hand(launch.request)
             launch.forget()
         else:

@@ -77,8 +77,7 @@ class DeploymentRun(AgentRun):
                 fleet.scale_to_zero(deployment, fleet.groups(deployment, readers=True), unless=launch.keeps_nodes)
                 return
             running = launch.found and launch.request.ready and any(each.desired for each in fleet.groups(deployment))
-            start = not running and not launch.before()
-            with scaled_up(deployment, bars, readers=readers, start=start, stays=launch.keeps_nodes) as nodes:
+            with scaled_up(deployment, bars, readers=readers, start=not running, stays=launch.keeps_nodes) as nodes:
                 self._spending.see(nodes)
                 self._nodes, self._seen = nodes, time.monotonic()
                 yield

@@ -4,7 +4,7 @@ import re
 import signal
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +22,6 @@ from bootstrap.aws.objects import is_marker
 from bootstrap.aws.paths import path_below
 from bootstrap.aws.retry import Abandoned, is_not_accepted
 from bootstrap.interrupt import Detached, mark_handled, name_of
-from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import Launch, LaunchOptions
 from bootstrap.training.places.place import Ended, Run
@@ -244,18 +243,19 @@ class AgentRun(RemoteRun):
         Raises ShoalError for a node that does not answer, and Detached once the nodes have agreed on who does it,
         where the command is to end then.
         """
-        launch, turn = self.launch, _Turn(self.launch)
+        launch, since = self.launch, time.monotonic()
         while True:
             self._look(bars)
             statuses, attempt = launch.statuses(), launch.attempt()
             if launch.end() is not None or any(each.over for each in statuses.values()):
                 return
-            if self.wishes.detach and (attempt or turn.is_certain()):
+            if self.wishes.detach and attempt:
                 raise Detached
             if attempt and all(name in statuses and statuses[name].has_come_to("staged") for name in attempt.instances):
                 return
-            if attempt is None:
-                turn.wait(statuses, bars)
+            silent = [each for each in launch.started if attempt is None and each not in statuses]
+            if silent and time.monotonic() - since > _ANSWER_SECONDS:
+                raise ShoalError(f"the agent of the node {silent[0]} does not answer; {launch.when_silent}")
             if read := min((each.read for each in statuses.values()), default=0):
                 bars.at(read)
             bars.tick()
@@ -304,36 +304,6 @@ class AgentRun(RemoteRun):
         failed = failure_in(text, f"the logs are in {output}")
         on_nodes = rf"\S*/(datasets/({_FILES})|streams/{re.escape(self.launch.run)}(/[\w-]+)*)"
         return type(failed)(re.sub(on_nodes, self.prepared.called, str(failed)))
-
-
-class _Turn:
-    """Waits for the runs before a launch, and then for the agents of its nodes."""
-
-    def __init__(self, launch: Launch) -> None:
-        self._launch = launch
-        self._first = ""
-        """The token of the run that is waited for."""
-        self._since = time.monotonic()
-
-    def is_certain(self) -> bool:
-        """Whether it comes by itself: a run is before it that has its nodes."""
-        return any(each.ready for each in self._launch.before()[:1])
-
-    def wait(self, told: Collection[str], bars: Bars) -> None:
-        """Look once, `told` being the nodes whose agents have answered. Raises ShoalError for one that does not."""
-        first = next(iter(self._launch.before()), None)
-        waited = time.monotonic() - self._since
-        if first is None:
-            silent = [each for each in self._launch.started if each not in told]
-            if silent and not self._first and waited > _ANSWER_SECONDS:
-                raise ShoalError(f"the agent of the node {silent[0]} does not answer; {self._launch.when_silent}")
-            if self._first:
-                self._first, self._since = "", time.monotonic()
-        elif first.token != self._first:
-            bars.note(f"waiting for run {first.run}")
-            self._first, self._since = first.token, time.monotonic()
-        elif not first.ready and waited > LONGEST_READY_SECONDS:
-            self._launch.wanted.end_by_hand(first, "its command was ended before its nodes had booted")
 
 
 class _Watch:

@@ -2,7 +2,7 @@
 or a bucket of the user's in the place of the deployment's. It costs nothing that is known here."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.folder import Folder
 from bootstrap.agent.store import Bucket, Store
 from bootstrap.aws.retry import is_not_accepted, retrying
@@ -76,11 +75,11 @@ class HostsLaunch(Launch):
     are_working = False
     """Whether a training runs on a host."""
 
-    def require_free(self, going: Sequence[RunRequest]) -> None:
+    def require_free(self, run: str) -> None:
         if self.are_working:
             raise ShoalError(
-                f"a training uses these hosts: {going[0].run}; type its command again to follow it, and Ctrl-C to stop "
-                "it; to wait for it, add --queue"
+                f"a training uses these hosts: {run}; wait until it has ended, or type its command again and then "
+                "Ctrl-C, which stops it"
             )
 
 
@@ -114,7 +113,7 @@ class HostsRun(AgentRun):
         runs = RequestedRuns(self.store, _GROUP)
         launch = self._launch = HostsLaunch(runs, runs.unfinished() if self.config.resume else runs.new_name())
         hosts = self.hosts.file.hosts
-        launch.are_working = bool(launch.wanted.going()) and any(
+        launch.are_working = launch.wanted.at_work() is not None and any(
             each["works"] for each in self.hosts.each(partial(self._call_agent, "--ask"))
         )
         try:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import REQUEST_NAME, RequestQueue, RunRequest
+from bootstrap.agent.documents import REQUEST_NAME, RequestDocument, RunRequest
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.store import Bucket, Document, Store
 from bootstrap.aws import fetched, names
@@ -38,8 +38,6 @@ _CHANGES_AT_ONCE = 20
 class LaunchOptions:
     """What a command wants of its launch."""
 
-    queue: bool = False
-    """Whether it may wait for the runs that were wanted before."""
     keep: bool = False
     """Whether the nodes stay when it has ended."""
     min_nodes: int = 1
@@ -58,7 +56,7 @@ DEFAULT = LaunchOptions()
 
 
 class RequestedRuns:
-    """The runs that are wanted of a group of nodes, in their order."""
+    """The run that is wanted of a group of nodes, if there is one, and the runs before it."""
 
     def __init__(self, store: Store, group: str) -> None:
         """`group`: the name of a deployment, or of other nodes that share a store."""
@@ -77,20 +75,23 @@ class RequestedRuns:
                 return name
         raise ShoalError(f"no training of '{self._group}' was stopped; leave out --resume to start one")
 
-    def read(self) -> Sequence[RunRequest]:
-        """The requests. Raises ShoalError where they cannot be read."""
+    def read(self) -> RunRequest | None:
+        """The request. Raises ShoalError where it cannot be read."""
         return self._read()[0]
 
-    def going(self, runs: Sequence[RunRequest] | None = None) -> list[RunRequest]:
-        return [each for each in (self.read() if runs is None else runs) if self.end(each) is None]
+    def at_work(self) -> RunRequest | None:
+        """The request, unless its run has ended. Raises ShoalError where it cannot be read."""
+        found = self.read()
+        return found if found and self.end(found) is None else None
 
-    def change(self, change: Callable[[Sequence[RunRequest]], Sequence[RunRequest]]) -> Sequence[RunRequest]:
-        """Change the requests, whoever does so at the same time, and return them. Raises ShoalError where they cannot
-        be read."""
+    def change(self, change: Callable[[RunRequest | None], RunRequest | None]) -> RunRequest | None:
+        """Change the request, also where others do so at the same time; returns the new one. Raises ShoalError where it
+        cannot be read."""
         for _ in range(_CHANGES_AT_ONCE):
-            runs, known = self._read()
-            changed = tuple(change(runs))
-            if changed == tuple(runs) or self.store.write_if(self._key, RequestQueue(runs=changed).to_json(), known):
+            found, known = self._read()
+            changed = change(found)
+            runs = (changed,) if changed else ()
+            if changed == found or self.store.write_if(self._key, RequestDocument(runs=runs).to_json(), known):
                 return changed
         raise ShoalError(f"{self._place} is changed by others again and again; type the command again")
 
@@ -111,13 +112,13 @@ class RequestedRuns:
     def _place(self) -> str:
         return f"{self.store.name}/{self._key}"
 
-    def _read(self) -> tuple[Sequence[RunRequest], Document | None]:
+    def _read(self) -> tuple[RunRequest | None, Document | None]:
         found = self.store.read(self._key)
         try:
-            return (RequestQueue.from_json(found.text).runs if found else ()), found
+            return (RequestDocument.from_json(found.text).request if found else None), found
         except DataError as error:
             raise ShoalError(
-                f"{self._place} has no requests of this Shoal: {error}; delete it, and type the command again"
+                f"{self._place} has no request of this Shoal: {error}; delete it, and type the command again"
             ) from error
 
 
@@ -146,15 +147,15 @@ class Launch:
         """Where its nodes leave what they write: an address or a path."""
         return f"{self.wanted.store.name}/{documents.RUNS}{self.run}/"
 
-    def require_free(self, going: Sequence[RunRequest]) -> None:
-        """Raise ShoalError where nodes do one of these runs, or are about to."""
+    def require_free(self, run: str) -> None:
+        """Raise ShoalError where nodes do this run, or are about to."""
 
     def claim(self, wishes: LaunchOptions, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
         """Claim the nodes for a training, or follow the launch of it that the same command has begun, also with
         another name; returns whether it is claimed by this call, which then leaves a copy of the request with the run.
 
-        `wanted` are fields of the request; with `anew` a finished launch is not followed. Raises ShoalError where
-        another run is wanted of the nodes, and it may not wait for that.
+        `wanted` are fields of the request; with `anew` a finished launch is not followed. Raises ShoalError where the
+        nodes do another run.
         """
         request = RunRequest(
             run=self.run,
@@ -165,9 +166,9 @@ class Launch:
             **wanted,
         )
         self._request = request  # an interrupt may come when it is written already: `forget` then removes it
-        runs = self.wanted.change(partial(self._with, request, wishes, anew=anew))
-        if request not in runs:
-            self.follow(next(each for each in reversed(runs) if request.same_work(each)))
+        kept = self.wanted.change(partial(self._claimed, request, anew=anew))
+        if kept is not None and kept != request:
+            self.follow(kept)
             bars.note(f"following run {self.run}, which the same command has begun")
             return False
         attempts = self.wanted.store.list(documents.attempts_prefix(self.run))
@@ -190,9 +191,9 @@ class Launch:
 
     def keeps_nodes(self) -> bool:
         """Whether the nodes stay after it: they are to, or are wanted for another run."""
-        with suppress(ShoalError):  # of requests that cannot be read no node does anything
-            others = [each for each in self.wanted.read() if each.token != self.request.token]
-            return self.request.keep or bool(self.wanted.going(others))
+        with suppress(ShoalError):  # nodes do nothing for a request that cannot be read
+            other = self.wanted.at_work()
+            return self.request.keep or (other is not None and other.token != self.request.token)
         return False
 
     def request_before(self) -> RunRequest:
@@ -203,19 +204,15 @@ class Launch:
             place = f"{self.wanted.store.name}/{self._copy_key}"
             raise ShoalError(f"{place} is no request of a run: {error}; leave out --resume") from error
 
-    def before(self) -> Sequence[RunRequest]:
-        """The runs that have their turn first; none where this launch is wanted no more."""
-        runs = self.wanted.read()
-        return self.wanted.going(runs[: self._place_in(runs) or 0])
-
     def is_wanted(self) -> bool:
         """Whether the nodes still have its request, which the command that copies its results removes."""
-        return self._place_in(self.wanted.read()) is not None
+        found = self.wanted.read()
+        return found is not None and found.token == self.request.token
 
     def forget(self) -> None:
         """Remove the request, if it was written: nodes that stay have nothing more to do."""
-        if (request := self._request) is not None:
-            self.wanted.change(lambda runs: [each for each in runs if each.token != request.token])
+        if self._request is not None:
+            self._change(None)
 
     def attempt(self) -> Attempt | None:
         """The latest attempt at this launch; None before the nodes have agreed on the first."""
@@ -246,11 +243,13 @@ class Launch:
         return {name: each for name, each in read.items() if each and number in (None, each.attempt)}
 
     def _replace(self, **changes: object) -> None:
-        new = self._request = replace(self.request, **changes)  # type: ignore[arg-type]
-        self.wanted.change(lambda runs: [new if each.token == new.token else each for each in runs])
+        self._request = replace(self.request, **changes)  # type: ignore[arg-type]
+        self._change(self._request)
 
-    def _place_in(self, runs: Sequence[RunRequest]) -> int | None:
-        return next((place for place, each in enumerate(runs) if each.token == self.request.token), None)
+    def _change(self, new: RunRequest | None) -> None:
+        """Replace the request if it is this launch's."""
+        token = self.request.token
+        self.wanted.change(lambda found: new if found is not None and found.token == token else found)
 
     def _read(self, key: str) -> str | None:
         found = self.wanted.store.read(key)
@@ -260,22 +259,19 @@ class Launch:
     def _copy_key(self) -> str:
         return f"{documents.RUNS}{self.run}/{REQUEST_NAME}"
 
-    def _with(
-        self, wanted: RunRequest, wishes: LaunchOptions, runs: Sequence[RunRequest], *, anew: bool
-    ) -> Sequence[RunRequest]:
-        """The requests with this one; the same where it is among them. Raises ShoalError where another is not over."""
-        ends = {each.token: self.wanted.end(each) for each in runs}
-        for each in filter(wanted.same_work, runs):
-            end = ends[each.token]
-            if end is None or (end.outcome == "finished" and not anew):  # it has left what nobody fetched
-                return runs
-        going = [each for each in runs if ends[each.token] is None]
-        if going and not wishes.queue:
-            self.require_free(going)
-            for each in going:
-                self.wanted.end_by_hand(each, "no node ran for it, and another training has begun")
-            going = []
-        return [*going, wanted]
+    def _claimed(self, wanted: RunRequest, known: RunRequest | None, *, anew: bool) -> RunRequest:
+        """The request that stays: the known one where it asks for the same work, else the wanted one. Raises ShoalError
+        where the nodes do another run."""
+        if known is None:
+            return wanted
+        end = self.wanted.end(known)
+        # A launch that has finished has left results that nobody has copied.
+        if wanted.same_work(known) and (end is None or (end.outcome == "finished" and not anew)):
+            return known
+        if end is None:
+            self.require_free(known.run)
+            self.wanted.end_by_hand(known, "no node ran for it, and another training has begun")
+        return wanted
 
 
 class NodeLaunch(Launch):
@@ -305,18 +301,17 @@ class NodeLaunch(Launch):
             fetched.mark(s3, self._bucket, {self.run: {REQUEST_NAME: tag}}, bars.note)
         return new
 
-    def require_free(self, going: Sequence[RunRequest]) -> None:
-        """Raise ShoalError where nodes run for these runs, or may be about to be started."""
+    def require_free(self, run: str) -> None:
+        """Raise ShoalError where nodes run, or may be about to be started."""
         deployment, place = self.deployment, S3Path(self._bucket, documents.request_key(self.deployment.name))
         head, just_changed = head_if_there(deployment.session.client("s3"), place), False
         if head is not None:  # who has changed it may be starting nodes, by S3's own clock
             now = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
             just_changed = (now - head["LastModified"]).total_seconds() < READY_SECONDS
         if just_changed or any(group.desired for group in fleet.groups(deployment)):
-            run = going[0].run
             raise ShoalError(
-                f"a training uses the nodes of '{deployment.name}': {run}; to wait for it, add --queue; to stop it, "
-                f"type: shoal stop {deployment.name} {run}"
+                f"a training uses the nodes of '{deployment.name}': {run}; wait until it has ended, or stop it: "
+                f"shoal stop {deployment.name} {run}"
             )
 
     def first_attempt_at(self) -> datetime | None:

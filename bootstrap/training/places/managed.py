@@ -57,9 +57,8 @@ class OnManaged(InBucket):
     ) -> None:
         """Raises ShoalError for wishes that jobs cannot fulfil."""
         super().__init__(deployment, wishes, others=others)
-        refused = [name for name in ("queue", "keep") if getattr(wishes, name)]
-        if refused or wishes.min_nodes > 1:
-            name = flag((refused or ["min_nodes"])[0])
+        if wishes.keep or wishes.min_nodes > 1:
+            name = flag("keep" if wishes.keep else "min_nodes")
             raise ShoalError(f"{name} is about nodes, and SageMaker trains for '{deployment.name}'; leave it out")
 
     @classmethod

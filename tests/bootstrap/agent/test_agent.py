@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import RequestQueue
+from bootstrap.agent.documents import RequestDocument
 from bootstrap.agent.folder import Folder
 from bootstrap.agent.machine import Machine
 from tests.bootstrap.agent.test_progress import start as begun
@@ -95,7 +95,7 @@ def test_a_reader_that_dies_again_and_again_ends_the_run(tmp_path: Path) -> None
 
 
 def test_a_request_of_another_version_is_refused_in_a_status(world: World) -> None:
-    world.channel.write(KEY, RequestQueue(runs=(world.wanted,)).to_json().replace('"version": 2', '"version": 3'))
+    world.channel.write(KEY, RequestDocument(runs=(world.wanted,)).to_json().replace('"version": 2', '"version": 3'))
     world.tick(FIRST)
     found = world.status(FIRST)
     assert found is not None

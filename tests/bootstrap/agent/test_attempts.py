@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import RequestQueue
 from bootstrap.agent.node_documents import Attempt
-from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, World, request
+from tests.bootstrap.agent.world import FIRST, RUN, SECOND, World, request
 
 TABLE = yaml.safe_load(Path(__file__).with_name("attempts.yaml").read_text())
 
@@ -120,15 +118,6 @@ def test_a_node_in_the_place_of_another_leaves_the_log_of_that_one(world: World)
     world.settle()
     found = {name: world.channel.read(f"runs/{RUN}/{name}") for name in ("node-0.log", "node-0-attempt-2.log")}
     assert [each and each.text for each in found.values()] == ["of the first", "of the second"]
-
-
-def test_a_run_waits_behind_the_one_before_it(world: World) -> None:
-    later = replace(world.wanted, run=RUN.replace("0a1b", "ffff"), token="ffffffff")
-    world.channel.write(KEY, RequestQueue(runs=(world.wanted, later)).to_json())
-    world.train()
-    world.settle()
-    world.pass_by(30)
-    assert any(name.startswith("ffffffff-1/") for name in world.programs[FIRST].started)
 
 
 EVENTS = st.tuples(

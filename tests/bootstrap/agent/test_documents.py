@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bootstrap.agent.documents import Cancellation, RequestQueue, tokens_in
+from bootstrap.agent.documents import Cancellation, RequestDocument, tokens_in
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from common.errors import DataError
 from corpus.dataset_settings import Settings
@@ -45,7 +45,7 @@ ATTEMPT = Attempt(
 )
 DOCUMENTS = (  # each is read as it was written, and refused where it was changed: tests/test_stored_documents.py
     *REQUESTS,
-    RequestQueue(runs=REQUESTS),
+    *(RequestDocument(runs=(each,)) for each in REQUESTS),
     ATTEMPT,
     RunEnd(token="0a1b2c3d", outcome="failed", error="the disk is full"),
     STATUS,
@@ -60,12 +60,12 @@ def test_nodes_read_texts_of_s3_alone() -> None:
     without = replace(TEXTS, sources=(replace(TEXTS.sources[0], address="s3://"),))
     for changes in ({"texts": here}, {"texts": without}, {"texts": None, "texts_name": None, "stream": stream}):
         with pytest.raises(DataError, match="a source is not in S3"):
-            RequestQueue(runs=(replace(REQUESTS[2], **changes),))  # type: ignore[arg-type]
+            RequestDocument(runs=(replace(REQUESTS[2], **changes),))  # type: ignore[arg-type]
 
 
 def test_the_launches_that_are_asked_for_are_known_also_of_another_version() -> None:
-    written = RequestQueue(runs=REQUESTS).to_json().replace('"version": 2', '"version": 9')
-    assert tokens_in(written) == [each.token for each in REQUESTS]
+    written = RequestDocument(runs=REQUESTS[:1]).to_json().replace('"version": 2', '"version": 9')
+    assert tokens_in(written) == [REQUESTS[0].token]
     assert tokens_in("{") == tokens_in('{"runs": 3}') == tokens_in('{"runs": [{"token": "../x"}]}') == []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bootstrap.agent import documents
 from bootstrap.agent.agent import Agent
-from bootstrap.agent.documents import RequestQueue, RunRequest
+from bootstrap.agent.documents import RequestDocument, RunRequest
 from bootstrap.agent.folder import Folder
 from bootstrap.agent.machine import Machine, Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
@@ -137,7 +137,7 @@ class World:
     def ask(self, **changes: object) -> None:
         """Write the request, with these changes."""
         self.wanted = replace(self.wanted, **changes)  # type: ignore[arg-type]
-        self.channel.write(KEY, RequestQueue(runs=(self.wanted,)).to_json())
+        self.channel.write(KEY, RequestDocument(runs=(self.wanted,)).to_json())
 
     def tick(self, instance: str) -> None:
         self.now += 1

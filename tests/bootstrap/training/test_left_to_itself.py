@@ -47,7 +47,7 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_se
     assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
     assert (tmp_path / "there" / "model" / "config.json").exists()
     assert places_of(secret, aws.folder, tmp_path) == []
-    assert requested_runs(one.deployment).read() == ()
+    assert requested_runs(one.deployment).read() is None
     assert one.desired() == {"one": 0}
 
 

@@ -13,11 +13,10 @@ import pytest
 from shoal_guard.sweep.account import read_tags
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import RequestQueue, RunRequest
+from bootstrap.agent.documents import RequestDocument, RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.aws.account import Account
 from bootstrap.cli.deployments.status import describe_outlook, describe_work
-from bootstrap.interrupt import Detached
 from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuGroup, GpuNode
@@ -25,7 +24,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.attaching import find_training, overview
 from bootstrap.training.places import followed
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, options_of, requested_runs
+from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, options_of
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.texts import PreparedTexts
@@ -98,8 +97,8 @@ def claim(
         launch.claim(wishes, bars, anew=config.force, trainers=2, readers=0, **more)
 
 
-def wait_for_data(launch: NodeLaunch, bars: Bars, *, detach: bool = False) -> None:
-    DeploymentRun(launch, DATASET, CONFIG, wishes=LaunchOptions(detach=detach)).wait_for_data(bars)
+def wait_for_data(launch: NodeLaunch, bars: Bars) -> None:
+    DeploymentRun(launch, DATASET, CONFIG).wait_for_data(bars)
 
 
 def agree(launch: NodeLaunch, nodes: Sequence[GpuNode], number: int = 1, why: str = "") -> None:
@@ -120,19 +119,12 @@ def of(launch: NodeLaunch, phase: str, **more: object) -> NodeStatus:
 
 def asked(launch: NodeLaunch) -> RunRequest:
     key = documents.request_key(launch.deployment.name)
-    (found,) = RequestQueue.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs
+    (found,) = RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs
     return found
 
 
 def put(key: str, text: str) -> None:
     boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=text.encode())
-
-
-def queued(launch: NodeLaunch) -> NodeLaunch:
-    """Another run, which waits behind this one."""
-    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    claim(other, config=OTHER, wishes=LaunchOptions(queue=True))
-    return other
 
 
 def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
@@ -151,7 +143,7 @@ def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
     assert asked(launch).stop
     launch.forget()
     key = documents.request_key(launch.deployment.name)
-    assert RequestQueue.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs == ()
+    assert RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs == ()
 
 
 def test_the_bar_shows_the_texts_that_all_nodes_have_read(nodes: list[GpuNode]) -> None:
@@ -234,35 +226,36 @@ def test_what_ends_an_attempt_is_noted_and_the_next_is_waited_for(
 
 def test_another_run_is_refused_until_this_one_has_ended(launch: NodeLaunch, on_their_group: None) -> None:
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    with pytest.raises(ShoalError, match=rf"^a training uses the nodes of '\S+': {launch.run}; .*--queue"):
+    with pytest.raises(
+        ShoalError,
+        match=rf"^a training uses the nodes of '\S+': {launch.run}; wait until it has ended, or stop it: shoal stop",
+    ):
         claim(other, config=OTHER)
     end(launch)
     claim(other, config=OTHER)
     assert asked(other) == other.request
+    assert (launch.keeps_nodes(), launch.is_wanted(), other.keeps_nodes(), other.is_wanted()) == (
+        *(True, False),  # its command leaves the nodes to the other run
+        *(False, True),
+    )
+    launch.forget()
+    assert asked(other) == other.request
 
 
-def test_a_run_may_wait_for_another_one(launch: NodeLaunch, on_their_group: None) -> None:
-    other = queued(launch)
-    assert [each.run for each in requested_runs(launch.deployment).read()] == [launch.run, other.run]
-    assert [each.run for each in other.before()] == [launch.run]
-    assert launch.keeps_nodes()
-    end(launch)
-    assert (other.before(), other.keeps_nodes()) == ([], False)
-
-
-def test_the_overview_has_all_wanted_runs_with_their_attempts(
+def test_the_overview_has_the_wanted_run_with_its_attempts(
     launch: NodeLaunch, nodes: list[GpuNode], on_their_group: None
 ) -> None:
-    other = queued(launch)
     agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
-    running, waiting = overview(launch.deployment, {})
-    assert (running.run, running.state, waiting.run, waiting.state) == (launch.run, "running", other.run, "waiting")
+    (running,) = overview(launch.deployment, {})
+    assert (running.run, running.state) == (launch.run, "running")
     assert [(each.number, len(each.members)) for each in running.attempts] == [(1, 2), (2, 1)]
     assert running.attempts[1].why == f"the node {nodes[1].instance_id} is gone"
-    assert waiting.outlook is None
     end(launch, "stopped")
-    ended, starting = overview(launch.deployment, {})
-    assert (ended.state, starting.state, starting.attempts) == ("stopped", "starting", [])
+    assert [each.state for each in overview(launch.deployment, {})] == ["stopped"]
+    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+    claim(other, config=OTHER)
+    (starting,) = overview(launch.deployment, {})
+    assert (starting.run, starting.state, starting.attempts) == (other.run, "starting", [])
 
 
 def test_the_overview_has_what_is_done_of_a_run_when_it_ends_and_what_it_costs(
@@ -286,13 +279,7 @@ def test_the_overview_has_what_is_done_of_a_run_when_it_ends_and_what_it_costs(
     )
 
 
-def test_the_end_that_a_node_has_written_stays_and_a_launch_that_is_wanted_no_more_waits_for_none(
-    launch: NodeLaunch, on_their_group: None
-) -> None:
-    other = queued(launch)
-    assert other.is_wanted()
-    other.forget()
-    assert (other.is_wanted(), other.before()) == (False, [])
+def test_the_end_that_a_node_has_written_stays(launch: NodeLaunch) -> None:
     end(launch)
     launch.wanted.end_by_hand(launch.request)
     assert launch.end() == RunEnd(token=launch.request.token, outcome="finished")
@@ -327,7 +314,7 @@ def test_an_interrupt_in_the_moment_of_the_claim_leaves_no_request(
     again.wanted = launch.wanted
     with Bars() as bars, pytest.raises(KeyboardInterrupt), DeploymentRun(again, DATASET, CONFIG).resources(bars):
         pytest.fail("it was claimed")
-    assert launch.wanted.read() == ()
+    assert launch.wanted.read() is None
 
 
 def test_a_run_that_goes_on_is_not_replaced_by_one_that_resumes_it_otherwise(
@@ -337,24 +324,6 @@ def test_a_run_that_goes_on_is_not_replaced_by_one_that_resumes_it_otherwise(
     with pytest.raises(ShoalError, match=r"^a training uses the nodes"):
         claim(again, config=replace(OTHER, resume=True))
     assert asked(launch) == launch.request
-
-
-def test_a_run_whose_command_was_ended_before_it_had_nodes_is_given_up_by_who_waits(
-    launch: NodeLaunch, nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    launch._replace(ready=False)
-    other = queued(launch)
-    monkeypatch.setattr(followed, "LONGEST_READY_SECONDS", -1)
-    agree(other, nodes)
-    other._attempts.clear()
-    agreed = other.attempts
-    monkeypatch.setattr(other, "attempts", lambda: agreed() if launch.end() else [])
-    tell(other, [])
-    with Watching() as bars, pytest.raises(Detached):
-        wait_for_data(other, bars, detach=True)
-    ended = launch.end()
-    assert ended is not None
-    assert ended.error == "its command was ended before its nodes had booted"
 
 
 def test_the_same_command_follows_what_it_finds_until_that_is_fetched(launch: NodeLaunch) -> None:

@@ -10,7 +10,7 @@ from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import RequestQueue, RunRequest
+from bootstrap.agent.documents import RequestDocument, RunRequest
 from common.errors import ShoalError
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
@@ -85,7 +85,7 @@ class Busy:
         self.bucket = made["PhysicalResourceId"]
         dataset = f"datasets/{'0' * 32}/dataset.h5"
         self.wanted = RunRequest(run=self.run, token="0000000a", trainers=1, share=None, options={}, dataset=dataset)
-        self.put(RequestQueue(runs=(self.wanted,)).to_json())
+        self.put(RequestDocument(runs=(self.wanted,)).to_json())
 
     def put(self, text: str) -> None:
         boto3.client("s3").put_object(Bucket=self.bucket, Key=documents.request_key(self.name), Body=text.encode())
@@ -105,11 +105,11 @@ def test_a_training_that_nobody_stopped_is_named_and_not_ended_by_yes(aws: Embed
         assert refused.returncode == 1
         assert f"would be ended: {busy.run}, which nobody stopped" in said
         assert f"because nobody stopped {busy.run}; add --stop-runs, or type first: shoal stop busy" in said
-        busy.put(RequestQueue(runs=(replace(busy.wanted, stop=True),)).to_json())
+        busy.put(RequestDocument(runs=(replace(busy.wanted, stop=True),)).to_json())
         assert json.loads(busy.destroy("--dry-run", "--json").stdout)["trains"] == []
         busy.put("{")
         assert "because a training may run" in " ".join(busy.destroy("--yes").stderr.split())
-        busy.put(RequestQueue(runs=(busy.wanted,)).to_json())
+        busy.put(RequestDocument(runs=(busy.wanted,)).to_json())
         assert busy.is_there()
         assert f"{busy.run} did not stop: " in " ".join(busy.destroy("--yes", "--stop-runs").stderr.split())
     assert not busy.is_there()
