@@ -1,10 +1,11 @@
-"""An acceptance run: its limits, its report, what it tells of calls, and the whole of it on the emulator."""
+"""An acceptance run: its limits, its report, its role, and the whole of it on the emulator."""
 
 import json
 import os
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,8 @@ from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
 from infra import policies
-from tests.waiting import until
 from tools.acceptance_aws.__main__ import main, refuse_above
 from tools.acceptance_aws.account import ROLE, Setup
-from tools.acceptance_aws.calls import CallListener
 from tools.acceptance_aws.life import counted
 from tools.acceptance_aws.report import DONE, FAILED, Report, Step
 
@@ -70,18 +69,14 @@ def test_a_report_passes_where_every_step_was_done_and_nothing_is_left() -> None
     assert not made(steps=[done], complete=False).passed
 
 
-def test_a_report_says_what_happened_and_is_read_again(tmp_path: Path) -> None:
+def test_a_report_says_what_happened(tmp_path: Path) -> None:
     report = made(
         steps=[Step(name="shoal deploy", outcome=FAILED, seconds=1.25, detail="a|b\nc")],
         left=["role ShoalAcceptance: it is in use"],
         counted=0.5,
-        operations={"s3 HeadBucket": {"ok": 2, "404": 1}},
     )
     report.write(tmp_path)
-    path = tmp_path / "report.json"
-    assert Report.read(path) == report
-    path.write_text(json.dumps({**json.loads(path.read_text()), "billed": None, "beside": {}}))  # an earlier version's
-    assert Report.read(path) == report
+    assert json.loads((tmp_path / "report.json").read_text()) == {**asdict(report), "passed": False}
     page = (tmp_path / "report.md").read_text("utf-8").splitlines()
     assert page[0] == "# Acceptance of Shoal: failed"
     for line in (
@@ -89,25 +84,8 @@ def test_a_report_says_what_happened_and_is_read_again(tmp_path: Path) -> None:
         "| counted by Shoal before the end, at most | 0.50 |",
         "| shoal deploy | failed | 1.2 | a\\|b<br>c |",
         "- role ShoalAcceptance: it is in use",
-        "| s3 HeadBucket | 2 | 404 1 |",
     ):
         assert line in page
-
-
-@pytest.mark.usefixtures("aws")
-def test_calls_of_other_processes_are_counted_with_their_answers() -> None:
-    code = (
-        "import boto3\nboto3.client('sts').get_caller_identity()\nboto3.client('efs').describe_file_systems()\n"
-        "try:\n    boto3.client('s3').head_bucket(Bucket='none')\nexcept Exception:\n    pass"
-    )
-    with CallListener(["efs", "s3", "sts"]) as listener:
-        subprocess.run([sys.executable, "-c", code], env={**os.environ, **listener.environment}, check=True)
-        until(lambda: len(listener.calls) == 3)
-    assert listener.calls == {
-        "sts GetCallerIdentity": {"ok": 1},
-        "efs DescribeFileSystems": {"ok": 1},
-        "s3 HeadBucket": {"404": 1},
-    }
 
 
 @pytest.mark.usefixtures("aws")
@@ -158,9 +136,9 @@ def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(aws: EmbeddedAws,
     assert {each for each in left if not re.search("cdk|ShoalToolkit|ShoalExecution", each)} == set(), aws.log_tail()
     [path] = tmp_path.glob("*/report.json")
     assert done.returncode == 0, f"{done.stderr}\n{path.read_text()}"
-    report = Report.read(path)
-    assert (report.passed, report.left, report.emulated) == (True, [], True)
-    assert [(each.name, each.outcome) for each in report.steps] == [
+    report = json.loads(path.read_text())
+    assert (report["passed"], report["left"], report["emulated"]) == (True, [], True)
+    assert [(each["name"], each["outcome"]) for each in report["steps"]] == [
         ("policies and role", DONE),
         ("cdk bootstrap", DONE),
         ("shoal deploy", DONE),
@@ -171,8 +149,6 @@ def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(aws: EmbeddedAws,
         ("shoal attach", DONE),
         ("shoal destroy", DONE),
     ]
-    assert len(report.stays) == len(policies.EXECUTION) + 1
-    assert report.counted is not None
-    assert 0 < report.counted < report.predicted
-    assert {"emr AddJobFlowSteps", "autoscaling SetDesiredCapacity", "s3 PutObject"} <= report.operations.keys()
+    assert len(report["stays"]) == len(policies.EXECUTION) + 1
+    assert 0 < report["counted"] < report["predicted"]
     assert (path.parent / "model" / "summary.json").exists()

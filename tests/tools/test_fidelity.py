@@ -12,12 +12,9 @@ import pytest
 import yaml
 from shoal_local_aws.faults import kinds
 
-from common.errors import ShoalError
 from infra import policies
 from infra.policies import POLICIES
-from tools.acceptance_aws.report import Report
 from tools.fidelity import document
-from tools.fidelity.__main__ import main as fidelity
 from tools.fidelity.answers import compared, differences
 from tools.fidelity.calls import calls_of, find_calls
 
@@ -59,33 +56,6 @@ def test_answers_that_clients_get_are_compared() -> None:
         boto3.client("sts").get_caller_identity()
     boto3.client("sqs").list_queues()
     assert differing == {("sts", "GetCallerIdentity"): set()}
-
-
-def test_what_was_tried_on_aws_is_added_and_what_an_emulator_did_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "report.json"
-    calls = {"s3 HeadBucket": {"ok": 1, "404": 2}, "sns Publish": {"AccessDenied": 1}}
-    place = {"region": "us-east-1", "topology": "starter", "deployment": "acceptance"}
-    limits = {"max_dollars": 10.0, "hours": 2.0, "predicted": 1.59}
-    made = Report(**place, **limits, emulated=False, begun="2026-01-02T03:04:05", operations=calls)
-    made.write(tmp_path)
-    found = document.with_report({"tried": {"s3 HeadBucket": "2025-01-01"}}, path)
-    assert found["tried"] == {"s3 HeadBucket": "2026-01-02"}
-    made.emulated = True
-    made.write(tmp_path)
-    with pytest.raises(ShoalError, match="is of an emulator"):
-        document.with_report({}, path)
-
-
-@pytest.mark.parametrize("content", [None, "{", "{}", "[]", '{"passed": true, "steps": [], "more": 1}'])
-def test_what_is_no_report_is_one_sentence(
-    content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "report.json"
-    if content is not None:
-        path.write_text(content)
-    assert fidelity(["--report", str(path)]) == 1
-    (said,) = capsys.readouterr().err.splitlines()
-    assert "report.json is no report of an acceptance run" in said
 
 
 NEWER = {

@@ -24,10 +24,8 @@ from bootstrap.cli.aws_errors import sentence
 from bootstrap.cli.output import confirm, print_error, say
 from common.errors import ShoalError
 from infra.caller import emulated
-from tools.acceptance_aws.calls import CallListener
 from tools.acceptance_aws.life import Life, Wanted
 from tools.acceptance_aws.report import Report
-from tools.fidelity.calls import find_calls
 
 _STEPS = """\
  1 create the policies of docs/permissions.md and the role ShoalAcceptance, where they are not there
@@ -111,8 +109,7 @@ def _run(options: argparse.Namespace) -> int:
         hours=options.hours,
         predicted=price["price"],
     )
-    with CallListener(_services()) as listener:
-        Life(wanted, report, account, listener).run()
+    Life(wanted, report, account).run()
     say(f"{'passed' if report.passed else 'failed'}; the report is {folder / 'report.md'}")
     return 0 if report.passed else 1
 
@@ -140,10 +137,6 @@ def refuse_above(price: float, limit: float) -> None:
         raise ShoalError(
             f"this may cost ${price:.2f}, more than the limit of ${limit:g}; lower --hours, or raise --max-dollars"
         )
-
-
-def _services() -> set[str]:
-    return {service for service, _ in find_calls()}
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ from common.errors import ShoalError
 from corpus.layout import DATASET_NAME
 from infra import policies
 from tools.acceptance_aws.account import Setup
-from tools.acceptance_aws.calls import CallListener
 from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
 
 NEAR = 0.9
@@ -85,8 +84,8 @@ def counted(status: Mapping[str, Any], now: datetime) -> float | None:
 class Life:
     """A run: `account` is that of whoever started it, an administrator; `shoal` runs as the role."""
 
-    def __init__(self, wanted: Wanted, report: Report, account: Account, listener: CallListener) -> None:
-        self._wanted, self._report, self._account, self._listener = wanted, report, account, listener
+    def __init__(self, wanted: Wanted, report: Report, account: Account) -> None:
+        self._wanted, self._report, self._account = wanted, report, account
         self._setup = Setup(account)
         self._deployed = False
 
@@ -218,7 +217,7 @@ class Life:
         kept = {name: value for name, value in os.environ.items() if not keys or name not in _LEAVE_OUT}
         tools = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
         region = {"AWS_REGION": self._wanted.region, "AWS_DEFAULT_REGION": self._wanted.region}
-        return {**kept, "PATH": tools, **region, **keys, **self._listener.environment}
+        return {**kept, "PATH": tools, **region, **keys}
 
     def _shoal(self, command: str, *arguments: str, name: str = "", as_role: bool = True) -> None:
         keys = self._setup.environment() if as_role else {}
@@ -270,7 +269,6 @@ class Life:
 
     def _note(self, step: Step) -> None:
         self._report.steps.append(step)
-        self._report.operations = self._listener.calls
         self._report.write(self._wanted.folder)
         say(f"acceptance: {step.name}: {step.outcome}, {step.seconds:.0f} s")
 
@@ -291,7 +289,6 @@ class Life:
             more, stays = [f"policies and role: {error}"], []
         self._report.left, self._report.stays = [*left, *map(self._masked, more)], list(map(self._masked, stays))
         self._report.ended = datetime.now(UTC).isoformat(timespec="seconds")
-        self._report.operations = self._listener.calls
         self._report.write(self._wanted.folder)
 
     def _destroy(self, *, as_role: bool) -> bool:

@@ -1,14 +1,9 @@
 """What a run did, as JSON and as a page of Markdown that can be sent: without keys and the account's number."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from common.errors import ShoalError
 from common.files import indented_json
-from tools.acceptance_aws.calls import SUCCESS, Calls
 
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 _JSON, _PAGE = "report.json", "report.md"
@@ -47,8 +42,6 @@ class Report:
     left: list[str] = field(default_factory=list)
     stays: list[str] = field(default_factory=list)
     """What `cdk bootstrap` needs, as every prepared region has it; costs nothing."""
-    operations: Calls = field(default_factory=dict)
-    """Of the commands."""
 
     @property
     def passed(self) -> bool:
@@ -60,18 +53,6 @@ class Report:
         """Write both files."""
         (folder / _JSON).write_text(indented_json({**asdict(self), "passed": self.passed}).decode(), "utf-8")
         (folder / _PAGE).write_text(self.page(), "utf-8")
-
-    @classmethod
-    def read(cls, path: Path) -> "Report":
-        """The report of a file that `write` wrote. Raises ShoalError where it is none."""
-        try:
-            content: dict[str, Any] = json.loads(path.read_text("utf-8"))
-            del content["passed"]
-            for of_earlier_versions in ("billed", "beside"):
-                content.pop(of_earlier_versions, None)
-            return cls(**{**content, "steps": [Step(**each) for each in content["steps"]]})
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ShoalError(f"{path} is no report of an acceptance run ({error}); give its report.json") from None
 
     def page(self) -> str:
         """The page."""
@@ -101,7 +82,6 @@ class Report:
             *(f"- {each}" for each in self.left),
             *(f"- stays with the CDK's bootstrap: {each}" for each in self.stays),
             "",
-            *_operations("by the commands", self.operations),
         ]
         return "\n".join(lines)
 
@@ -112,11 +92,3 @@ def _dollars(amount: float | None) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", "<br>")
-
-
-def _operations(whose: str, calls: Calls) -> Iterator[str]:
-    yield from (f"{len(calls)} operations {whose}:", "", "| operation | succeeded | refused |", "|---|---|---|")
-    for name, codes in sorted(calls.items()):
-        refused = ", ".join(f"{code} {number}" for code, number in sorted(codes.items()) if code != SUCCESS)
-        yield f"| {name} | {codes.get(SUCCESS, 0)} | {refused} |"
-    yield ""

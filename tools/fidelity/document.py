@@ -9,8 +9,6 @@ from typing import Any
 
 import yaml
 
-from common.errors import ShoalError
-from tools.acceptance_aws.report import Report
 from tools.fidelity.calls import ROOT, find_calls
 
 DOCUMENT = ROOT / "docs" / "fidelity.md"
@@ -32,7 +30,7 @@ AWS_ACTIONS: Mapping[str, str] = {
 
 
 def read() -> dict[str, Any]:
-    """What was measured: `operations`, `answers`, `actions`; and what was `tried` on AWS, by the day."""
+    """What was measured: `operations`, `absent`, `unrefused`, `answers`, `actions`."""
     found: dict[str, Any] = yaml.safe_load(_RECORD.read_text("utf-8")) if _RECORD.exists() else {}
     return found
 
@@ -40,15 +38,6 @@ def read() -> dict[str, Any]:
 def write(found: Mapping[str, Any]) -> None:
     """Replace that."""
     _RECORD.write_text(yaml.safe_dump(dict(found), width=120, default_flow_style=None), "utf-8")
-
-
-def with_report(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """What was measured, with what a report of `tools.acceptance_aws` has tried on AWS."""
-    report = Report.read(path)
-    if report.emulated:
-        raise ShoalError(f"{path} is of an emulator, and tells nothing of AWS")
-    tried = {name: report.begun[:10] for name, codes in report.operations.items() if "ok" in codes}
-    return {**found, "tried": found["tried"] | tried}
 
 
 @cache
@@ -97,7 +86,7 @@ def _row(found: Mapping[str, Any], service: str, operation: str, rooms: set[str]
     checked = [*actions, *([f"on AWS {AWS_ACTIONS[name]}"] if name in AWS_ACTIONS else [])]
     cells = (
         *(service, operation, ", ".join(sorted(rooms)), emulated, ", ".join(checked)),
-        *(", ".join(_faults(name, refusable=name not in found["unrefused"])), answer, found["tried"].get(name, "")),
+        *(", ".join(_faults(name, refusable=name not in found["unrefused"])), answer),
     )
     return f"| {' | '.join(cells)} |"
 
