@@ -115,11 +115,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
     before = catalog.prices(region, folder)
     types = catalog.catalog().types
     priced, zones = _by_type(pricing, "AmazonEC2", region, _MACHINE), _zones(ec2)
-    instances = _startable(
-        priced=priced,
-        offered=set(zones),
-        last=before.instances,
-    )
+    instances = _startable(priced=priced, offered=set(zones), last=before.instances)
     if not instances:
         raise ShoalError(f"AWS offers none of the catalogue's types in {region}; choose another region")
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})

@@ -46,10 +46,7 @@ def product(attributes: Mapping[str, str], *steps: float) -> str:
     sku = "5G4TA8Z4MUKE6MJB"
     term = f"{sku}.JRTCKXETXF"
     dimensions = {
-        f"{term}.{number}": {
-            "beginRange": str(number * 51200),
-            "pricePerUnit": {"USD": f"{price:.10f}"},
-        }
+        f"{term}.{number}": {"beginRange": str(number * 51200), "pricePerUnit": {"USD": f"{price:.10f}"}}
         for number, price in enumerate(steps)
     }
     terms = {"OnDemand": {term: {"priceDimensions": dict(reversed(dimensions.items())), "sku": sku}}, "Reserved": {}}

@@ -194,11 +194,7 @@ def test_a_refusal_of_aws_is_one_sentence_and_nothing_is_written(
     [
         ({}, "prices need them; run `aws configure`"),
         (
-            {
-                "AWS_ACCESS_KEY_ID": "test",
-                "AWS_SECRET_ACCESS_KEY": "test",
-                "AWS_ENDPOINT_URL": "http://127.0.0.1:4566",
-            },
+            {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"},
             "http://127.0.0.1:4566 is an emulator, which has no prices; unset AWS_ENDPOINT_URL to ask AWS",
         ),
     ],

@@ -16,10 +16,7 @@ from botocore import xform_name
 from shoal_guard.sweep.kinds import TABLE
 
 ROOT = Path(__file__).parents[2]
-ROOMS = (
-    *("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer"),
-    "packages/guard/shoal_guard",
-)
+ROOMS = (*("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer"), "packages/guard/shoal_guard")
 """The folders of what is installed, without `shoal_local_aws`, which plays AWS."""
 Calls = Mapping[tuple[str, str], set[str]]
 """By service, as boto3 names it, and operation, as its API does: the rooms that ask for it. The sweep is a room of its

@@ -35,12 +35,7 @@ class Leftover:
 
 
 def left_of(
-    stack: str = "",
-    *,
-    tag: str = "",
-    prefix: str = "",
-    session: "boto3.Session | None" = None,
-    delete: bool = False,
+    stack: str = "", *, tag: str = "", prefix: str = "", session: "boto3.Session | None" = None, delete: bool = False
 ) -> list[Leftover]:
     """List what is left in an account and region, service by service; delete it if asked.
 

@@ -9,17 +9,9 @@ import sys
 from pathlib import Path
 
 from shoal_local_aws import origin_check
-from shoal_local_aws.cloudformation import (
-    authorization,
-    deletion,
-    dependencies,
-    execution,
-    group_type,
-    lifecycle,
-    registry,
-)
+from shoal_local_aws.cloudformation import dependencies, registry, resources, stacks
 from shoal_local_aws.emr import api, metrics
-from shoal_local_aws.faults import account, delays, quotas, refusals
+from shoal_local_aws.faults import account, requests
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.nodes import filters, instance_types, metadata, scaling, vpc
 from shoal_local_aws.nodes.machine import Machines
@@ -38,27 +30,23 @@ def main() -> None:
     identities.add_managed_policies()
     checks.install(folder)
     faults = Faults(folder)
-    refusals.install(faults)
+    requests.install(faults)
     account.install(faults)
-    quotas.install(faults)
     instance_types.install(faults)
     storage.install(machines)
     vpc.install()
     filters.install()
     functions.install()
     alarms.install()
-    group_type.install(scaling.install(machines, faults))
+    scaling.install(machines, faults)
     api.install(machines, faults)
     metrics.install()
     sagemaker.install(machines, faults)
     dependencies.install(faults)
-    registry.install(faults)
-    execution.install()
-    authorization.install()
-    lifecycle.install()
-    deletion.install()
+    registry.install()
+    resources.install(faults)
+    stacks.install()
     metadata.install(faults)
-    delays.install(faults)
     origin_check.install()
     routing.main()
 

@@ -9,14 +9,38 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from shoal_local_aws.cloudformation import ec2_types, emr_types, other_types
-from shoal_local_aws.cloudformation.resource_type import TAGS, Created, ResourceType
-from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import CreateFails, DeleteFails
-from shoal_local_aws.seams import cloudformation, ec2, identity, storage
-from shoal_local_aws.service import Record
+from shoal_local_aws.cloudformation import ec2_types, emr_types
+from shoal_local_aws.cloudformation.resource_type import TAGS, Created, ResourceType, call_service
+from shoal_local_aws.seams import cloudformation, ec2, identity, requests, storage
+from shoal_local_aws.service import Record, client
 
-TYPES: Mapping[str, ResourceType] = {**ec2_types.TYPES, **emr_types.TYPES, **other_types.TYPES}
+
+def _create_budget(logical: str, properties: Record, stack: str) -> Created:
+    budget = {"BudgetName": cloudformation.generated_name(stack, logical), **properties["Budget"]}
+    notifications = properties.get("NotificationsWithSubscribers")
+    more = {"NotificationsWithSubscribers": notifications} if notifications else {}
+    call_service("budgets", "create_budget", {"AccountId": requests.account(), "Budget": budget, **more})
+    return budget["BudgetName"], {}
+
+
+def _change_budget(identifier: str, old: Record, new: Record) -> None:
+    del old
+    budget = {"BudgetName": identifier, **new["Budget"]}
+    call_service("budgets", "update_budget", {"AccountId": requests.account(), "NewBudget": budget})
+
+
+TYPES: Mapping[str, ResourceType] = {
+    **ec2_types.TYPES,
+    **emr_types.TYPES,
+    "AWS::Budgets::Budget": ResourceType(
+        create=_create_budget,
+        delete=lambda name, _: client("budgets").delete_budget(AccountId=requests.account(), BudgetName=name),
+        gone=("NotFoundException",),
+        change=_change_budget,
+        changeable=("Budget",),
+        tagged=False,
+    ),
+}
 
 
 class _AllBut(Container[str]):
@@ -29,8 +53,8 @@ class _AllBut(Container[str]):
         return name not in self._kept
 
 
-def install(faults: Faults) -> None:
-    """Add the types to ministack's tables, and apply faults to resources."""
+def install() -> None:
+    """Add the types to ministack's tables."""
     for name, kind in TYPES.items():
         cloudformation.add_type(name, _handlers(kind), _AllBut(*kind.changeable))
         if kind.tagged:
@@ -47,7 +71,6 @@ def install(faults: Faults) -> None:
     _make_others_stricter()
     _name_zones()
     cloudformation.conditions.wrap(_joining)
-    _let_fail(faults)
 
 
 def _name_zones() -> None:
@@ -82,25 +105,6 @@ def _joining(evaluate: Callable[[Record, Record], dict[str, bool]]) -> Callable[
         return evaluate({**template, "Conditions": asked}, parameters)
 
     return evaluated
-
-
-def _let_fail(faults: Faults) -> None:
-    create, delete = cloudformation.create_resource.now, cloudformation.delete_resource.now
-
-    def created(kind: str, logical: str, *rest: Any) -> Any:
-        fault = faults.trigger(CreateFails, resource_type=kind, logical_id=logical)
-        if fault is not None:
-            raise ValueError(fault.reason)
-        return create(kind, logical, *rest)
-
-    def deleted(kind: str, physical: str, properties: Record, stack: str, logical: str) -> None:
-        fault = faults.trigger(DeleteFails, resource_type=kind, logical_id=logical)
-        if fault is not None:
-            raise ValueError(fault.reason)
-        delete(kind, physical, properties, stack, logical)
-
-    cloudformation.create_resource.put(created)
-    cloudformation.delete_resource.put(deleted)
 
 
 def _handlers(kind: ResourceType) -> Record:

@@ -1,4 +1,4 @@
-"""Implements the operations of Auto Scaling, for the groups of `groups.py`.
+"""Implements the operations of Auto Scaling, and its type of CloudFormation, for the groups of `groups.py`.
 
 An update changes only what the request names. The desired capacity is kept within the new bounds, and a group's zones
 are those of its subnets.
@@ -43,14 +43,14 @@ _DESCRIBED = (
 )
 
 
-def install(machines: Machines, faults: Faults) -> AutoScalingGroups:
-    """Give instances to ministack's groups, and machines to all instances; returns the groups."""
+def install(machines: Machines, faults: Faults) -> None:
+    """Give instances to ministack's groups, and machines to all instances."""
     scaling_groups = AutoScalingGroups(InstanceRunner(machines, running=groups.put_in_service, faults=faults), faults)
     instances.install(scaling_groups.nodes, scaling_groups.terminate_instance)
     launch_templates.install()
     autoscaling.fill.put(_later)
     _install_operations(scaling_groups)
-    return scaling_groups
+    _replace_type(scaling_groups)
 
 
 def _later(group: Record) -> None:
@@ -236,3 +236,51 @@ def _matches(group: Record, filters: Mapping[str, list[str]]) -> bool:
     held = {"tag-key": set(tags), "tag-value": set(tags.values())}
     held |= {f"tag:{key}": {value} for key, value in tags.items()}
     return all(held.get(name, set()) & set(values) for name, values in filters.items())
+
+
+def _replace_type(scaling_groups: AutoScalingGroups) -> None:
+    """Replace CloudFormation's handlers of auto scaling groups."""
+    create, remove = cloudformation.create_group.now, cloudformation.delete_group.now
+
+    def created(logical: str, properties: Record, stack: str) -> Any:
+        form = _ministack_properties(properties)
+        check_template(form.get("LaunchTemplate") or {})
+        name, attributes = create(logical, form, stack)
+        complete_record(autoscaling.groups[name], _policy(properties))
+        scaling_groups.reconcile(autoscaling.groups[name])
+        return name, attributes
+
+    def changed(name: str, old: Record, new: Record, stack: str, logical: str | None = None) -> Any:
+        form = _ministack_properties(new)
+        check_template(form.get("LaunchTemplate") or {})
+        kept = autoscaling.groups.get(name, {}).get("DesiredCapacity")
+        name, attributes = cloudformation.update_group(name, _ministack_properties(old), form, stack, logical)
+        group = autoscaling.groups[name]
+        if kept is not None and "DesiredCapacity" not in new:  # keep a capacity that was set outside of CloudFormation
+            group["DesiredCapacity"] = min(max(kept, group["MinSize"]), group["MaxSize"])
+        complete_record(group, _policy(new))
+        scaling_groups.reconcile(group)
+        return name, attributes
+
+    def removed(name: str, properties: Record) -> None:
+        scaling_groups.end_instances(name)
+        remove(name, properties)
+
+    cloudformation.create_group.put(created)
+    cloudformation.delete_group.put(removed)
+    handlers = cloudformation.handlers_of("AWS::AutoScaling::AutoScalingGroup")
+    handlers.update(create=created, update=changed, delete=removed)
+
+
+def _policy(properties: Record) -> Record:
+    return dict(properties.get("MixedInstancesPolicy") or {})
+
+
+def _ministack_properties(properties: Record) -> Record:
+    """A group's properties in the form that ministack takes.
+
+    The launch template of a mixed-instances policy becomes the plain one, and the stack's tags propagate to instances.
+    """
+    plain = {"LaunchTemplate": template} if (template := template_of_policy(_policy(properties))) else {}
+    tags = [{"PropagateAtLaunch": True, **tag} for tag in properties.get("Tags") or []]
+    return {**properties, **plain, "Tags": tags}

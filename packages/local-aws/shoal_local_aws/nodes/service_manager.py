@@ -15,15 +15,7 @@ from configparser import ConfigParser
 from contextlib import suppress
 from pathlib import Path
 
-_PLAYED = {
-    "ExecStart",
-    "StandardOutput",
-    "StandardError",
-    "Restart",
-    "RestartSec",
-    "KillMode",
-    "OOMPolicy",
-}
+_PLAYED = {"ExecStart", "StandardOutput", "StandardError", "Restart", "RestartSec", "KillMode", "OOMPolicy"}
 _RESTART_SECONDS = "0.1"
 
 
@@ -54,10 +46,7 @@ class _Unit:
         while True:
             with open(log, "ab") as output:  # noqa: PTH123
                 program = subprocess.Popen(
-                    shlex.split(self.settings["ExecStart"]),
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
+                    shlex.split(self.settings["ExecStart"]), stdin=subprocess.DEVNULL, stdout=output, stderr=output
                 )
 
             def end(number: int, _: object, program: "subprocess.Popen[bytes]" = program) -> None:

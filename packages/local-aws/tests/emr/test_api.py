@@ -28,9 +28,7 @@ class Cluster:
         }
         self.s3.create_bucket(Bucket=LOGS)
         self.id = self.emr.run_job_flow(
-            Name="tests",
-            Instances=instances,
-            **{"LogUri": f"s3://{LOGS}/logs/", **ROLES, **more},
+            Name="tests", Instances=instances, **{"LogUri": f"s3://{LOGS}/logs/", **ROLES, **more}
         )["JobFlowId"]
 
     def step(self, *arguments: str, on_failure: str = "CONTINUE", jar: str = "command-runner.jar") -> str:

@@ -44,10 +44,7 @@ def image_of_the_first(client, name: str) -> str:
         ({"LaunchTemplateId": "lt-0123"}, "launch template, lt-0123, does not exist"),
         ({"LaunchTemplateName": "nobodys"}, "launch template, nobodys, does not exist"),
         ({"LaunchTemplateName": "versions", "Version": "7"}, "has no version 7"),
-        (
-            {"LaunchTemplateName": "no-parameter"},
-            r"parameter /mine/image of the image .* does not exist",
-        ),
+        ({"LaunchTemplateName": "no-parameter"}, r"parameter /mine/image of the image .* does not exist"),
     ],
 )
 def test_a_group_that_could_not_start_is_refused_and_fails_its_stack(reference, reason, client, stacks):

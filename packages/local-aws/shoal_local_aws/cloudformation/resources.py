@@ -1,4 +1,4 @@
-"""Checks that a stack's execution role may do what CloudFormation does for it: handle resources, and read parameters.
+"""Checks each operation of CloudFormation on a resource: it may be cancelled, be refused to the stack's role, or fail.
 
 A resource whose handler is refused something fails, as on AWS.
 """
@@ -6,28 +6,30 @@ A resource whose handler is refused something fails, as on AWS.
 import uuid
 from typing import Any
 
+from shoal_local_aws.cloudformation import stacks
+from shoal_local_aws.faults.file import Faults
+from shoal_local_aws.faults.kinds import CreateFails, DeleteFails
 from shoal_local_aws.permissions import checks, handlers
 from shoal_local_aws.seams import cloudformation, identity, requests, ssm
 from shoal_local_aws.service import Record, acting
 
 
-def install() -> None:
-    """Check from now on, before a resource is created, updated or deleted, and before a parameter is read."""
-    cloudformation.create_resource.wrap(_created)
-    cloudformation.update_resource.wrap(_updated)
-    cloudformation.delete_resource.wrap(_deleted)
-    ssm.value.wrap(_read)
+def install(faults: Faults) -> None:
+    """Check before a resource is created, updated or deleted, and before a parameter is read."""
+    create, update = cloudformation.create_resource.now, cloudformation.update_resource.now
+    delete = cloudformation.delete_resource.now
 
+    def let_fail(kind: type[CreateFails] | type[DeleteFails], resource_type: str, logical: str) -> None:
+        if fault := faults.trigger(kind, resource_type=resource_type, logical_id=logical):
+            raise ValueError(fault.reason)
 
-def _created(create: Any) -> Any:
     def created(kind: str, logical: str, properties: Record, stack: str) -> Any:
+        if stacks.is_cancelled(stack):
+            raise ValueError("Resource creation cancelled")
         _check("create", kind, logical, properties, stack)
+        let_fail(CreateFails, kind, logical)
         return create(kind, logical, properties, stack)
 
-    return created
-
-
-def _updated(update: Any) -> Any:
     def updated(kind: str, physical: str, old: Record, new: Record, stack: str, logical: str, *rest: Any) -> Any:
         if cloudformation.replaces.now(kind, old, new):
             _check("create", kind, logical, new, stack)
@@ -35,15 +37,19 @@ def _updated(update: Any) -> Any:
             _check("update", kind, logical, new, stack, physical)
         return update(kind, physical, old, new, stack, logical, *rest)
 
-    return updated
-
-
-def _deleted(delete: Any) -> Any:
     def deleted(kind: str, physical: str, properties: Record, stack: str, logical: str) -> None:
-        _check("delete", kind, logical, properties, stack, physical)
-        delete(kind, physical, properties, stack, logical)
+        try:
+            _check("delete", kind, logical, properties, stack, physical)
+            let_fail(DeleteFails, kind, logical)
+            delete(kind, physical, properties, stack, logical)
+        except Exception:
+            stacks.keep_what_it_needs(stack, logical)
+            raise
 
-    return deleted
+    cloudformation.create_resource.put(created)
+    cloudformation.update_resource.put(updated)
+    cloudformation.delete_resource.put(deleted)
+    ssm.value.wrap(_read)
 
 
 def _read(value: Any) -> Any:
