@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 from shoal_guard.grants import accept_keys, accept_pattern, region_in_rule
 from shoal_guard.handlers.cleanup import job_prefix
-from shoal_guard.stack_guard import Limits, StackGuard
+from shoal_guard.stack_guard import StackGuard
 
 from infra import catalog, cost, sizing, topology
 from infra.managed_spec import ManagedSpec
@@ -30,11 +30,14 @@ class Guard(StackGuard):
             scope,
             construct_id,
             name=deployment,
-            limits=Limits(**spec.guard.model_dump()),
+            budget=spec.guard.budget,
+            mail=spec.guard.mail,
             tag=topology.TAG_DEPLOYMENT,
             groups=f"{Stack.of(scope).stack_name}-*",
             budget_name=topology.budget_name(deployment, spec.region),
             settings={
+                "max_hours": spec.guard.max_hours,
+                "idle_minutes": spec.guard.idle_minutes,
                 "bucket": data.bucket_name,
                 **({} if keep is None else {"keep": keep}),
                 "nodes_prefix": topology.NODES_PREFIX,

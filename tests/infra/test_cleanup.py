@@ -286,7 +286,7 @@ def test_an_object_that_cannot_be_deleted_is_a_failure_that_names_it(cloudformat
     bucket, held = locked_bucket("locked")
     answer = cloudformation.ask("Delete", {"Bucket": bucket})
     assert answer["Status"] == "FAILED"
-    assert "S3 did not delete held of locked: " in answer["Reason"]
+    assert "s3://locked/held could not be deleted: " in answer["Reason"]
     s3 = boto3.client("s3")
     assert [each["Key"] for each in s3.list_object_versions(Bucket=bucket)["Versions"]] == ["held"]
     s3.put_object_legal_hold(Bucket=bucket, Key="held", VersionId=held, LegalHold={"Status": "OFF"})

@@ -40,8 +40,8 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Deploy) -> None:
     assert small.wake(newest + timedelta(minutes=31)) == {}
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
     assert sorted(small.mails()) == [
-        f"Shoal: the idle cluster of {small.name} is being ended",
-        f"Shoal: the idle training nodes of {small.name} are being ended",
+        f"Guard: the idle cluster of {small.name} is being ended",
+        f"Guard: the idle training nodes of {small.name} are being ended",
     ]
     assert small.wake(newest + timedelta(minutes=36)) == {}
     assert small.mails() == []
@@ -71,7 +71,7 @@ def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(de
     small.want(one)
     assert small.wake(newest + timedelta(minutes=5)) == {}
     assert (small.desired(), small.cluster_state()) == ([0, 0], "WAITING")
-    assert small.mails() == [f"Shoal: a run of {small.name} has ended"]
+    assert small.mails() == [f"Guard: a run of {small.name} has ended"]
 
 
 def test_at_the_end_of_its_life_a_run_is_asked_to_stop_before_all_is_deleted(
@@ -130,12 +130,12 @@ def test_the_stack_is_deleted_after_its_warning_whatever_works_in_it(deploy: Dep
     small.after(11.4)
     small.mails()
     assert small.after(11.6) == {}
-    assert small.mails() == [f"Shoal: {small.name} ends soon"]
+    assert small.mails() == [f"Guard: {small.name} ends soon"]
     assert small.after(11.9) == {}
     assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
     assert small.after(12) == {}
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
-    assert small.mails() == [f"Shoal: {small.name} is being deleted"]
+    assert small.mails() == [f"Guard: {small.name} is being deleted"]
     found = small.client("ec2").describe_instances(
         Filters=[{"Name": f"tag:{topology.TAG_DEPLOYMENT}", "Values": [small.name]}]
     )["Reservations"]
@@ -174,7 +174,7 @@ def test_a_spent_budget_deletes_the_stack(deploy: Deploy) -> None:
     small.mails()
     small.after(1 + 3.8 / account["rate"])
     assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
-    assert f"Shoal: {small.name} has nearly spent its budget" in small.mails()
+    assert f"Guard: {small.name} has nearly spent its budget" in small.mails()
     small.after(6)
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
@@ -190,7 +190,7 @@ def test_a_deletion_that_failed_is_tried_again(deploy: Deploy, aws: EmbeddedAws)
     assert small.desired()[-1:] == [0]
     small.after(1.1)
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
-    assert small.mails() == [f"Shoal: {small.name} is being deleted"]
+    assert small.mails() == [f"Guard: {small.name} is being deleted"]
 
 
 def test_a_stack_that_was_half_made_and_left_ends_too(deploy: Deploy, aws: EmbeddedAws) -> None:

@@ -66,7 +66,7 @@ def test_it_ends_on_time_while_its_parameters_cannot_be_read_or_written(
             with pytest.raises(main.GuardRoundError, match=operations[0]):
                 small.after_here(hours, monkeypatch)
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
-    assert small.mails().count(f"Shoal: {small.name} ends soon") == 1
+    assert small.mails().count(f"Guard: {small.name} ends soon") == 1
 
 
 @pytest.mark.parametrize("copy", [None, "{", '{"spent": 1}'])
@@ -103,7 +103,7 @@ def test_a_parameter_that_nobody_can_read_is_named_and_the_deployment_ends_all_t
         small.client("ssm").put_parameter(Name=name, Value=value, Type="String")
     said = small.after(11.6)["errorMessage"]
     assert all(f"the parameter {name} " in said for name in names)
-    assert f"Shoal: {small.name} ends soon" in small.mails()
+    assert f"Guard: {small.name} ends soon" in small.mails()
     assert small.account()["spent"] > 0
     assert names[1] not in small.after(12)["errorMessage"]
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"

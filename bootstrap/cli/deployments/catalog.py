@@ -38,10 +38,11 @@ def run(region: str, gpu: bool) -> Result:
     except ValueError as error:
         raise UsageError(str(error)) from None
     prices = catalog.prices(region)
+    hint = "" if prices.instances else f"; with AWS credentials `make prices REGION={region}` asks for them"
     content = {
         "region": prices.region,
         "date": prices.date,
-        "source": prices.source,
+        "source": f"{prices.source}{hint}",
         "types": [
             {
                 **each.model_dump(),
@@ -53,4 +54,4 @@ def run(region: str, gpu: bool) -> Result:
             if each.gpu is not None or not gpu
         ],
     }
-    return Result(content, [_TYPES, f"prices of {prices.region}, {prices.date} ({prices.source})"])
+    return Result(content, [_TYPES, f"prices of {prices.region}, {prices.date} ({content['source']})"])

@@ -10,7 +10,7 @@ from aws_cdk import Annotations, Aspects, IAspect, IStableAnyProducer, Lazy, Sta
 from aws_cdk import aws_ssm as ssm
 from constructs import IConstruct
 
-from shoal_guard.stack_guard import Limits, StackGuard
+from shoal_guard.stack_guard import StackGuard
 from shoal_guard.stack_prices import StackPrices, prices_of
 
 _TAG = "shoal:guarded"
@@ -83,11 +83,14 @@ class Guard(StackGuard):
             scope,
             construct_id,
             name=name,
-            limits=Limits(max_hours=max_hours, idle_minutes=idle_minutes, budget=budget, mail=mail),
+            budget=budget,
+            mail=mail,
             tag=_TAG,
             groups="*",
             budget_name=f"{name[:_LONGEST_NAME]}-guard-{scope.region}",
             settings={
+                "max_hours": max_hours,
+                "idle_minutes": idle_minutes,
                 "account": account,
                 "extension": extension,
                 "gpu": Lazy.any(found.of("instances")),

@@ -1,7 +1,6 @@
 """Reads the price lists of `prices/`: what machines and services cost in a region, by date.
 
-A list may lack a price: AWS does not offer the type there, or nobody asked. `make prices` of Shoal's repository adds
-lists.
+A list may lack a price: AWS does not offer the type there, or nobody asked.
 """
 
 import datetime
@@ -86,8 +85,7 @@ class PriceList:
         if lists := cls.lists(region, folder):
             return lists[-1]
         today = datetime.datetime.now(datetime.UTC).date()
-        source = f"none are known; with AWS credentials `make prices REGION={region}` asks for them"
-        return cls(region=region, date=today, source=source, instances={})
+        return cls(region=region, date=today, source="none are known", instances={})
 
 
 @functools.cache

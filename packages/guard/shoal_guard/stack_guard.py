@@ -5,7 +5,6 @@ hour must depend on it: it is created first and deleted last, and also ends a st
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from aws_cdk import Duration, Stack
@@ -35,18 +34,6 @@ _MAIL_AT = (80, 100)
 """Per cent of the budget at which AWS's own budget sends a mail."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """When a guard ends its stack, and the address that it warns."""
-
-    max_hours: int
-    idle_minutes: int
-    """How long an EMR cluster may be idle."""
-    budget: float | None
-    """Dollars; None: no limit."""
-    mail: str | None
-
-
 class StackGuard(Construct):
     """The function, its schedule, and its SNS topic; `topic` is None without a mail address.
 
@@ -64,7 +51,8 @@ class StackGuard(Construct):
         construct_id: str,
         *,
         name: str,
-        limits: Limits,
+        budget: float | None,
+        mail: str | None,
         tag: str,
         groups: str,
         budget_name: str,
@@ -72,20 +60,27 @@ class StackGuard(Construct):
     ) -> None:
         """Build the guard of what is called `name`.
 
-        `tag` is the key of the tag that all resources have, with the name as its value, and `groups` a pattern of the
-        names of auto scaling groups: the guard may change no others. `settings` are those of
+        `mail` gets the warnings. `tag` is the key of the tag that all resources have, with the name as its value, and
+        `groups` a pattern of the names of auto scaling groups: the guard may change no others. `settings` are those of
         `handlers.guard.rules.GuardSettings` that do not follow from these.
         """
         super().__init__(scope, construct_id)
         self._name, self._tag = name, tag
-        self.topic = self._topic(limits.mail) if limits.mail else None
+        self.topic = self._topic(mail) if mail else None
+        values = {
+            "deployment": name,
+            "stack": Stack.of(self).stack_id,
+            **({"budget": budget} if budget else {}),
+            **({"topic": self.topic.topic_arn} if self.topic else {}),
+            **settings,
+        }
         self.function, self.role = function(
             self,
             description="Ends idle nodes and clusters, and deletes the stack at the end of its life",
             files=["guard/", "guard/*.py"],
             handler="guard.main.handler",
             timeout=_LONGEST,
-            environment={"SETTINGS": Stack.of(self).to_json_string({**self._settings(limits), **settings})},
+            environment={"SETTINGS": Stack.of(self).to_json_string(values)},
         )
         self._allow([str(settings[each]) for each in ("account", "extension")], groups)
         events.Rule(
@@ -97,21 +92,11 @@ class StackGuard(Construct):
         )
         if self.topic:
             self._alarms(self.topic)
-        if limits.budget and limits.mail:
-            self._budget(budget_name, limits.budget, limits.mail)
-
-    def _settings(self, limits: Limits) -> dict[str, object]:
-        return {
-            "deployment": self._name,
-            "stack": Stack.of(self).stack_id,
-            "max_hours": limits.max_hours,
-            "idle_minutes": limits.idle_minutes,
-            **({"budget": limits.budget} if limits.budget else {}),
-            **({"topic": self.topic.topic_arn} if self.topic else {}),
-        }
+        if budget and mail:
+            self._budget(budget_name, budget, mail)
 
     def _topic(self, mail: str) -> sns.Topic:
-        topic = sns.Topic(self, "Topic", display_name=f"Shoal {self._name}"[:_LONGEST_NAME], enforce_ssl=True)
+        topic = sns.Topic(self, "Topic", display_name=f"Guard {self._name}"[:_LONGEST_NAME], enforce_ssl=True)
         accept(
             topic,
             "CKV_AWS_26",
@@ -220,7 +205,14 @@ class StackGuard(Construct):
         self.grant("cloudwatch", "GetMetricStatistics", on="*")
         if self.topic:
             self.grant("sns", "Publish", on=self.topic.topic_arn)
-        self._accept_findings(stack, groups)
+        accept_pattern(self.role, "*", "These calls only read, and AWS cannot limit them to resources.")
+        by_tag = "It is created after the guard, so its id is not known; the tag limits it to its own stack."
+        for service, resource in (
+            ("elasticmapreduce", "cluster/*"),
+            ("autoscaling", f"autoScalingGroup:*:autoScalingGroupName/{groups}"),
+        ):
+            place = f"arn:<AWS::Partition>:{service}:{region_in_rule(stack)}:<AWS::AccountId>:{resource}"
+            accept_pattern(self.role, place, by_tag)
 
     def grant(
         self,
@@ -233,13 +225,3 @@ class StackGuard(Construct):
         """Allow the function these actions of a service."""
         named = [f"{service}:{action}" for action in actions]
         allow(self.role, named, [on], {operator: where} if where else None)
-
-    def _accept_findings(self, stack: Stack, groups: str) -> None:
-        accept_pattern(self.role, "*", "These calls only read, and AWS cannot limit them to resources.")
-        by_tag = "It is created after the guard, so its id is not known; the tag limits it to its own stack."
-        for service, resource in (
-            ("elasticmapreduce", "cluster/*"),
-            ("autoscaling", f"autoScalingGroup:*:autoScalingGroupName/{groups}"),
-        ):
-            place = f"arn:<AWS::Partition>:{service}:{region_in_rule(stack)}:<AWS::AccountId>:{resource}"
-            accept_pattern(self.role, place, by_tag)

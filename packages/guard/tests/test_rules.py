@@ -120,8 +120,8 @@ def test_nothing_is_deleted_without_a_warning_ten_minutes_old_about_the_limit_th
         assert account is not None
         end = CREATED + timedelta(hours=using.max_hours + seen.extension)
         subjects = {action.subject for action in actions}
-        warned += [(now, end)] if "Shoal: mine ends soon" in subjects else []
-        warned += [(now, "budget")] if "Shoal: mine has nearly spent its budget" in subjects else []
+        warned += [(now, end)] if "Guard: mine ends soon" in subjects else []
+        warned += [(now, "budget")] if "Guard: mine has nearly spent its budget" in subjects else []
         reached: list[object] = [end] if now >= end else []
         reached += ["budget"] if using.budget is not None and account.spent >= using.budget else []
         if "delete" in [each.kind for each in actions]:

@@ -15,7 +15,7 @@ import urllib.request
 import warnings
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.faults.file import FaultFile
@@ -93,8 +93,15 @@ class EmbeddedAws:
             f"[default]\naws_access_key_id = {self._user.key}\naws_secret_access_key = {self._user.secret}\n"
         )
         self._user.write(self.folder / USER_FILE)
-        with self.log.open("wb") as log:
-            self._watchdog = self.launch(log)
+        with self.log.open("wb") as log:  # the watchdog ends the server when its own input ends
+            self._watchdog = subprocess.Popen(
+                [sys.executable, "-P", "-m", "shoal_local_aws.watchdog", str(self.folder)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._server_environment(),
+                start_new_session=True,
+            )
         try:
             self._wait_until_healthy(self._watchdog)
         except BaseException:
@@ -106,17 +113,6 @@ class EmbeddedAws:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop()
-
-    def launch(self, log: BinaryIO) -> "subprocess.Popen[bytes]":
-        """Start the server under a watchdog, which ends it when its own input ends."""
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "shoal_local_aws.watchdog", str(self.folder)],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=self.server_environment(),
-            start_new_session=True,
-        )
 
     def ended(self, within: float) -> bool:
         """Whether the emulator has ended, or ends by itself within these seconds."""
@@ -132,7 +128,7 @@ class EmbeddedAws:
         """The last lines of the emulator's log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
 
-    def server_environment(self) -> dict[str, str]:
+    def _server_environment(self) -> dict[str, str]:
         settings = {
             "AUTH": "true",
             "AWS_ACCESS_KEY_ID": "root",

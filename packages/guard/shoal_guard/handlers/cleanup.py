@@ -95,7 +95,7 @@ def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], in
         print(f"{bucket} stays, because it has no tag {properties['Tag']} any more")  # noqa: T201 -- the log
         return
     while not ("Runs" in properties and is_kept(properties)):
-        empty(bucket, milliseconds_left)
+        empty(s3, bucket, milliseconds_left)
         try:
             s3.delete_bucket(Bucket=bucket)
         except ClientError as error:
@@ -167,16 +167,18 @@ def fetched_etags(s3: "S3Client", bucket: str, key: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def empty(bucket: str, milliseconds_left: Callable[[], int]) -> None:
-    """Delete every version of every object, and every unfinished upload. A missing bucket counts as empty."""
-    s3 = boto3.client("s3")
+def empty(s3: "S3Client", bucket: str, milliseconds_left: Callable[[], float]) -> None:
+    """Delete every version of every object, and every unfinished upload. A missing bucket counts as empty.
+
+    Raises UnfinishedError when the time is over, or when S3 does not delete an object.
+    """
     try:
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
             found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
             for batch in batches({"Key": each["Key"], "VersionId": each["VersionId"]} for each in found):
                 _require_time(milliseconds_left, f"{bucket} still holds objects")
                 for refused in delete(s3, bucket, batch):
-                    raise UnfinishedError(f"S3 did not delete {refused['Key']} of {bucket}: {refused['Message']}")
+                    raise UnfinishedError(f"s3://{bucket}/{refused['Key']} could not be deleted: {refused['Message']}")
         for key, upload in unfinished_uploads(s3, bucket):
             _require_time(milliseconds_left, f"{bucket} still holds unfinished uploads")
             s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
@@ -185,7 +187,7 @@ def empty(bucket: str, milliseconds_left: Callable[[], int]) -> None:
             raise
 
 
-def _require_time(milliseconds_left: Callable[[], int], what: str) -> None:
+def _require_time(milliseconds_left: Callable[[], float], what: str) -> None:
     if milliseconds_left() < _RESERVE_MS:
         raise UnfinishedError(f"{what}; delete the stack again to continue.")
 

@@ -4,18 +4,16 @@ A function deletes what can be deleted now and raises AWS's error otherwise; `sw
 answer without an error: some EC2 calls report in their answer what they did not delete.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from shoal_guard.errors import SweepError
 from shoal_guard.handlers import cleanup
 from shoal_guard.sweep.account import Account, ResourceRecord
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 Delete = Callable[[Account, str, ResourceRecord], None]
 """Deletes a resource, given the account, its identifier, and its record in the service's list."""
@@ -45,17 +43,10 @@ def delete_call(service: str, operation: str, **parameters: str | list[str] | bo
 
 def empty_bucket(account: Account, bucket: str) -> None:
     """Delete every version of every object, and every unfinished upload."""
-    s3 = account.client("s3")
-    for page in account.pages("s3", "list_object_versions", Bucket=bucket):
-        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
-        if not found:
-            continue
-        keys: list[ObjectIdentifierTypeDef] = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
-        for batch in cleanup.batches(keys):
-            for refused in cleanup.delete(s3, bucket, batch):
-                raise SweepError(f"s3://{bucket}/{refused['Key']} could not be deleted: {refused['Message']}")
-    for key, upload in cleanup.unfinished_uploads(s3, bucket):
-        s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
+    try:
+        cleanup.empty(account.client("s3"), bucket, lambda: math.inf)
+    except cleanup.UnfinishedError as error:
+        raise SweepError(str(error)) from None
 
 
 def bucket(account: Account, name: str, _record: ResourceRecord) -> None:

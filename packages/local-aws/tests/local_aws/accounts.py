@@ -11,7 +11,6 @@ import boto3
 from shoal_local_aws.account import asked
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.permissions.record import ALLOWED, read_checks
-from tests.local_aws.forked_aws import ForkedAws
 
 
 def keys_of(aws: EmbeddedAws) -> dict[str, str]:
@@ -58,6 +57,6 @@ def session_with(document: dict[str, Any]) -> boto3.Session:
 @contextmanager
 def asked_aws(folder: Path, wheels: Path | None = None) -> Iterator[EmbeddedAws]:
     """An embedded AWS until the end of the block, to which alone this process and its commands then talk."""
-    with ForkedAws(folder, wheels=wheels) as running, asked(running):
+    with EmbeddedAws(folder, wheels=wheels) as running, asked(running):
         make_roles(boto3.client("iam"))
         yield running

@@ -370,7 +370,7 @@ def _tell_once(
 
 
 def _tell(subject: str, text: str) -> Action:
-    return Action(kind="tell", subject=f"Shoal: {subject}"[:_LONGEST_SUBJECT], text=text)
+    return Action(kind="tell", subject=f"Guard: {subject}"[:_LONGEST_SUBJECT], text=text)
 
 
 def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
