@@ -8,7 +8,6 @@ node's folder, its command's id, its emulator's folder), and all processes with 
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import psutil
@@ -19,15 +18,12 @@ PATIENCE = 300.0
 
 def marked_processes(name: str, value: str) -> list[int]:
     """Ids of the processes that were started with `name=value` in their environment, except this process."""
-    return [number for number, environment in _environments() if environment.get(name) == value]
-
-
-def _environments() -> Iterator[tuple[int, Mapping[str, str]]]:
-    """The processes of this user, without this one, and what they were started with."""
+    found = []
     for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):  # ended meanwhile, or another user's
-            if process.pid != os.getpid():
-                yield process.pid, process.environ()
+        with suppress(psutil.Error, OSError):  # it has ended, or is another user's
+            if process.pid != os.getpid() and process.environ().get(name) == value:
+                found.append(process.pid)
+    return found
 
 
 def kill_marked(name: str, value: str) -> None:

@@ -14,7 +14,7 @@ from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import LateInterfaces
 from shoal_local_aws.nodes.instances import zones_of_placement_group
 from shoal_local_aws.seams import cloudformation, ec2, functions, requests, storage
-from shoal_local_aws.service import Record, RefusedError, parameter
+from shoal_local_aws.service import Record, parameter
 
 _GROUPS_OF_CLUSTER = ("EmrManagedMasterSecurityGroup", "EmrManagedSlaveSecurityGroup", "ServiceAccessSecurityGroup")
 
@@ -25,11 +25,11 @@ _faults: list[Faults] = []
 def install(faults: Faults) -> None:
     """Check before every deletion."""
     _faults.append(faults)
-    for operation, (name, kind, check) in _CHECKS.items():
-        ec2.operations.wrap(operation, partial(_unless, name, check))
+    for operation, (name, kind, code, refusal) in _CHECKS.items():
+        ec2.operations.wrap(operation, partial(_unless, name, code, refusal))
         if kind:
             handlers = cloudformation.handlers_of(f"AWS::EC2::{kind}")
-            handlers["delete"] = _unless_in_stack(handlers["delete"], check)
+            handlers["delete"] = _unless_in_stack(code, refusal, handlers["delete"])
     functions.delete_rule.wrap(_unless_rule_has_targets)
 
 
@@ -42,23 +42,20 @@ def _unless_rule_has_targets(delete: Callable[[Record], Any]) -> Callable[[Recor
     return checked
 
 
-def _unless(name: str, check: Callable[[str], None], operation: Callable[[Record], Any]) -> Callable[[Record], Any]:
+def _unless(
+    name: str, code: str, refusal: Callable[[str], str], operation: Callable[[Record], Any]
+) -> Callable[[Record], Any]:
     def checked(parameters: Record) -> Any:
-        try:
-            check(parameter(parameters, name))
-        except RefusedError as refusal:
-            return ec2.error(refusal.code, str(refusal), 400)
-        return operation(parameters)
+        message = refusal(parameter(parameters, name))
+        return ec2.error(code, message, 400) if message else operation(parameters)
 
     return checked
 
 
-def _unless_in_stack(delete: Callable[[str, Record], None], check: Callable[[str], None]) -> Callable[..., None]:
+def _unless_in_stack(code: str, refusal: Callable[[str], str], delete: Callable[[str, Record], None]) -> Any:
     def checked(identifier: str, properties: Record) -> None:
-        try:
-            check(identifier)
-        except RefusedError as refusal:
-            raise ValueError(f"{refusal} (Service: Ec2, Status Code: 400, Error Code: {refusal.code})") from refusal
+        if message := refusal(identifier):
+            raise ValueError(f"{message} (Service: Ec2, Status Code: 400, Error Code: {code})")
         delete(identifier, properties)
 
     return checked
@@ -101,81 +98,77 @@ def _user_of_security_group(identifier: str) -> str | None:
     return next((name for name, groups in users if identifier in groups), None)
 
 
-def _check_security_group(identifier: str) -> None:
+def _dependents(noun: str, used: Callable[[str], object]) -> Callable[[str], str]:
+    """A check that refuses while something is `used`, in EC2's words for most kinds."""
+
+    def refusal(identifier: str) -> str:
+        return f"The {noun} '{identifier}' has dependencies and cannot be deleted." if used(identifier) else ""
+
+    return refusal
+
+
+def _refusal_of_security_group(identifier: str) -> str:
     user = _user_of_security_group(identifier)
-    if user is not None:
-        raise RefusedError("DependencyViolation", f"resource {identifier} has a dependent object: {user}")
+    return "" if user is None else f"resource {identifier} has a dependent object: {user}"
 
 
-def _check_subnet(identifier: str) -> None:
-    lies_in = [
+def _holds_something(subnet: str) -> bool:
+    return subnet in [
         *(record["SubnetId"] for _, record in _instances()),
         *(record["SubnetId"] for _, record in _gateways()),
         *(record["SubnetId"] for record in ec2.network_interfaces.values()),
         *(record["SubnetId"] for record in storage.mount_targets.values()),
-        *(subnet for record in ec2.vpc_endpoints.values() for subnet in record.get("SubnetIds") or []),
+        *(each for record in ec2.vpc_endpoints.values() for each in record.get("SubnetIds") or []),
         *(attributes["Ec2SubnetId"] for _, attributes in _clusters()),
     ]
-    if identifier in lies_in:
-        message = f"The subnet '{identifier}' has dependencies and cannot be deleted."
-        raise RefusedError("DependencyViolation", message)
 
 
-def _check_route_table(identifier: str) -> None:
-    if any(each.get("SubnetId") for each in (ec2.route_tables.get(identifier) or {}).get("Associations", [])):
-        message = f"The routeTable '{identifier}' has dependencies and cannot be deleted."
-        raise RefusedError("DependencyViolation", message)
+def _has_subnets(route_table: str) -> bool:
+    return any(each.get("SubnetId") for each in (ec2.route_tables.get(route_table) or {}).get("Associations", []))
 
 
-def _check_network(identifier: str) -> None:
-    own_tables = [
-        table
+def _has_own_tables_or_endpoints(network: str) -> bool:
+    own_tables = (
+        table["VpcId"] == network and not any(each.get("Main") for each in table["Associations"])
         for table in ec2.route_tables.values()
-        if table["VpcId"] == identifier and not any(each.get("Main") for each in table["Associations"])
-    ]
-    endpoints = [endpoint for endpoint in ec2.vpc_endpoints.values() if endpoint["VpcId"] == identifier]
-    if own_tables or endpoints:
-        raise RefusedError("DependencyViolation", f"The vpc '{identifier}' has dependencies and cannot be deleted.")
+    )
+    return any(own_tables) or any(endpoint["VpcId"] == network for endpoint in ec2.vpc_endpoints.values())
 
 
-def _check_internet_gateway(identifier: str) -> None:
-    if (ec2.internet_gateways.get(identifier) or {}).get("Attachments"):
-        message = f"The internetGateway '{identifier}' has dependencies and cannot be deleted."
-        raise RefusedError("DependencyViolation", message)
+def _refusal_with_addresses(identifier: str) -> str:
+    network = identifier.rpartition("|")[2]  # of an attachment, the id after the gateway's
+    if not any(record["VpcId"] == network and record["AllocationId"] for _, record in _gateways()):
+        return ""
+    return (
+        f"Network {network} has some mapped public address(es). Please unmap those public address(es) before "
+        "detaching the gateway."
+    )
 
 
-def _check_network_with_addresses(identifier: str) -> None:
-    identifier = identifier.rpartition("|")[2]  # of an attachment, the id after the gateway's
-    if any(record["VpcId"] == identifier and record["AllocationId"] for _, record in _gateways()):
-        message = (
-            f"Network {identifier} has some mapped public address(es). Please unmap those public address(es) before "
-            "detaching the gateway."
-        )
-        raise RefusedError("DependencyViolation", message)
+def _refusal_of_address(allocation: str) -> str:
+    users = (name for name, record in _gateways() if allocation and record["AllocationId"] == allocation)
+    user = next(users, "")
+    return user and f"Address with allocation id {allocation} is in use by {user}."
 
 
-def _check_address(allocation: str) -> None:
-    for identifier, record in _gateways():
-        if allocation and record["AllocationId"] == allocation:
-            message = f"Address with allocation id {allocation} is in use by {identifier}."
-            raise RefusedError("InvalidIPAddress.InUse", message)
+def _refusal_of_placement_group(name: str) -> str:
+    used = zones_of_placement_group(name)
+    return f"The placement group '{name}' is in use and may not be deleted." if used else ""
 
 
-def _check_placement_group(name: str) -> None:
-    if zones_of_placement_group(name):
-        message = f"The placement group '{name}' is in use and may not be deleted."
-        raise RefusedError("InvalidPlacementGroup.InUse", message)
-
-
-_CHECKS: Mapping[str, tuple[str, str, Callable[[str], None]]] = {
-    "DeleteSecurityGroup": ("GroupId", "SecurityGroup", _check_security_group),
-    "DeleteSubnet": ("SubnetId", "Subnet", _check_subnet),
-    "DeleteRouteTable": ("RouteTableId", "RouteTable", _check_route_table),
-    "DeleteVpc": ("VpcId", "VPC", _check_network),
-    "DeleteInternetGateway": ("InternetGatewayId", "InternetGateway", _check_internet_gateway),
-    "DetachInternetGateway": ("VpcId", "VPCGatewayAttachment", _check_network_with_addresses),
-    "ReleaseAddress": ("AllocationId", "", _check_address),
-    "DeletePlacementGroup": ("GroupName", "", _check_placement_group),
+_VIOLATION = "DependencyViolation"
+_CHECKS: Mapping[str, tuple[str, str, str, Callable[[str], str]]] = {
+    "DeleteSecurityGroup": ("GroupId", "SecurityGroup", _VIOLATION, _refusal_of_security_group),
+    "DeleteSubnet": ("SubnetId", "Subnet", _VIOLATION, _dependents("subnet", _holds_something)),
+    "DeleteRouteTable": ("RouteTableId", "RouteTable", _VIOLATION, _dependents("routeTable", _has_subnets)),
+    "DeleteVpc": ("VpcId", "VPC", _VIOLATION, _dependents("vpc", _has_own_tables_or_endpoints)),
+    "DeleteInternetGateway": (
+        *("InternetGatewayId", "InternetGateway", _VIOLATION),
+        _dependents("internetGateway", lambda name: (ec2.internet_gateways.get(name) or {}).get("Attachments")),
+    ),
+    "DetachInternetGateway": ("VpcId", "VPCGatewayAttachment", _VIOLATION, _refusal_with_addresses),
+    "ReleaseAddress": ("AllocationId", "", "InvalidIPAddress.InUse", _refusal_of_address),
+    "DeletePlacementGroup": ("GroupName", "", "InvalidPlacementGroup.InUse", _refusal_of_placement_group),
 }
-"""By operation: the parameter with what it deletes, the type of CloudFormation whose deletion is checked, too, and the
-check."""
+"""By operation: the parameter that names what it deletes, the type of CloudFormation whose deletion is checked, too,
+the error's code, and its message: empty where nothing depends on it."""

@@ -132,24 +132,36 @@ def _handlers(kind: ResourceType) -> Record:
 
 
 def _make_others_stricter() -> None:
-    """Change types of ministack where AWS returns or refuses more."""
-    vpc = cloudformation.handlers_of("AWS::EC2::VPC")
-    create_vpc, update_vpc = vpc["create"], vpc["update"]
+    """Change types of ministack where AWS returns, keeps or refuses more."""
+    _complete("AWS::EC2::VPC", lambda name, _: {"CidrBlock": ec2.vpcs[name]["CidrBlock"]})
+    _complete("AWS::IAM::Role", _bind_role, _require_boundary)
+    _complete("AWS::S3::Bucket", _keep_tags)
+    cloudformation.tag_type("AWS::S3::Bucket", TAGS)
+    cloudformation.handlers_of("AWS::S3::Bucket")["delete"] = _delete_bucket
+    _name_log_groups(cloudformation.handlers_of("AWS::Logs::LogGroup"))
+
+
+def _complete(
+    kind: str,
+    after: Callable[[str, Record], dict[str, str]],
+    before: Callable[[Record], None] = lambda _properties: None,
+) -> None:
+    """Before a resource of a type is created or updated, call `before` with its properties. Add the attributes that
+    `after` then returns for its name and properties."""
+    handlers = cloudformation.handlers_of(kind)
+    create, update = handlers["create"], handlers["update"]
 
     def created(logical: str, properties: Record, stack: str) -> Created:
-        identifier, attributes = create_vpc(logical, properties, stack)
-        return identifier, {**attributes, "CidrBlock": properties["CidrBlock"]}
+        before(properties)
+        name, attributes = create(logical, properties, stack)
+        return name, {**attributes, **after(name, properties)}
 
-    def updated(*arguments: Any) -> Created:
-        identifier, attributes = update_vpc(*arguments)
-        return identifier, {**attributes, "CidrBlock": ec2.vpcs[identifier]["CidrBlock"]}
+    def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
+        before(new)
+        name, attributes = update(identifier, old, new, *rest)
+        return name, {**attributes, **after(name, new)}
 
-    vpc.update(create=created, update=updated)
-    _bound_roles(cloudformation.handlers_of("AWS::IAM::Role"))
-    bucket = cloudformation.handlers_of("AWS::S3::Bucket")
-    bucket["delete"] = _delete_bucket
-    _tag_buckets(bucket)
-    _name_log_groups(cloudformation.handlers_of("AWS::Logs::LogGroup"))
+    handlers.update(create=created, update=updated)
 
 
 def _name_log_groups(handlers: Record) -> None:
@@ -167,48 +179,23 @@ def _name_log_groups(handlers: Record) -> None:
     handlers.update(create=created, update=updated)
 
 
-def _bound_roles(handlers: Record) -> None:
-    """Limit a role by its permissions boundary, which must exist."""
-    create, update = handlers["create"], handlers["update"]
-
-    def bound(properties: Record, handle: Callable[[], Created]) -> Created:
-        boundary = properties.get("PermissionsBoundary")
-        if boundary and not identity.policy_exists(boundary):
-            reason = f"Scope ARN: {boundary} does not exist or is not attachable."
-            raise ValueError(f"{reason} (Service: Iam, Status Code: 404)")
-        name, attributes = handle()
-        identity.roles[name]["PermissionsBoundary"] = boundary
-        return name, attributes
-
-    def created(logical: str, properties: Record, stack: str) -> Created:
-        return bound(properties, lambda: create(logical, properties, stack))
-
-    def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
-        return bound(new, lambda: update(identifier, old, new, *rest))
-
-    handlers.update(create=created, update=updated)
+def _require_boundary(properties: Record) -> None:
+    boundary = properties.get("PermissionsBoundary")
+    if boundary and not identity.policy_exists(boundary):
+        reason = f"Scope ARN: {boundary} does not exist or is not attachable."
+        raise ValueError(f"{reason} (Service: Iam, Status Code: 404)")
 
 
-def _tag_buckets(handlers: Record) -> None:
+def _bind_role(name: str, properties: Record) -> dict[str, str]:
+    """Limit a role by its permissions boundary."""
+    identity.roles[name]["PermissionsBoundary"] = properties.get("PermissionsBoundary")
+    return {}
+
+
+def _keep_tags(bucket: str, properties: Record) -> dict[str, str]:
     """Store a bucket's tags, including the stack's, for GetBucketTagging."""
-    cloudformation.tag_type("AWS::S3::Bucket", TAGS)
-    create, update = handlers["create"], handlers["update"]
-
-    def created(logical: str, properties: Record, stack: str) -> Created:
-        name, attributes = create(logical, properties, stack)
-        storage.bucket_tags[name] = _tag_map(properties)
-        return name, attributes
-
-    def updated(identifier: str, old: Record, new: Record, stack: str) -> Created:
-        name, attributes = update(identifier, old, new, stack)
-        storage.bucket_tags[name] = _tag_map(new)
-        return name, attributes
-
-    handlers.update(create=created, update=updated)
-
-
-def _tag_map(properties: Record) -> dict[str, str]:
-    return {str(tag["Key"]): str(tag["Value"]) for tag in properties.get(TAGS) or []}
+    storage.bucket_tags[bucket] = {str(tag["Key"]): str(tag["Value"]) for tag in properties.get(TAGS) or []}
+    return {}
 
 
 def _delete_bucket(identifier: str, properties: Record) -> None:

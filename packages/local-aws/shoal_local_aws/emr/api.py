@@ -7,7 +7,6 @@ they really start, run and end.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shoal_local_aws.emr import releases
 from shoal_local_aws.emr.cluster import TERMINATED, EmulatedCluster
 from shoal_local_aws.emr.traffic import refusal_of_groups
 from shoal_local_aws.faults import capacity
@@ -18,6 +17,17 @@ from shoal_local_aws.seams import ec2, emr, requests
 from shoal_local_aws.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
+_PATCHED = {"emr-6.1": 1, "emr-6.2": 1, "emr-6.3": 1, "emr-6.4": 0, "emr-6.10": 1, "emr-6.11": 1, "emr-5.36": 2}
+_MINOR = [("emr-7", 13), ("emr-6", 15), ("emr-5", 36)]
+_RELEASES = tuple(
+    f"{major}.{minor}.{patch}"
+    for major, newest in _MINOR
+    for minor in range(newest, -1, -1)
+    for patch in range(_PATCHED.get(f"{major}.{minor}", 0), -1, -1)
+)
+
+_HADOOP = {"emr-7": "3.4.1", "emr-6": "3.3.6", "emr-5": "2.10.1"}
+"""The version of Hadoop in the newest release of each series."""
 _clusters: dict[str, EmulatedCluster] = {}
 
 
@@ -105,7 +115,9 @@ def _keep_attributes(record: Record, request: Record) -> None:
     for name in ("ServiceAccessSecurityGroup", "AdditionalMasterSecurityGroups", "AdditionalSlaveSecurityGroups"):
         if name in instances:
             record["Ec2InstanceAttributes"][name] = instances[name]
-    record["Applications"] = releases.applications(request.get("ReleaseLabel", ""), request.get("Applications") or [])
+    version = _HADOOP.get(request.get("ReleaseLabel", "").partition(".")[0], "")
+    others = [each for each in request.get("Applications") or [] if each.get("Name") != "Hadoop"]
+    record["Applications"] = [{"Name": "Hadoop", "Version": version}, *others]
     for name in ("SecurityConfiguration", "CustomAmiId", "EbsRootVolumeSize", "OSReleaseLabel", "Configurations"):
         if name in request:
             record[name] = request[name]
@@ -180,7 +192,8 @@ def _list_instances(request: Record) -> Record:
 
 def _check(request: Record) -> Record:
     """Refuse a cluster that EMR would not start."""
-    releases.require(request.get("ReleaseLabel", ""))
+    if (label := request.get("ReleaseLabel", "")) not in _RELEASES:
+        raise RefusedError("ValidationException", f"The supplied release label is invalid: {label}.")
     _check_auto_termination(request)
     if request.get("ManagedScalingPolicy"):
         raise RefusedError("ValidationException", "Managed scaling is not emulated.")

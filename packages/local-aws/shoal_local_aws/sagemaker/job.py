@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -59,10 +59,10 @@ class Container:
     process: "subprocess.Popen[bytes] | None" = None
     logged: int = 0
     """The bytes of its output that CloudWatch has."""
-    output: Path = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.output = self.machine.root / "var" / "log" / "container.log"
+    @property
+    def output(self) -> Path:
+        return self.machine.root / "var" / "log" / "container.log"
 
 
 class EmulatedJob:
