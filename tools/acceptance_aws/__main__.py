@@ -28,11 +28,11 @@ from tools.acceptance_aws.life import Life, Wanted
 from tools.acceptance_aws.report import Report
 
 _STEPS = """\
- 1 create the policies of docs/permissions.md and the role ShoalAcceptance, where they are not there
- 2 cdk bootstrap with them, where the region is not prepared (ShoalToolkit stays, with the policies of its roles)
+ 1 make the policies of docs/permissions.md and the role ShoalAcceptance
+ 2 cdk bootstrap with them, where the region is not prepared
  3 as that role: shoal deploy, preprocess (generated reviews), train
- 4 terminate a node while it trains, and wait until another one has gone on and the training has ended
- 5 shoal destroy, with its proof that nothing is left; remove the role and the policies
+ 4 terminate a node while it trains, and wait until another one continues and the training ends
+ 5 shoal destroy, with its proof that nothing is left; remove the role (the policies and ShoalToolkit stay)
  It ends by 5 in any case, also after Ctrl-C; the guard in the account ends the deployment at the same limits."""
 
 

@@ -284,10 +284,10 @@ class Life:
                 f"the deployment {self._wanted.deployment}: `shoal destroy {self._wanted.deployment}` tells of what"
             )
         try:
-            more, stays = self._setup.remove()
-        except (ClientError, BotoCoreError) as error:
-            more, stays = [f"policies and role: {error}"], []
-        self._report.left, self._report.stays = [*left, *map(self._masked, more)], list(map(self._masked, stays))
+            left += self._setup.remove()
+        except BotoCoreError as error:
+            left.append(f"the role: {error}")
+        self._report.left = list(map(self._masked, left))
         self._report.ended = datetime.now(UTC).isoformat(timespec="seconds")
         self._report.write(self._wanted.folder)
 

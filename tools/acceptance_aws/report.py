@@ -40,8 +40,6 @@ class Report:
     """Whether it came to the end of its steps; if not, `why` it ended before."""
     why: str = ""
     left: list[str] = field(default_factory=list)
-    stays: list[str] = field(default_factory=list)
-    """What `cdk bootstrap` needs, as every prepared region has it; costs nothing."""
 
     @property
     def passed(self) -> bool:
@@ -80,7 +78,6 @@ class Report:
             else "Not ended yet.",
             "",
             *(f"- {each}" for each in self.left),
-            *(f"- stays with the CDK's bootstrap: {each}" for each in self.stays),
             "",
         ]
         return "\n".join(lines)

@@ -32,7 +32,7 @@ AWS_ACTIONS: Mapping[str, str] = {
 
 
 def read() -> dict[str, Any]:
-    """What was measured: `operations`, `absent`, `unrefused`, `answers`, `actions`."""
+    """What was measured: `operations`, `absent`, `unrefused`, `actions`."""
     found: dict[str, Any] = yaml.safe_load(_RECORD.read_text("utf-8")) if _RECORD.exists() else {}
     return found
 
@@ -82,14 +82,11 @@ def text(found: Mapping[str, Any]) -> str:
 
 def _row(found: Mapping[str, Any], service: str, operation: str, rooms: set[str]) -> str:
     name = f"{service} {operation}"
-    actions, answers = found["operations"][name], found["answers"].get(name)
+    actions = found["operations"][name]
     emulated = "no" if name in found["absent"] else "own" if operation in own_operations() else "ministack"
-    answer = "" if answers is None else "yes" if not answers else f"differs: {'; '.join(answers)}"
     checked = [*actions, *([f"on AWS {AWS_ACTIONS[name]}"] if name in AWS_ACTIONS else [])]
-    cells = (
-        *(service, operation, ", ".join(sorted(rooms)), emulated, ", ".join(checked)),
-        *(", ".join(_faults(name, refusable=name not in found["unrefused"])), answer),
-    )
+    faults = _faults(name, refusable=name not in found["unrefused"])
+    cells = (service, operation, ", ".join(sorted(rooms)), emulated, ", ".join(checked), ", ".join(faults))
     return f"| {' | '.join(cells)} |"
 
 
