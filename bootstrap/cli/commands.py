@@ -45,7 +45,6 @@ COMMANDS = {
     "extend": ("bootstrap.cli.deployments.extend", "move a deployment's end to a later time"),
     "fetch": ("bootstrap.cli.deployments.fetch", "copy the results of training runs here"),
     "destroy": ("bootstrap.cli.deployments.destroy", "delete a deployment, and prove that nothing is left"),
-    "sweep": ("bootstrap.cli.deployments.sweep", "what any stack has left in an account, priced"),
     "demo": ("bootstrap.cli.deployments.demo", "show the whole life of a deployment on this machine"),
     "catalog": ("bootstrap.cli.deployments.catalog", "list instance types and their prices"),
     "embedded": ("bootstrap.cli.deployments.embedded", "run an AWS emulator on this machine"),

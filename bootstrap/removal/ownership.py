@@ -10,7 +10,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from shoal_guard.sweep import kinds
 from shoal_guard.sweep.account import Account, ResourceRecord, read_tags
 from shoal_guard.sweep.owner import Owner, keep_tag, keep_unknown
-from shoal_guard.sweep.stack_owner import StackOwner
 
 from bootstrap.aws import fetched
 from common.display import plural
@@ -21,8 +20,13 @@ KINDS = {name: kind for name, kind in kinds.KINDS.items() if not kind.is_foreign
 _OF_TOOLKIT = f"cdk-{policies.QUALIFIER}-"
 
 
-class _Careful(Owner):
-    """An owner whose buckets may be those of deployments, which keep them, or runs in them."""
+class Ownership(Owner):
+    """What an account reports under a deployment's name."""
+
+    def __init__(self, account: Account, deployment: str) -> None:
+        super().__init__(account)
+        self.deployment = deployment
+        self.stack = topology.stack_name(deployment)
 
     def why_kept(self, bucket: str) -> tuple[str, Sequence[str]]:
         """As `why_kept` below."""
@@ -31,19 +35,6 @@ class _Careful(Owner):
     def may_empty(self, bucket: str) -> bool:
         """Not where its topology keeps the data: AWS deletes such a bucket only if it is empty."""
         return keep_tag(self.account, bucket) != "true"
-
-
-class StackClaim(_Careful, StackOwner):
-    """Any stack, tag or prefix, for `shoal sweep`."""
-
-
-class Ownership(_Careful):
-    """What an account reports under a deployment's name."""
-
-    def __init__(self, account: Account, deployment: str) -> None:
-        super().__init__(account)
-        self.deployment = deployment
-        self.stack = topology.stack_name(deployment)
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
         """Whether these tags, in any of AWS's forms, name the deployment."""

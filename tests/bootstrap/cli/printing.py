@@ -28,7 +28,7 @@ from bootstrap.lifecycle.fetch import FetchResult
 from bootstrap.lifecycle.kept import KeptBucket
 from bootstrap.lifecycle.logs import LogExcerpt
 from bootstrap.lifecycle.status import Status
-from bootstrap.removal.ownership import KINDS, StackClaim
+from bootstrap.removal.ownership import KINDS
 from bootstrap.removal.teardown import DestroyResult
 from bootstrap.training.places.begun import WantedRun
 from experiments.plans.kept import Kept, write_kept
@@ -112,7 +112,6 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.lifecycle.runs.find_run": BegunRun,
     "bootstrap.lifecycle.status.read_status": Status,
     "bootstrap.preprocessing.preview.cores": int,
-    "bootstrap.removal.ownership.StackClaim.living": list[str],
     "shoal_guard.sweep.monthly.price_of": dict[str, Monthly],
     "shoal_guard.sweep.sweeping.delete_found": list[FoundResource],
     "shoal_guard.sweep.sweeping.find_owned": list[FoundResource],
@@ -190,9 +189,7 @@ def printed(row: dict[str, Any], places: dict[str, Path], patch: pytest.MonkeyPa
         MADE[kind](here / path, about)
     for name, answer in row["answers"].items():
         where, _, attribute = name.rpartition(".")
-        owner: Any = {"StackClaim": StackClaim, "Account": Account}.get(where.rpartition(".")[2]) or import_module(
-            where
-        )
+        owner: Any = {"Account": Account}.get(where.rpartition(".")[2]) or import_module(where)
         patch.setattr(owner, attribute, answering(name, answer))
     before, words = files_below(here), shlex.split(row["command"].format(**places))
     done = shoal_here(

@@ -8,15 +8,15 @@ import boto3
 import pytest
 import yaml
 from shoal_guard.errors import NameOnlyError, OwnershipUnknownError, SweepError
+from shoal_guard.left import left_of
 from shoal_guard.sweep.kinds import KINDS, is_being_deleted
 from shoal_guard.sweep.monthly import price_of
+from shoal_guard.sweep.stack_owner import StackOwner
 from shoal_guard.sweep.sweeping import DELETED, FOUND, KEPT, LEFT, UNVERIFIED, FoundResource, delete_found, find_owned
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.aws.account import Account
-from bootstrap.cli.main import main
-from bootstrap.removal.ownership import StackClaim
 from tests.bootstrap.removal.plants import make_stack
 
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
@@ -67,29 +67,29 @@ def exist(account: Account) -> set[tuple[str, str]]:
     return {(name, identifier) for name, kind in kinds.items() for identifier, _ in kind.things(account)}
 
 
-def found(claim: StackClaim) -> list[FoundResource]:
+def found(claim: StackOwner) -> list[FoundResource]:
     return find_owned(claim, KINDS)
 
 
 def test_a_stacks_leftovers_are_found_and_nothing_of_its_neighbour(account: Account, left: Keys) -> None:
     assert {kind for kind, _ in left} >= EXPECTED
-    assert {thing.key for thing in found(StackClaim(account, stack="web"))} == left
+    assert {thing.key for thing in found(StackOwner(account, stack="web"))} == left
 
 
 def test_a_prefix_finds_both_and_a_tag_what_has_it(account: Account, left: Keys) -> None:
-    web = {thing.key for thing in found(StackClaim(account, prefix="web"))}
+    web = {thing.key for thing in found(StackOwner(account, prefix="web"))}
     named = {"log group", "s3 bucket", "rds instance", "dynamodb table", "secret", "ecr repository"}
     assert {each for each in left if each[0] in named} < web
     assert {("cloudformation stack", "web-2")} < web
-    by_tag = {thing.key for thing in found(StackClaim(account, tag="aws:cloudformation:stack-name=web"))}
+    by_tag = {thing.key for thing in found(StackOwner(account, tag="aws:cloudformation:stack-name=web"))}
     assert by_tag <= left
     assert ("log group", next(name for kind, name in left if kind == "log group")) in by_tag
-    assert {thing.key for thing in found(StackClaim(account, tag="aws:cloudformation:stack-name"))} > by_tag
-    assert found(StackClaim(account, tag="aws:cloudformation:stack-name=we")) == []
+    assert {thing.key for thing in found(StackOwner(account, tag="aws:cloudformation:stack-name"))} > by_tag
+    assert found(StackOwner(account, tag="aws:cloudformation:stack-name=we")) == []
 
 
 def test_what_can_be_priced_is(account: Account, left: Keys) -> None:
-    prices = {thing.kind: price_of(account, thing) for thing in found(StackClaim(account, stack="web"))}
+    prices = {thing.kind: price_of(account, thing) for thing in found(StackOwner(account, stack="web"))}
     priced = {kind: (price.dollars, price.bound) for kind, price in prices.items()}
     assert priced["elastic ip"] == (pytest.approx(3.65), "")
     assert priced["volume"] == (pytest.approx(0.80), "")
@@ -114,7 +114,7 @@ def test_what_can_be_priced_is(account: Account, left: Keys) -> None:
 )
 def test_a_claim_that_names_nothing_is_refused(account: Account, claim: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        StackClaim(account, **claim)
+        StackOwner(account, **claim)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_claim_that_names_nothing_is_refused(account: Account, claim: dict[str
 def test_what_only_is_called_as_the_stacks_things_are_is_not_certain(
     account: Account, kind: str, name: str, called: bool
 ) -> None:
-    claim = StackClaim(account, stack="web")
+    claim = StackOwner(account, stack="web")
     if called:
         with pytest.raises(NameOnlyError, match="only its name is one of this stack"):
             claim.owns_by_name(KINDS[kind], name, {})
@@ -147,7 +147,7 @@ def test_what_only_is_called_as_the_stacks_things_are_is_not_certain(
 
 @pytest.mark.parametrize("prefix", ["app", "net", "arn", "aws", "sns", "us", "i", "vol", "admin", "j"])
 def test_a_prefix_looks_at_a_things_own_name_alone(account: Account, prefix: str) -> None:
-    claim, place = StackClaim(account, prefix=prefix), "us-east-1:000000000000"
+    claim, place = StackOwner(account, prefix=prefix), "us-east-1:000000000000"
     for kind, identifier, record in (
         ("load balancer", f"arn:aws:elasticloadbalancing:{place}:loadbalancer/app/x/1", {"LoadBalancerName": "x"}),
         ("sns topic", f"arn:aws:sns:{place}:x", {}),
@@ -189,17 +189,17 @@ def test_a_neighbours_things_are_left_although_they_are_near(account: Account, a
     boto3.client("logs").create_log_group(logGroupName="/ecs/prod")
     boto3.client("iam").create_role(RoleName="near-AppRole-1ABCDEFG2HIJ", AssumeRolePolicyDocument=TRUST)
     make_stack("near", {"Topic": {"Type": "AWS::SNS::Topic"}}, region="eu-west-1")
-    claim = StackClaim(account, stack="near")
+    claim = StackOwner(account, stack="near")
     outcomes = {thing.key: thing.outcome for thing in found(claim)}
     assert outcomes.pop(("vpc", made["Vpc"])) == FOUND
     assert outcomes.pop(("s3 bucket", "near-assets-123456789012")) == UNVERIFIED
     assert outcomes.pop(("iam role", "near-AppRole-1ABCDEFG2HIJ")) == UNVERIFIED
     assert outcomes == {}
-    done = delete_found(claim, found(StackClaim(account, stack="near")), stuck_seconds=1)
+    done = delete_found(claim, found(StackOwner(account, stack="near")), stuck_seconds=1)
     assert [thing.kind for thing in done if thing.outcome == LEFT] == ["vpc"]
     assert ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
     assert {"near-assets-123456789012", made["Uploads"]} <= {each["Name"] for each in s3.list_buckets()["Buckets"]}
-    claim = StackClaim(account, stack="near")
+    claim = StackOwner(account, stack="near")
     claim.__dict__["_recorded"] = {("AWS::ApiGateway::Stage", "prod"): "CREATE_COMPLETE", (lambdas, "f"): "x"}
     assert not claim.owns_by_name(KINDS["log group"], "/ecs/prod", {})
     assert claim.owns_by_name(KINDS["log group"], "/aws/lambda/f", {})
@@ -207,7 +207,7 @@ def test_a_neighbours_things_are_left_although_they_are_near(account: Account, a
 
 @pytest.mark.parametrize("tagged", [True, False])
 def test_what_a_living_stack_of_another_name_owns_is_listed_as_its_own_and_stays(
-    account: Account, capfd: pytest.CaptureFixture[str], tagged: bool
+    account: Account, tagged: bool
 ) -> None:
     """By its tag alone, or by the list of the stack alone."""
     prefix, s3 = f"shop{tagged}".lower(), boto3.client("s3")
@@ -221,13 +221,9 @@ def test_what_a_living_stack_of_another_name_owns_is_listed_as_its_own_and_stays
         s3.put_bucket_tagging(Bucket=theirs, Tagging={"TagSet": tags})
     else:
         s3.delete_bucket_tagging(Bucket=theirs)
-    assert main(["sweep", "--prefix", prefix, "--delete", "--yes", "--json"]) == 0
-    things = {each["id"]: each for each in json.loads(capfd.readouterr().out)["things"]}
-    assert {name: (each["outcome"], each["stack"]) for name, each in things.items()} == {
-        theirs: (KEPT, owner),
-        f"{prefix}-old": (DELETED, ""),
-    }
-    assert f"the stack {owner} owns it, and exists" in things[theirs]["why"]
+    things = {each.identifier: each for each in left_of(prefix=prefix, delete=True)}
+    assert {name: each.outcome for name, each in things.items()} == {theirs: KEPT, f"{prefix}-old": DELETED}
+    assert f"the stack {owner} owns it, and exists" in things[theirs].reason
     s3.head_bucket(Bucket=theirs)
     delete(owner)
 
@@ -236,7 +232,7 @@ def test_without_the_lists_of_other_stacks_what_no_tag_names_is_not_certain(acco
     make_stack("their-own", {"Topic": {"Type": "AWS::SNS::Topic"}})
     boto3.client("s3").create_bucket(Bucket="unread-data")
     with aws.faults.during(Denied(service="cloudformation", operation="ListStackResources")):
-        things = {thing.identifier: thing for thing in found(StackClaim(account, prefix="unread-data"))}
+        things = {thing.identifier: thing for thing in found(StackOwner(account, prefix="unread-data"))}
     assert things["unread-data"].outcome == UNVERIFIED
     assert "whether a stack of another name owns it cannot be read" in things["unread-data"].why
     boto3.client("s3").delete_bucket(Bucket="unread-data")
@@ -245,7 +241,7 @@ def test_without_the_lists_of_other_stacks_what_no_tag_names_is_not_certain(acco
 
 @pytest.mark.parametrize("status", ["CREATE_FAILED", "IMPORT_FAILED", "IMPORT_ROLLBACK_COMPLETE"])
 def test_what_a_stack_failed_to_create_or_to_import_is_not_certainly_its_own(account: Account, status: str) -> None:
-    claim = StackClaim(account, stack="tried")
+    claim = StackOwner(account, stack="tried")
     claim.__dict__["_recorded"] = {("AWS::S3::Bucket", "somebodys"): status, ("AWS::Lambda::Function", "f"): status}
     with pytest.raises(NameOnlyError, match=f"CloudFormation's last record of it is {status}"):
         claim.owns_by_name(KINDS["s3 bucket"], "somebodys", {})
@@ -258,17 +254,17 @@ def test_without_the_tagging_service_what_another_stack_may_have_imported_is_not
 ) -> None:
     make_stack("kept", {"Uploads": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}})
     with aws.faults.during(Denied(service="tagging", operation="GetResources")):
-        claim = StackClaim(account, stack="kept")
+        claim = StackOwner(account, stack="kept")
         (bucket,) = (identifier for kind, identifier in claim.stack_resources if kind == "AWS::S3::Bucket")
         with pytest.raises(OwnershipUnknownError, match="whether another stack has it by now cannot be read"):
             claim.owns_by_name(KINDS["s3 bucket"], bucket, {})
-    assert StackClaim(account, stack="kept").owns_by_name(KINDS["s3 bucket"], bucket, {})
+    assert StackOwner(account, stack="kept").owns_by_name(KINDS["s3 bucket"], bucket, {})
 
 
 def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: EmbeddedAws) -> None:
     make_stack("there", {"Topic": {"Type": "AWS::SNS::Topic"}})
     with pytest.raises(SweepError, match="1 stack of these exist: there"):
-        StackClaim(account, tag="aws:cloudformation:stack-name=there").check_deletable()
+        StackOwner(account, tag="aws:cloudformation:stack-name=there").check_deletable()
     for operation, claim in (
         (Denied(service="cloudformation", operation="ListStacks"), {"stack": "there"}),
         (Denied(service="cloudformation", operation="ListStacks"), {"prefix": "there"}),
@@ -278,39 +274,26 @@ def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: Embed
             aws.faults.during(operation),
             pytest.raises(SweepError, match="whether a stack of these exists cannot be told"),
         ):
-            StackClaim(account, **claim).check_deletable()
+            StackOwner(account, **claim).check_deletable()
 
 
-def test_what_does_not_answer_is_named_and_nothing_is_called_clean(
-    aws: EmbeddedAws, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_service_that_does_not_answer_is_listed_as_not_certain(aws: EmbeddedAws) -> None:
     with aws.faults.during(Denied(service="rds", operation="DescribeDBInstances")):
-        assert main(["sweep", "--stack", "never-there"]) == 1
-    printed = " ".join(capfd.readouterr().out.split())
-    assert "rds instance (all)" in printed
-    assert "of 1 it cannot be told" in printed
+        found = [(each.kind, each.identifier, each.is_certain) for each in left_of("never-there")]
+    assert found == [("rds instance", "(all)", False)]
 
 
-def test_a_stack_that_exists_is_not_taken_apart(
-    account: Account, left: Keys, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stack_that_exists_is_not_taken_apart(account: Account, left: Keys) -> None:
     beside = exist(account)
-    assert main(["sweep", "--stack", "web-2", "--delete", "--yes"]) == 2
-    assert "nothing was deleted, because 1 stack of these exist: web-2" in " ".join(capfd.readouterr().err.split())
+    with pytest.raises(SweepError, match="nothing was deleted, because 1 stack of these exist: web-2"):
+        left_of("web-2", delete=True)
     assert exist(account) == beside
 
 
-def test_the_command_lists_asks_and_deletes(account: Account, left: Keys, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_left_is_listed_and_deleted(account: Account, left: Keys) -> None:
     beside = exist(account)
-    assert main(["sweep", "--stack", "web"]) == 1
-    printed = capfd.readouterr().out
-    assert all(identifier in printed for _kind, identifier in left)
+    assert {each.identifier for each in left_of("web")} >= {identifier for _kind, identifier in left}
     assert exist(account) == beside
-    assert main(["sweep", "--stack", "web", "--delete"]) == 2
-    assert "there is no terminal to ask on" in capfd.readouterr().err
-    assert exist(account) == beside
-    assert main(["sweep", "--stack", "web", "--delete", "--yes"]) == 0
-    assert "nothing that costs money is left" in " ".join(capfd.readouterr().out.split())
+    assert not any(each.costs for each in left_of("web", delete=True))
     assert {each for each in beside - exist(account) if each[0] not in COMES_WITH_A_VPC} == left
-    assert main(["sweep", "--stack", "web", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out)["things"] == []
+    assert left_of("web") == []

@@ -1,4 +1,4 @@
-"""What of an account belongs to any CloudFormation stack, tag, or name prefix: the owner that `shoal sweep` looks for.
+"""What of an account belongs to any CloudFormation stack, tag, or name prefix: for `left_of`.
 
 A stack's name is compared whole: `web-2` is a neighbour of `web`. A prefix compares how the names of stacks and of
 resources begin.
