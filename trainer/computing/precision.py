@@ -29,15 +29,15 @@ def capability(device: torch.device) -> Capability | None:
 def choose(asked: str, capabilities: Iterable[Capability | None]) -> str:
     """The precision of a run whose ranks have these GPUs (None: a CPU); `asked` is `auto` or a name.
 
-    Raises TrainingError for a precision that a GPU does not have. On CPUs alone bfloat16 is allowed, though seldom
-    faster.
+    Raises TrainingError for a precision that a rank does not have. A CPU has float32 alone: oneDNN's LSTM in bfloat16
+    needs AVX-512, and fails without it.
     """
     found = list(capabilities)
     for name, first in _FIRST_WITH:
         able = all(each is not None and each >= first for each in found)
         if asked == "auto" and able:
             return name
-        if asked == name and not able and (name == "float16" or any(found)):
+        if asked == name and not able:
             raise TrainingError(
                 f"--precision is {name}, which needs GPUs of compute capability {first[0]}.{first[1]} or more; "
                 "leave it out, or choose float32"
