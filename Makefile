@@ -97,7 +97,7 @@ lock: .venv/.ready-dev ## resolve the versions in requirements*.txt anew, into l
 bench: .venv/.ready-bench ## measure Shoal against its peers (see docs/benchmarks.md)
 	python -m benchmarks
 
-gpu: ## check and measure on this machine's GPU, without setup; PARTS="goal words": some parts of it alone
+gpu: ## check and measure on this machine's GPU, without setup; PARTS="rates words": some parts of it alone
 	@$(PYTHON) -m benchmarks gpu $(PARTS)
 
 prices: .venv/.ready ## ask AWS for today's prices, and add them to the catalogue; REGION=eu-west-1: those of that region

@@ -15,8 +15,8 @@ from common.errors import DataError, ExperimentError, ShoalError, TrainingError
 from infra.topology_error import TopologyError
 
 PROGRAMS = (
-    *("balance", "balance_any", "quality", "training", "large_batch", "preprocess", "growth", "streaming"),
-    *("fasttext", "embeddings", "downstream", "mutants", "gpu"),
+    *("balance", "training", "large_batch", "preprocess"),
+    *("fasttext", "embeddings", "downstream", "gpu"),
 )
 """Modules with main(arguments), which have options of their own."""
 _KEEP = "--keep"

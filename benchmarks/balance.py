@@ -28,10 +28,9 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.ranks import run_on_ranks
+from benchmarks.ranks import run_on_ranks, train_here
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
-from benchmarks.trained import train_here
 from bootstrap.progress import Bars
 from trainer.config import TrainConfig
 

@@ -13,9 +13,9 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.ranks import train_here
 from benchmarks.record import Log
 from benchmarks.rows import learnable_dataset
-from benchmarks.trained import train_here
 from bootstrap.progress import Bars
 from trainer.classification.data import load_data
 from trainer.command_line import parse_arguments

@@ -1,4 +1,4 @@
-"""Runs a module on several ranks of this machine, with the environment of Shoal's own ranks."""
+"""Trainings and other programs on ranks of this machine, as benchmarks run them."""
 
 import json
 import os
@@ -7,7 +7,16 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.config import RANK_ENVIRONMENT
+from bootstrap.progress import Bars
+from bootstrap.training.places.this_machine import ThisMachine
+from bootstrap.training.sources.dataset import DatasetSource
+from bootstrap.training.train import train
+from trainer.config import RANK_ENVIRONMENT, TrainConfig
+
+
+def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
+    """Train on the dataset of `config` with so many ranks; returns the summary."""
+    return train(DatasetSource(str(config.data)), config, ThisMachine(ranks), bars)
 
 
 def run_on_ranks(ranks: int, module: str, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ the records that the documents quote. Only Python's own library is imported here
 there is little else.
 """
 
+import argparse
 import json
 import os
 import platform
@@ -12,8 +13,9 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
@@ -28,7 +30,7 @@ OWN = Path("results") / "benchmarks"
 """The folder for the records of any other run, in the working directory."""
 
 _PACKAGES = (
-    *("mrjob", "numba", "numpy", "orjson", "h5py", "polars", "pyspark", "pyarrow", "torch", "triton"),
+    *("mrjob", "numba", "numpy", "orjson", "h5py", "polars", "pyspark", "pyarrow", "torch"),
     *("fasttext-community", "gensim", "scikit-learn"),
 )
 
@@ -88,6 +90,25 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
     )
+
+
+def run_parts(package: str, parts: Mapping[str, str], arguments: Sequence[str], about: str) -> None:
+    """Run the part of a benchmark that the command line names; all parts, with their defaults, without a name.
+
+    `parts`: the modules of `package` by the names of the parts. Each has main(arguments), and options of its own.
+    """
+    if not arguments or arguments[0] not in parts:
+        parser = argparse.ArgumentParser(
+            prog=package.replace("benchmarks.", "python -m benchmarks "),
+            description=about.partition("\n")[0],
+            epilog="The parts have options of their own: NAME PART --help.",
+        )
+        parser.add_argument("part", nargs="?", choices=parts, metavar="PART", help=f"{', '.join(parts)} (default: all)")
+        parser.parse_args(arguments)
+    chosen, options = (arguments[0], arguments[1:]) if arguments else (None, [])
+    for name, module in parts.items():
+        if chosen in (name, None):
+            import_module(f"{package}.{module}").main(options)
 
 
 class Log:

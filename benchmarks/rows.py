@@ -1,14 +1,12 @@
 """Datasets for benchmarks of training: random words for speed alone, and generated reviews to learn from."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, row_lengths
 from bootstrap.demo.reviews import write_reviews
-from corpus.dataset import Dataset, RowBlock, Split, write_dataset
+from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.sources import Inputs
 from corpus.rules import VALIDATION_SHARE
@@ -38,25 +36,6 @@ def learnable_dataset(folder: Path) -> Path:
     write_reviews(folder / "reviews.json", texts=20_000)
     return Path(
         preprocess_locally(Inputs(files=(str(folder / "reviews.json"),)), str(folder), settings=REFERENCE).dataset
-    )
-
-
-def columns_of(splits: Sequence[Split]) -> RowBlock:
-    """All rows of these splits, one split after the other."""
-    return RowBlock._make(np.concatenate([split.arrays[name][:] for split in splits]) for name in RowBlock._fields)
-
-
-def write_parts(
-    path: Path, like: Dataset, columns: RowBlock, *, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
-) -> None:
-    """Write a dataset like `like` with other rows: those of `columns` with the numbers `train` and `test`."""
-    write_dataset(
-        path,
-        train=RowBlock._make(column[train] for column in columns),
-        test=RowBlock._make(column[test] for column in columns),
-        vocabulary=like.vocabulary,
-        settings=like.settings,
-        stopwords=like.stopwords,
     )
 
 

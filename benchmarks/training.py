@@ -15,10 +15,9 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from benchmarks.ranks import run_on_ranks
+from benchmarks.ranks import run_on_ranks, train_here
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
-from benchmarks.trained import train_here
 from bootstrap.progress import Bars
 from common.cores import cores
 from common.display import plural

@@ -10,16 +10,18 @@ reviews, with Gluon's fastText, are beside them: single words, 100 dimensions, b
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from benchmarks.fasttext import shoal
-from benchmarks.fasttext.files import write_csv
-from benchmarks.gpu.texts import TEST, TRAINING
+from benchmarks.gpu.texts import TEST, TRAINING, WORDS, draw_texts, spelled
 from benchmarks.meter import Usage
 from benchmarks.record import Log
 
@@ -97,6 +99,27 @@ def main(arguments: Sequence[str]) -> None:
     _tabulate_training(log, training)
     read = [[sizes[share], [asdict(usage) for usage in usages]] for share, usages in reading.items()]
     log.keep({"options": {**vars(options), "folder": None}, "reading": read, "training": training})
+
+
+def write_csv(path: Path, count: int, *, seed: int) -> None:
+    """Write `count` texts with their labels, which are 1 and 2."""
+    with path.open("wb") as file:
+        for lines, labels in _lines(count, seed):
+            quoted = (b'"%d","%s"\n' % (label + 1, line) for line, label in zip(lines, labels, strict=True))
+            file.write(b"".join(quoted))
+
+
+def _lines(count: int, seed: int) -> Iterator[tuple[list[bytes], list[int]]]:
+    """The texts of each block, and their labels. The words of a block are gathered from one array of bytes, in which
+    shorter words end with zeros: to join words one by one takes much longer."""
+    spelling = np.array([f"{spelled(word)} ".encode() for word in range(WORDS)])
+    widths = np.char.str_len(spelling)
+    for words, lengths, labels in draw_texts(count, seed=seed):
+        letters = spelling[words].view(np.uint8)
+        joined = letters[letters > 0].tobytes()
+        ends = np.cumsum(widths[words])[np.cumsum(lengths) - 1].tolist()
+        lines = [joined[start : end - 1] for start, end in pairwise([0, *ends])]
+        yield lines, labels.tolist()
 
 
 def _read(path: Path, folder: Path) -> Usage:

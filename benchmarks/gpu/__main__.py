@@ -8,8 +8,6 @@ import traceback
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.gpu import stand_ins
-
 _SET_PARENT_DEATH_SIGNAL = 1
 
 
@@ -17,7 +15,6 @@ def main() -> int:
     """Measure on the GPU, or on the CPU where there is none; exit status 1 where that failed."""
     module, told = sys.argv[1:]
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)  # nobody would wait for this part
-    stand_ins.install()
     import torch
 
     from benchmarks.gpu.part import OutcomeFile

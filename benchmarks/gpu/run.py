@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
@@ -33,13 +34,10 @@ class GpuPart(NamedTuple):
 PARTS = {
     "kernels": GpuPart("kernels", "the kernels of a step of training", 60),
     "gradients": GpuPart("checks", "gradients, masks, rows, evaluation and optimisers beside a CPU's", 90),
-    "goal": GpuPart("goal", "ten epochs of 21.3 million rows, as far as the time allows", 150),
     "rates": GpuPart("rates", "rows trained on a second, beside plain torch", 150),
     "words": GpuPart("words", "words a second of skip-gram, and what a step of it takes", 110),
     "yelp": GpuPart("yelp", "ten epochs of fastText's model on 560,000 texts of Yelp's length", 150),
     "nccl": GpuPart("nccl", "one run from beginning to end, with NCCL on one rank", 60),
-    "ideas": GpuPart("ideas", "ideas that may be worth building, beside the present way", 100),
-    "pair": GpuPart("pair", "two ranks on one GPU: their exchange, the parameter server, drift and balance", 150),
 }
 """In the order in which they run: those that show most in little time come first."""
 _SECONDS, _LEAST_SECONDS = 570, 20
@@ -77,8 +75,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def _lacking() -> str | None:
     try:
-        import numpy  # noqa: F401
-        import torch
+        torch, *_ = map(import_module, ("torch", "numpy", "safetensors", "tqdm"))
     except ImportError as error:
         return f"{sys.executable} cannot import what is needed ({error})"
     if not torch.cuda.is_available():

@@ -1,9 +1,12 @@
 """Training runs in this process, on rows that are in memory already; all else is the trainer's own."""
 
 import contextlib
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Timer
 from typing import Any
 from unittest import mock
 
@@ -25,12 +28,19 @@ def single_rank(device: torch.device) -> Iterator[Ranks]:
 
 def train(data: TextData, ranks: Ranks, **options: Any) -> dict[str, Any]:
     """Train with these options of a run; returns its summary."""
-    with TemporaryDirectory() as folder, use_data(data):
+    with TemporaryDirectory() as folder, mock.patch.object(task, "load_data", return_value=data):
         return start.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
 
 
 @contextlib.contextmanager
-def use_data(data: TextData) -> Iterator[None]:
-    """Let runs use these rows instead of a file."""
-    with mock.patch.object(task, "load_data", return_value=data):
+def asked_to_stop(seconds: float) -> Iterator[None]:
+    """Ask this process to stop after so many seconds, as Ctrl-C does, if it still trains then."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # for a signal after the run
+    timer = Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    try:
         yield
+    finally:
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGTERM, before)

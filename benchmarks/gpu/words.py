@@ -15,9 +15,8 @@ from unittest import mock
 import numpy as np
 import torch
 
-from benchmarks.gpu.goal import asked_to_stop
 from benchmarks.gpu.part import Outcome, keep, print_progress
-from benchmarks.gpu.training import single_rank
+from benchmarks.gpu.training import asked_to_stop, single_rank
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
 from trainer import start

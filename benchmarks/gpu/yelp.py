@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 
-from benchmarks.gpu.goal import asked_to_stop
 from benchmarks.gpu.part import Outcome, keep, print_progress
 from benchmarks.gpu.texts import TEST, TRAINING, make_text_data, make_text_rows
-from benchmarks.gpu.training import single_rank, train
+from benchmarks.gpu.training import asked_to_stop, single_rank, train
 from benchmarks.record import table
 from trainer.classification.data import TextData
 from trainer.distributed.ranks import Ranks

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from benchmarks import downstream, fasttext
 from benchmarks.fasttext import program, quality, regression
-from benchmarks.fasttext.files import write_csv
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
+from benchmarks.fasttext.yelp import write_csv
 from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spelled
 from bootstrap.prediction.texts import find_text_files, read_text_files
 from common.errors import DataError, ShoalError, UsageError

@@ -12,14 +12,14 @@ import pytest
 import torch
 
 from benchmarks import record
-from benchmarks.gpu import checks, goal, ideas, kernels, nccl, pair, rates, run, texts, words, yelp
+from benchmarks.gpu import checks, kernels, nccl, rates, run, texts, training, words, yelp
 from benchmarks.gpu.part import SETTINGS, Outcome, OutcomeFile
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from trainer import loop
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
-ABSENT = "h5py tqdm tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml triton safetensors"
+ABSENT = "h5py tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml triton"
 
 WITHOUT = """
 import sys
@@ -60,11 +60,9 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
     ("part", "sizes"),
     [
         pytest.param(checks, checks.Sizes(rows=64), marks=pytest.mark.soak),
-        (ideas, ideas.Sizes(batches=(20,), rows=100, repeats=1)),
         (rates, rates.Sizes(rows=200, batches=(20,), runs=1)),
         (nccl, nccl.Sizes(rows=2000, global_batch=100, epochs=1)),
         (kernels, kernels.Sizes(batches=(50,))),
-        (goal, goal.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
         (yelp, yelp.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
         pytest.param(
             words, words.Sizes(rows=200, words=500, batches=(50,), sizes=(8,), seconds=3), marks=pytest.mark.soak
@@ -87,29 +85,10 @@ def test_a_part_runs_on_a_cpu_in_a_tiny_size(
     assert capsys.readouterr().out
 
 
-@pytest.mark.soak
-def test_what_two_ranks_do_together_on_a_gpu_they_do_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    sizes = pair.Sizes(rows=3000, words=300, epochs=1, global_batch=100, text_batch=100, more={"embedding": 8})
-    found = pair.measure(CPU, sizes)
-    assert not found.failed, found.said
-    assert found.figures["parameter server"]["staleness"]["most"] >= 0
-    assert found.figures["exchange"]["bytes_a_step"] > found.figures["exchange in 16 bits"]["bytes_a_step"] > 0
+def test_a_training_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "WORDS", 5000)
+    monkeypatch.setitem(yelp._MODEL, "buckets", 5000)
 
-
-def test_a_pair_that_differs_or_shares_badly_is_told() -> None:
-    well = {"apart": 0.0, "loss": 2.0, "rows_seen": 8, "rows_of_ranks": [5, 3]}
-    runs = {"one rank": well}
-    assert pair._problems("exchange", well, runs) == pair._problems("balance", well, runs) == []
-    assert pair._problems("exchange", {"error": "no GPU"}, runs) == ["no GPU"]
-    assert pair._problems("exchange", {**well, "apart": 1e-7}, runs) == ["weights differed by 1e-07"]
-    assert pair._problems("exchange", {**well, "loss": 2.01}, runs) == ["a loss of 2.0100, and 2.0000 on one rank"]
-    assert pair._problems("averages", {**well, "rows_seen": 9}, runs) == ["rows are missing"]
-    assert pair._problems("balance", {**well, "rows_of_ranks": [4, 4]}, runs) == ["the slowed rank had 4 of 8 rows"]
-
-
-def test_a_goal_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.MonkeyPatch) -> None:
     class Over:
         """A timer whose time is over when the run measures its rank's own rate, as soon as this machine may be."""
 
@@ -120,12 +99,15 @@ def test_a_goal_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.Mo
 
         cancel = join = start
 
-    monkeypatch.setattr(goal, "Timer", Over)
-    found = goal.measure(CPU, goal.Sizes(rows=5000, validation=20, test=20, batches=(50,)))
-    (stretch,) = found.figures["stretches"]
-    assert stretch["summary"]["stopped"]
-    assert stretch["epochs"] < goal.EPOCHS
-    assert stretch["projected"] > goal.EPOCHS * 5000 / stretch["rate"]
+    monkeypatch.setattr(training, "Timer", Over)
+    found = yelp.measure(CPU, yelp.Sizes(rows=5000, validation=20, test=20, batches=(50,)))
+    (trained,) = found.figures["trainings"]
+    assert trained["summary"]["stopped"]
+    assert trained["epochs"] < yelp.EPOCHS
+    times = trained["summary"]["times"]
+    assert trained["projected"] == pytest.approx(
+        yelp.EPOCHS / trained["epochs"] * (times["training"] + times["evaluation"])
+    )
 
 
 def test_rows_are_those_of_reviews_and_tell_their_label() -> None:
@@ -193,16 +175,16 @@ def test_parts_for_which_no_time_is_left_are_left_out(parts: Path, capsys: pytes
 
 
 def test_what_matters_most_runs_first_and_fits_a_loan_of_ten_minutes() -> None:
-    first = list(run.PARTS)[:4]
-    assert first == ["kernels", "gradients", "goal", "rates"]
+    first = list(run.PARTS)[:3]
+    assert first == ["kernels", "gradients", "rates"]
     assert sum(run.PARTS[name].seconds for name in first) < run._SECONDS
 
 
 def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        run.main(["goal", "nope"])
+        run.main(["rates", "nope"])
     assert ended.value.code == 2
-    assert "there is no part nope; name some of kernels, gradients, goal," in capsys.readouterr().err
+    assert "there is no part nope; name some of kernels, gradients, rates," in capsys.readouterr().err
 
 
 def test_a_part_runs_in_a_process_of_its_own_and_leaves_its_outcome(
@@ -222,7 +204,7 @@ def test_a_part_runs_in_a_process_of_its_own_and_leaves_its_outcome(
     assert json.loads((tmp_path / "told").read_text()) == {"said": "cpu {}", "figures": {}, "failed": True}
 
 
-@pytest.mark.parametrize("names", [[], ["goal"]])
+@pytest.mark.parametrize("names", [[], ["rates"]])
 def test_without_a_gpu_there_is_one_sentence_and_no_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], names: list[str]
 ) -> None:
@@ -247,13 +229,11 @@ def test_without_torch_too_there_is_one_sentence_and_no_failure() -> None:
 def test_help_needs_no_package() -> None:
     done = run_without(ABSENT + " torch numpy", RUN.format(argument="--help"))
     assert done.returncode == 0, done.stderr
-    assert "balance, balance_any, quality, training" in done.stdout
+    assert "balance, training" in done.stdout
 
 
 TINY = """
 from importlib import import_module
-from benchmarks.gpu import stand_ins
-stand_ins.install()
 import torch
 from benchmarks.gpu.run import PARTS
 modules = {part.module: import_module(f"benchmarks.gpu.{part.module}") for part in PARTS.values()}
@@ -264,7 +244,7 @@ print(modules["nccl"].measure(torch.device("cpu"), modules["nccl"].Sizes(rows=10
 
 
 @pytest.mark.soak
-def test_torch_and_numpy_are_all_that_parts_need() -> None:
+def test_parts_need_no_other_packages() -> None:
     done = run_without(ABSENT, TINY)
     assert done.returncode == 0, done.stderr
     assert "gloo; trained in float32 at" in done.stdout

@@ -1,7 +1,6 @@
 """Each benchmark that trains, in a tiny size: it ends well, and its record has all of its cases."""
 
 import json
-import os
 import shlex
 from collections.abc import Iterator
 from importlib import import_module
@@ -10,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import balance_any, downstream, record
+from benchmarks import downstream, record
 from tests.trainer.embeddings.made_text import lines, pairs
 
 BENCHMARKS = [
-    ("balance_any --runs 1 --steps 24", ["equal shares", "best fixed shares", "balanced"]),
     (
         "downstream --seeds 1 --models lstm --size 8 --labelled .5 --word-rates .02 .2 --text {text}",
         ["random", "random, as long", "learnt before"],
@@ -26,11 +24,6 @@ BENCHMARKS = [
     (
         "embeddings modes {text} --seeds 1 --epochs 2 --size 8 --local-steps 5 --ways 'one rank' 'async, one slow'",
         ["one rank", "async, one slow", "equal time"],
-    ),
-    ("embeddings link --runs 1 --sizes 20 --rows 8 --megabytes .2 --ways sync async:20", ["one rank", "async:20"]),
-    (
-        "embeddings sources {text} --seeds 1 --ranks 1 --size 8 --similarity {pairs}",
-        ["finite, skipgram, sync, ranks: 1", "endless, skipgram, sync, ranks: 1"],
     ),
     (
         "fasttext quality 'tiny=--input {reviews}' --seeds 1 --shoal 'ours=--preset=fasttext --epochs 2' --cases "
@@ -59,11 +52,8 @@ def test_a_benchmark_records_each_of_its_cases(
 ) -> None:
     for package in ("gensim", "fasttext", "sklearn"):
         pytest.importorskip(package, reason="requirements-bench.txt is not installed")
-    if "link" in command and os.geteuid() != 0:
-        pytest.skip("only root can make network namespaces")
     monkeypatch.setattr(record.Log, "folder", tmp_path / "records")
     monkeypatch.setattr(downstream, "_GENERATED", 300)
-    monkeypatch.setattr(balance_any, "RATES", {"two": (2000.0, 500.0)})
     text, reviews = tmp_path / "topics.txt", tmp_path / "reviews.json"
     text.write_text("\n".join(lines(3000)) + "\n")
     rated = [{"reviewText": f"word{n} , {('bad', 'good')[n % 2]}", "overall": 1 + 4 * (n % 2)} for n in range(60)]

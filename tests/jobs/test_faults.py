@@ -7,10 +7,10 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 
-from benchmarks.streaming import StreamingNode, made, planned
 from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
+from tests.jobs.streaming_node import StreamingNode, made, planned
 
 FAULTS = (
     Throttled(service="s3", share=0.1),

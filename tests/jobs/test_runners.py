@@ -13,7 +13,6 @@ import pytest
 from shoal_local_aws.faults.kinds import AttemptFaults
 
 from benchmarks.real_reviews import REVIEWS
-from benchmarks.streaming import StreamingNode, planned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResources, spark_arguments
 from corpus.dataset_settings import Settings
@@ -22,6 +21,7 @@ from corpus.text import load_stopwords
 from jobs.steps import JobStep, Plan
 from tests import oracle
 from tests.jobs.piles import NLTK, assert_dataset
+from tests.jobs.streaming_node import StreamingNode, planned
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -57,10 +57,6 @@ class CharacterLoss:
         self._seed, self._pairs_a_row = seed, pairs_a_row
         self._pairs = SkipGramGradients(tokens, rules, seed=seed, pairs_a_row=pairs_a_row, steady=False)
 
-    def follow(self, rules: Sampling) -> None:
-        """See `SkipGramGradients`; `letters` has been filled for the words that were added."""
-        self._pairs.follow(rules)
-
     def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
         """See `LossOf`; it is about that of a pair, for each row."""
         assert isinstance(model, CharLSTM)

@@ -11,7 +11,7 @@ from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.char_lstm import CharacterLoss
 from trainer.embeddings.encoder import EncoderSettings, WordEncoder
-from trainer.embeddings.sampling import Sampling, Tokens
+from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.skipgram import Keys
 from trainer.embeddings.spelling import LONGEST, Spelling
 from trainer.embeddings.task import Embedding
@@ -26,9 +26,9 @@ class CharacterEmbedding(Embedding):
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         super().__init__(config, ranks, data)
-        self._spelling = spelling = Spelling.of(data.vocabulary.words)
+        spelling = Spelling.of(data.vocabulary.words)
         self._letters = np.zeros((len(self._rules.keep), LONGEST), np.int16)
-        self._spell()
+        self._letters[FIRST_WORD:] = spelling.letters(data.vocabulary.words)
         settings = EncoderSettings(
             characters=spelling.characters,
             character_embedding=config.character_embedding,
@@ -39,14 +39,6 @@ class CharacterEmbedding(Embedding):
         self._encoder = WordEncoder(settings, settings.build().to(ranks.device))
         self.model = self._encoder.model
         self._learning = self._loss(data.tokens)
-
-    def _spell(self) -> None:
-        words = self._data.vocabulary.words
-        self._letters[FIRST_WORD : FIRST_WORD + len(words)] = self._spelling.letters(words)
-
-    def _follow(self, rules: Sampling) -> None:
-        self._spell()
-        self._learning.follow(rules)
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         return GradientComputer(

@@ -52,11 +52,8 @@ class Sampling:
         return None if (factors == 1.0).all() else factors
 
 
-def sampling(
-    counts: Counts, *, rows: float, window: int, negatives: int, subsample: float, reserve: int = 0
-) -> Sampling:
+def sampling(counts: Counts, *, rows: float, window: int, negatives: int, subsample: float) -> Sampling:
     """The rules for words with these `counts` (V,), all above 0, in so many rows of text; see `EmbeddingOptions`.
-    The ids of a `reserve` behind them, which V counts, too, come nowhere.
 
     An occurrence of a word with the share f of the text is kept with the probability sqrt(s / f) + s / f for a
     `subsample` of s, as the word2vec program does.
@@ -68,7 +65,7 @@ def sampling(
     ids = np.arange(FIRST_WORD, FIRST_WORD + len(counts), dtype=np.int32)
     as_centres = counts * kept / rows
     first, end = FIRST_WORD, FIRST_WORD + len(counts)
-    keep, expected = np.zeros(end + reserve, np.uint64), np.zeros((2, end + reserve), np.float32)
+    keep, expected = np.zeros(end, np.uint64), np.zeros((2, end), np.float32)
     keep[first:end] = kept * (1 << _KEPT_BITS)
     expected[:, first:end] = as_centres, as_centres + SHARED * weights / weights.sum()
     return Sampling(

@@ -81,10 +81,6 @@ class SkipGramGradients:
         self.tokens = tokens
         self._seed, self._pairs_a_row, self._steady = seed, pairs_a_row, steady
         self._scratch: list[Any] = []
-        self.follow(rules)
-
-    def follow(self, rules: Sampling) -> None:
-        """Take these rules from now on, for tables of as many rows as before."""
         self.rules = rules
         self._factors: tuple[int, Factors] = 0, None
         self._placed: _Placed | None = None

@@ -13,7 +13,7 @@ from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.local_steps import LocalSteps
-from trainer.embeddings.sampling import Sampling, Tokens
+from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients
 from trainer.embeddings.task import Embedding
 from trainer.embeddings.text_rows import TextData
@@ -49,9 +49,6 @@ class SkipGramEmbedding(Embedding):
             direct=self._local or self._learning,
         )
 
-    def _follow(self, rules: Sampling) -> None:
-        self._learning.follow(rules)
-
     def optimisation(self, config: TrainConfig) -> TrainConfig:
         return replace(config, optimiser="sgd", momentum=0.0, word_rate=1.0) if self._local else config
 
@@ -79,4 +76,4 @@ class SkipGramEmbedding(Embedding):
 
     def _vectors(self) -> WordVectors:
         words = self._data.vocabulary.words
-        return WordVectors(words, self.model.vectors()[FIRST_WORD : FIRST_WORD + len(words)].cpu().numpy())
+        return WordVectors(words, self.model.vectors()[FIRST_WORD:].cpu().numpy())

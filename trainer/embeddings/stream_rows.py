@@ -6,7 +6,7 @@ line is lost, and none is used twice. Readers learn what is in a checkpoint, and
 checkpoint also has the last part of each reader as it was, by which the stream is restored in another folder
 (stream_place.py).
 
-The vocabulary is made of the first parts, and words that become frequent later are added to it (growth.py).
+The vocabulary is that of the first parts.
 """
 
 import io
@@ -28,7 +28,6 @@ from corpus.stream.progress import ended, reader_folder, write_taken
 from corpus.stream.stream_settings import StreamSettings
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.embeddings.growth import GrowingVocabulary
 from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.text_rows import TextData, Vocabulary, WordCounts, held_out_rows
 from trainer.options.embedding_options import ENDLESS
@@ -71,13 +70,10 @@ class StreamRows(TextData):
         start: Start,
         *,
         began: float,
-        new_words: int,
-        min_count: int,
     ) -> None:
-        """`began`: when the run did, by time.monotonic. `new_words`: the most that are added to the vocabulary, words
-        that occur `min_count` times."""
+        """`began`: when the run started, by time.monotonic."""
         self.began = began
-        self._growing = GrowingVocabulary(start.vocabulary, reserve=new_words, min_count=min_count)
+        self.vocabulary = start.vocabulary
         self.held_out, self.words, self.notes = start.held_out, start.part_words, start.notes
         sources = settings.to_json() + "\n".join(start.vocabulary.words)
         self.digest = blake2b(sources.encode(), digest_size=16).hexdigest()
@@ -86,18 +82,11 @@ class StreamRows(TextData):
         """(rows, tokens) of the present part; the same array for all parts."""
         self.words_seen = 0
         """Running words of all parts that were learnt from to their end."""
+        self._words_outside = 0  # those of them that are not in the vocabulary
         self._taken = {reader_folder(stream, number).name: 0 for number in range(settings.readers)}
         self._chosen: tuple[str, int] | None = None
         self._last: dict[str, bytes] = {}  # the file of the part that was taken last, by reader
-        self._words = 0  # running words of the present part
-
-    @property
-    def vocabulary(self) -> Vocabulary:  # type: ignore[override]
-        return self._growing.now
-
-    @property
-    def reserve(self) -> int:  # type: ignore[override]
-        return self._growing.reserve - self._growing.added
+        self._words = self._outside = 0  # running words of the present part, and those outside the vocabulary
 
     @property
     def counted_rows(self) -> float:
@@ -165,15 +154,19 @@ class StreamRows(TextData):
         self._last[name] = path.read_bytes()
         if part.tokens.shape != self.tokens.shape:
             raise DataError(f"{path} has {len(part.tokens):,} rows, and not {len(self.tokens):,}; begin a new stream")
-        self._growing.count(part, self._chosen)
         self.tokens[:] = self.vocabulary.ids(part)
         if self._chosen == (self._held_of, 0):
             self.tokens[held_out_rows(len(self.tokens))] = END_OF_LINE
+        known = set(self.vocabulary.words)
         self._words = int(part.counts.sum())
+        self._outside = sum(
+            count for word, count in zip(part.words, part.counts.tolist(), strict=True) if word not in known
+        )
 
     def end_part(self) -> bool:
         self._chosen = None
         self.words_seen += self._words
+        self._words_outside += self._outside
         return True
 
     def place(self) -> dict[str, Any]:
@@ -181,27 +174,28 @@ class StreamRows(TextData):
             "taken": dict(self._taken),
             "chosen": self._chosen,
             "words_seen": self.words_seen,
+            "words_outside": self._words_outside,
         }
 
     def state(self) -> dict[str, Any]:
         """The same for a checkpoint, with the file of the last part of each reader as a tensor of bytes."""
         last = {name: torch.frombuffer(bytearray(content), dtype=torch.uint8) for name, content in self._last.items()}
-        return {**self.place(), "last": last, "vocabulary": self._growing.state()}
+        return {**self.place(), "last": last}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.go_to(state)
         self._last = last_parts(state)
-        self._growing.restore(state.get("vocabulary", {}))
 
     def go_to(self, state: Mapping[str, Any]) -> None:
         """Go to a place. Raises DamagedError for one of another stream."""
-        taken, chosen, words = state.get("taken"), state.get("chosen"), state.get("words_seen")
-        if not isinstance(taken, dict) or taken.keys() != self._taken.keys() or type(words) is not int:
+        taken, chosen = state.get("taken"), state.get("chosen")
+        counts = state.get("words_seen"), state.get("words_outside")
+        if not isinstance(taken, dict) or taken.keys() != self._taken.keys() or {*map(type, counts)} != {int}:
             raise DamagedError("it holds no place in this stream")
         if chosen is not None and not (isinstance(chosen, tuple) and len(chosen) == 2 and chosen[0] in taken):
             raise DamagedError("it holds no part of this stream")
-        self._taken, self.words_seen = dict(taken), words
-        self._chosen = chosen
+        self._taken, self._chosen = dict(taken), chosen
+        self.words_seen, self._words_outside = counts
 
     @property
     def has_part(self) -> bool:
@@ -213,22 +207,22 @@ class StreamRows(TextData):
         write_taken(self._stream, parts_done(self.place()))
 
     def summary(self) -> dict[str, Any]:
-        return {"words_seen": self.words_seen, "new_words": self._growing.added}
+        return {"words_seen": self.words_seen, "words_outside_vocabulary": self._words_outside}
 
     def closing_notes(self, config: TrainConfig) -> list[str]:
-        full = []
-        if self._growing.is_full:
-            full = [
-                f"{plural(self._growing.added, 'word')} were added to the vocabulary, and for others that are as "
-                "frequent by now there was no room; give a new run a higher --new-words"
-            ]
-        if config.words is None or self.words_seen >= config.words:
-            return full
-        return [
-            *full,
-            f"the run has ended after {self.words_seen:,} of the {config.words:,} words that --words asks for, because "
-            + ("its minutes (--minutes) have passed" if self._is_over(config) else "no more text comes"),
-        ]
+        notes = []
+        if self._words_outside:
+            notes.append(
+                f"{self._words_outside:,} of {plural(self.words_seen, 'token')} were outside the vocabulary, which was "
+                "made of the first words (--vocabulary-words)"
+            )
+        if config.words is not None and self.words_seen < config.words:
+            reason = "its minutes (--minutes) have passed" if self._is_over(config) else "no more text comes"
+            notes.append(
+                f"the run has ended after {self.words_seen:,} of the {config.words:,} words that --words asks for, "
+                f"because {reason}"
+            )
+        return notes
 
     def _any_part(self) -> bool:
         return any(part_path(self._stream / name, taken).exists() for name, taken in self._taken.items())
@@ -268,8 +262,7 @@ def load_stream(config: TrainConfig, settings: StreamSettings, ranks: Ranks, sto
     if ranks.is_first:
         config.output.mkdir(parents=True, exist_ok=True)
         write_start(kept, start)
-    new_words = len(start.vocabulary.words) if config.new_words is None else config.new_words
-    return StreamRows(config.data, settings, start, began=began, new_words=new_words, min_count=config.min_count)
+    return StreamRows(config.data, settings, start, began=began)
 
 
 def await_first_parts(

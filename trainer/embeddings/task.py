@@ -23,7 +23,7 @@ from trainer.embeddings.cooccurrence import Pairs
 from trainer.embeddings.encoder import WordEncoder
 from trainer.embeddings.evaluation import WordEvaluation, pip_reference
 from trainer.embeddings.model_folder import write_vectors
-from trainer.embeddings.sampling import Sampling, Tokens, sampling
+from trainer.embeddings.sampling import Tokens, sampling
 from trainer.embeddings.skipgram import Keys, count_pairs
 from trainer.embeddings.stream_rows import load_stream
 from trainer.embeddings.text_rows import TextData, read_rows
@@ -69,25 +69,15 @@ class Embedding(Task[TextData]):
         with ranks.agreement(loading=True):
             reference = _reference(config, data) if ranks.is_first else None
             self._evaluation = WordEvaluation(config.similarity, config.analogy, reference)
-        self._rules = self._made_rules()
-        keys = hashes(0, _HELD_OUT_STEP, np.arange(len(data.sample)))
-        self._pairs_a_row = max(1.0, count_pairs(data.sample, keys, self._rules) / len(data.sample))
-
-    def _made_rules(self) -> Sampling:
-        config, vocabulary = self._config, self._data.vocabulary
-        self._words = len(vocabulary.words)
-        return sampling(
-            vocabulary.counts,
-            rows=self._data.counted_rows,
+        self._rules = sampling(
+            data.vocabulary.counts,
+            rows=data.counted_rows,
             window=config.window,
             negatives=config.negatives,
             subsample=config.subsample,
-            reserve=self._data.reserve,
         )
-
-    @abstractmethod
-    def _follow(self, rules: Sampling) -> None:
-        """Learn by these rules from now on, because words were added to the vocabulary."""
+        keys = hashes(0, _HELD_OUT_STEP, np.arange(len(data.sample)))
+        self._pairs_a_row = max(1.0, count_pairs(data.sample, keys, self._rules) / len(data.sample))
 
     @abstractmethod
     def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
@@ -102,9 +92,6 @@ class Embedding(Task[TextData]):
 
     def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:
         following = self._data.begin_epoch(self._config, self._ranks, stop, wait=wait)
-        if len(self._data.vocabulary.words) != self._words:
-            self._rules = self._made_rules()
-            self._follow(self._rules)
         if self._data.is_judged_at_intervals and following is NextEpoch.READY:
             since, took = self._judged
             self.evaluates_epoch = self._ranks.broadcast((time.monotonic() - since) * _EVALUATION_SHARE >= took)

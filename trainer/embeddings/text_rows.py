@@ -121,8 +121,6 @@ class TextData(ABC):
     digest: str
     notes: tuple[str, ...]
     """For the user."""
-    reserve: int = 0
-    """Words that may be added to the vocabulary while the run lasts."""
     is_judged_at_intervals = False
     """Whether the model is evaluated at intervals, and not after each epoch."""
     saves_when_stopped = False

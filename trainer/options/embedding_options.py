@@ -53,12 +53,6 @@ class EmbeddingOptions(Section):
         default=1_000_000,
         must=AT_LEAST_1,
     )
-    new_words: int | None = option(
-        "on an unbounded stream: room for words that come later, so many: those that have occurred --min-count times "
-        "since the beginning get an embedding, too; 0: none do (default: as many as the vocabulary has at first)",
-        default=None,
-        must=AT_LEAST_0,
-    )
     character_embedding: int = option(
         "dimensions of a character's embedding; --hidden and --layers are those of its LSTM",
         default=128,
@@ -94,5 +88,3 @@ def require_text_of_kind(options: EmbeddingOptions, *, endless: bool) -> None:
             "--vocabulary-words goes with an unbounded stream (--follow); of other text all words are counted: "
             "leave it out"
         )
-    if not endless and options.new_words is not None:
-        raise TrainingError("--new-words goes with an unbounded stream (--follow); leave it out")

@@ -24,7 +24,7 @@ from trainer.output.archive import DamagedError
 from trainer.output.run_files import CHECKPOINT_PATTERN, write_whole
 
 KEPT = 2
-FORMAT = 14
+FORMAT = 15
 """The format of the states. It increases when their names or content change."""
 
 _DIGEST_BYTES = 16

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.trained import train_here
+from benchmarks.ranks import train_here
 from bootstrap.agent.folder import Folder
 from bootstrap.config_file import read_config, write_config
 from bootstrap.progress import Bars

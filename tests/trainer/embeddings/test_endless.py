@@ -28,3 +28,13 @@ def test_a_run_says_why_it_has_ended_before_its_words(endless: Path, tmp_path: P
     assert found["words_seen"] == 160_000
     expected = "the run has ended after 160,000 of the 1,000,000 words that --words asks for"
     assert any(note.startswith(expected) for note in notes(tmp_path))
+
+
+def test_a_run_counts_the_tokens_outside_the_vocabulary_of_its_first_words(endless: Path, tmp_path: Path) -> None:
+    options = ("--vocabulary-words", "1", "--min-count", "2", "--words", "20000")
+    found = train_here(tmp_path, "--data", endless, *LEARNING, *options)
+    outside, seen = found["words_outside_vocabulary"], found["words_seen"]
+    assert 0 < outside < seen
+    assert any(
+        note.startswith(f"{outside:,} of {seen:,} tokens were outside the vocabulary") for note in notes(tmp_path)
+    )

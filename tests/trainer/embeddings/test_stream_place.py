@@ -68,7 +68,7 @@ def test_parts_go_on_after_the_last_one_that_the_checkpoint_has(tmp_path: Path, 
     write_settings(stream, settings)
     read_on(stream)
     start = start_of(stream, settings)
-    rows = StreamRows(stream, settings, start, began=0.0, new_words=0, min_count=1)
+    rows = StreamRows(stream, settings, start, began=0.0)
     counted: Counter[str] = Counter()
 
     def count(number: int) -> None:
@@ -89,7 +89,7 @@ def test_parts_go_on_after_the_last_one_that_the_checkpoint_has(tmp_path: Path, 
     assert part_numbers(stream / READER) == [3 if in_the_middle else 2]
     assert read_taken(stream, stream / READER, 4) == 3
 
-    again = StreamRows(stream, settings, start, began=0.0, new_words=0, min_count=1)
+    again = StreamRows(stream, settings, start, began=0.0)
     found, _ = checkpoint.newest(output / "checkpoints")
     assert found is not None
     again.restore(found[1]["task"])
@@ -112,7 +112,7 @@ def test_a_folder_that_has_the_parts_stays_as_it_is(tmp_path: Path) -> None:
     settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
     write_settings(stream, settings)
     read_on(stream)
-    rows = StreamRows(stream, settings, start_of(stream, settings), began=0.0, new_words=0, min_count=1)
+    rows = StreamRows(stream, settings, start_of(stream, settings), began=0.0)
     take(rows)
     rows.end_part()
     save(output, rows.state(), 1)

@@ -17,8 +17,7 @@ from corpus.stream.part_files import reader_of
 from corpus.stream.parts import ROW_TOKENS, part_path
 from corpus.stream.progress import read_taken, reader_folder, write_error
 from corpus.stream.stream_settings import read_settings
-from corpus.text import FIRST_WORD
-from tests.corpus.stream.reading import Clock, begin, parts, read, read_until
+from tests.corpus.stream.reading import Clock, begin, parts, read
 from trainer.config import TrainConfig, configured
 from trainer.distributed.ranks import Ranks, join_process_group
 from trainer.embeddings import stream_rows
@@ -54,7 +53,7 @@ def stream(tmp_path: Path) -> Path:
 
 
 def rows(stream: Path) -> StreamRows:
-    return StreamRows(stream, read_settings(stream), start(stream), began=0.0, new_words=0, min_count=1)
+    return StreamRows(stream, read_settings(stream), start(stream), began=0.0)
 
 
 def start(stream: Path, *, min_count: int = 1, words: int = 500, minutes: float | None = None, **more: Any) -> Start:
@@ -91,6 +90,7 @@ def test_every_part_is_learnt_from_once_and_readers_take_turns_until_they_have_e
         "taken": {"reader-0": counts(stream)[0], "reader-1": counts(stream)[1]},
         "chosen": None,
         "words_seen": data.words_seen,
+        "words_outside": 0,
     }
 
 
@@ -147,6 +147,7 @@ def test_a_run_goes_on_with_the_same_part_and_the_same_rows(stream: Path) -> Non
         {"chosen": ("reader-9", 0)},
         {"chosen": "reader-0"},
         {"words_seen": None},
+        {"words_outside": None},
         {"last": None},
         {"last": {"reader-0": b"no tensor"}},
     ],
@@ -305,17 +306,3 @@ def test_only_a_run_that_goes_on_has_the_vocabulary_of_the_run_before(stream: Pa
     frequent = task(alone, replace(config, min_count=1000))
     found = [task(alone, replace(config, resume=resume)) for resume in (True, False)]
     assert [own.summary_settings()["vocabulary"] for own in (frequent, *found)] == [8, 8, 15]
-
-
-def test_words_that_were_added_are_sampled_from_the_next_part_on(tmp_path: Path, alone: Ranks) -> None:
-    (tmp_path / "text").write_text(TEXT + TEXT.replace("word", "later"))
-    stream = begin(tmp_path / "stream", tmp_path / "text", part_rows=8, follow=True)
-    read_until(stream, lambda now: now > 60)
-    own = task(alone, options(stream, vocabulary_words=500, new_words=7))
-    known = FIRST_WORD + own.summary_settings()["vocabulary"]
-    learnt = []
-    for _ in parts(stream):
-        own.begin_epoch(never, wait=False)
-        learnt.append(np.flatnonzero(own._learning.rules.keep[known:]).tolist())
-        own.end_epoch()
-    assert (learnt[0], learnt[-1]) == ([], list(range(7)))

@@ -118,7 +118,6 @@ OF_OTHERS = {
     "min_count": 7,
     "words": 7,
     "vocabulary_words": 7,
-    "new_words": 7,
     "similarity": ("s.txt",),
     "analogy": ("a.txt",),
     "pip": True,

@@ -1,29 +1,16 @@
-"""The pipeline as a cluster runs it: every step by the arguments that EMR gets, on the embedded Hadoop Streaming.
+"""The pipeline as a cluster runs it: every step by the arguments that EMR gets, on the embedded Hadoop Streaming."""
 
-    python -m benchmarks streaming [--runs 3]
-
-Its rate predicts clusters: a task costs here what it costs there, but Hadoop's own work is done by Python and `sort`.
-Do not use the wall time of more vCPUs than this machine has cores.
-"""
-
-import argparse
 import os
-import resource
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from statistics import median
-from tempfile import TemporaryDirectory
 
 from shoal_local_aws.faults.kinds import AttemptFaults
 from shoal_local_aws.hadoop.streaming import attempt_faults_environment
 from shoal_local_aws.hadoop.yarn import LOGS
 
-from benchmarks.generated import write_reviews
-from benchmarks.record import Log
 from bootstrap.preprocessing.step_arguments import WorkerResources, command_arguments, streaming_arguments
 from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.s3 import is_s3
@@ -33,21 +20,11 @@ from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import prepare_work
 from jobs.steps import CommandStep, JobStep, Plan
 
-_FIGURES = ("MB", "MB / CPU s", "MB / s")
-_SIZE = 10**9
-_ROOT = Path(__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 class StepError(Exception):
     """A step failed: its name and what it said."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """Seconds of a step: of all its processes' CPU time, and of the clock."""
-
-    cpu: float
-    wall: float
 
 
 class StreamingNode:
@@ -91,21 +68,17 @@ class StreamingNode:
         with self.said.open("wb") as out:
             return subprocess.Popen(command, env=self._environment, stdout=out, stderr=out)
 
-    def run(self, plan: Plan, *, reducers: int = 2, properties: Sequence[str] = ()) -> dict[str, Cost]:
-        """Run the steps of a plan that are not done yet; returns the cost of each. Raises StepError."""
+    def run(self, plan: Plan, *, reducers: int = 2, properties: Sequence[str] = ()) -> None:
+        """Run the steps of a plan that are not done yet. Raises StepError."""
         if not is_s3(plan.work):
             Path(plan.work).mkdir(parents=True, exist_ok=True)
         for address, content in plan.task_files().items():
             write_text(address, content.decode())
-        costs = {}
         for step in plan.steps():
             if exists(step.done_file):
                 continue
-            before, start = _cpu(), time.monotonic()
             if self.start(self.command(step, reducers=reducers, properties=properties)).wait():
                 raise StepError(f"{step.name}: {self.said.read_text(errors='replace')}")
-            costs[step.name] = Cost(cpu=_cpu() - before, wall=time.monotonic() - start)
-        return costs
 
 
 def planned(inputs: Inputs, folder: str, *, settings: Settings = REFERENCE, tasks: int = 4) -> Plan:
@@ -117,31 +90,6 @@ def planned(inputs: Inputs, folder: str, *, settings: Settings = REFERENCE, task
 def made(plan: Plan) -> MergeResult:
     """The result of a plan."""
     return read_merge_result(plan.summary)
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Measure 1 GB of generated reviews, and print the table: the whole, and each step."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks streaming", description=__doc__.partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=3, help="repeats (default: %(default)s)")
-    log = Log("streaming")
-    runs = [_measure(run) for run in range(parser.parse_args(arguments).runs)]
-    rows = [[case, *(f"{median(run[case][figure] for run in runs):.3g}" for figure in _FIGURES)] for case in runs[0]]
-    log.table(["case", *_FIGURES], rows)
-    log.keep({"runs": runs})
-
-
-def _measure(run: int) -> dict[str, dict[str, float]]:
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        write_reviews(folder / "reviews.json", _SIZE, seed=run)
-        plan = planned(Inputs(files=(str(folder / "reviews.json"),)), name, tasks=2 * (os.cpu_count() or 1))
-        costs = StreamingNode(folder / "node").run(plan, reducers=os.cpu_count() or 1)
-    whole = Cost(cpu=sum(cost.cpu for cost in costs.values()), wall=sum(cost.wall for cost in costs.values()))
-    size = _SIZE / 1e6
-    return {
-        case: dict(zip(_FIGURES, (size, size / cost.cpu, size / cost.wall), strict=True))
-        for case, cost in {"all steps": whole, **costs}.items()
-    }
 
 
 def _with_schemes(step: JobStep) -> JobStep:
@@ -156,9 +104,3 @@ def _with_schemes(step: JobStep) -> JobStep:
         output=uri(step.output),
         files={option: uri(address) for option, address in step.files.items()},
     )
-
-
-def _cpu() -> float:
-    """CPU time of all processes that ended and were waited for."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
