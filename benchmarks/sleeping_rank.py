@@ -18,7 +18,7 @@ from shoal_balance import make_balancer
 
 from trainer.clock import ALL_REDUCE, BACKWARD, ComputeStats, StepTimer
 from trainer.distributed.ranks import batch_scheduling
-from trainer.output.efficiency import Efficiency
+from trainer.output.throughput import Efficiency
 
 _BATCH = 512
 _TRIALS = 40

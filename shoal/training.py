@@ -9,7 +9,7 @@ from common.cores import cores
 from common.errors import TrainingError
 from shoal.arguments import errors_name_arguments
 from trainer.classification.labelling import Labeller, Prediction
-from trainer.classification.loading import load_model as read_model
+from trainer.classification.model_folder import load_model as read_model
 from trainer.config import TrainConfig, configured, default_model
 
 if TYPE_CHECKING:

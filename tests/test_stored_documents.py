@@ -87,14 +87,14 @@ def read_checkpoint(text: str, folder: Path) -> object:
 
 def read_model(text: str, folder: Path) -> object:
     """A model whose `config.json` has this text, but the digest of its content."""
-    from trainer.output import stored_files
+    from trainer.classification import model_folder
 
     for name, content in MODEL.items():
         (folder / name).write_bytes(content)
     try:
         values = json.loads(text)
         if "digest" in values:
-            values["digest"] = stored_files._digest(values)
+            values["digest"] = model_folder._digest(values)
             text = json.dumps(values)
     except (ValueError, TypeError, RecursionError):
         pass

@@ -18,8 +18,8 @@ import numpy as np
 from common.errors import TrainingError
 from trainer.clock import ALL_REDUCE, ORDER
 from trainer.distributed import collectives, failures, parameter_server
-from trainer.distributed.dealer import Dealer, Finished
 from trainer.distributed.exchange import StepReport
+from trainer.distributed.parameter_server import Dealer, Finished
 from trainer.loop import Trainer
 
 _STALENESS_A_RANK = 4

@@ -23,9 +23,8 @@ from common.files import indented_json
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.config import TrainConfig
 from trainer.distributed import drift, failures
-from trainer.distributed.exchange import GradientExchange, StepReport
+from trainer.distributed.exchange import GradientExchange, StepReport, bytes_a_step
 from trainer.distributed.ranks import Ranks, Stop
-from trainer.distributed.traffic import bytes_a_step
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer

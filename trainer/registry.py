@@ -226,7 +226,7 @@ _CLASSIFIERS = {
 _WORD_MODELS = {
     "skipgram": Model(
         about="skip-gram with negative sampling, an embedding of each word",
-        task="trainer.embeddings.skipgram_task:SkipGramEmbedding",
+        task="trainer.embeddings.task:SkipGramEmbedding",
         options=("embedding", "minutes", "mode"),
         learns="words",
         defaults={
@@ -248,7 +248,7 @@ _WORD_MODELS = {
     ),
     "char-lstm": Model(
         about="an LSTM that reads the characters of a word",
-        task="trainer.embeddings.char_task:CharacterEmbedding",
+        task="trainer.embeddings.task:CharacterEmbedding",
         options=("embedding", "minutes", "hidden", "layers", "character_embedding"),
         learns="words",
         defaults={

@@ -1,11 +1,13 @@
 """A run from its start, the same on every rank: its data, the order of its rows, the checkpoint to resume from, and
 then the training loop (loop.py).
 
-Do not trust that all machines were given the same: ranks with different settings or rows would train without an error,
-and the result would be worthless.
+Do not trust that all machines were given the same: ranks with different settings or rows would train without an error.
+A resumed run has the configuration of its checkpoint, except for the settings that may change. An option that was not
+given does not count as given with its default: epochs and rows of a step are then those of the run.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from shoal_balance import BatchOrder
@@ -13,13 +15,13 @@ from shoal_balance import BatchOrder
 from common.display import plural
 from common.errors import TrainingError
 from common.options import flag
-from trainer import resume
 from trainer.asynchronous import AsynchronousTrainer
 from trainer.clock import Activity, Clock
 from trainer.config import TrainConfig
 from trainer.distributed import failures, memory
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.loop import Trainer
+from trainer.options.optimisation_options import OF_THE_RUN
 from trainer.output import checkpoint
 from trainer.output.run_files import CHECKPOINTS, prepare_output, require_free_output
 from trainer.registry import AUTO
@@ -111,7 +113,7 @@ def load_checkpoint(
     with ranks.agreement():
         if config.model == AUTO:
             config = resumed_candidate(config, state["config"])
-        config, resume_notes = resume.resumed_config(state, config, digest=data.digest)
+        config, resume_notes = resumed_config(state, config, digest=data.digest)
     return state, config, notes + resume_notes
 
 
@@ -162,3 +164,70 @@ def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
     require_free_output(config.output, force=config.force)
     missing = [] if unusable else [f"{folder} holds no checkpoint; starting from the beginning"]
     return None, missing + [f"{passed.path} {passed.why}; starting from the beginning" for passed in unusable]
+
+
+_MAY_CHANGE = frozenset(
+    (
+        "data",
+        "output",
+        "balance",
+        "rebalance_every",
+        "slow",
+        "record_every",
+        "checkpoint_minutes",
+        "resume",
+        "force",
+        "rows_in",
+        "cache",
+        "threads",
+        "precision",
+        "preset",
+        "minutes",
+        "fixed",
+    )
+)
+"""Settings that change the result by no more than rounding."""
+
+_FOLLOWING = ("embedding", "buckets", "temperature")
+"""Settings that follow from vectors or rows where they are not given, and are kept."""
+
+_MAY_CHANGE_AFTER_DIVERGENCE = ("learning_rate", "word_rate", "clip_norm")
+"""Settings by which a run whose loss became infinite or NaN can be resumed."""
+
+
+def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -> tuple[TrainConfig, list[str]]:
+    """The configuration with which the run of `state` (checkpoint.py) is resumed, and notes about it for the user.
+
+    `digest` is that of the dataset. Raises TrainingError if the state is of another run.
+    """
+    if config.preset:
+        left: dict[str, Any] = {name: None for name in OF_THE_RUN if name not in config.fixed}
+        config = replace(config, **left)
+    made = state["config"]
+    _require_same(state, config, digest)
+    kept = {name: made[name] for name in (*OF_THE_RUN, *_FOLLOWING) if name in made}
+    notes = [
+        f"continuing with {flag(name)} {getattr(config, name)}; it was {made[name]}"
+        for name in _MAY_CHANGE_AFTER_DIVERGENCE
+        if name in made and getattr(config, name) != made[name]
+    ]
+    return replace(config, **kept), notes
+
+
+def _require_same(state: dict[str, Any], config: TrainConfig, digest: str) -> None:
+    made = f"the checkpoints in {config.output / CHECKPOINTS} were made with"
+    otherwise = "resume with what it was made with, or start in another --output"
+    if state["digest"] != digest:
+        raise TrainingError(f"{made} another dataset than {config.data}; {otherwise}")
+    now = config.plain()
+    free = {*_MAY_CHANGE, *_MAY_CHANGE_AFTER_DIVERGENCE}
+    free |= {name for name in (*OF_THE_RUN, *_FOLLOWING) if now[name] is None}
+    if now["global_batch"] == state["global_batch"]:  # also where that is the default
+        free.add("global_batch")
+    for name, value in state["config"].items():
+        if name not in free and now[name] != value:
+            raise TrainingError(f"{made} {_as_option(name, value)}, not {_as_option(name, now[name])}; {otherwise}")
+
+
+def _as_option(name: str, value: Any) -> str:
+    return f"no {flag(name)} of its own" if value is None else f"{flag(name)} {value}"

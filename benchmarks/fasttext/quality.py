@@ -41,7 +41,7 @@ from benchmarks.record import Log
 from bootstrap.demo.reviews import write_reviews
 from common.errors import UsageError
 from trainer.classification.labelling import Labeller
-from trainer.classification.loading import load_model
+from trainer.classification.model_folder import load_model
 from trainer.output.run_files import MODEL
 
 _GENERATED = 8_000

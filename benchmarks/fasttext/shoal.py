@@ -15,7 +15,7 @@ _MEMORY, _SECONDS = 16 << 30, 6 * 3600.0
 
 
 class Trained(NamedTuple):
-    """A training's summary (trainer/output/record.py), and the cost of the whole command."""
+    """A training's summary (trainer/output/reporter.py), and the cost of the whole command."""
 
     summary: Mapping[str, Any]
     usage: Usage

@@ -28,9 +28,8 @@ from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.fasttext import FastText
 from trainer.classification.models.ngrams import plain_features
-from trainer.classification.rows import RaggedRows, Rows, TextRows
+from trainer.classification.rows import RaggedRows, Rows, TextRows, WordDropout
 from trainer.classification.task import text_gradients
-from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
 from trainer.computing import dropout
 from trainer.computing.optimiser import Optimiser

@@ -20,9 +20,8 @@ from corpus.text import FIRST_WORD, PADDING
 from trainer.classification.data import place_rows
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.lstm import spread_padding
-from trainer.classification.rows import Rows, TextRows
+from trainer.classification.rows import Rows, TextRows, WordDropout
 from trainer.classification.task import text_gradients
-from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
 from trainer.computing.optimiser import Optimiser
 from trainer.computing.precision import NAMES, capability, choose

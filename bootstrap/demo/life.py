@@ -213,7 +213,7 @@ def _predict_and_report(result: DemoResult, texts: Sequence[str], output: Path, 
     """Use the model, and write the page on the training and its data; neither needs the deployment."""
     with announce("shoal predict"):
         from trainer.classification.labelling import Labeller
-        from trainer.classification.loading import load_model
+        from trainer.classification.model_folder import load_model
 
         predictions = Labeller(load_model(output / _MODEL))(texts)
         result.predictions = [

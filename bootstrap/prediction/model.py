@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def open_model(address: str) -> "TrainedModel":
-    """The model at an address; see `trainer.classification.loading.load_model`."""
+    """The model at an address; see `trainer.classification.model_folder.load_model`."""
     with _without_garbage_collection():
-        from trainer.classification.loading import load_model
+        from trainer.classification.model_folder import load_model
 
         return load_model(address)
 

@@ -115,7 +115,7 @@ def test_a_leftover_that_is_not_removed_whole_is_removed_by_the_next(
     ("module", "call"),
     [
         ("corpus.reading.storage", "writable('s3://bucket/object')"),
-        ("trainer.classification.loading", "_local_folder('s3://bucket/model')"),
+        ("trainer.classification.model_folder", "_local_folder('s3://bucket/model')"),
     ],
 )
 def test_what_a_killed_command_left_in_the_systems_folder_is_removed_by_the_next(

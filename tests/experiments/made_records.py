@@ -1,4 +1,4 @@
-"""Records of trainings, as trainer/output/record.py describes them."""
+"""Records of trainings, as trainer/output/reporter.py describes them."""
 
 import json
 from collections.abc import Mapping

@@ -13,7 +13,7 @@ from tests.trainer.runs import finish, summary, train_here, weights
 from trainer.classification import task
 from trainer.classification.data import load_data
 from trainer.classification.labelling import Labeller
-from trainer.classification.loading import load_model
+from trainer.classification.model_folder import load_model
 from trainer.config import configured
 from trainer.distributed.ranks import Ranks
 from trainer.registry import RunSize

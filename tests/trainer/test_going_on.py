@@ -11,7 +11,7 @@ from common.errors import TrainingError
 from trainer.command_line import parse_arguments
 from trainer.config import TrainConfig
 from trainer.options.optimisation_options import GLOBAL_BATCH
-from trainer.resume import resumed_config
+from trainer.start import resumed_config
 
 
 def config(**settings: Any) -> TrainConfig:

@@ -1,8 +1,7 @@
 """Every model is one of a kind of task."""
 
 from trainer.classification.task import Classification
-from trainer.embeddings.char_task import CharacterEmbedding
-from trainer.embeddings.skipgram_task import SkipGramEmbedding
+from trainer.embeddings.task import CharacterEmbedding, SkipGramEmbedding
 from trainer.registry import AUTO, CLASSIFIERS, MODELS
 from trainer.task import task_class
 

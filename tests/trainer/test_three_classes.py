@@ -11,8 +11,8 @@ from common.errors import TrainingError
 from tests.trainer.runs import lines, run_here, train_here
 from trainer.classification import task
 from trainer.classification.data import TextData
-from trainer.classification.loading import load_model
 from trainer.classification.losses import Loss, Scale
+from trainer.classification.model_folder import load_model
 from trainer.classification.rows import TextRows
 from trainer.classification.task import Classification
 from trainer.config import TrainConfig, configured

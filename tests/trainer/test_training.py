@@ -13,8 +13,8 @@ from tests.trainer.runs import finish, lines, step_losses, stop, summary, train_
 from trainer.classification.calibration import calibrated
 from trainer.classification.data import load_data
 from trainer.classification.evaluate import Evaluation, evaluate
-from trainer.classification.loading import load_model
 from trainer.classification.losses import Loss
+from trainer.classification.model_folder import load_model
 from trainer.classification.rows import Rows
 from trainer.computing.threads import Threads
 from trainer.distributed.ranks import join_process_group

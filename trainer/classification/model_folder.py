@@ -8,23 +8,36 @@
 - `model.onnx`: only where an export was asked for it, for other programs
 
 `config.json` is written last, also to S3. A folder without it is one that was not written to its end. Do not look at a
-file before its digest is right: after a copy that was cut short, files of two trainings may lie side by side.
+file before its digest is right: after a copy that was cut short, files of two trainings may lie side by side. What
+cannot be looked at is not absent: a folder without permission is an error of its own.
 """
 
+import json
 import shlex
 import shutil
-from collections.abc import Mapping
+import stat
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b, file_digest
 from math import prod
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import Tensor, nn
 
 from common.errors import DataError, TrainingError
 from common.files import indented_json
 from common.json_values import parse_json_object
+from common.private_folders import temporary_folder
 from common.version import VERSION
+from corpus.reading import s3
+from corpus.reading.s3 import is_s3
+from corpus.reading.storage import join
+from corpus.text import UNKNOWN
 from trainer.classification.model_card import model_card
 from trainer.classification.trained_model import TrainedModel, fill, unfilled
 from trainer.output.archive import DamagedError
@@ -32,12 +45,12 @@ from trainer.output.run_files import (
     CARD,
     CONFIG,
     MEASURES,
+    MODEL,
     ONNX,
     VOCABULARY,
     WEIGHTS,
     whole_folder,
 )
-from trainer.output.stored_files import check_config, require_stored, stored, with_digest
 from trainer.registry import WORD_MODELS
 
 FORMAT = 5
@@ -62,8 +75,6 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
             measures = {name: value for name, value in model.about.items() if name not in _ORIGIN}
             (new / MEASURES).write_bytes(indented_json(measures))
             if onnx:
-                from trainer.classification.onnx_file import write_onnx
-
                 write_onnx(new / ONNX, model)
             files = {path.name: stored(path) for path in sorted(new.iterdir())}
             config = _config(model, files)
@@ -151,3 +162,168 @@ def _config(model: TrainedModel, files: Mapping[str, Mapping[str, Any]]) -> dict
         "files": dict(files),
     }
     return with_digest(config)
+
+
+_DIGEST_BYTES = 16
+
+
+def with_digest(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of `config.json` with its digest, which is that of the model."""
+    return {**config, "digest": _digest(config)}
+
+
+def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise DamagedError unless `config` has the right digest, names these files, and has data."""
+    if config.get("digest") != _digest(config):
+        raise DamagedError("its digest is not that of its content")
+    files = config.get("files")
+    if not isinstance(files, dict) or not all(
+        isinstance(files.get(name), dict)
+        and type(files[name].get("bytes")) is int
+        and isinstance(files[name].get("digest"), str)
+        for name in names
+    ):
+        raise DamagedError(f"it does not name {', '.join(names)}, each with its bytes and digest")
+    if not isinstance(config.get("data"), dict):
+        raise DamagedError("it has no data, or some of another type")
+
+
+def stored(path: Path) -> dict[str, Any]:
+    """The size and digest of a file."""
+    with path.open("rb") as file:
+        digest = file_digest(file, lambda: blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
+        return {"bytes": file.tell(), "digest": digest}
+
+
+def require_size(file: str, size: int, config: Mapping[str, Any]) -> None:
+    """Raise TrainingError unless a file of this address has the size that `config.json` gives."""
+    expected = config["files"][file.rpartition("/")[2]]["bytes"]
+    if size != expected:
+        raise TrainingError(
+            f"{file} has {size:,} bytes, and {CONFIG} says {expected:,}: the model is being written, or was not copied "
+            "whole; copy or export it again"
+        )
+
+
+def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
+    """Raise TrainingError unless a file, of the address `shown`, is there as it was written."""
+    try:
+        require_size(shown, path.stat().st_size, config)
+        found = stored(path)
+    except FileNotFoundError:
+        raise TrainingError(f"{shown} is missing: the model was not copied whole; copy or export it again") from None
+    except OSError as error:
+        raise TrainingError(f"cannot read {shown}: {error.strerror}") from error
+    if found != config["files"][path.name]:
+        raise TrainingError(
+            f"{shown} is not the file that {CONFIG} names, or is damaged; copy or export the model again"
+        )
+
+
+def _digest(config: Mapping[str, Any]) -> str:
+    """The digest of all fields of `config.json` but its own."""
+    content = json.dumps({name: value for name, value in config.items() if name != "digest"}, sort_keys=True)
+    return blake2b(content.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def load_model(address: Path | str) -> TrainedModel:
+    """Read the model at an address: a path or s3://..., of a model's folder, or of a training's `--output`.
+
+    Raises TrainingError if there is none, or if this version of Shoal cannot read it; DataError if S3 cannot be read.
+    """
+    folder = _find(str(address))
+    with _local_folder(folder) as path:
+        return read_model_folder(path, folder)
+
+
+def _find(address: str) -> str:
+    folders = [join(address, name).rpartition("/")[0] for name in (CONFIG, f"{MODEL}/{CONFIG}")]
+    for folder in folders:
+        if _is_file(join(folder, CONFIG)):
+            return folder
+    for folder in folders:
+        if begun := [name for name in READ if _is_file(join(folder, name))]:
+            raise TrainingError(
+                f"{folder} has {begun[0]} but no {CONFIG}: the model is being written, or was not copied whole; copy "
+                "or export it again"
+            )
+    raise TrainingError(
+        f"there is no model at {address}: neither {CONFIG} nor {MODEL}/{CONFIG}; `shoal train` writes one when it has "
+        "finished"
+    )
+
+
+@contextmanager
+def _local_folder(address: str) -> Iterator[Path]:
+    """A path to a model's folder; for S3 a copy, which is deleted afterwards. Raises DataError and TrainingError."""
+    if not is_s3(address):
+        yield Path(address)
+        return
+    client = s3.client()
+    with temporary_folder("shoal-model-") as folder:
+        there = join(address, CONFIG)
+        with s3.explained_errors(there, "read"):
+            s3.download(client, s3.place_of(there), folder / CONFIG)
+        config = read_config(folder / CONFIG, address)
+        for file in READ:
+            there = join(address, file)
+            with s3.explained_errors(there, "read"):
+                require_size(there, s3.head(client, s3.place_of(there))["ContentLength"], config)
+                s3.download(client, s3.place_of(there), folder / file)
+        yield folder
+
+
+def _is_file(address: str) -> bool:
+    """Whether there is a file. Raises TrainingError or DataError where that cannot be found out."""
+    if is_s3(address):
+        with s3.explained_errors(address, "look for"):
+            return s3.head_if_there(s3.client(), s3.place_of(address)) is not None
+    try:
+        return stat.S_ISREG(Path(address).stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise TrainingError(f"cannot read {address}: {error.strerror}; check its permissions") from error
+
+
+TOKENS, LENGTHS, PROBABILITIES = "tokens", "lengths", "probabilities"
+"""The names of the file's inputs and of its output."""
+_MOST_BYTES = 2_000_000_000
+
+
+class _Probabilities(nn.Module):
+    """Padded rows of word ids to the probability of each class, for every model alike."""
+
+    def __init__(self, model: TrainedModel) -> None:
+        super().__init__()
+        self.classifier, self._loss = model.classifier, model.loss
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        if self.classifier.reads_whole_texts:
+            tokens = tokens[torch.arange(tokens.shape[1]) < lengths[:, None]]  # (t,)
+        return self._loss.probabilities(self.classifier(tokens, lengths))
+
+
+def write_onnx(path: Path, model: TrainedModel) -> None:
+    """Write the model, for any number of rows of any width. Raises TrainingError if it is too large for the format.
+
+    torch's older exporter records one computation: a model must not choose its way by the size of its input while
+    `torch.onnx.is_in_onnx_export()`.
+    """
+    size = sum(tensor.nbytes for tensor in model.classifier.state_dict().values())
+    if size > _MOST_BYTES:
+        raise TrainingError(
+            f"the model has {size / 1e9:.1f} GB of weights, and an ONNX file holds at most 2 GB; leave out --onnx"
+        )
+    tokens = torch.full((2, 3), UNKNOWN, dtype=torch.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter warns of its age, and of sizes that it would record
+        torch.onnx.export(
+            _Probabilities(model).eval(),
+            (tokens, torch.tensor([3, 2])),
+            path,
+            dynamo=False,
+            input_names=[TOKENS, LENGTHS],
+            output_names=[PROBABILITIES],
+            dynamic_axes={TOKENS: {0: "rows", 1: "width"}, LENGTHS: {0: "rows"}, PROBABILITIES: {0: "rows"}},
+        )

@@ -20,11 +20,10 @@ from trainer.classification.losses import CROSS_ENTROPY, MSE, SOFTMAX, Loss
 from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.rows import RaggedRows, Rows
+from trainer.classification.rows import RaggedRows, Rows, WordDropout
 from trainer.classification.selection import block_scores, folds
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
 from trainer.classification.trained_model import TrainedModel
-from trainer.classification.word_dropout import WordDropout
 from trainer.clock import ROWS, StepTimer
 from trainer.computing import dropout, precision
 from trainer.computing.gradients import GradientComputer

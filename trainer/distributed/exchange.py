@@ -14,7 +14,7 @@ read them at the same point: otherwise they would split the next batch different
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +25,83 @@ from shoal_balance import IntArray
 from torch import Tensor, nn
 
 from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
-from trainer.computing.row_gradients import Means, compacted, row_gradient, rows_of_means
+from trainer.computing.row_gradients import Means, compacted, joined, row_gradient, rows_of_means
 from trainer.devices import moved_to
 from trainer.distributed import collectives
-from trainer.distributed.row_exchange import bytes_of, counts_of, means_of_ranks
-from trainer.distributed.traffic import Traffic
+
+
+@dataclass(kw_only=True)
+class Traffic:
+    """That of a rank since its start."""
+
+    bytes: float = 0.0
+    steps: int = 0
+    """Exchanges, or steps that it took by itself."""
+
+    def add_sum(self, size: int, ranks: int) -> None:
+        """Add a sum of `size` bytes over so many ranks, as a ring takes it: all but a rank's own part goes round
+        twice."""
+        self.bytes += 2 * size * (ranks - 1) / ranks
+
+
+def bytes_a_step(of_ranks: Sequence[Mapping[str, float]], *, local_steps: int) -> float | None:
+    """The bytes that a rank sends for a step of its own, by the fields of the ranks' Traffic; None before the first
+    step. `local_steps`: how many of a rank's own steps are between two exchanges, at least 1."""
+    steps = sum(each["steps"] for each in of_ranks) * local_steps
+    return sum(each["bytes"] for each in of_ranks) / steps if steps else None
+
+
+_MOST = 1 << 16
+"""Ranks send each other numbers in float32, which has none between larger even ones from 2**24 on."""
+
+
+def counts_of(own: Means) -> tuple[int, int, int]:
+    """Three numbers below 2**24: how much this rank sends."""
+    return (*divmod(len(own.ids), _MOST), len(own.lengths))
+
+
+def of_counts(counts: Sequence[int]) -> tuple[int, int]:
+    """The numbers of ids and of means of a rank with these `counts_of`."""
+    high, low, means = counts
+    return high * _MOST + low, means
+
+
+def bytes_of(own: Means) -> int:
+    """The bytes that this rank sends each of the others."""
+    return own.ids.nbytes + own.lengths.nbytes + own.gradients.nbytes
+
+
+def means_of_ranks(own: Means, counts: Sequence[Sequence[int]], rank: int) -> Means:
+    """What the gradient of one table is made of over the ranks of the default group, whose `counts_of` are `counts`
+    (ranks, 3); this is `rank`.
+
+    Raises RuntimeError if other ranks are gone.
+    """
+    columns = own.gradients.shape[1]
+    sent = own._replace(gradients=own.gradients.contiguous())
+    of_ranks = {
+        other: Means(sent.ids.new_empty(ids), sent.lengths.new_empty(n), sent.gradients.new_empty((n, columns)))
+        for other, (ids, n) in enumerate(map(of_counts, counts))
+        if n and other != rank
+    }
+    operations = [
+        *(
+            dist.P2POp(dist.irecv, tensor, other, tag=tag)
+            for other in of_ranks
+            for tag, tensor in enumerate(of_ranks[other])
+        ),
+        *(
+            dist.P2POp(dist.isend, tensor, other, tag=tag)
+            for other in range(len(counts))
+            if len(own.lengths) and other != rank
+            for tag, tensor in enumerate(sent)
+        ),
+    ]
+    for each in dist.batch_isend_irecv(operations) if operations else ():
+        each.wait()
+    of_ranks[rank] = sent
+    return joined([of_ranks[other] for other in sorted(of_ranks)])
+
 
 _SHORT_ROW = 8
 """Ranks send the sums of rows of at most so many numbers: means have these rows so often that they are fewer."""

@@ -9,10 +9,14 @@ would have them, so that the same kernels find the loss and the gradients of the
 parameters. The tables are not filled elsewhere: do not look at other rows.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from shoal_balance import IntArray
 from torch import Tensor, nn
@@ -24,7 +28,44 @@ from trainer.computing.dropout import hashes
 from trainer.computing.row_gradients import Means, new_table, rows_of_means
 from trainer.embeddings.sampling import Sampling, Tokens
 from trainer.embeddings.skipgram import Keys, SkipGramGradients, touched_words
-from trainer.embeddings.spelling import Letters
+
+Letters = npt.NDArray[np.int16]
+"""(words, LONGEST): the numbers of each word's characters, and 0 behind them."""
+
+LONGEST = 32
+"""Characters of a word that are read; a longer one has the vector of its beginning."""
+MOST_CHARACTERS = 1000
+"""Characters with a number of their own."""
+
+_OTHER, _FIRST = 1, 2
+
+
+@dataclass(frozen=True)
+class Spelling:
+    characters: str
+    """Those with a number of their own, each once."""
+
+    @classmethod
+    def of(cls, words: Iterable[str]) -> "Spelling":
+        """The most frequent characters of these words; equally frequent ones in their own order."""
+        counted = Counter(character for word in words for character in word)
+        return cls("".join(sorted(counted, key=lambda each: (-counted[each], each))[:MOST_CHARACTERS]))
+
+    @property
+    def size(self) -> int:
+        return _FIRST + len(self.characters)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {character: number for number, character in enumerate(self.characters, _FIRST)}
+
+    def letters(self, words: Sequence[str]) -> Letters:
+        """Spell words, which have a character at least. A character without a number counts as its lower-case form."""
+        found = np.zeros((len(words), LONGEST), np.int16)
+        numbers = self._numbers
+        for row, word in zip(found, words, strict=True):
+            row[: len(word)] = [numbers.get(each) or numbers.get(each.lower(), _OTHER) for each in word[:LONGEST]]
+        return found
 
 
 class CharLSTM(nn.Module):

@@ -18,8 +18,7 @@ from safetensors.torch import save_file
 
 from common.errors import DataError
 from common.json_values import made, parse_json_object
-from trainer.embeddings.char_lstm import CharLSTM
-from trainer.embeddings.spelling import MOST_CHARACTERS, Spelling
+from trainer.embeddings.char_lstm import MOST_CHARACTERS, CharLSTM, Spelling
 from trainer.embeddings.vectors import Matrix
 from trainer.output import archive
 from trainer.output.archive import DamagedError

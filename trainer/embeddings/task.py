@@ -1,7 +1,6 @@
 """The task of learning word embeddings from text: rows of running words, by the model that `--model` names.
 
-What it learns from is a TextData (text_rows.py, stream_rows.py), and a kind of model is a subclass (skipgram_task.py,
-char_task.py): what differs between them is their methods'.
+What it learns from is a TextData (text_rows.py, stream_rows.py), and a kind of model is a subclass.
 """
 
 import time
@@ -12,19 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from shoal_balance import IntArray, Lengths
 from torch import Tensor
 
 from corpus.stream.stream_settings import read_settings
+from corpus.text import FIRST_WORD
+from trainer.clock import StepTimer
 from trainer.computing.dropout import hashes
+from trainer.computing.gradients import GradientComputer
+from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.embeddings.cooccurrence import Pairs
-from trainer.embeddings.encoder import WordEncoder
+from trainer.embeddings.char_lstm import LONGEST, CharacterLoss, Spelling
+from trainer.embeddings.encoder import EncoderSettings, WordEncoder
 from trainer.embeddings.evaluation import WordEvaluation, pip_reference
+from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
+from trainer.embeddings.pip_loss import Pairs
 from trainer.embeddings.sampling import Tokens, sampling
-from trainer.embeddings.skipgram import Keys, count_pairs
+from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients, count_pairs
 from trainer.embeddings.stream_rows import load_stream
 from trainer.embeddings.text_rows import TextData, read_rows
 from trainer.embeddings.vectors import WordVectors
@@ -172,3 +178,105 @@ def _reference(config: TrainConfig, data: TextData) -> Pairs | None:
         return None
     words = len(data.vocabulary.words)
     return pip_reference(data.tokens, words=words, window=config.window, negatives=config.negatives)
+
+
+class SkipGramEmbedding(Embedding):
+    """Learns two vectors of each word, as a centre and as a context; the first is its embedding."""
+
+    model: SkipGram
+
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
+        super().__init__(config, ranks, data)
+        squares = bool(config.local_steps) and config.optimiser == "adagrad"
+        self.model = SkipGram(len(self._rules.keep), self._size, squares=squares).to(ranks.device)
+        self.sparse_tables = (self.model.centres, self.model.contexts, *self.model.squares)
+        self._learning = self._gradients(data.tokens)
+        self._local: LocalSteps | None = None
+        if config.local_steps:
+            rows = config.rank_batch or config.global_batch
+            assert rows is not None  # `resolve_config` has set it
+            self._local = LocalSteps(self._learning, rows=rows, clip_norm=config.clip_norm)
+
+    def gradient_computer(self, timer: StepTimer) -> GradientComputer:
+        return GradientComputer(
+            self.model,
+            None,
+            rows=len(self._data.tokens),
+            sparse_tables=self.sparse_tables,
+            device=self._ranks.device,
+            timer=timer,
+            threads=self._ranks.threads if self._local is None else Threads(1),
+            direct=self._local or self._learning,
+        )
+
+    def optimisation(self, config: TrainConfig) -> TrainConfig:
+        return replace(config, optimiser="sgd", momentum=0.0, word_rate=1.0) if self._local else config
+
+    def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
+        if self._local is None:
+            return super().step_rate(config, step, steps, size)
+        self._local.rate = super().step_rate(config, step, steps, self._local.rows)
+        return 1.0
+
+    def touched_sparse_rows(self, rows: IntArray, step: int) -> tuple[Tensor, ...]:
+        return self._learning.touched(rows, step) * (len(self.sparse_tables) // 2)
+
+    def _gradients(self, tokens: Tokens) -> SkipGramGradients:
+        return SkipGramGradients(
+            tokens,
+            self._rules,
+            seed=self._config.seed,
+            pairs_a_row=self._pairs_a_row,
+            steady=self._config.optimiser == "sgd",
+        )
+
+    def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
+        loss, pairs, _ = self._gradients(self._data.held_out).sums(self.model, rows, keys)
+        return loss, pairs
+
+    def _vectors(self) -> WordVectors:
+        words = self._data.vocabulary.words
+        return WordVectors(words, self.model.vectors()[FIRST_WORD:].cpu().numpy())
+
+
+class CharacterEmbedding(Embedding):
+    """Learns to compute a word's embedding from its characters."""
+
+    _encoder: WordEncoder
+
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
+        super().__init__(config, ranks, data)
+        spelling = Spelling.of(data.vocabulary.words)
+        self._letters = np.zeros((len(self._rules.keep), LONGEST), np.int16)
+        self._letters[FIRST_WORD:] = spelling.letters(data.vocabulary.words)
+        settings = EncoderSettings(
+            characters=spelling.characters,
+            character_embedding=config.character_embedding,
+            hidden=config.hidden,
+            layers=config.layers,
+            size=self._size,
+        )
+        self._encoder = WordEncoder(settings, settings.build().to(ranks.device))
+        self.model = self._encoder.model
+        self._learning = self._loss(data.tokens)
+
+    def gradient_computer(self, timer: StepTimer) -> GradientComputer:
+        return GradientComputer(
+            self.model,
+            self._learning,
+            rows=len(self._data.tokens),
+            device=self._ranks.device,
+            timer=timer,
+            threads=self._ranks.threads,
+        )
+
+    @torch.no_grad()
+    def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
+        return self._loss(self._data.held_out).sums(self._encoder.model, rows, keys)
+
+    def _vectors(self) -> WordVectors:
+        words = self._data.vocabulary.words
+        return WordVectors(words, self._encoder.vectors(words))
+
+    def _loss(self, tokens: Tokens) -> CharacterLoss:
+        return CharacterLoss(tokens, self._rules, self._letters, seed=self._config.seed, pairs_a_row=self._pairs_a_row)

@@ -24,8 +24,7 @@ from trainer.options.section import shown_options
 from trainer.output.lines import End
 from trainer.output.lines import Search as SearchLine
 from trainer.output.lines import Trial as TrialLine
-from trainer.output.record import Record
-from trainer.output.reporter import open_record
+from trainer.output.reporter import Record, open_record
 from trainer.output.run_files import SUMMARY, write_whole
 from trainer.rank_errors import DivergedError
 from trainer.registry import Settings

@@ -17,8 +17,7 @@ from corpus.stream.records import text_fields
 from corpus.stream.stream_settings import TOKENISERS, StreamSettings, absolute
 from jobs.choose import LIMITS
 from trainer.config import TrainConfig, options_for
-from trainer.embeddings.analogy import read_questions
-from trainer.embeddings.similarity import read_pairs
+from trainer.embeddings.evaluation import read_pairs, read_questions
 from trainer.options.embedding_options import require_text_of_kind
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from corpus.reading.inputs.labels import list_values
 from jobs.job_settings import RATING_SCALE
 
 if TYPE_CHECKING:
-    from trainer.embeddings.analogy import AnalogyResult
+    from trainer.embeddings.evaluation import AnalogyResult
 
 _RATING_OPTIONS = tuple(
     replace(each, default=None, text=f"{each.text} (default: as the model was trained)") if each.default else each
@@ -157,9 +157,8 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
 
 def _evaluate_vectors(model: str, similarity: Sequence[str], analogy: Sequence[str]) -> Result:
     """How good word embeddings are, by sets of pairs and of analogies."""
-    from trainer.embeddings.analogy import analogies, read_questions, total
-    from trainer.embeddings.similarity import read_pairs, words_of
-    from trainer.embeddings.similarity import similarity as correlation
+    from trainer.embeddings.evaluation import analogies, read_pairs, read_questions, total, words_of
+    from trainer.embeddings.evaluation import similarity as correlation
 
     require_s3(model, *similarity, *analogy)
     pairs = {name: read_pairs(name) for name in similarity}

@@ -10,7 +10,7 @@ import pytest
 from bootstrap import progress
 from bootstrap.cli import output
 from bootstrap.cli.output import table
-from trainer.output.record import print_notice
+from trainer.output.reporter import print_notice
 
 HOSTILE = "red \x1b[31m\x9b2J\x07\u202eback\x00\r over"
 SHOWN = "red ?[31m?2J??back?  over"

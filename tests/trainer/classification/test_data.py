@@ -19,8 +19,7 @@ from tests.trainer.conftest import VOCABULARY, make_rows
 from trainer.classification.data import load_data
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
-from trainer.classification.rows import TextRows
-from trainer.classification.word_dropout import WordDropout
+from trainer.classification.rows import TextRows, WordDropout
 from trainer.computing.dropout import keys
 from trainer.config import configured
 

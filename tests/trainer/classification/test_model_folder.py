@@ -20,8 +20,7 @@ from common.errors import TrainingError
 from tests.trainer.classification.made_models import random_fasttext, random_model
 from trainer.classification import model_folder
 from trainer.classification.labelling import Labeller
-from trainer.classification.loading import load_model
-from trainer.classification.model_folder import write_model
+from trainer.classification.model_folder import load_model, write_model
 from trainer.classification.trained_model import TrainedModel
 
 TEXTS = ["good song", "bad", "song bad good", "the"]

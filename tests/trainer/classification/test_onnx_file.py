@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from tests.trainer.classification.made_models import random_fasttext, random_linear, random_model
-from trainer.classification.model_folder import write_model
-from trainer.classification.onnx_file import write_onnx
+from trainer.classification.model_folder import write_model, write_onnx
 
 WORDS = tuple(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
 

@@ -14,8 +14,7 @@ from common.errors import TrainingError
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
 from trainer.classification.data import load_data, place_rows
-from trainer.classification.rows import RaggedRows, Rows, TextBatch, TextRows
-from trainer.classification.word_dropout import WordDropout
+from trainer.classification.rows import RaggedRows, Rows, TextBatch, TextRows, WordDropout
 from trainer.computing.dropout import keys
 
 CPU = torch.device("cpu")

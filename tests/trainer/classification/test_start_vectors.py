@@ -14,7 +14,7 @@ from trainer.classification.start_vectors import describe_start_vectors, find_st
 from trainer.command_line import as_arguments, parse_arguments
 from trainer.config import TrainConfig, configured
 from trainer.embeddings.vectors import WordVectors, write_binary, write_text
-from trainer.resume import resumed_config
+from trainer.start import resumed_config
 
 PLACES = {"data": Path("d.h5"), "output": Path("out")}
 

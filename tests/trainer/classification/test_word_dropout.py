@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.classification.word_dropout import FEWEST_WORDS, WordDropout
+from trainer.classification.rows import FEWEST_WORDS, WordDropout
 from trainer.computing.dropout import keys
 
 

@@ -8,9 +8,8 @@ import torch
 
 from trainer.classification import models
 from trainer.classification.losses import Loss, Scale
-from trainer.classification.rows import TextRows
+from trainer.classification.rows import TextRows, WordDropout
 from trainer.classification.task import text_gradients
-from trainer.classification.word_dropout import WordDropout
 from trainer.clock import COMPUTE, StepTimer
 from trainer.computing import gradients as computing
 from trainer.computing.gradients import GradientComputer

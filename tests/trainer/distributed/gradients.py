@@ -18,9 +18,8 @@ from shoal_balance import stratified_rows
 from trainer.classification import models
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.rows import TextRows
+from trainer.classification.rows import TextRows, WordDropout
 from trainer.classification.task import text_gradients
-from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
 from trainer.computing.threads import Threads
 from trainer.distributed.exchange import GradientExchange

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.waiting import PATIENCE
-from trainer.distributed.dealer import Dealer, Finished
+from trainer.distributed.parameter_server import Dealer, Finished
 
 
 def done(rank: int, step: int) -> Finished:

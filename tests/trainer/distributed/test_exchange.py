@@ -15,9 +15,8 @@ from tests.trainer.runs import finish
 from trainer.clock import StepTimer
 from trainer.computing.row_gradients import Means, no_means
 from trainer.distributed import collectives, exchange
-from trainer.distributed.exchange import GradientExchange, StepReport
+from trainer.distributed.exchange import GradientExchange, StepReport, bytes_of
 from trainer.distributed.ranks import join_process_group
-from trainer.distributed.row_exchange import bytes_of
 from trainer.rank_errors import LostError
 
 

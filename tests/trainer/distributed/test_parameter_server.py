@@ -9,8 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from trainer.distributed.dealer import Finished
-from trainer.distributed.parameter_server import ParameterServer
+from trainer.distributed.parameter_server import Finished, ParameterServer
 
 Served = tuple[ParameterServer, list[torch.Tensor]]
 RANKS = 3

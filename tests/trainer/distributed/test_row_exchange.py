@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.computing.row_gradients import Means
-from trainer.distributed.row_exchange import counts_of, of_counts
+from trainer.distributed.exchange import counts_of, of_counts
 
 
 @given(ids=st.integers(0, 1 << 36), means=st.integers(0, (1 << 24) - 1))

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.computing.row_gradients import Means
-from trainer.distributed.row_exchange import bytes_of
-from trainer.distributed.traffic import Traffic, bytes_a_step
+from trainer.distributed.exchange import Traffic, bytes_a_step, bytes_of
 
 
 @given(chunk=st.integers(1, 1000), ranks=st.integers(1, 16))

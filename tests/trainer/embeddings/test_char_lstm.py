@@ -8,9 +8,8 @@ from corpus.text import FIRST_WORD
 from tests.trainer.embeddings.test_skipgram import WORDS, by_definition, rules
 from trainer.clock import StepTimer
 from trainer.computing.dropout import hashes
-from trainer.embeddings.char_lstm import CharacterLoss, CharLSTM
+from trainer.embeddings.char_lstm import LONGEST, CharacterLoss, CharLSTM, Spelling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
-from trainer.embeddings.spelling import LONGEST, Spelling
 
 NAMES = ["a", "of", "sea", "fish", "shoal", "swim", "swims", "swam", "water", "underwater", "b", "fishes"]
 ROWS = np.random.default_rng(3).integers(0, WORDS + FIRST_WORD, (5, 20)).astype(np.int32)

@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError
-from trainer.embeddings.analogy import AnalogyResult, analogies, read_questions, total
-from trainer.embeddings.similarity import read_pairs, similarity, spearman
+from trainer.embeddings.evaluation import (
+    AnalogyResult,
+    analogies,
+    read_pairs,
+    read_questions,
+    similarity,
+    spearman,
+    total,
+)
 from trainer.embeddings.vectors import WordVectors
 
 VALUES = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=20)
@@ -77,7 +84,7 @@ def plain_answer(vectors: WordVectors, a: str, b: str, c: str, *, by_product: bo
 
 
 def test_answers_are_those_of_the_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.embeddings.analogy._BLOCK_NUMBERS", 30)  # several blocks
+    monkeypatch.setattr("trainer.embeddings.evaluation._BLOCK_NUMBERS", 30)  # several blocks
     words = [f"w{number}" for number in range(12)]
     vectors = WordVectors(words, np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32))
     asked = list(itertools.permutations(words[:5], 3))[::7]

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trainer.embeddings import cooccurrence
-from trainer.embeddings.cooccurrence import Pairs, cooccurrences
-from trainer.embeddings.pip_loss import pip_loss, sppmi
+from trainer.embeddings.pip_loss import Pairs, cooccurrences, pip_loss, sppmi
 
 WORDS = 4
 TOKENS = arrays(np.int32, st.tuples(st.integers(0, 5), st.integers(1, 9)), elements=st.integers(0, WORDS + 2))
@@ -48,7 +46,7 @@ def test_neighbours_within_a_line_are_counted_and_other_words_are_as_if_not_ther
     tokens: np.ndarray, window: int, block: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cooccurrence, "_BLOCK_PAIRS", block)
+        patch.setattr("trainer.embeddings.pip_loss._COUNTED_PAIRS", block)
         found = cooccurrences(tokens, words=WORDS, window=window)
     assert dense(found).tolist() == counted(tokens, words=WORDS, window=window).tolist()
     places = list(zip(found.one.tolist(), found.other.tolist(), strict=True))

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.embeddings.spelling import LONGEST, MOST_CHARACTERS, Spelling
+from trainer.embeddings.char_lstm import LONGEST, MOST_CHARACTERS, Spelling
 
 WORDS = st.lists(st.text(min_size=1, max_size=2 * LONGEST), min_size=1, max_size=6)
 

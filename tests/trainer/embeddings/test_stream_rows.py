@@ -22,8 +22,8 @@ from trainer.config import TrainConfig, configured
 from trainer.distributed.ranks import Ranks, join_process_group
 from trainer.embeddings import stream_rows
 from trainer.embeddings import task as task_of_words
-from trainer.embeddings.skipgram_task import SkipGramEmbedding
 from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, load_start, read_start, write_start
+from trainer.embeddings.task import SkipGramEmbedding
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import STREAM
 from trainer.task import VALIDATION, NextEpoch

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.output.efficiency import Efficiency
+from trainer.output.throughput import Efficiency
 
 SECONDS = st.floats(0, 10)
 PHASES = ("order", "forward", "backward", "all_reduce", "update")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainer.output.lines import Note
-from trainer.output.record import Record, StepSampling, print_notice
+from trainer.output.reporter import Record, StepSampling, print_notice
 
 
 def kinds(path: Path) -> list[str]:

@@ -12,8 +12,7 @@ from bootstrap.cli.main import main
 from corpus.reading import s3
 from shoal import Model
 from tests.trainer.classification.made_models import random_model
-from trainer.classification.loading import load_model
-from trainer.classification.model_folder import write_model
+from trainer.classification.model_folder import load_model, write_model
 
 BUCKET = "models"
 FILES = ["README.md", "config.json", "measures.json", "model.safetensors", "vocabulary.txt"]
