@@ -90,10 +90,7 @@ class Clock:
 class StepTimer:
     """The phases of each step, by the host's clock."""
 
-    def __init__(self, *, waits_for_gpu: bool = False) -> None:
-        """`waits_for_gpu`: the host waits for the GPU at the end of each phase, because the sleep of a rank that is
-        slowed is not in the GPU's queue of work."""
-        self._waits_for_gpu = waits_for_gpu
+    def __init__(self) -> None:
         self.sums = _seconds()
         """Seconds a phase, over all steps whose times are known."""
         self._rows = 0
@@ -101,16 +98,12 @@ class StepTimer:
         self._since = time.perf_counter()
 
     def begin(self, rows: int) -> None:
-        if self._waits_for_gpu:
-            torch.cuda.synchronize()
         self._add(self._now)
         self._now, self._rows = _seconds(), rows
         self._since = time.perf_counter()
 
     def end_phase(self, phase: str) -> None:
         """End a phase, which may occur several times in a step; the next phase begins."""
-        if self._waits_for_gpu:
-            torch.cuda.synchronize()
         now = time.perf_counter()
         self._now[phase] += now - self._since
         self._since = now
@@ -162,10 +155,9 @@ class CUDAStepTimer(StepTimer):
         self._add(phases)
 
 
-def step_timer(device: torch.device, *, slowed: bool) -> StepTimer:
-    """The timer for a rank that computes on `device`; `slowed`: the rank sleeps after its own computing."""
-    on_gpu = device.type == "cuda"
-    return CUDAStepTimer() if on_gpu and not slowed else StepTimer(waits_for_gpu=on_gpu)
+def step_timer(device: torch.device) -> StepTimer:
+    """The timer for a rank that computes on `device`."""
+    return CUDAStepTimer() if device.type == "cuda" else StepTimer()
 
 
 def _seconds() -> defaultdict[str, float]:

@@ -77,7 +77,7 @@ class Trainer:
             self.load_state_dict(saved)
 
         # The gradients of this rank, their sum over the ranks, and the split of each step.
-        self.timer = step_timer(ranks.device, slowed=ranks.rank in config.slow)
+        self.timer = step_timer(ranks.device)
         self.compute = task.gradient_computer(self.timer)
         self.compute.slowness = config.slow.get(ranks.rank, 1.0)
         self.exchange = GradientExchange(

@@ -56,7 +56,7 @@ def measure_own_rates(
     Measured for `seconds`, after `warm_up` steps, or after one step if it takes as long.
     """
     device = compute.device
-    timer = StepTimer(waits_for_gpu=device.type == "cuda" and compute.slowness > 1.0)
+    timer = StepTimer()
     twin = compute.with_copied_model(timer)
     steps = optimiser.rehearsal(twin.model)
     generator = np.random.default_rng(0)

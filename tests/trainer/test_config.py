@@ -8,10 +8,13 @@ import pytest
 
 from common.errors import TrainingError
 from common.options import flag
+from trainer.classification.task import Classification
 from trainer.command_line import as_arguments, parse_arguments
 from trainer.computing.optimiser import learning_rate
 from trainer.config import configured, options_for, options_of_some
-from trainer.registry import CLASSIFIERS, MODELS, WORD_MODELS, Model
+from trainer.embeddings.task import CharacterEmbedding, SkipGramEmbedding
+from trainer.registry import AUTO, CLASSIFIERS, MODELS, WORD_MODELS, Model
+from trainer.task import task_class
 
 FILES = ["--data", "d.h5", "--output", "out"]
 
@@ -169,3 +172,9 @@ def test_a_model_that_is_added_to_the_registry_is_a_choice_with_its_description(
     assert "gru, a GRU" in model.text
     (model,) = (each for each in options_for("words") if each.name == "model")
     assert model.choices == WORD_MODELS
+
+
+def test_every_model_belongs_to_one_kind_of_task() -> None:
+    of_texts = dict.fromkeys((AUTO, *CLASSIFIERS), Classification)
+    of_words = {"skipgram": SkipGramEmbedding, "char-lstm": CharacterEmbedding}
+    assert {name: task_class(name) for name in MODELS} == {**of_texts, **of_words}

@@ -3,22 +3,28 @@
 import errno
 import io
 import itertools
-from contextlib import redirect_stderr
+from contextlib import nullcontext, redirect_stderr
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import h5py
 import pytest
 import torch
 import torch.distributed as dist
 
+from common.errors import TrainingError
 from tests.trainer import runs
 from tests.trainer.runs import lines, notes, run_here, summary
 from trainer import task
 from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
 from trainer.computing import optimiser
+from trainer.config import TrainConfig
 from trainer.distributed import exchange
 from trainer.output import checkpoint, checkpoint_schedule
+from trainer.start import _require_here, load_data
 
 
 @pytest.fixture(autouse=True)
@@ -272,3 +278,32 @@ def test_an_evaluation_without_a_number_stops_the_run(dataset: Path, tmp_path: P
     assert status == 1
     assert "the loss on the validation rows is" in errors
     assert "at step 1; lower --learning-rate" in errors
+
+
+def test_a_machine_that_joined_does_not_begin_anew_what_others_have_in_folders_of_their_own() -> None:
+    others = ("rank 1 on i-2", "/results/checkpoints")
+    with pytest.raises(TrainingError, match=r"rank 1 on i-2 has checkpoints .* and the first rank has none in /here"):
+        _require_here([None, None, others], "/here")
+    _require_here([None, None], "/here")
+    _require_here([("rank 0", "/here"), others], "/here")
+
+
+def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path: Path) -> None:
+    config, first = TrainConfig(data=Path("d.h5"), output=tmp_path), ["a"]
+    ranks: Any = SimpleNamespace(
+        is_first=False,
+        world_size=2,
+        local_size=2,
+        agreement=lambda **_: nullcontext(),
+        gather=lambda mine: [mine, mine],
+        broadcast=lambda _: (config.plain(), *first),
+    )
+    task: Any = SimpleNamespace(load=lambda *_, **__: SimpleNamespace(digest="a"))
+    load_data(task, replace(config, threads=7, data=Path("e.h5")), ranks, lambda: False)
+    with pytest.raises(
+        TrainingError, match=r"--learning-rate is 0.5 here and 0.008 on the first rank; start all ranks"
+    ):
+        load_data(task, replace(config, learning_rate=0.5), ranks, lambda: False)
+    first[0] = "b"
+    with pytest.raises(TrainingError, match=r"d\.h5 is another dataset than the first rank's \(digest a, not b\)"):
+        load_data(task, config, ranks, lambda: False)

@@ -129,6 +129,8 @@ class GradientComputer:
                 before = min(self.piece_rows or len(numbers), len(numbers))
             self._take_less(before)
         if self.slowness > 1.0:
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)  # the sleep is not in the GPU's queue of work
             time.sleep((self.slowness - 1.0) * (time.perf_counter() - start))
             self._timer.end_phase(SLOWED)
         return loss

@@ -7,6 +7,7 @@ from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -14,8 +15,12 @@ import torch.distributed as dist
 
 from common.errors import TrainingError
 from trainer.__main__ import main
-from trainer.distributed import collectives
+from trainer.computing.optimiser import Optimiser
+from trainer.config import TrainConfig
+from trainer.distributed import collectives, memory
 from trainer.distributed.collectives import convert_errors, wait
+from trainer.distributed.drift import _checksums, synchronise
+from trainer.distributed.failures import Failure, FailureKind, root_cause
 from trainer.distributed.ranks import join_process_group
 
 
@@ -135,3 +140,59 @@ def test_values_of_ranks_are_read_without_executing_anything(tmp_path: Path) -> 
     assert not (tmp_path / "made").exists()
     value = {"a": (1, 2.5, None, "x"), "b": [{3}, torch.ones(2)], 4: True}
     assert str(collectives._unpacked(collectives._packed(value))) == str(value)
+
+
+def test_without_meminfo_half_of_the_memory_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 100}.__getitem__)
+    assert memory.free() == 4096 * 50
+
+
+FINAL, CAUSE, CONSEQUENCE = FailureKind
+
+
+def failure(kind: FailureKind, time: float, *, attempt: int = 0, where: str | None = "at step 5") -> Failure:
+    return Failure(kind=kind, time=time, what=f"{kind} at {time:g}", attempt=attempt, where=where)
+
+
+@pytest.mark.parametrize(
+    ("failures", "found"),
+    [
+        ([failure(CONSEQUENCE, 1), failure(CAUSE, 3), failure(CAUSE, 2)], "cause at 2 at step 5"),
+        ([failure(CONSEQUENCE, 2), failure(CONSEQUENCE, 1)], "consequence at 1 at step 5"),
+        ([failure(CAUSE, 1), failure(CONSEQUENCE, 3, attempt=1), failure(CAUSE, 4, attempt=1)], "cause at 4 at step 5"),
+        ([failure(FINAL, 2), failure(CAUSE, 1), failure(CAUSE, 3, attempt=1)], "final at 2 at step 5"),
+        ([failure(CAUSE, 1, where=None), failure(CONSEQUENCE, 2, where="at step 7")], "cause at 1 at step 7"),
+        ([failure(CAUSE, 1, where=None)], "cause at 1"),
+    ],
+)
+def test_a_failure_that_would_come_again_is_reported_or_else_the_first_cause_of_the_last_attempt(
+    failures: list[Failure], found: str
+) -> None:
+    assert root_cause(failures).short == found
+
+
+def stepped(model: torch.nn.Module) -> Optimiser:
+    """An optimiser after a step."""
+    found = Optimiser(model, [], TrainConfig(data=Path("d"), output=Path("o")))
+    for each in model.parameters():
+        each.grad = torch.ones_like(each)
+    found.step(0.01)
+    return found
+
+
+def test_a_rank_whose_weights_differ_takes_those_and_the_moments_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, own = (torch.nn.Linear(2, 1) for _ in range(2))
+    own.load_state_dict(first.state_dict())
+    of_first, of_own = stepped(first), stepped(own)
+    ranks: Any = SimpleNamespace(world_size=2, gather=lambda mine: [mine, _checksums(first)])
+    assert synchronise(own, of_own, ranks) is None
+    own.weight.data[0, 1] += 0.25
+    of_own.state()["first.0"] += 1
+    sent = iter([*(each.detach() for each in first.parameters()), *of_first.state().values()])
+    monkeypatch.setattr(dist, "broadcast", lambda tensor, src: tensor.copy_(next(sent)) if src == 0 else None)
+    ranks.gather = lambda mine: [mine, 0.0 if isinstance(mine, float) else _checksums(first)]
+    assert synchronise(own, of_own, ranks) == pytest.approx(0.25)
+    assert _checksums(own) == _checksums(first)
+    assert all(torch.equal(each, of_first.state()[name]) for name, each in of_own.state().items())
+    assert next(sent, None) is None

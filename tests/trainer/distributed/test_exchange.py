@@ -15,7 +15,15 @@ from tests.trainer.runs import finish
 from trainer.clock import StepTimer
 from trainer.computing.row_gradients import Means, no_means
 from trainer.distributed import collectives, exchange
-from trainer.distributed.exchange import GradientExchange, StepReport, bytes_of
+from trainer.distributed.exchange import (
+    GradientExchange,
+    StepReport,
+    Traffic,
+    bytes_a_step,
+    bytes_of,
+    counts_of,
+    of_counts,
+)
 from trainer.distributed.ranks import join_process_group
 from trainer.rank_errors import LostError
 
@@ -115,3 +123,29 @@ def test_a_row_that_is_missing_or_computed_twice_is_seen(shares: list[int], rank
     size = sum(shares)
     shares[rank % len(shares)] += off
     assert not report(shares, size).is_complete
+
+
+@given(ids=st.integers(0, 1 << 36), means=st.integers(0, (1 << 24) - 1))
+def test_numbers_of_ids_and_means_arrive_though_they_are_sent_in_float32(ids: int, means: int) -> None:
+    empty = torch.empty(1)
+    own = Means(empty.expand(ids) if ids else empty[:0], empty.expand(means) if means else empty[:0], empty[:0])
+    arrived = torch.tensor(counts_of(own), dtype=torch.float32).long().tolist()
+    assert of_counts(arrived) == (ids, means)
+
+
+@given(chunk=st.integers(1, 1000), ranks=st.integers(1, 16))
+def test_a_ring_sends_all_but_one_part_of_a_sum_twice(chunk: int, ranks: int) -> None:
+    traffic = Traffic()
+    traffic.add_sum(chunk * ranks, ranks)
+    assert traffic.bytes == 2 * chunk * (ranks - 1)
+
+
+def test_bytes_are_those_of_all_ranks_over_the_steps_that_they_took_by_themselves() -> None:
+    of_ranks = [{"bytes": 100.0, "steps": 2}, {"bytes": 50.0, "steps": 1}]
+    assert bytes_a_step(of_ranks, local_steps=5) == 10.0
+    assert bytes_a_step([{"bytes": 0.0, "steps": 0}], local_steps=1) is None
+
+
+def test_the_gradients_of_rows_go_with_their_ids_and_lengths() -> None:
+    own = Means(torch.zeros(7, dtype=torch.int32), torch.ones(3, dtype=torch.int64), torch.zeros(3, 10))
+    assert bytes_of(own) == 7 * 4 + 3 * 8 + 3 * 10 * 4

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corpus.text import FIRST_WORD
 from tests.trainer.embeddings.test_skipgram import WORDS, by_definition, rules
 from trainer.clock import StepTimer
 from trainer.computing.dropout import hashes
-from trainer.embeddings.char_lstm import LONGEST, CharacterLoss, CharLSTM, Spelling
+from trainer.embeddings.char_lstm import LONGEST, MOST_CHARACTERS, CharacterLoss, CharLSTM, Spelling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
 
 NAMES = ["a", "of", "sea", "fish", "shoal", "swim", "swims", "swam", "water", "underwater", "b", "fishes"]
@@ -78,3 +80,44 @@ def test_a_word_has_the_same_vector_whatever_is_read_beside_it(model: CharLSTM) 
     letters = Spelling.of(NAMES).letters(NAMES)
     alone = torch.cat([model(letters[number : number + 1]) for number in range(len(NAMES))])
     assert torch.allclose(model(letters), alone, atol=1e-6)
+
+
+WORDS = st.lists(st.text(min_size=1, max_size=2 * LONGEST), min_size=1, max_size=6)
+
+
+@given(WORDS, WORDS)
+def test_every_word_has_a_number_for_each_of_its_characters(known: list[str], asked: list[str]) -> None:
+    spelling = Spelling.of(known)
+    letters = spelling.letters(asked)
+    assert letters.shape == (len(asked), LONGEST)
+    assert (letters > 0).sum(1).tolist() == [min(len(word), LONGEST) for word in asked]
+    assert letters.max() < spelling.size
+
+
+@given(WORDS)
+def test_words_that_differ_are_spelt_differently_as_long_as_they_are_read(words: list[str]) -> None:
+    letters = Spelling.of(words).letters(words)
+    for word, row in zip(words, letters, strict=True):
+        assert [np.array_equal(row, other) for other in letters] == [word[:LONGEST] == each[:LONGEST] for each in words]
+
+
+def test_the_most_frequent_characters_have_numbers_of_their_own_and_the_others_share_one() -> None:
+    many = [chr(0x4E00 + number) for number in range(MOST_CHARACTERS)]
+    spelling = Spelling.of(["ba", "b", *many, *many])
+    assert len(spelling.characters) == MOST_CHARACTERS
+    assert "a" not in spelling.characters
+    one, other, known = spelling.letters(["a", "z", many[0]])[:, 0].tolist()
+    assert one == other != known
+
+
+def test_the_numbers_of_characters_are_those_of_the_format_of_an_encoder() -> None:
+    spelling = Spelling("abc")
+    assert spelling.letters(["cabx"])[0, :5].tolist() == [4, 2, 3, 1, 0]
+    assert spelling.size == 5
+
+
+def test_a_character_that_is_not_known_counts_as_its_lower_case_form() -> None:
+    spelling = Spelling.of(["word", "USA"])
+    lower, upper, mixed = spelling.letters(["word", "WORD", "usa"])
+    assert lower.tolist() == upper.tolist()
+    assert mixed.tolist() != spelling.letters(["USA"])[0].tolist()
