@@ -4,7 +4,7 @@ Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance,
 (`reducing`), how many `floats` it sums, `epochs` and `steps_per_epoch`, whether the last rank `halves` its speed
 midway, by how much a rank's speed varies from step to step (`jitter`), what share of a step is needed to begin
 (`fixed`), and the `seed` of the jitter. Rank 0 prints the `share` of ideal (that of the speeds as they are on average),
-and what the time went to (efficiency.py).
+and what the time went to (trainer/output/throughput.py).
 """
 
 import json

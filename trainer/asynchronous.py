@@ -1,7 +1,7 @@
 """Ranks that take steps each by itself, without waiting for each other (--mode async:K).
 
 The tables are those of a parameter server, whose rows are kept by all ranks (parameter_server.py). A rank takes the
-next step of the epoch from the first rank's dealer (dealer.py), pulls the rows that it needs, makes K steps of its own
+next step of the epoch from the first rank's dealer, pulls the rows that it needs, makes K steps of its own
 on them, and pushes how far it has moved them. A faster rank takes more steps, so nothing has to be balanced.
 
 Nothing is decided in a step by all ranks together. The dealer ends the dealing for a checkpoint, a stop, or the end of

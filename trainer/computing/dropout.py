@@ -6,7 +6,7 @@ numbers are drawn in a step. Do not use torch's own dropout: it draws from the r
 rank's rows, so that the learning curve would depend on the split.
 
 Values are dropped by making them 0. Whole words are dropped by leaving them out of a text
-(classification/word_dropout.py).
+(classification/rows.py).
 """
 
 import numpy as np

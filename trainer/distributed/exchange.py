@@ -3,8 +3,10 @@
 Of a table it carries only the rows that the global batch touches. This is why torch's DistributedDataParallel is not
 used: it sends whole tables, which are most of the parameters, although a batch touches a fraction of their rows. Every
 rank knows the rows, because every rank knows the whole global batch. All other gradients are zero on all ranks, so the
-result is the same. Of a table so large that finding those rows would cost more than asking, each rank sends what its
-own gradient is made of (row_exchange.py).
+result is the same. Of a table so large that finding those rows would cost more than asking, each rank sends the others
+the ids of its rows and a gradient for each text, less than a tenth of the rows with their gradients
+(`means_of_ranks`). Every rank joins them in the order of the ranks, so that all get the same, to the last bit. An
+all-gather would need messages of one size, and gloo's copies them twice.
 
 The all-reduce sums shares that are already divided by the rows of the global batch (gradients.py). It comes after
 `backward()`, so that a rank's own compute time is known apart from its wait for other ranks.

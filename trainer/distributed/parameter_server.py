@@ -3,7 +3,7 @@
 A rank pulls the rows that it needs, and pushes what is to be added to them. The owner adds up what comes, a push at a
 time, and counts the pushes: so each knows how many came between its pull and its push (`Staleness`).
 
-Owners answer in threads, one for each rank that asks for a pull, a push, or the next step of the dealer (dealer.py).
+Owners answer in threads, one for each rank that asks for a pull, a push, or the next step of the dealer.
 Messages are gloo's, whose sizes both ends know: a request begins with its kind and the numbers of its rows. Requests
 have a group of their own: an owner may wait for one as long as the run lasts, an asker soon has its answer.
 """
@@ -41,7 +41,12 @@ class Finished(NamedTuple):
 
 
 class Dealer:
-    """Deals the steps from `first` to `last` - 1, until it is asked to end."""
+    """Deals the steps from `first` to `last` - 1 of an epoch to ranks that take them one by one.
+
+    The first rank has the dealer; all ranks ask it, in threads of their own. It gives no step that is more than `bound`
+    ahead of the oldest unfinished one: whoever asks for it waits. So a gradient is never older than the steps of
+    `bound` and those that other ranks had begun already.
+    """
 
     def __init__(self, *, first: int, last: int, bound: int, is_due: Callable[[int], bool]) -> None:
         """`is_due`: whether to end for now, after so many finished steps."""

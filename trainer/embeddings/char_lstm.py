@@ -42,6 +42,9 @@ _OTHER, _FIRST = 1, 2
 
 @dataclass(frozen=True)
 class Spelling:
+    """How the model reads a word: a number for each of its characters. Characters without a number of their own share
+    one, so that every word can be read. A change of a rule here needs a new format of the encoder's file."""
+
     characters: str
     """Those with a number of their own, each once."""
 

@@ -51,7 +51,8 @@ class Pairs(NamedTuple):
 
 
 def cooccurrences(tokens: npt.NDArray[np.int32], *, words: int, window: int) -> Pairs:
-    """How often each word stands at most `window` places before or after each other one.
+    """How often each word stands at most `window` places before or after each other one; takes at most 130 bytes a
+    distinct pair, and 64 MiB.
 
     `tokens` (rows, width): ids, which may lie on a disk: 0 ends a line, and no pair crosses lines or rows; 1 is an
     unknown word, and is left out as if it were not there. The id of word w is w + 2. Of the vocabulary only the first

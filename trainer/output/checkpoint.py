@@ -2,7 +2,7 @@
 
 Do not trust a file because it can be loaded. A checkpoint is torch's archive followed by the digest of all its bytes.
 The digest is checked first, because bits may have flipped; then the content, because another program, or another
-version of this one, may have written it. resume.py checks whether a checkpoint is of the run that is to be resumed.
+version of this one, may have written it. start.py checks whether a checkpoint is of the run that is to be resumed.
 """
 
 import io

@@ -24,7 +24,14 @@ thousandth."""
 
 
 class Efficiency:
-    """Adds up the steps since a run was started or resumed."""
+    """Adds up the steps since a run was started or resumed: the time that ranks of these speeds needed at least, and
+    where the rest of the time went.
+
+    A rank's rate is its rows divided by its own compute seconds, in a window of steps: noise in a single step would
+    count as speed. A window's ideal time is its rows divided by the sum of the rates. Most of a rank's time in the
+    all-reduce is the wait for slower ranks, so communication is that of the rank that spends least time there, less its
+    wait for ranks that compute longer, summed over steps.
+    """
 
     def __init__(self, rates: Sequence[float]) -> None:
         """`rates` (ranks,): rows per second before the first step; a rank keeps its rate until it has had rows."""
