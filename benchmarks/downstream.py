@@ -23,9 +23,8 @@ import numpy as np
 
 from benchmarks.fasttext import shoal
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile
-from benchmarks.fasttext.quality import difference, spread
 from benchmarks.ranks import train_here
-from benchmarks.record import Log
+from benchmarks.record import Log, difference, spread
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.progress import Bars
 from corpus.dataset import Split, open_dataset, write_dataset

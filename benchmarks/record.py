@@ -18,7 +18,7 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from statistics import median
+from statistics import mean, median, stdev
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -98,10 +98,11 @@ def run_parts(package: str, parts: Mapping[str, str], arguments: Sequence[str], 
     `parts`: the modules of `package` by the names of the parts. Each has main(arguments), and options of its own.
     """
     if not arguments or arguments[0] not in parts:
+        prog = package.replace("benchmarks.", "python -m benchmarks ")
         parser = argparse.ArgumentParser(
-            prog=package.replace("benchmarks.", "python -m benchmarks "),
+            prog=prog,
             description=about.partition("\n")[0],
-            epilog="The parts have options of their own: NAME PART --help.",
+            epilog=f"The parts have options of their own: {prog} PART --help.",
         )
         parser.add_argument("part", nargs="?", choices=parts, metavar="PART", help=f"{', '.join(parts)} (default: all)")
         parser.parse_args(arguments)
@@ -155,3 +156,20 @@ def figures(megabytes: float, usages: "Sequence[Usage]") -> list[str]:
 
 
 FIGURES = ("MB / CPU s", "wall s", "peak MB, largest process", "peak MB, all processes")
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    return f"{mean(values):.{digits}f} ± {stdev(values) if len(values) > 1 else 0.0:.{digits}f}"
+
+
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """The mean over seeds, and its standard error."""
+    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
+    error = stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else 0.0
+    return f"{mean(differences):+.4f} ± {error:.4f}"
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """The median over runs, and the smallest and the largest."""
+    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

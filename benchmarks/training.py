@@ -16,7 +16,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.ranks import run_on_ranks, train_here
-from benchmarks.record import Log
+from benchmarks.record import Log, ratio
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from common.cores import cores
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
         best = max((way for way in middle if way not in _SHOAL), key=lambda way: middle[way])
         for way in _ways(name):
             cells = [name, way, str(ranks), f"{batch:,}", f"{middle[way]:,.0f}", f"{middle[best]:,.0f}", best]
-            cells.append(_spread([own / peer for own, peer in zip(rates[way], rates[best], strict=True)]))
+            cells.append(ratio(rates[way], rates[best]))
             rows.append([*cells, f"{_REFERENCE / middle[way] / 60:,.0f}"])
     headers = ["model", "by", "ranks", "global batch", "rows/s", "best of plain torch", "which is", "ratio"]
     log.table([*headers, "213M rows, min"], rows)
@@ -108,7 +108,3 @@ def _plain(data: Path, name: str, ranks: int, batch: int, packed: bool, threads:
         "threads": threads,
     }
     return float(run_on_ranks(ranks, "benchmarks.peers.plain_torch", told)["rate"])
-
-
-def _spread(ratios: Sequence[float]) -> str:
-    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

@@ -14,7 +14,7 @@ import argparse
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -22,8 +22,7 @@ import numpy as np
 
 from benchmarks.embeddings.texts import Text, add_options, write_texts
 from benchmarks.fasttext import shoal
-from benchmarks.fasttext.quality import difference, spread
-from benchmarks.record import Log
+from benchmarks.record import Log, difference, ratio, spread
 from bootstrap.training.sources.local_readers import FOLDER
 from corpus.stream.stream_settings import read_settings
 from trainer.embeddings.evaluation import WordEvaluation, pip_reference
@@ -169,7 +168,7 @@ def _tabulate(log: Log, text: str, found: Mapping[str, Sequence[Figures]]) -> No
     rows = [
         [
             case,
-            _ratio([run["words_per_second"] for run in runs], [run["words_per_second"] for run in beside]),
+            ratio([run["words_per_second"] for run in runs], [run["words_per_second"] for run in beside]),
             *(difference([run[name] for run in runs], [run[name] for run in beside]) for name in names[1:]),
         ]
         for case, runs in found.items()
@@ -177,9 +176,3 @@ def _tabulate(log: Log, text: str, found: Mapping[str, Sequence[Figures]]) -> No
     ]
     heads = ("words a second, divided", *(f"{name.replace('_', ' ')}, less" for name in names[1:]))
     log.table([f"{text}: beside {_BESIDE}", *heads], rows)
-
-
-def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
-    """The median over seeds, and the smallest and the largest."""
-    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
-    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

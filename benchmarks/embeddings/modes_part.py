@@ -17,8 +17,7 @@ from typing import Any
 
 from benchmarks.embeddings.texts import add_options, judging_options, write_texts
 from benchmarks.fasttext import shoal
-from benchmarks.fasttext.quality import spread
-from benchmarks.record import Log
+from benchmarks.record import Log, spread
 from bootstrap.training.sources.local_readers import FOLDER
 
 _SLOW, _ASYNC_SLOW = "one slow", "async, one slow"

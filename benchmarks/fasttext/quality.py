@@ -27,7 +27,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
@@ -37,7 +37,7 @@ from benchmarks.fasttext import program, regression, shoal
 from benchmarks.fasttext.piles import Parts, Pile, make_parts, read_pile, write_examples
 from benchmarks.fasttext.program import Cost, classify, judged, timed
 from benchmarks.fasttext.regression import Predict, Probabilities
-from benchmarks.record import Log
+from benchmarks.record import Log, difference, ratio, spread
 from bootstrap.demo.reviews import write_reviews
 from common.errors import UsageError
 from trainer.classification.labelling import Labeller
@@ -224,26 +224,9 @@ def _tabulate(log: Log, name: str, found: Mapping[str, Sequence[Figures]]) -> No
         [
             case,
             *(difference([run[each] for run in runs], [run[each] for run in found[_BESIDE]]) for each in _MEASURES),
-            *(_ratio(runs, found[_BESIDE], cost) for cost in _COSTS),
+            *(ratio([run[cost] for run in runs], [run[cost] for run in found[_BESIDE]]) for cost in _COSTS),
         ]
         for case, runs in found.items()
         if case != _BESIDE
     ]
     log.table([f"{name}: less {_BESIDE}, or divided by it", *_HEADERS], rows)
-
-
-def spread(values: Sequence[float], digits: int) -> str:
-    return f"{mean(values):.{digits}f} ± {stdev(values) if len(values) > 1 else 0.0:.{digits}f}"
-
-
-def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
-    """The mean over seeds, and its standard error."""
-    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
-    error = stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else 0.0
-    return f"{mean(differences):+.4f} ± {error:.4f}"
-
-
-def _ratio(ours: Sequence[Figures], theirs: Sequence[Figures], cost: str) -> str:
-    """The median over seeds, and the smallest and the largest."""
-    ratios = [one[cost] / other[cost] for one, other in zip(ours, theirs, strict=True)]
-    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

@@ -1,4 +1,4 @@
-"""What runs did, read from their folders: the records that trainings leave (trainer/output/reporter.py).
+"""What runs did, read from their folders: the records that trainings leave (trainer/output/lines.py).
 
 A record may be of a run that goes on, or that was cut off in the middle of a line, and of a version with other fields.
 So a line that is not what it should be is left out and counted. Do not take all lines of steps for steps of the run: a
