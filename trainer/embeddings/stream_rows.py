@@ -26,6 +26,7 @@ from common.errors import DataError, TrainingError
 from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, part_numbers, part_path, read_part
 from corpus.stream.progress import ended, reader_folder, write_taken
 from corpus.stream.stream_settings import StreamSettings
+from corpus.text import UNKNOWN
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Tokens
@@ -155,13 +156,9 @@ class StreamRows(TextData):
         if part.tokens.shape != self.tokens.shape:
             raise DataError(f"{path} has {len(part.tokens):,} rows, and not {len(self.tokens):,}; begin a new stream")
         self.tokens[:] = self.vocabulary.ids(part)
+        self._words, self._outside = int(part.counts.sum()), int((self.tokens == UNKNOWN).sum())
         if self._chosen == (self._held_of, 0):
             self.tokens[held_out_rows(len(self.tokens))] = END_OF_LINE
-        known = set(self.vocabulary.words)
-        self._words = int(part.counts.sum())
-        self._outside = sum(
-            count for word, count in zip(part.words, part.counts.tolist(), strict=True) if word not in known
-        )
 
     def end_part(self) -> bool:
         self._chosen = None

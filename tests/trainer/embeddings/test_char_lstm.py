@@ -82,10 +82,10 @@ def test_a_word_has_the_same_vector_whatever_is_read_beside_it(model: CharLSTM) 
     assert torch.allclose(model(letters), alone, atol=1e-6)
 
 
-WORDS = st.lists(st.text(min_size=1, max_size=2 * LONGEST), min_size=1, max_size=6)
+SPELLED = st.lists(st.text(min_size=1, max_size=2 * LONGEST), min_size=1, max_size=6)
 
 
-@given(WORDS, WORDS)
+@given(SPELLED, SPELLED)
 def test_every_word_has_a_number_for_each_of_its_characters(known: list[str], asked: list[str]) -> None:
     spelling = Spelling.of(known)
     letters = spelling.letters(asked)
@@ -94,7 +94,7 @@ def test_every_word_has_a_number_for_each_of_its_characters(known: list[str], as
     assert letters.max() < spelling.size
 
 
-@given(WORDS)
+@given(SPELLED)
 def test_words_that_differ_are_spelt_differently_as_long_as_they_are_read(words: list[str]) -> None:
     letters = Spelling.of(words).letters(words)
     for word, row in zip(words, letters, strict=True):
