@@ -43,7 +43,6 @@ def final_counts(
         "lines": count["lines"],
         "malformed": count["malformed"],
         "malformed_by_reason": {reason: count[f"malformed_by_reason.{reason}"] for reason in MALFORMED_REASONS},
-        "damaged_files": count["damaged_files"],
         "empty": count["empty"],
         "texts": count["texts"],
         "distinct": count["distinct"],

@@ -60,7 +60,6 @@ def encode_texts(
     output: Path,
     *,
     max_malformed: float,
-    allow_damaged: bool = False,
     report: Callable[[int], None] = lambda _: None,
     place: str = "--cache",
 ) -> dict[str, Any]:
@@ -79,11 +78,10 @@ def encode_texts(
         tally = Tally()
         for source in sources:
             texts.read(source, tally, report)
-        check_input(tally, max_malformed, allow_damaged=allow_damaged)
+        check_input(tally, max_malformed)
         texts.require_rows()
         require_classes(texts.learnt, settings, sources)
-        read = {**tally.counts, "damaged_files": len(tally.damaged_files())}
-        return _write(texts, read, settings, output, place)
+        return _write(texts, tally.counts, settings, output, place)
 
 
 @contextmanager

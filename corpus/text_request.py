@@ -25,7 +25,6 @@ class TextRequest:
     """With the values that depend on the input."""
     max_malformed: Annotated[float, within(0, 1)]
     """The largest share of malformed lines."""
-    allow_damaged: bool
     plain_bytes: Annotated[int, within(0, _MOST_BYTES)]
     """About how many bytes all texts are, decompressed."""
 
@@ -38,7 +37,6 @@ class TextRequest:
             self.settings,
             output,
             max_malformed=self.max_malformed,
-            allow_damaged=self.allow_damaged,
             report=report,
             place=place,
         )

@@ -1,6 +1,6 @@
 """Chooses the vocabulary from the reducers' candidates, and refuses bad input.
 
-    python -m jobs.choose --counts FOLDER --output FILE --settings JSON [--max-malformed SHARE] [--allow-damaged]
+    python -m jobs.choose --counts FOLDER --output FILE --settings JSON [--max-malformed SHARE]
 
 All lines are counted by now, and the expensive steps come next. So input with too many malformed lines or with damaged
 files is refused here, with the counts by reason.
@@ -47,12 +47,6 @@ LIMITS = (
         metavar="SHARE",
         advanced=True,
     ),
-    Option(
-        "allow_damaged",
-        "of files that are damaged, such as a .gz that ends too early, take what can be read",
-        kind=bool,
-        advanced=True,
-    ),
 )
 """How much bad input is allowed."""
 
@@ -78,19 +72,17 @@ def read_vocabulary_choice(address: str) -> VocabularyChoice:
         raise DataError(f"{address} is not a chosen vocabulary: {error}; remove it, and run it again") from error
 
 
-def choose_vocabulary(
-    words: str, output: str, settings: Settings, max_malformed: float, *, allow_damaged: bool = False
-) -> VocabularyChoice:
+def choose_vocabulary(words: str, output: str, settings: Settings, max_malformed: float) -> VocabularyChoice:
     """Choose the vocabulary from the records in the folder `words`, and write it to `output`.
 
-    Raises DataError when a larger share of the lines is malformed than `max_malformed`, a file is damaged and that
-    is not allowed, or there are no lines, no texts, or unknown labels. Nothing is written then.
+    Raises DataError when a larger share of the lines is malformed than `max_malformed`, a file is damaged,
+    or there are no lines, no texts, or unknown labels. Nothing is written then.
     """
     tally = Tally()
     best: list[tuple[bytes, int]] = []
     for part in list_files(words):  # so that only one file and the best words so far are in memory
         best = most_frequent(chain(best, _candidates(part, tally)), settings.vocabulary_size)
-    check_input(tally, max_malformed, allow_damaged=allow_damaged)
+    check_input(tally, max_malformed)
     if not tally.counts["texts"]:
         lines = plural(tally.counts["lines"], "line")
         raise DataError(f"none of the {lines} holds a text with a word; there is nothing to learn from")
@@ -132,7 +124,6 @@ def run(arguments: Sequence[str]) -> VocabularyChoice:
         options.output,
         settings_of(options.settings),
         options.max_malformed,
-        allow_damaged=options.allow_damaged,
     )
 
 

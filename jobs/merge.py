@@ -28,7 +28,7 @@ from corpus.file_checks import require_counts
 from corpus.layout import COUNTS_NAME, DATASET_NAME, LEAST_TRAINING_ROWS, SPLITS, is_digest
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, list_files, open_lines, readable, writable, write_text
-from corpus.reading.tally import DamagedFile, MalformedLine, Tally, is_tally_key
+from corpus.reading.tally import MalformedLine, Tally, is_tally_key
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.entry_points import run_as_command
 from jobs.records import read_records
@@ -43,8 +43,6 @@ class MergeResult:
     digest: str
     malformed: list[dict[str, Any]]
     """The first malformed lines of each reason: reason, file, line (from 1), and how it begins."""
-    damaged: list[dict[str, Any]] = field(default_factory=list)
-    """The damaged files: file, and the lines and decompressed bytes that were read of it."""
     warnings: list[str] = field(default_factory=list)
     """Warnings about the input; the caller adds them."""
 
@@ -75,7 +73,6 @@ def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, ou
         counts=counts,
         digest=digest,
         malformed=[asdict(place) for place in tally.malformed_lines()],
-        damaged=[asdict(damage) for damage in tally.damaged_files()],
     )
 
 
@@ -93,8 +90,6 @@ def read_merge_result(address: str) -> MergeResult:
             raise DataError("its digest is not 32 hexadecimal digits")
         for place in result.malformed:
             made(MalformedLine, place)
-        for damage in result.damaged:
-            made(DamagedFile, damage)
     except (DataError, AttributeError, TypeError, ValueError) as error:
         raise DataError(
             f"{address} is not the summary of a merge: {error}; remove it, and run the preprocessing again"
@@ -119,7 +114,7 @@ def _concatenate(
     with readable(addresses[0]) as path, open_dataset(path) as first:
         settings, stopwords = first.settings, first.stopwords
     counts = final_counts(
-        {**tally.counts, "damaged_files": len(tally.damaged_files())},
+        tally.counts,
         settings=settings,
         positive_from=choice.positive_from,
         frequent_words=zip(choice.words, choice.counts, strict=False),

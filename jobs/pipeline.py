@@ -69,7 +69,6 @@ def preprocess_locally(
     settings: Settings | None = None,
     runner: str = "auto",
     max_malformed: float = DEFAULT_MAX_MALFORMED,
-    allow_damaged: bool = False,
     progress: Progress | None = None,
 ) -> MergeResult:
     """Raw files to `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
@@ -82,9 +81,7 @@ def preprocess_locally(
     """
     output = output if is_s3(output) else str(Path(output).resolve())  # because each task runs in its own folder
     check_writable(output)
-    prepared = prepare_work(
-        inputs, settings or DEFAULT, max_malformed=max_malformed, allow_damaged=allow_damaged, leave_out=output
-    )
+    prepared = prepare_work(inputs, settings or DEFAULT, max_malformed=max_malformed, leave_out=output)
     return carry_out(prepared, output, runner=runner, progress=progress or NoProgress())
 
 

@@ -53,7 +53,6 @@ class PreparedWork:
     """With the values that depend on the input; a file of stopwords has its absolute path."""
     stopwords: frozenset[str]
     max_malformed: float
-    allow_damaged: bool
     plain_bytes: int
     """The approximate size of the input, decompressed."""
     warnings: tuple[str, ...] = ()
@@ -79,7 +78,6 @@ class PreparedWork:
             output=output,
             settings=self.settings,
             max_malformed=self.max_malformed,
-            allow_damaged=self.allow_damaged,
             input_bytes=self.plain_bytes,
         )
 
@@ -89,7 +87,6 @@ def prepare_work(
     settings: Settings,
     *,
     max_malformed: float = DEFAULT_MAX_MALFORMED,
-    allow_damaged: bool = False,
     leave_out: str | None = None,
     transfer: Callable[[tuple[Source, ...]], tuple[Source, ...]] = lambda sources: sources,
 ) -> PreparedWork:
@@ -110,7 +107,6 @@ def prepare_work(
         settings=settings,
         stopwords=stopwords,
         max_malformed=max_malformed,
-        allow_damaged=allow_damaged,
         plain_bytes=understanding.plain_bytes,
         warnings=understanding.warnings_for(settings.words),
     )
@@ -133,7 +129,7 @@ def settle(understanding: Understanding, chosen: Settings) -> Settings:
 def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozenset[str]) -> str:
     """A name, 12 hexadecimal digits, for the work on these files, as they are now, with these settings and this code.
 
-    The limits for malformed and damaged input are not part of it: they decide only whether the work continues.
+    The limit for malformed input is not part of it: it decides only whether the work continues.
     """
     read = [[each.address, each.size, each.identity, each.test, each.code, asdict(each.format)] for each in sources]
     content = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])

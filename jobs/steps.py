@@ -72,8 +72,6 @@ class Plan:
     """The folder of the dataset."""
     settings: Settings = field(default_factory=Settings)
     max_malformed: float = DEFAULT_MAX_MALFORMED
-    allow_damaged: bool = False
-    """Whether damaged files are read up to the damage."""
     input_bytes: int
     """Bytes of the raw input, decompressed; the number of parts depends on it."""
 
@@ -139,7 +137,6 @@ class Plan:
                     f"--counts={words}",
                     f"--output={choice}",
                     f"--max-malformed={self.max_malformed}",
-                    *(["--allow-damaged"] if self.allow_damaged else []),
                     *arguments,
                 ),
                 done_file=choice,

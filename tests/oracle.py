@@ -96,7 +96,6 @@ def dataset(
     texts = []  # (digest, value, whether it is in a file of test texts)
     for file in files:
         file = file if isinstance(file, File) else File(file)
-        counts["damaged_files"] += file.broken
         for _, found in outcomes(file, rules):
             counts["lines"] += 1
             if isinstance(found, str):
@@ -163,7 +162,6 @@ def dataset(
     names = (
         "lines",
         "malformed",
-        "damaged_files",
         "empty",
         "texts",
         "train",

@@ -206,8 +206,8 @@ def columns_review(fields: list[str], names: list[str] | None, file: File, rules
     if names is not None and len(fields) > len(names):
         raise Malformed("too_many_columns")
     texts = [fields[place(name)] for name in file.text]
-    text = " ".join("" if each == "\\N" else each.replace("\\n", " ") for each in texts)
-    if file.value is not None and fields[place(file.value)].strip(" \t\r\n").lower() in ("", "nan", "\\n"):
+    text = " ".join(each.replace("\\n", " ") for each in texts)
+    if file.value is not None and fields[place(file.value)].strip(" \t\r\n").lower() in ("", "nan"):
         raise Malformed("no_label" if rules.labelled else "no_rating")
     return text, file.label if file.value is None else meaning(fields[place(file.value)], rules)
 

@@ -126,7 +126,6 @@ MERGED = MergeResult(
     },
     digest="0" * 32,
     malformed=[{"reason": "not_json", "file": "a", "line": 3, "begins": "{"}],
-    damaged=[{"file": "b.gz", "lines": 3, "bytes": 9}],
 )
 
 

@@ -16,7 +16,7 @@ def read_texts(train: Path, test: Path, folder: Path) -> Path:
     """Make the dataset of two files in a folder; returns its path."""
     inputs = Inputs(files=(str(train),), test=(str(test),))
     with Bars() as bars:
-        texts = TextsSource(inputs=inputs, settings=Settings(), max_malformed=0.0, allow_damaged=False)
+        texts = TextsSource(inputs=inputs, settings=Settings(), max_malformed=0.0)
         return dataset_of_texts(texts, output=folder / "model", cache=folder, bars=bars)
 
 

@@ -117,7 +117,7 @@ def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) ->
 
     if texts.settings.stopwords not in STOPWORD_LISTS:
         raise DataError(f"{texts.settings.stopwords!r} is no list of stopwords")
-    own = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed", "allow_damaged")}
+    own = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed")}
     work = PreparedWork(**own, stopwords=frozenset(), plain_bytes=texts.plain_bytes)
     try:
         return carry_out(work, str(folder), progress=_Steps(report)).counts

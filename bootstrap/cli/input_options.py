@@ -3,14 +3,12 @@
 The usual review files need only --input. For other files an error names the option that is missing.
 """
 
-import codecs
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from bootstrap.cli.command import Callback, option
-from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import FORMAT_CHOICES, QUOTING_CHOICES, Inputs, ReadingOptions
 
@@ -22,7 +20,7 @@ NOTES = {
 }
 """The sentences of the help below the headings of these groups of options."""
 READING_NAMES = (
-    *("exclude", "format", "encoding", "separator", "quoting"),
+    *("exclude", "format", "separator", "quoting"),
     *("text_field", "rating_field", "label_field", "positive_label", "classes"),
     *(
         "rating_range",
@@ -31,7 +29,6 @@ READING_NAMES = (
         "positive_from",
         "test_share",
         "max_malformed",
-        "allow_damaged",
     ),
 )
 """The options of how texts are read."""
@@ -76,13 +73,6 @@ def reading_options(function: Callback) -> Callback:
         ),
         option("--format", group=READING, type=click.Choice(FORMAT_CHOICES), advanced=True, help="what all files are"),
         option(
-            "--encoding",
-            group=READING,
-            metavar="NAME",
-            advanced=True,
-            help="of text files, such as cp1252 or utf-16 (default: UTF-8)",
-        ),
-        option(
             "--separator",
             group=READING,
             metavar="TEXT",
@@ -94,8 +84,7 @@ def reading_options(function: Callback) -> Callback:
             group=READING,
             type=click.Choice(QUOTING_CHOICES),
             advanced=True,
-            help='how quotes in a quoted value are written: "" (doubled, as in CSV), \\" (backslash, as Spark does), '
-            "or that quotes are letters (none, as in TSV)",
+            help="doubled: values may be quoted, and a quote in them is doubled (CSV); none: quotes are letters (TSV)",
         ),
         option(
             "--text-field",
@@ -147,7 +136,6 @@ def read_reading_options(options: dict[str, Any], scale: Settings) -> ReadingOpt
     """
     return ReadingOptions(
         kind=options["format"],
-        encoding=_encoding(options["encoding"]),
         separator="\t" if options["separator"] == r"\t" else options["separator"],
         quoting=options["quoting"],
         text=options["text_field"],
@@ -159,18 +147,6 @@ def read_reading_options(options: dict[str, Any], scale: Settings) -> ReadingOpt
         rating_steps=scale.rating_steps,
         rating_fraction=scale.rating_fraction,
     )
-
-
-def _encoding(name: str | None) -> str:
-    """Python's name of an encoding. Raises DataError where it knows none of that name."""
-    if name is None:
-        return ""
-    try:
-        found = codecs.lookup(name)
-        "\u00e9".encode(name, "replace").decode(name, "surrogateescape")
-    except (LookupError, TypeError, UnicodeError):
-        raise DataError(f"--encoding {name} is not known; give one of Python's, such as cp1252 or utf-16") from None
-    return "" if found.name == "utf-8" else found.name.replace("-", "_")
 
 
 def require_s3(*addresses: str | None) -> None:

@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from common.cores import cores
-from corpus.reading.inputs.unsupported import refuse_stream
+from common.errors import DataError
+from corpus.reading.inputs.unsupported import refuse_unsupported
 from corpus.reading.tally import Tally
 from corpus.reading.texts import plain_texts
 from trainer.classification.labelling import Labeller, Prediction
@@ -30,7 +31,10 @@ def label_lines(
 def _checked(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The same pieces. Raises DataError where the first one shows that they are no text."""
     for first in pieces:
-        refuse_stream(_NAME, first)
+        try:
+            refuse_unsupported(_NAME, first, first.split(b"\n")[:-1])
+        except DataError as error:
+            raise DataError(f"{error}; write it to a file, and give that by its name") from None
         yield first
         yield from pieces
 

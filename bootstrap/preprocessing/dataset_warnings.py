@@ -1,9 +1,8 @@
-"""Warnings about a dataset, before and after it is made: one class alone, too few rows, an odd threshold, damage."""
+"""Warnings about a dataset, before and after it is made: one class alone, too few rows, an odd threshold."""
 
 from math import ceil
 from typing import TYPE_CHECKING
 
-from common.display import plural
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS
 
@@ -19,13 +18,7 @@ def dataset_warnings(made: "MergeResult", settings: Settings) -> list[str]:
     if len(classes) == 1:
         name = (settings.classes or ("negative", "positive"))[int(*classes)]
         found.append(f"all texts are {name}: a model can learn nothing from one class")
-    found += too_few_warnings(counts["train"], counts["test"], settings)
-    found += [
-        f"{damage['file']} is damaged: {plural(damage['lines'], 'line')} of it, {damage['bytes']:,} bytes, "
-        "could be read; what else it held is lost"
-        for damage in made.damaged
-    ]
-    return found
+    return found + too_few_warnings(counts["train"], counts["test"], settings)
 
 
 def too_few_warnings(train: int, test: int, settings: Settings) -> list[str]:

@@ -67,7 +67,6 @@ def preprocess_on_deployment(
     *,
     settings: Settings,
     max_malformed: float,
-    allow_damaged: bool = False,
     bars: Bars,
     say: Callable[[str], None] = lambda _: None,
     launch: LaunchOptions = LaunchOptions(),
@@ -90,7 +89,6 @@ def preprocess_on_deployment(
         inputs,
         settings,
         max_malformed=max_malformed,
-        allow_damaged=allow_damaged,
         transfer=lambda sources: objects.upload_reviews(
             deployment.session.client("s3"),
             sources,
@@ -167,8 +165,6 @@ def _found(s3: "S3Client", datasets: S3Path, work: PreparedWork) -> MergeResult 
     if (made := made_before(s3, work.name, datasets)) is None:
         return None
     if made.counts["malformed"] / max(1, made.counts["lines"]) > work.max_malformed:
-        return None
-    if made.counts["damaged_files"] and not work.allow_damaged:
         return None
     remember(s3, work.name, made)  # the newest dataset is the one that is trained on
     return made

@@ -38,7 +38,7 @@ class PreprocessingPreview:
         test = round(rows * self.settings.test_share)
         return [
             *self.understanding.warnings_for(self.settings.words),
-            *(f"{damage} is damaged" for damage in self.understanding.sample.tally.damaged_files()),
+            *self.understanding.sample.tally.damages(),
             *([] if self.settings.labelled else threshold_warnings(self.settings)),
             *([] if self.settings.test_input else too_few_warnings(rows - test, test, self.settings)),
         ]
@@ -95,12 +95,12 @@ def _preview(
     )
 
 
-def check_preview(preview: PreprocessingPreview, *, max_malformed: float, allow_damaged: bool) -> None:
+def check_preview(preview: PreprocessingPreview, *, max_malformed: float) -> None:
     """Raise DataError where the run would end with an error if all of its input is like the sample."""
     from corpus.reading.acceptance import check_input
 
     preview.understanding.check_values(preview.settings, max_malformed)
     try:
-        check_input(preview.understanding.sample.tally, max_malformed, allow_damaged=allow_damaged, dry_run=True)
+        check_input(preview.understanding.sample.tally, max_malformed, dry_run=True)
     except DataError as error:
         raise DataError(f"if all of the input is as the sample is, the run will end so: {error}") from error

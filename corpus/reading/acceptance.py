@@ -14,16 +14,13 @@ _PLACES_SHOWN = 3
 _DRY_RUN = "`shoal preprocess --local --dry-run`"
 
 
-def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool, dry_run: bool = False) -> None:
-    """Raise DataError for damaged input, for too many malformed lines, and for input without lines; `dry_run`: to
-    somebody who sees how the input is read."""
-    if not allow_damaged and (damages := tally.damaged_files()):
-        which = f"{damages[0]} is" if len(damages) == 1 else f"{len(damages)} files are"
-        listed = "" if len(damages) == 1 else f": {', '.join(map(str, damages))}"
-        raise DataError(
-            f"{which} damaged, and nobody knows what is lost{listed}; download again, or take what can be read "
-            "by --allow-damaged"
-        )
+def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) -> None:
+    """Raise DataError for damaged input, for too many malformed lines, and for input without lines.
+
+    In a dry run the message does not propose one.
+    """
+    if damages := tally.damages():
+        raise DataError(f"{'; '.join(damages)}; download it again, or leave it out by --exclude")
     counts = tally.counts
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:

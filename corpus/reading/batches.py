@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.formats import Codes, Format, MalformedLineError
-from corpus.reading.lines import LongLine, in_utf8, range_blocks, split_lines, without_byte_order_mark
+from corpus.reading.lines import LongLine, range_blocks, split_lines, without_byte_order_mark
 from corpus.reading.parsing import is_blank, line_parser
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks, open_range
@@ -44,8 +44,7 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
     header = part.format.header and part.start == 0
     done = 0
     try:
-        blocks = in_utf8(_blocks(part), part.format.encoding)
-        for lines in split_lines(blocks):
+        for lines in split_lines(_blocks(part)):
             if header:
                 skipped = 1 if isinstance(lines, LongLine) else _header_lines(lines, part.format)
                 header, done = skipped is None, done + (len(lines) if skipped is None else skipped)

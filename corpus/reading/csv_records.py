@@ -6,7 +6,6 @@ the line after the first of a malformed record.
 """
 
 import csv
-import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, Codes, Format, MalformedLineError
-from corpus.reading.lines import LongLine, in_utf8, split_lines, without_byte_order_mark
+from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
 from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks
@@ -26,7 +25,6 @@ _SWALLOWED = 5
 _MOST = 0.9
 _MOST_AGAIN = 256 << 20
 """The bytes that may be read again, because of quotes that are not closed, without an end."""
-_BEFORE_QUOTE = re.compile(r'(\\+)"')
 
 
 class _RecordTooLongError(Exception):
@@ -36,9 +34,8 @@ class _RecordTooLongError(Exception):
 class _Lines:
     """The lines of a file for a csv.reader, with the place, size and lines of its current record."""
 
-    def __init__(self, pieces: Iterator[list[bytes] | LongLine], name: str, *, escapes: bool) -> None:
+    def __init__(self, pieces: Iterator[list[bytes] | LongLine], name: str) -> None:
         self._pieces, self._name = pieces, name
-        self._escapes = escapes
         self._waiting: deque[bytes | LongLine] = deque()
         self._again = 0
         self.read = 0
@@ -88,7 +85,7 @@ class _Lines:
             # The quotes of such a line still count: the end of the record depends on them.
             self.is_utf8 = False
             text = line.decode(errors="surrogateescape")
-        return f"{_with_doubled_quotes(text) if self._escapes else text}\n"
+        return f"{text}\n"
 
     def _take(self, line: bytes) -> None:
         self.lines.append(line)
@@ -97,23 +94,9 @@ class _Lines:
         self.bytes_read += len(line) + 1
 
 
-def _with_doubled_quotes(text: str) -> str:
-    """A line of which each quote behind a backslash is doubled instead; of backslashes before a quote two are one.
-
-    This is how Spark writes (https://spark.apache.org/docs/latest/sql-data-sources-csv.html, options `escape` and
-    `charToEscapeQuoteEscaping`). Python's reader would also take the backslash before any other letter away.
-    """
-
-    def doubled(found: re.Match[str]) -> str:
-        backslashes = len(found[1])
-        return "\\" * (backslashes // 2) + '"' * (1 + backslashes % 2)
-
-    return _BEFORE_QUOTE.sub(doubled, text)
-
-
-def csv_rows(lines: Sequence[bytes], separator: str, *, escapes: bool) -> list[list[str]]:
+def csv_rows(lines: Sequence[bytes], separator: str) -> list[list[str]]:
     """The records in these lines, without malformed ones, up to a quote that is not closed in them."""
-    read, rows = _Lines(iter([[*lines]]), "", escapes=escapes), list[list[str]]()
+    read, rows = _Lines(iter([[*lines]]), ""), list[list[str]]()
     for fields in _records(read, separator):
         if isinstance(fields, list):
             rows.append(fields)
@@ -144,8 +127,7 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
     form = part.format
     parse = fields_parser(form, codes, part.code)
     csv.field_size_limit(MAX_LINE_BYTES + 1)
-    blocks = without_byte_order_mark(in_utf8(open_blocks(part.path), form.encoding))
-    lines = _Lines(split_lines(blocks), part.path, escapes=form.escapes)
+    lines = _Lines(split_lines(without_byte_order_mark(open_blocks(part.path))), part.path)
     header = form.header
     texts: list[str] = []
     text_codes: list[int] = []
@@ -195,7 +177,7 @@ def _swallows(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
     if len(lines) <= _SWALLOWED:
         return False
     sound = 0
-    for fields in csv_rows(lines[1:], form.separator, escapes=form.escapes):
+    for fields in csv_rows(lines[1:], form.separator):
         with suppress(MalformedLineError):
             parse(fields)
             sound += 1

@@ -45,9 +45,7 @@ BLANK = "blank"
 HOLDS_RECORDS = "holds_records"
 """The reason why a record that is read is doubtful: each of its lines could be one, too."""
 
-NULL = "\\N"
-"""How MySQL and Hive write that there is no value."""
-MISSING = ("", "nan", NULL.lower())
+MISSING = ("", "nan")
 """How tables write that there is no rating or label, in small letters."""
 
 FASTTEXT_PREFIX = "__label__"
@@ -85,10 +83,6 @@ class Format:
     """Whether the first line of csv or separated names the columns."""
     separator: str = ","
     """The separator of columns: one character in csv, any string in separated."""
-    escapes: bool = False
-    """Whether csv has a backslash before a quote in a quoted field, instead of another quote, as Spark writes."""
-    encoding: str = ""
-    """Of its bytes, by Python's name; empty for UTF-8."""
     columns: tuple[str, ...] = ()
     """The names in the header, which a range in the middle of the file cannot read, or else the numbers of the columns
     that records have; none where a record may have any number of them."""
@@ -116,7 +110,7 @@ class Format:
     @property
     def is_cut(self) -> bool:
         """Whether a range of lines can be read without what is before it."""
-        return self.kind not in ("csv", "parquet") and not self.encoding.startswith(("utf_16", "utf_32"))
+        return self.kind not in ("csv", "parquet")
 
     def position(self, name: str) -> int:
         """The index of a column, from 0. Raises DataError where no column has that name."""

@@ -4,21 +4,12 @@ A line ends at `\n` only, and belongs to the range in which it begins. Keep the 
 without newlines would fill the memory.
 """
 
-import codecs
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from corpus.reading.compression import BLOCK_BYTES
 from corpus.reading.formats import BYTE_ORDER_MARK, MAX_LINE_BYTES
 from corpus.reading.tally import EXCERPT_BYTES
-
-
-def _undecodable(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return "\udcff", error.end
-
-
-codecs.register_error("shoal-undecodable", _undecodable)
 
 
 class LongLine(NamedTuple):
@@ -64,18 +55,6 @@ def without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
     if first := first.removeprefix(BYTE_ORDER_MARK):
         yield first
     yield from blocks
-
-
-def in_utf8(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """The blocks of text of another encoding in UTF-8. What it does not know becomes a byte that is not UTF-8, by
-    which its line is malformed."""
-    if not encoding:
-        yield from blocks
-        return
-    decoder = codecs.getincrementaldecoder(encoding)("shoal-undecodable")
-    for block in blocks:
-        yield decoder.decode(block).encode(errors="surrogateescape")
-    yield decoder.decode(b"", final=True).encode(errors="surrogateescape")
 
 
 def _long(line: bytes) -> LongLine:

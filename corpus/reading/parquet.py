@@ -36,15 +36,13 @@ def group_sizes(address: str) -> list[int] | None:
 def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
     """The reviews of some row groups, each batch with the number of rows so far; a batch may be empty.
 
-    A damaged row group gives its rows before the damage, and all other groups give all of theirs. So the result does
-    not depend on how groups are assigned to tasks. Raises DamagedArchiveError after all of them.
+    Raises DamagedArchiveError after the rows before the damage.
     """
     import pyarrow
 
     parse = row_parser(part.format, codes, part.code)
     names = list(dict.fromkeys(part.format.fields))
     done = 0
-    fault = None
     with open_range(part.path, ahead=0) as file:
         try:
             parquet = open_parquet(file)
@@ -62,9 +60,7 @@ def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iter
                     texts, text_codes = [review.text for review in reviews], [review.code for review in reviews]
                     yield TextBatch(texts, text_codes, block.nbytes, kept), done
             except (pyarrow.ArrowException, OSError) as error:
-                fault = error
-    if fault is not None:
-        raise DamagedArchiveError(f"some of its rows cannot be read: {fault}") from fault
+                raise DamagedArchiveError(f"its rows cannot be read: {error}") from error
 
 
 def _reviews(

@@ -13,7 +13,6 @@ from corpus.reading.formats import (
     FASTTEXT_PREFIX,
     MAX_LINE_BYTES,
     MISSING,
-    NULL,
     Codes,
     Format,
     MalformedLineError,
@@ -55,8 +54,7 @@ def line_parser(form: Format, codes: Codes, code: int | None = None) -> Callable
 def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[str]], Review]:
     r"""A parser of the fields of a record of csv or separated; see `line_parser`.
 
-    In their texts a backslash and an `n`, which stand for a newline in the polarity sets, count as a space. A text of
-    NULL is empty.
+    In their texts a backslash and an `n`, which stand for a newline in the polarity sets, count as a space.
     """
     texts = [form.position(name) for name in form.text]
     place = None if form.value is None else form.position(form.value)
@@ -73,9 +71,6 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
         if most is not None and len(fields) > most:
             raise MalformedLineError("too_many_columns")
         text = " ".join([fields[column] for column in texts]).replace("\\n", " ")
-        if NULL in text:
-            parts = (fields[column] for column in texts)
-            text = " ".join(["" if part == NULL else part for part in parts]).replace("\\n", " ")
         kept = tuple([fields[column] for column in keep])
         if place is None:
             return Review(text, _required_code(code), kept)

@@ -99,8 +99,8 @@ def read_task(line: bytes) -> list[Range]:
 def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]:
     """The reviews of a range, in order, in batches of at least one and at most 256 texts or about 256 KiB.
 
-    Counts lines and malformed lines in `tally`. A damaged file gives all whole lines before the damage, and `tally`
-    records the damage. Raises DataError when the file cannot be read.
+    Counts lines and malformed lines in `tally`, and records damage there, after all whole lines before it. Raises
+    DataError when the file cannot be read.
     """
 
     def malformed(reason: str, line: int, begins: bytes) -> None:
@@ -110,12 +110,11 @@ def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]
             tally.count_malformed(reason, part.path, part.start, line, begins)
 
     batches = {"csv": record_batches, "parquet": row_batches}.get(part.format.kind, line_batches)
-    lines = size = 0
+    lines = 0
     damaged = False
     try:
         for batch, lines in batches(part, codes, malformed):  # noqa: B007
             tally.counts["lines"] += len(batch.texts)
-            size += batch.raw_bytes
             if batch.texts:
                 yield batch
     except DamagedArchiveError:
@@ -124,4 +123,4 @@ def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]
         raise DataError(f"cannot read {part.path}: {error.strerror or error}; check the disk or network") from error
     if part.size is not None and size_of(part.path) != part.size:
         raise DataError(f"{part.path} was changed while it was read; run the same command again when it is complete")
-    tally.add_range(part.path, part.start, lines, size, damaged=damaged)
+    tally.add_range(part.path, part.start, lines, damaged=damaged)

@@ -25,8 +25,8 @@ UNLABELLED = 0
 FORMAT_CHOICES = ("json", "csv", "tsv", "fasttext", "text", "parquet")
 """The values of --format."""
 
-QUOTING_CHOICES = ("doubled", "backslash", "none")
-"""The values of --quoting: how a quote in a quoted value is written, or that nothing is quoted."""
+QUOTING_CHOICES = ("doubled", "none")
+"""The values of --quoting: a quote in a quoted value is doubled, or nothing is quoted."""
 
 WHOLE = -1
 """The end of a range that is a whole file."""
@@ -38,8 +38,6 @@ class ReadingOptions:
 
     kind: str | None = None
     """One of FORMAT_CHOICES."""
-    encoding: str = ""
-    """Of text files, by Python's name; empty for UTF-8."""
     separator: str | None = None
     """The separator between the columns of a line."""
     quoting: str | None = None

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from common.display import printable
+from common.display import plural, printable
 from corpus.reading.formats import MALFORMED_REASONS
 
 # No word has a colon, by either rule of words: such a key is not that of a word's count.
@@ -46,26 +46,14 @@ class MalformedLine:
         return self.reason in ("too_few_columns", "bad_rating", "bad_label") and self.begins.count('"') % 2 > 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class DamagedFile:
-    """A file that cannot be read completely: its address, and the lines and decompressed bytes that can be read."""
-
-    file: str
-    lines: int
-    bytes: int
-
-    def __str__(self) -> str:
-        return f"{self.file} (lines that can be read: {self.lines:,}; bytes of them: {self.bytes:,})"
-
-
 class Tally:
-    """Counts, the first malformed lines of each reason, the size of each range that was read, and the damaged files."""
+    """Counts, the first malformed lines of each reason, the lines of each range, and the damaged files."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         """By flat names, such as `malformed_by_reason.not_json`."""
         self._found: dict[str, list[_Found]] = {}
-        self._sizes: dict[str, dict[int, tuple[int, int]]] = {}
+        self._lines: dict[str, dict[int, int]] = {}
         self._damaged: set[str] = set()
 
     def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
@@ -76,12 +64,9 @@ class Tally:
         if len(found) < PLACES_KEPT or (address, start, line) < found[-1]:
             self._keep(reason, [(address, start, line, excerpt_of(excerpt))])
 
-    def add_range(self, address: str, start: int, lines: int, size: int, *, damaged: bool = False) -> None:
-        """Record the lines, blank ones too, and bytes that were read of the range of `address` at `start`.
-
-        `damaged` means that there may be more.
-        """
-        self._sizes.setdefault(address, {})[start] = (lines, size)
+    def add_range(self, address: str, start: int, lines: int, *, damaged: bool = False) -> None:
+        """Record the lines, blank ones too, of the range of `address` at `start`; `damaged`: there may be more."""
+        self._lines.setdefault(address, {})[start] = lines
         if damaged:
             self._damaged.add(address)
 
@@ -90,7 +75,7 @@ class Tally:
         parts = (
             (COUNTS_KEY, +self.counts),
             (PLACES_KEY, self._found),
-            (LINES_KEY, {address: sorted(ranges.items()) for address, ranges in self._sizes.items()}),
+            (LINES_KEY, {address: sorted(ranges.items()) for address, ranges in self._lines.items()}),
             (DAMAGE_KEY, sorted(self._damaged)),
         )
         return [(key, json.dumps(value, sort_keys=True).encode("ascii")) for key, value in parts if value]
@@ -107,7 +92,7 @@ class Tally:
                 self._damaged.update(content)
             else:
                 for address, ranges in content.items():
-                    self._sizes.setdefault(address, {}).update({start: tuple(size) for start, size in ranges})
+                    self._lines.setdefault(address, {}).update(ranges)
 
     @property
     def malformed_by_reason(self) -> dict[str, int]:
@@ -123,18 +108,18 @@ class Tally:
             for address, start, line, begins in self._found[reason]
         ]
 
-    def damaged_files(self) -> list[DamagedFile]:
-        sizes = {address: list(self._sizes[address].values()) for address in sorted(self._damaged)}
+    def damages(self) -> list[str]:
+        """A clause for each damaged file, with the number of lines before the damage."""
+        read = {address: sum(self._lines[address].values()) for address in sorted(self._damaged)}
         return [
-            DamagedFile(file=address, lines=sum(lines for lines, _ in read), bytes=sum(size for _, size in read))
-            for address, read in sizes.items()
+            f"{address} is damaged, and {plural(lines, 'line')} of it can be read" for address, lines in read.items()
         ]
 
     def _keep(self, reason: str, found: list[_Found]) -> None:
         self._found[reason] = sorted({*self._found.get(reason, ()), *found})[:PLACES_KEPT]
 
     def _lines_before(self, address: str, start: int) -> int:
-        return sum(lines for at, (lines, _) in self._sizes.get(address, {}).items() if at < start)
+        return sum(lines for at, lines in self._lines.get(address, {}).items() if at < start)
 
 
 def is_tally_key(key: bytes) -> bool:

@@ -32,8 +32,8 @@ def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterato
         else:
             part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
             yield from read_batches(part, codes, tally)
-        for damage in tally.damaged_files():
-            raise DataError(f"{damage} is damaged, and nobody knows what is lost; download it again")
+        for damage in tally.damages():
+            raise DataError(f"{damage}; download it again")
 
 
 def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
@@ -75,11 +75,9 @@ def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[Te
 
 
 def _read_plain_text(source: Source, tally: Tally) -> Iterator[TextBatch]:
-    before, size, damaged = tally.counts["lines"], 0, False
+    before, damaged = tally.counts["lines"], False
     try:
-        for batch in plain_texts(without_byte_order_mark(open_blocks(source.address)), source.address, tally):
-            size += batch.raw_bytes
-            yield batch
+        yield from plain_texts(without_byte_order_mark(open_blocks(source.address)), source.address, tally)
     except DamagedArchiveError:
         damaged = True
-    tally.add_range(source.address, 0, tally.counts["lines"] - before, size, damaged=damaged)
+    tally.add_range(source.address, 0, tally.counts["lines"] - before, damaged=damaged)

@@ -32,7 +32,6 @@ ASKED = TextRequest(
     ),
     settings=replace(SETTINGS, labelled=True, test_share=0.25),
     max_malformed=0.05,
-    allow_damaged=False,
     plain_bytes=2,
 )
 

@@ -136,7 +136,7 @@ def test_the_result_is_a_dataset_its_counts_and_a_summary(work: Work, tmp_path: 
     ("name", "wrong"),
     [
         *(("dataset", 1), ("digest", "../runs"), ("counts", {}), ("malformed", [{"reason": "not_json"}])),
-        *(("damaged", ["reviews.json"]), ("other", 1)),
+        ("other", 1),
     ],
 )
 def test_a_summary_that_no_merge_wrote_is_refused(work: Work, tmp_path: Path, name: str, wrong: Any) -> None:

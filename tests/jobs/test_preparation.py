@@ -21,7 +21,7 @@ def test_work_is_named_by_its_files_settings_and_stopwords(tmp_path: Path) -> No
     words = tmp_path / "words.txt"
     words.write_text("of\n")
     first = prepared(tmp_path, stopwords=str(words))
-    assert first.name == replace(first, max_malformed=0.5, allow_damaged=True).name
+    assert first.name == replace(first, max_malformed=0.5).name
     assert first.with_stopwords_at("s3://bucket/work/")[0].name == first.name
     names = {first.name, prepared(tmp_path).name, prepared(tmp_path, row_length=7).name}
     words.write_text("the\n")

@@ -44,7 +44,7 @@ def found_in(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     shown = {
         "rows": [[text, LABELS[code] if usual else code] for text, code in sorted(reviews)],
         "malformed": [f"{each.reason} in line {each.line}" for each in tally.malformed_lines()],
-        "damaged": [str(each).replace(f"{folder}/", "") for each in tally.damaged_files()],
+        "damaged": [each.replace(f"{folder}/", "") for each in tally.damages()],
         "warnings": [note.replace(f"{folder}/", "") for note in understood.warnings_for(row.get("words", "tokens"))],
     }
     if len(reviews) > 9:

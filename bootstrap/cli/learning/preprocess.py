@@ -125,7 +125,7 @@ def run(
         raise UsageError(str(error)) from error
     runner = _runner(target, output, runner, dry_run=dry_run)
     require_s3(*inputs.addresses, output)
-    how: dict[str, Any] = {"settings": settings, **{name: options[name] for name in ("max_malformed", "allow_damaged")}}
+    how: dict[str, Any] = {"settings": settings, "max_malformed": options["max_malformed"]}
     if dry_run:
         return _preview(target, inputs, output, runner, **how)
     if target is None:
@@ -141,7 +141,7 @@ def result_of(made: "MergeResult", settings: "Settings") -> Result:
     """The result on a dataset that was made."""
     warnings = dataset_warnings(made, settings)
     content = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
-    content |= {"damaged": made.damaged, "warnings": warnings}
+    content |= {"warnings": warnings}
     parts: list[Part] = [TOTALS, malformed_places(content), count_figures(made.counts, settings.classes or TWO_CLASSES)]
     return Result(content, parts, warnings=warnings)
 
@@ -238,7 +238,7 @@ def _preview_content(preview: "PreprocessingPreview") -> dict[str, Any]:
     }
 
 
-def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float, allow_damaged: bool) -> Result:
+def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float) -> Result:
     """The result of a dry run, which fails where the sample shows that the run would."""
     from bootstrap.preprocessing.preview import check_preview
 
@@ -256,7 +256,7 @@ def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float, al
     warnings = [*preview.warnings, *([_BETTER] if settings.stopwords == "nltk" else [])]
     failures = []
     try:
-        check_preview(preview, max_malformed=max_malformed, allow_damaged=allow_damaged)
+        check_preview(preview, max_malformed=max_malformed)
     except DataError as error:
         failures = [str(error)]
     return Result(found, parts, len(failures), warnings, failures)
@@ -282,15 +282,13 @@ _WORK: Rows = {
 
 
 def _format_name(form: "Format") -> str:
-    encoding = f", {form.encoding}" if form.encoding else ""
     if form.kind in _KINDS:
-        return _KINDS[form.kind] + encoding
+        return _KINDS[form.kind]
     if form.kind == "csv":
         kind = {",": "CSV", "\t": "quoted TSV"}.get(form.separator, f"CSV with {form.separator!r}")
-        kind += ', quotes as \\"' if form.escapes else ""
     else:
         kind = "TSV" if form.separator == "\t" else f"columns between {form.separator!r}"
-    return f"{kind}, {'with' if form.header else 'without'} header{encoding}"
+    return f"{kind}, {'with' if form.header else 'without'} header"
 
 
 def _files(understanding: "Understanding") -> str:

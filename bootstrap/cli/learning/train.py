@@ -128,5 +128,4 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
         inputs=inputs,
         settings=settings,
         max_malformed=options["max_malformed"],
-        allow_damaged=options["allow_damaged"],
     )

@@ -35,7 +35,6 @@ class TextsSource(Source):
     settings: Settings
     """What ratings mean, and the share for the test."""
     max_malformed: float
-    allow_damaged: bool
 
     def prepare(self, reach: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
         """Make their dataset, unless nodes are to read them from S3. A node that preprocesses makes it by the jobs,
@@ -87,7 +86,6 @@ def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates
         sources=understanding.sources,
         settings=settings,
         max_malformed=texts.max_malformed,
-        allow_damaged=texts.allow_damaged,
         plain_bytes=round(understanding.plain_bytes),
     )
 

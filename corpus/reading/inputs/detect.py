@@ -14,15 +14,9 @@ from common.errors import DataError
 from corpus.reading.compression import compression
 from corpus.reading.csv_records import csv_rows
 from corpus.reading.formats import BYTE_ORDER_MARK, FASTTEXT_PREFIX, Format, MalformedLineError, label_text
-from corpus.reading.inputs.fields import FieldChoice, choose_columns, choose_fields
+from corpus.reading.inputs.fields import choose_columns, choose_fields
 from corpus.reading.inputs.layouts import are_field_names, candidates
-from corpus.reading.inputs.unsupported import (
-    refuse_answers,
-    refuse_escaped_newlines,
-    refuse_separator_line,
-    refuse_undecodable,
-    refuse_unsupported,
-)
+from corpus.reading.inputs.unsupported import refuse_unsupported
 from corpus.reading.parsing import is_blank, json_field, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
@@ -32,24 +26,13 @@ _MOST_LINES = 1000
 # A line is a JSON object by no accident: a few of them among broken lines are enough.
 _JSON_SHARE = 0.1
 _JSON_NAMES = (".json", ".jsonl", ".ndjson")
-_MOST = 0.9
 _SHOWN_LETTERS = 60
 _LEVELS = 4
-_MANY = 20
-"""The least number of records in which a label that occurs once looks like the name of a column."""
 _SEPARATORS = (",", ";", "\t", "|")
 _OTHER_JSON = re.compile(rb'\s*(\{\s*("|$)|\[\s*(\{|$))')
 """The beginning of JSON that is an array, or an object over several lines."""
 _QUOTED = re.compile(rb'"([^"]|"")*"')
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
-
-
-class _Table(NamedTuple):
-    """How lines are records of columns: `kind`, `separator` and `escapes` of their Format."""
-
-    kind: str
-    separator: str
-    escapes: bool
 
 
 class DetectedFormat(NamedTuple):
@@ -75,22 +58,18 @@ def detect_format(
     `whole` means that the file ends with `data`. `code` is the class of all of its texts, where that is known. Raises
     DataError for a file that cannot be read, or whose format is not clear.
     """
-    refuse_unsupported(name, data)
-    data = data.removeprefix(BYTE_ORDER_MARK)
-    lines = data.split(b"\n", _MOST_LINES)
+    lines = data.removeprefix(BYTE_ORDER_MARK).split(b"\n", _MOST_LINES)
     if not whole or len(lines) > _MOST_LINES:
         lines.pop()
     lines = [line for line in lines if not is_blank(line)]
+    refuse_unsupported(name, data, lines)
     if not lines:
         return None
-    refuse_undecodable(name, lines)
-    refuse_answers(name, lines, options.fields)
-    refuse_separator_line(name, lines)
     kind, separator = _detect_kind(name, lines, options, code)
     if kind == "json":
         return _detect_json(name, lines, options, code)
     if kind in ("csv", "separated"):
-        return _detect_columns(name, _Table(kind, separator, options.quoting == "backslash"), lines, options, code)
+        return _detect_columns(name, kind, separator, lines, options, code)
     if kind == "parquet":
         raise DataError(f"{name} is not a Parquet file; give another --format, or leave it out")
     if options.fields:
@@ -126,7 +105,7 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
             return kind, ""
         separator = _separator_of_header(lines, options, code)
         if separator is None and not is_table:
-            if code is not None and not _are_one_column(lines, code):
+            if code is not None:
                 return "text", ""
             raise _unclear_format(name, lines)
         if separator and not is_table and code is not None and not options.fields:
@@ -162,33 +141,21 @@ def _begins(lines: Sequence[bytes]) -> str:
 def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> str | None:
     """The separator with which the first line is a header of known names, or of those in the options."""
     for separator in _SEPARATORS:
-        names = [each.strip() for row in csv_rows(lines[:1], separator, escapes=False) for each in row]
+        names = [each.strip() for row in csv_rows(lines[:1], separator) for each in row]
         given = options.fields and set(options.fields) <= set(names)
         # A text may begin as a header does: below a header most records have its columns.
-        wide = [len(row) >= len(names) for row in csv_rows(lines[1:], separator, escapes=False)]
+        wide = [len(row) >= len(names) for row in csv_rows(lines[1:], separator)]
         below = code is None or given or (len(lines) > 1 and 2 * sum(wide) >= len(wide))
         if len(names) > 1 and below and (given or are_field_names(names, code)):
             return separator
     return None
 
 
-def _are_one_column(lines: Sequence[bytes], code: int) -> bool:
-    """Whether nearly all lines, below the name of a text where they have one, are no plain texts but quoted cells."""
-    named = are_field_names([lines[0].decode("utf-8", "replace").strip(' \r"')], code)
-    below = lines[named:]
-    rows = csv_rows(below, ",", escapes=False)
-    covered = sum(1 + sum(cell.count("\n") for cell in row) for row in rows)
-    first = [line for line in below if line.startswith(b'"')]
-    alone = sum(line.rstrip(b",\r").endswith(b'"') for line in first)  # such as strings of JSON
-    quoted = alone >= _MOST * len(below) or (covered >= _MOST * len(below) and len(first) >= _MOST * len(rows))
-    return len(lines) > 2 - named and quoted
-
-
 def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
     """The separator of columns without known names, in a file that is a table by its name or by --format."""
     if _suffix(name) == ".tsv":
         return "\t"
-    widths = {each: {len(row) for row in csv_rows(lines, each, escapes=False)} for each in _SEPARATORS}
+    widths = {each: {len(row) for row in csv_rows(lines, each)} for each in _SEPARATORS}
     regular = [each for each, found in widths.items() if len(found) == 1 and found != {1}]
     if regular in ([], [","]):
         return ","
@@ -251,6 +218,11 @@ def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
         for path, value in _paths(each):
             with suppress(RecursionError):  # a value nested this deeply is neither a text nor a rating
                 fields.setdefault(path, " ".join(str(value).split()))
+    if not options.fields and {"label", "probability"} <= fields.keys():
+        raise DataError(
+            f"{name} holds answers of shoal predict, which no person has checked; leave it out, or name its fields by "
+            "--text-field and --label-field"
+        )
     choice = choose_fields(name, fields, options, code)
     return DetectedFormat(
         Format(kind="json", text=choice.text, value=choice.value, keep=options.keep),
@@ -260,21 +232,16 @@ def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
     )
 
 
-def _rows(table: _Table, lines: Sequence[bytes]) -> list[list[str]]:
-    """The records in these lines that have a value."""
-    if table.kind == "csv":
-        rows = csv_rows(lines, table.separator, escapes=table.escapes)
-    else:
-        rows = [line.decode("utf-8", "replace").removesuffix("\r").split(table.separator) for line in lines]
-    return [row for row in rows if any(row)]
-
-
 def _detect_columns(
-    name: str, table: _Table, lines: Sequence[bytes], options: ReadingOptions, code: int | None
+    name: str, kind: str, separator: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None
 ) -> DetectedFormat:
-    if options.quoting is None and len(table.separator) == 1:
-        table = _with_clear_quotes(name, lines, table)
-    rows = _rows(table, lines)
+    if kind == "separated" and options.quoting is None and len(separator) == 1:
+        kind = "csv" if _is_quoted(name, lines, separator.encode()) else kind
+    if kind == "csv":
+        rows = csv_rows(lines, separator)
+    else:
+        rows = [line.decode("utf-8", "replace").removesuffix("\r").split(separator) for line in lines]
+    rows = [row for row in rows if any(row)]
     if not rows:
         raise DataError(
             f"no record of {name} has a value: its first line begins {_begins(lines)}; give --quoting none where "
@@ -284,12 +251,10 @@ def _detect_columns(
     named = any(candidates(header)) if not options.fields else are_field_names(header, code)
     named = named or not all(each.isdecimal() for each in options.fields)
     width = len(header) if named else Counter(map(len, rows)).most_common(1)[0][0]
-    if table.kind == "separated":
-        refuse_escaped_newlines(name, lines, table.separator.encode(), width)
     whole = [row for row in rows if len(row) == width]
     if width < 2 and code is None:
         raise DataError(
-            f"the first record of {name} has no separator {table.separator!r}: it begins {_begins(lines)}; give "
+            f"the first record of {name} has no separator {separator!r}: it begins {_begins(lines)}; give "
             "another --separator"
         )
     if 2 * len(whole) < len(rows):
@@ -306,75 +271,29 @@ def _detect_columns(
         choice = choose_fields(name, fields, options, code)
     else:
         choice = choose_columns(name, whole, options, code)
-        _require_no_header(name, whole, choice)
     form = Format(
-        kind=table.kind,
+        kind=kind,
         text=choice.text,
         value=choice.value,
         keep=options.keep,
         header=named,
-        separator=table.separator,
-        escapes=table.escapes,
+        separator=separator,
         columns=tuple(columns),
     )
-    return DetectedFormat(form, choice.labelled, _values(records, choice), notes=choice.notes)
+    values = count_values([] if choice.value is None else [record.get(choice.value) for record in records])
+    return DetectedFormat(form, choice.labelled, values, notes=choice.notes)
 
 
-def _require_no_header(name: str, rows: Sequence[Sequence[str]], choice: FieldChoice) -> None:
-    """Raise DataError where the first row looks like a header: its label occurs once, and all other labels repeat."""
-    if choice.value is None:
-        return
-    first, *others = (row[int(choice.value) - 1].strip() for row in rows)
-    counts = Counter(others)
-    if len(others) >= _MANY and first not in counts and min(counts.values()) > 1 and first[:1].isalpha():
+def _is_quoted(name: str, lines: Sequence[bytes], separator: bytes) -> bool:
+    """Whether cells between separators are quoted. Raises DataError where a quoted cell may hold a newline."""
+    cells = [cell for line in lines for cell in line.removesuffix(b"\r").split(separator) if b'"' in cell]
+    if cells and all(map(_QUOTED.fullmatch, cells)):
+        return True
+    columns = Counter(line.count(separator) for line in lines)
+    width = max(lines[0].count(separator), columns.most_common(1)[0][0])
+    if unclear := [line for line in lines if line.count(b'"') % 2 and line.count(separator) < width]:
         raise DataError(
-            f"the first record of {name} looks like a header, because no other has {first!r}; give the names of the "
-            "columns in place of their numbers"
+            f"it is not clear how quotes are written in {name}, as in {_begins(unclear)}; give --quoting doubled where "
+            "values are quoted, or --quoting none where quotes are letters"
         )
-
-
-def _values(records: Sequence[dict[str, object]], choice: FieldChoice) -> Counter[str]:
-    """The values of records with their counts; see `count_values`."""
-    return count_values([] if choice.value is None else [record.get(choice.value) for record in records])
-
-
-def _lines_in(rows: Sequence[Sequence[str]]) -> int:
-    """The lines of some records of more than one column."""
-    return sum(1 + sum(cell.count("\n") for cell in row) for row in rows if len(row) > 1)
-
-
-def _with_clear_quotes(name: str, lines: Sequence[bytes], table: _Table) -> _Table:
-    """The table, as csv where the cells of separated lines are quoted.
-
-    Raises DataError where quotes may be written in another way: those of separated lines around some texts or around a
-    newline, or those of csv behind backslashes.
-    """
-    if table.kind == "separated":
-        separator = table.separator.encode()
-        cells = [cell for line in lines for cell in line.removesuffix(b"\r").split(separator) if b'"' in cell]
-        well_quoted = bool(cells) and all(map(_QUOTED.fullmatch, cells))
-        most = 2 * sum(separator + b'"' in separator + line for line in lines) > len(lines)
-        if well_quoted and (most or any(b'""' in cell for cell in cells)):
-            return table._replace(kind="csv")
-        # Excel quotes a cell with a comma; quotes that are letters may stand behind backslashes in quoted cells.
-        doubtful = (
-            all(b"," in cell for cell in cells) if well_quoted else most and not any(b'\\"' in each for each in cells)
-        )
-        if doubtful:
-            unclear = [line for line in lines if b'"' in line]
-        else:  # lines of a cell with a newline have fewer columns than others
-            widths = Counter(line.count(separator) for line in lines)
-            width = max(lines[0].count(separator), widths.most_common(1)[0][0])
-            unclear = [line for line in lines if line.count(b'"') % 2]
-            if all(line.count(separator) >= width for line in unclear):
-                unclear = []
-    else:
-        unclear = [line for line in lines if b'\\"' in line]
-        if unclear and _lines_in(_rows(table, lines)) >= _lines_in(_rows(table._replace(escapes=True), lines)):
-            unclear = []
-    if unclear:
-        raise DataError(
-            f"it is not clear how quotes are written in {name}, as in {_begins(unclear)}; give --quoting doubled or "
-            "backslash, or --quoting none where quotes are letters"
-        )
-    return table
+    return False

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from math import inf
 
-from common.display import plural
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import DamagedArchiveError, decompress
 from corpus.reading.formats import LABELS, Codes
@@ -27,8 +26,6 @@ POSITIVE_NAME = "positive"
 _FILES = 20
 _FILE_BYTES = 4 << 20
 _ALL_BYTES = 32 << 20
-_SAME_TEXTS = 2
-"""So many texts are equal by no accident."""
 _FIRST_TEXTS = 2_000
 _WARNING_TEXTS = 200
 _MOST_CUT, _LONG_WORDS = 0.05, 20
@@ -119,21 +116,6 @@ class Sample:
                 "Japanese, Thai): put spaces between the words, or train by --model fasttext --char-ngrams 1-3"
             ]
         return []
-
-    def copy_notes(self) -> list[str]:
-        """A note where files begin with the same texts, in whatever form: all of their texts may be the same."""
-        files: dict[tuple[str, ...], list[str]] = {}
-        for address, each in self.files.items():
-            if len(each.first_texts) >= _SAME_TEXTS:
-                files.setdefault(tuple(each.first_texts[:_SAME_TEXTS]), []).append(address)
-        more = {
-            of[0]: f" and {plural(len(of) - 2, 'more file')} begin" if of[2:] else " begins" for of in files.values()
-        }
-        return [
-            f"{of[1]}{more[of[0]]} with the same texts as {of[0]}; leave out by --exclude what is to be read once"
-            for of in files.values()
-            if of[1:]
-        ]
 
 
 def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:

@@ -24,8 +24,7 @@ from corpus.reading.inputs.labels import check_classes, check_labels, list_value
 from corpus.reading.inputs.parquet_format import detect_parquet_format
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.scales import check_scales
-from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature, is_utf8
-from corpus.reading.lines import in_utf8
+from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
 from corpus.reading.storage import open_range
@@ -118,7 +117,7 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         )
     if positive is not None and len(values) > 2:
         notes.append(f"the labels are {list_values(values)}: all but {positive!r} are negative")
-    notes += [*_line_notes(sample, understood), *sample.copy_notes()]
+    notes += _line_notes(sample, understood)
     if doubtful := sample.tally.counts[HOLDS_RECORDS]:
         notes.append(
             f"{plural(doubtful, 'text')} of several lines could be as many records, if a quote is not closed; where "
@@ -257,7 +256,7 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
             known = detect_parquet_format(found.address, file, options, found.code)
     else:
         try:
-            known = _detect_text(found, head.data, ends, options)
+            known = detect_format(found.address, head.data, ends, options, found.code)
         except BinaryFileError:
             if found.named:
                 raise
@@ -265,17 +264,6 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
     if known is None and not ends:
         raise DataError(f"{found.address} shows no whole line, so it may be damaged; download it again")
     return known or "has no lines"
-
-
-def _detect_text(found: InputFile, data: bytes, whole: bool, options: ReadingOptions) -> DetectedFormat | None:
-    if options.encoding and not data.isascii() and is_utf8(data):
-        raise DataError(f"{found.address} is UTF-8, not {options.encoding}; leave out --encoding")
-    try:
-        data = b"".join(in_utf8(iter([data]), options.encoding))
-    except UnicodeError as error:  # such as of UTF-16 without its first bytes, which say the order
-        raise DataError(f"{found.address} is not in {options.encoding} ({error}); give another --encoding") from None
-    known = detect_format(found.address, data, whole, options, found.code)
-    return known and known._replace(format=replace(known.format, encoding=options.encoding))
 
 
 def _require_one_form(settled: Mapping[InputFile, DetectedFormat]) -> None:

@@ -22,7 +22,6 @@ TEXTS = TextRequest(
     sources=(Source(address="s3://pile/a.txt", size=1, identity="x", format=Format(kind="fasttext")),),
     settings=Settings(ragged=True, labelled=True, duplicates=True),
     max_malformed=0.05,
-    allow_damaged=False,
     plain_bytes=1_000,
 )
 REQUESTS = (

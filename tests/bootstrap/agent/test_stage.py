@@ -135,7 +135,6 @@ def test_a_node_that_preprocesses_has_each_text_once_and_nothing_is_left_of_the_
         sources=work.sources,
         settings=work.settings,
         max_malformed=most,
-        allow_damaged=False,
         plain_bytes=work.plain_bytes,
     )
     wanted = request(dataset=None, texts=texts, texts_name="0123456789ab")

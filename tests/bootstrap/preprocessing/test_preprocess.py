@@ -1,6 +1,5 @@
 """Preprocessing on a cluster of the embedded AWS: followed, continued, cancelled, and run on a faulty S3."""
 
-import gzip
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +47,6 @@ class There:
 
     def preprocess(self, path: Path | str, *, bars: Bars | None = None, **settings: Any) -> MergeResult:
         limit = settings.pop("max_malformed", 0.2)
-        allow_damaged = settings.pop("allow_damaged", False)
         launch = LaunchOptions(detach=settings.pop("detach", False), force=settings.pop("force", False))
         self.said: list[str] = []
         with bars or Bars() as shown:
@@ -57,7 +55,6 @@ class There:
                 Inputs(files=(str(path),)),
                 settings=replace(DEFAULT, **settings),
                 max_malformed=limit,
-                allow_damaged=allow_damaged,
                 bars=shown,
                 say=self.said.append,
                 launch=launch,
@@ -108,25 +105,22 @@ class Impatient(Bars):
             raise KeyboardInterrupt
 
 
-def test_steps_that_finished_before_a_refusal_for_damage_are_not_repeated(there, reviews, monkeypatch) -> None:
+def test_steps_that_finished_before_a_refusal_are_not_repeated(there, reviews, monkeypatch) -> None:
     before, kept = len(there.steps()), there.work()
-    packed = reviews.with_suffix(".json.gz")
-    packed.write_bytes(gzip.compress(reviews.read_bytes())[:-2_000])
-    with pytest.raises(
-        DataError, match=r"\.json\.gz \(lines .*--allow-damaged; the finished steps are kept for a day, and"
-    ):
-        there.preprocess(packed)
+    noisy = reviews.with_name("noisy.json")
+    noisy.write_bytes(reviews.read_bytes() + b"{\n" * 10)
+    with pytest.raises(DataError, match=r"--max-malformed; the finished steps are kept for a day, and"):
+        there.preprocess(noisy, max_malformed=0.0)
     assert list(there.steps().values())[before:] == ["COMPLETED", "COMPLETED", "FAILED", "CANCELLED", "CANCELLED"]
     folder = "/".join(next(key for key in there.work() if key not in kept).split("/")[:2])
     # Of a command that was killed before it submitted, and delays others only for a while.
     there.s3.put_object(Bucket=DATA, Key=f"{folder}/claim", Body=b"another")
     monkeypatch.setattr("bootstrap.preprocessing.preprocess._CLAIM_SECONDS", 0.1)
-    made = there.preprocess(packed, allow_damaged=True)
+    made = there.preprocess(noisy)
     assert "another command is about to begin run " in there.said[0]
     assert there.work() == kept
     assert there.names()[before + 5 :] == STEPS[2:]
-    assert made.counts["damaged_files"] == 1
-    assert [damage["file"].rpartition("/")[2] for damage in made.damaged] == [packed.name]
+    assert made.counts["malformed"] == 10
 
 
 @pytest.mark.slow

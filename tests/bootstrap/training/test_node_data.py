@@ -32,9 +32,7 @@ def test_texts_here_are_encoded_here_and_uploaded(aws, tmp_path: Path, monkeypat
     monkeypatch.setattr("trainer.classification.data.default_cache", lambda: tmp_path / "cache")
     lines = "".join(f"__label__{1 + number % 2} text {number}\n" for number in range(300))
     (tmp_path / "a.txt").write_text(lines)
-    texts = TextsSource(
-        inputs=Inputs(files=(str(tmp_path / "a.txt"),)), settings=Settings(), max_malformed=0.05, allow_damaged=False
-    )
+    texts = TextsSource(inputs=Inputs(files=(str(tmp_path / "a.txt"),)), settings=Settings(), max_malformed=0.05)
     with Bars() as bars:
         config = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
         prepared = texts.prepare(OnDeployment(Fleet().deployment), config, bars)

@@ -30,7 +30,6 @@ def find(tmp_path: Path) -> Find:
                 inputs=Inputs(files=(str(tmp_path / "in.json"),)),
                 settings=replace(Settings(), **settings),  # type: ignore[arg-type]
                 max_malformed=0.05,
-                allow_damaged=False,
             ),
             output=tmp_path / "model",
             cache=tmp_path / "cache",

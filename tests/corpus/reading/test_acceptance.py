@@ -35,5 +35,5 @@ def test_malformed_lines_with_half_a_quoted_text_name_the_option_of_quotes(begin
     tally = Tally()
     tally.count_malformed("too_few_columns", "/in.tsv", 0, 7, begins)
     with pytest.raises(DataError, match="1 of 1 lines are malformed") as error:
-        check_input(tally, 0.05, allow_damaged=False)
+        check_input(tally, 0.05)
     assert ("give --quoting doubled" in str(error.value)) == hint

@@ -23,7 +23,6 @@ from common.errors import DataError
 from corpus.reading.formats import MAX_LINE_BYTES, Format
 from corpus.reading.ranges import cut_into_tasks, read_task, task_line
 from corpus.reading.sources import WHOLE, Range
-from corpus.reading.tally import DamagedFile
 from tests import oracle, oracle_lines
 from tests.corpus.reading.cuts import (
     LABELLED,
@@ -172,7 +171,7 @@ def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_
     found, tally = read([whole(path)])
     assert found == [("first", 1)]
     assert tally.counts == {"lines": 1}
-    assert tally.damaged_files() == [DamagedFile(file=str(path), lines=1, bytes=len(snap_lines(("first", 1))))]
+    assert tally.damages() == [f"{path} is damaged, and 1 line of it can be read"]
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.reading.formats import MALFORMED_REASONS
-from corpus.reading.tally import DamagedFile, MalformedLine, Tally, excerpt_of, is_tally_key
+from corpus.reading.tally import MalformedLine, Tally, excerpt_of, is_tally_key
 
 # What one task says: of the range of a file at a start, its lines, and which of them are malformed for what reason.
 RANGES = st.dictionaries(
@@ -24,7 +24,7 @@ def tally_of(parts: dict[tuple[str, int], list[str | None]]) -> Tally:
                 tally.counts["lines"] += 1
             else:
                 tally.count_malformed(reason, address, start, number, f"line {number}\t\u00e9\xff".encode("latin-1"))
-        tally.add_range(address, start, len(lines), 10 * len(lines), damaged="not_csv" in lines)
+        tally.add_range(address, start, len(lines))
     return tally
 
 
@@ -56,7 +56,7 @@ def test_any_split_and_order_of_tasks_adds_up_to_the_same(parts, task_of, random
     for whole in (absorbed(halves), absorbed([tally_of(task) for task in reversed(tasks)])):
         assert whole.counts == at_once.counts
         assert whole.malformed_lines() == at_once.malformed_lines()
-        assert whole.damaged_files() == at_once.damaged_files()
+        assert whole.damages() == at_once.damages()
         assert sorted(whole.records()) == sorted(at_once.records())
 
 
@@ -77,12 +77,11 @@ def test_places_are_the_first_three_of_each_reason_by_file_and_line(parts) -> No
 
 def test_of_a_damaged_file_all_is_counted_that_any_range_gave() -> None:
     tally = Tally()
-    tally.add_range("/b", 0, 7, 70)
-    tally.add_range("/a", 0, 3, 30)
-    tally.add_range("/a", 4, 2, 20, damaged=True)
-    tally.add_range("/a", 8, 0, 0, damaged=True)
-    assert tally.damaged_files() == [DamagedFile(file="/a", lines=5, bytes=50)]
-    assert str(tally.damaged_files()[0]) == "/a (lines that can be read: 5; bytes of them: 50)"
+    tally.add_range("/b", 0, 7)
+    tally.add_range("/a", 0, 3)
+    tally.add_range("/a", 4, 2, damaged=True)
+    tally.add_range("/a", 8, 0, damaged=True)
+    assert tally.damages() == ["/a is damaged, and 5 lines of it can be read"]
 
 
 def test_a_place_shows_the_first_eighty_characters_as_far_as_they_can_be_read() -> None:

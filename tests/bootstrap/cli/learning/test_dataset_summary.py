@@ -1,7 +1,5 @@
 """What is shown of a dataset that was made: figures, bars and warnings."""
 
-from dataclasses import replace
-
 from bootstrap.cli.figures import duration, size
 from bootstrap.cli.learning.dataset_summary import bar, count_figures, histogram
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings, threshold_warnings
@@ -52,13 +50,6 @@ def test_a_dataset_from_which_nothing_can_be_learnt_gives_a_warning() -> None:
     assert "all texts are negative" in said(labels={"before": {"0": 9, "1": 0}, "after": {"0": 9, "1": 0}})
     assert "training needs at least 3 rows to learn from and 2 to test, and has 9 and 1; give about 40" in said(test=1)
     assert "has 2 and 3;" in said(train=2)
-
-
-def test_a_damaged_archive_gives_a_warning_with_what_was_read() -> None:
-    made = replace(merged(), damaged=[{"file": "/x.gz", "lines": 6, "bytes": 1_234}])
-    assert dataset_warnings(made, Settings()) == [
-        "/x.gz is damaged: 6 lines of it, 1,234 bytes, could be read; what else it held is lost"
-    ]
 
 
 def test_estimated_figures_are_rounded() -> None:

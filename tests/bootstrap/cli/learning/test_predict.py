@@ -20,9 +20,7 @@ def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[.
     status, out, err = said("a.json.gz")
     assert status == 1
     assert out.startswith("positive\t")
-    read = len(out.splitlines())
-    assert f"a.json.gz (lines that can be read: {read}; bytes of them: " in err
-    assert ") is damaged, and nobody knows what is lost; download it again" in err
+    assert f"a.json.gz is damaged, and {len(out.splitlines())} lines of it can be read; download it again" in err
 
 
 def test_all_that_waits_in_a_pipe_is_read_at_once_and_a_single_line_as_soon_as_it_arrives() -> None:
@@ -64,16 +62,11 @@ def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        (gzip.compress(b"good lamp\n"), "holds gz data; unpack it once"),
-        ("good lamp\nbad lamp\n".encode("utf-16"), "is in UTF-16 or UTF-32; give --encoding utf-16 or utf-32"),
-        (
-            "good lamp\nbad lamp\n".encode("utf-32-le"),
-            "is a picture or another binary file, or text of two or four bytes a letter; ",
-        ),
-        (b"good lamp\rbad lamp\rdull lamp\r", "ends its lines by carriage returns alone; convert it: "),
-        ("caf\u00e9\n".encode("cp1252") * 9, "is not UTF-8 text; if it is text, give its --encoding"),
+        (gzip.compress(b"good lamp\n"), "is not text but a picture or another binary file"),
+        ("good lamp\nbad lamp\n".encode("utf-16"), "is in UTF-16 or UTF-32; convert it to UTF-8"),
+        ("caf\u00e9\n".encode("cp1252") * 9, "is not text in UTF-8; if it is text in another encoding"),
     ],
-    ids=["gzip", "UTF-16", "UTF-32", "CR", "cp1252"],
+    ids=["gzip", "UTF-16", "cp1252"],
 )
 def test_standard_input_that_is_no_text_is_refused_by_its_first_block(
     given: bytes, what: str, said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch

@@ -34,12 +34,6 @@ def test_all_is_understood_of_files_or_they_are_refused_by_a_sentence(tmp_path: 
     assert page(tmp_path, row.get("inputs", {"files": [*files]}), row.get("options", {})) == row["found"]
 
 
-def arrow_stream() -> bytes:
-    with pa.ipc.new_stream(made := io.BytesIO(), (table := pa.table({"text": ["a"], "rating": [5]})).schema) as writer:
-        writer.write_table(table)
-    return made.getvalue()
-
-
 def parquet_bytes(folder: Path, columns: dict[str, object], **options: object) -> bytes:
     parquet.write_table(pa.table(columns), folder / "made", **options)
     content = (folder / "made").read_bytes()
@@ -56,10 +50,9 @@ def test_parquet_is_read_by_its_schema_and_knows_its_rows(tmp_path: Path) -> Non
     assert found.sample.values == {"1": 2_500, "5": 2_500}
 
 
-def zipped(*names: str) -> bytes:
+def zipped(name: str) -> bytes:
     with ZipFile(made := io.BytesIO(), "w") as archive:
-        for name in names:
-            archive.writestr(name, SNAP_2014)
+        archive.writestr(name, SNAP_2014)
     return made.getvalue()
 
 
@@ -86,26 +79,13 @@ READ = {
     "b.json.zst": SKIPPABLE + zstd.compress(SNAP_2014) + SKIPPABLE + zstd.compress(SNAP_2014),
 }
 REFUSED = [
-    ("a.json.gz", gzip.compress(gzip.compress(SNAP_2014)), "holds gz data and is compressed twice; unpack it once"),
-    ("a.json.gz", gzip.compress(zipped("a.json")), "is a zip archive, or an office document; unpack it"),
-    ("a.csv", zipped("[Content_Types].xml", "xl/workbook.xml"), "is a zip archive, or an office document; unpack it"),
-    ("a.xlsx", zipped("[Content_Types].xml", "xl/workbook.xml"), "is an archive, a spreadsheet, or"),
-    ("a.zip", zipped("a.json"), "is an archive, a spreadsheet, or"),
-    ("a.parquet.gz", gzip.compress(b"PAR1" * 9), "is Parquet that is compressed once more; unpack it"),
+    ("a.json.gz", gzip.compress(gzip.compress(SNAP_2014)), "is not text but a picture or another binary file"),
+    ("a.csv", zipped("a.json"), "is not text but a picture or another binary file"),
+    ("a.xlsx", zipped("a.json"), "is an archive, a spreadsheet, or has an unsupported compression; convert it to JSON"),
     ("a.TAR.GZ", gzip.compress(b"x"), "is an archive"),
-    ("a.arrow", arrow_stream(), "is an Arrow stream; unpack it, or export"),
-    (
-        "a.csv",
-        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
-        "pointer of Git LFS, whose file `git lfs pull` gets",
-    ),
-    ("a.csv", b"text,rating\rfine,5\rbad,1\r", "ends its lines by carriage returns alone; convert it"),
-    ("a.json", SNAP_2014.decode().encode("utf-32"), "is in UTF-16 or UTF-32; give --encoding utf-16 or utf-32"),
-    (
-        "a.json",
-        SNAP_2014.decode().encode("utf-32-le"),
-        "text of two or four bytes a letter; leave it out, or give --encoding",
-    ),
+    ("a.parquet.gz", gzip.compress(b"PAR1" * 9), "is Parquet that is compressed once more; unpack it"),
+    ("a.json", SNAP_2014.decode().encode("utf-32"), "is in UTF-16 or UTF-32; convert it to UTF-8"),
+    ("a.json", SNAP_2014.decode().encode("utf-32-le"), "is not text but a picture or another binary file"),
     ("a.json.xz", large_xz(SNAP_2014), "shows no whole line, so it may be damaged"),
 ]
 
@@ -114,7 +94,7 @@ REFUSED = [
 def test_whatever_its_ending_and_its_frames_a_packed_file_is_read(tmp_path: Path, name: str) -> None:
     found = understood(tmp_path, name, READ[name])
     assert found.sample.lines == (4 if name.startswith("b") else 2)
-    assert not found.sample.tally.damaged_files()
+    assert not found.sample.tally.damages()
 
 
 @pytest.mark.parametrize(("name", "content", "wrong"), REFUSED, ids=[wrong for *_, wrong in REFUSED])
@@ -129,7 +109,7 @@ def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     content = gzip.compress(json_lines(*({"reviewText": os.urandom(30).hex(), "overall": 5} for _ in range(2_000))))
     found = understood(tmp_path, "a.json.gz", content[: len(content) // 2])
     assert found.sample.tally.counts["malformed"] == 0
-    assert [damage.file for damage in found.sample.tally.damaged_files()] == [str(tmp_path / "a.json.gz")]
+    assert len(found.sample.tally.damages()) == 1
     assert found.sample.values["5"] > 500
 
 
