@@ -6,8 +6,7 @@ counts twice there. Their names are flat (`malformed_by_reason.not_json: 3`), so
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice, pairwise
-from math import inf
+from itertools import islice
 from typing import Any
 
 from common.display import printable
@@ -64,7 +63,6 @@ def final_counts(
     telling = (each for each in frequent_words if each[0] not in stopwords and any(map(str.isalnum, each[0])))
     counts["frequent_words"] = [[printable(word), number] for word, number in islice(telling, _FREQUENT_WORDS)]
     _check_sums(counts, labelled=settings.labelled)
-    _check_bounds(counts, settings)
     return counts
 
 
@@ -90,48 +88,6 @@ def _check_sums(counts: Mapping[str, Any], *, labelled: bool) -> None:
     rows, by_length = counts["train"] + counts["test"], sum(counts["lengths"].values())
     if rows != by_length:
         raise _contradiction(f"train and test are {rows} rows, but the lengths are those of {by_length}")
-
-
-def _check_bounds(counts: Mapping[str, Any], settings: Settings) -> None:
-    rows = counts["train"] + counts["test"]
-    bounds = [
-        ("conflicting", counts["conflicting"], 0, counts["texts"] - counts["distinct"]),
-        ("unknown_tokens", counts["unknown_tokens"], 0, counts["tokens"]),
-        *(_whole_bounds(counts) if settings.ragged else _cut_bounds(counts, settings.row_length)),
-    ]
-    if not settings.classes:
-        after, positive = counts["labels"]["after"], counts["positive_train"] + counts["positive_test"]
-        bounds += [
-            ("positive_train", counts["positive_train"], 0, counts["train"]),
-            ("positive_test", counts["positive_test"], 0, counts["test"]),
-            ("positive_train + positive_test", positive, rows - after["0"], after["1"]),
-        ]
-    for name, number, least, most in bounds:
-        if not least <= number <= most:
-            raise _contradiction(f"{name} is {number}, but the other counts allow {least} to {most}")
-
-
-def _cut_bounds(counts: Mapping[str, Any], row_length: int) -> list[tuple[str, int, int, float]]:
-    """What the lengths of texts allow where rows are cut: each count with its number, the least and the most."""
-    rows = counts["train"] + counts["test"]
-    lengths = {int(least): number for least, number in counts["lengths"].items()}
-    surely_cut = sum(number for least, number in lengths.items() if least > row_length)
-    surely_whole = sum(lengths[least] for least, next_least in pairwise(LENGTH_BINS) if next_least <= row_length + 1)
-    return [
-        ("cut", counts["cut"], surely_cut, rows - surely_whole),
-        ("tokens", counts["tokens"], rows + counts["cut"] * (row_length - 1), rows * row_length),
-    ]
-
-
-def _whole_bounds(counts: Mapping[str, Any]) -> list[tuple[str, int, int, float]]:
-    """The same where rows are whole texts."""
-    lengths = {int(least): number for least, number in counts["lengths"].items()}
-    least = sum(shortest * number for shortest, number in lengths.items())
-    most = sum((following - 1) * lengths[shortest] for shortest, following in pairwise(LENGTH_BINS))
-    return [
-        ("cut", counts["cut"], 0, 0),
-        ("tokens", counts["tokens"], least, inf if lengths[LENGTH_BINS[-1]] else most),
-    ]
 
 
 def _contradiction(what: str) -> DataError:

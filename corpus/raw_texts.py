@@ -11,12 +11,11 @@ be: so they are those that a hash of the text chooses.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +72,7 @@ def encode_texts(
     with (
         explain_full_disk(output, place),
         _folder_beside(output, place) as folder,
-        _Texts(folder, settings) as texts,
+        closing(_Texts(folder, settings)) as texts,
     ):
         tally = Tally()
         for source in sources:
@@ -111,42 +110,27 @@ class _Part:
     """The texts of a part of the dataset, on the disk. They come back in the blocks in which they were added, because
     so many of any length fit in memory."""
 
-    def __init__(self, folder: Path, number: int, code_dtype: np.dtype[Any]) -> None:
-        self._code_dtype = code_dtype
-        self._files = [(folder / f"{number}.{name}").open("w+b") for name in _Block._fields]
-        self._sizes: list[tuple[int, ...]] = []
+    def __init__(self, folder: Path, number: int) -> None:
+        self.file = (folder / str(number)).open("w+b")
+        self.rows = self._blocks = 0
 
     def add(self, block: _Block) -> None:
-        arrays: tuple[npt.NDArray[Any], ...] = block
-        for file, values in zip(self._files, arrays, strict=True):
-            file.write(values.data)
-        self._sizes.append(tuple(values.nbytes for values in arrays))
-
-    @property
-    def rows(self) -> int:
-        return sum(codes // self._code_dtype.itemsize for _, _, codes in self._sizes)
+        for values in block:
+            np.save(self.file, values)
+        self.rows += len(block.codes)
+        self._blocks += 1
 
     def blocks(self) -> Iterator[_Block]:
-        for file in self._files:
-            file.seek(0)
-        for sizes in self._sizes:
-            ids, lengths, codes = (file.read(size) for file, size in zip(self._files, sizes, strict=True))
-            yield _Block(
-                np.frombuffer(ids, np.uint32),
-                np.frombuffer(lengths, np.uint32),
-                np.frombuffer(codes, self._code_dtype),
-            )
-
-    def close(self) -> None:
-        for file in self._files:
-            file.close()
+        self.file.seek(0)
+        for _ in range(self._blocks):
+            yield _Block(*(np.load(self.file) for _ in _Block._fields))
 
 
 class _Texts:
-    """Texts as ids of one dictionary, in the parts of the dataset; a context manager that closes their files."""
+    """Texts as ids of one dictionary, in the parts of the dataset; `close` closes their files."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
-        self.parts = [_Part(folder, part, settings.label_dtype) for part in _PARTS]
+        self.parts = [_Part(folder, part) for part in _PARTS]
         self.counts: Counter[str] = Counter()
         self.learnt: Counter[int] = Counter()
         """The texts that are not for the test, by their code."""
@@ -155,14 +139,9 @@ class _Texts:
         """Of each word, by its id in the dictionary, in texts that are not for the test; the last one of all others."""
         self._settings, self._codes = settings, Codes(settings)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         for part in self.parts:
-            part.close()
+            part.file.close()
 
     def read(self, source: Source, tally: Tally, report: Callable[[int], None]) -> None:
         part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)

@@ -4,10 +4,13 @@ Do not write to the final name: a task can die at any moment, and another attemp
 a path of its own; the complete file then gets the final name, by rename or by upload.
 """
 
+import io
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from common.errors import DataError, explain_os_error
 from common.files import regular, whole_file
@@ -15,8 +18,14 @@ from common.private_folders import temporary_folder
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, compression, decompress
 from corpus.reading.s3 import S3Path, is_s3
-from corpus.reading.s3_object import open_object
 
+if TYPE_CHECKING:
+    from botocore.response import StreamingBody
+
+_ATTEMPTS = 8
+FIRST_WAIT_S = 0.1
+_LONGEST_WAIT_S = 10.0
+_BUFFER_BYTES = 1 << 20
 PART_PREFIX = "part-"
 """The prefix of the output files of a job's tasks, as Hadoop names them."""
 
@@ -77,7 +86,7 @@ def open_range(address: str, start: int = 0, ahead: int | None = None) -> Binary
     lost connection is continued where it ended. Raises DataError when there is no such file, or it cannot be read.
     """
     if is_s3(address):
-        return open_object(address, start, ahead)
+        return cast(BinaryIO, io.BufferedReader(_Object(address, start, ahead), _BUFFER_BYTES))
     with explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions"):
         file = regular(Path(address)).open("rb")
         file.seek(start)
@@ -141,3 +150,83 @@ def writable(address: str) -> Iterator[Path]:
 def write_text(address: str, text: str) -> None:
     with writable(address) as path:
         path.write_text(text, "utf-8")
+
+
+class _Object(io.RawIOBase):
+    """The bytes of an object of S3; seekable. A request is for at least `ahead` bytes; None is for all that follow.
+
+    The client's own retries cover the request only, but the connection can be lost hours later, during the body. Then
+    the rest is requested again, on condition that the object is still the same.
+    """
+
+    def __init__(self, address: str, start: int, ahead: int | None) -> None:
+        super().__init__()
+        self._address = address
+        self._place = s3.place_of(address)
+        self._position = start
+        self._ahead = ahead
+        self._body: StreamingBody | None = None
+        with s3.explained_errors(address, "read"):
+            head = s3.head(s3.client(), self._place)
+        self._size = head["ContentLength"]
+        self._etag = head["ETag"]
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        position = offset + (0, self._position, self._size)[whence]
+        if position != self._position:
+            self._drop()
+            self._position = position
+        return position
+
+    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
+        cause: Exception | None = None
+        # One attempt may find the answer at its end, because all of its bytes were read; the next has to give bytes.
+        for attempt in range(_ATTEMPTS):
+            if self._position >= self._size:
+                return 0
+            try:
+                body = self._body or self._request(len(buffer))
+                if data := body.read(len(buffer)):
+                    buffer[: len(data)] = data
+                    self._position += len(data)
+                    return len(data)
+            except _cut() as error:
+                cause = error
+                time.sleep(min(_LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt))
+            self._drop()
+        raise DataError(
+            f"cannot read {self._address}: its connection is lost ({cause}); check the network and run it again"
+        ) from cause
+
+    def close(self) -> None:
+        self._drop()
+        super().close()
+
+    def _request(self, size: int) -> "StreamingBody":
+        last = self._size if self._ahead is None else min(self._size, self._position + max(size, self._ahead))
+        with s3.explained_errors(self._address, "read"):
+            self._body = s3.get(s3.client(), self._place, self._position, last, etag=self._etag)
+        return self._body
+
+    def _drop(self) -> None:
+        if self._body is not None:
+            self._body.close()
+            self._body = None
+
+
+@cache
+def _cut() -> tuple[type[Exception], ...]:
+    """The errors that a lost connection can raise."""
+    from botocore.exceptions import HTTPClientError, IncompleteReadError
+    from urllib3.exceptions import HTTPError
+
+    return HTTPClientError, IncompleteReadError, HTTPError, ConnectionError, TimeoutError

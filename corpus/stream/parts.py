@@ -15,16 +15,17 @@ import json
 import os
 import re
 import zipfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from common.errors import DataError
 from common.files import write_whole
-from common.json_values import made, parse_json_object
+from common.json_values import made, parse_json_object, within
 
 ROW_TOKENS = 128
 END_OF_LINE = 0
@@ -38,22 +39,23 @@ _MOST_ROWS = 1 << 22
 
 Tokens = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
+_Count = Annotated[int, within(0, 1 << 62)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
     """How far a reader has come: what it has read of its source, since its very first start."""
 
-    offsets: dict[str, int] = field(default_factory=dict)
+    offsets: Mapping[str, _Count] = field(default_factory=dict)
     """For each file or object its bytes that are in this part or in one before."""
-    lines: int = 0
-    words: int = 0
-    text_bytes: int = 0
-    malformed: int = 0
+    lines: _Count = 0
+    words: _Count = 0
+    text_bytes: _Count = 0
+    malformed: _Count = 0
     """Lines that were left out."""
-    begun: dict[str, int] = field(default_factory=dict)
+    begun: Mapping[str, _Count] = field(default_factory=dict)
     """For an address whose next line was cut by the end of a part: how many of its tokens are in parts already."""
-    identities: dict[str, str] = field(default_factory=dict)
+    identities: Mapping[str, str] = field(default_factory=dict)
     """Of each object its ETag, as its bytes mean nothing in another object."""
     ended: tuple[str, ...] = ()
     """The compressed files that were read to their ends."""
@@ -114,28 +116,24 @@ def read_part(path: Path) -> Part:
             words=tuple(words.astype(np.uint8).tobytes().decode().split("\n")) if len(words) else (),
             counts=counts.astype(np.int64),
             tokens=tokens.astype(np.int32),
-            after=_position(header["after"]),
+            after=made(Position, header["after"]),
         )
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, MemoryError, DataError) as error:
+    except (
+        zipfile.BadZipFile,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        MemoryError,
+        DataError,
+    ) as error:
         raise DataError(
             f"{path} is not a whole part of a stream: {error}; remove its folder, and read again"
         ) from error
     if why := _wrong(part, header.get("format"), path):
         raise DataError(f"{path} is not a part of a stream of this version: {why}; remove its folder, and read again")
     return part
-
-
-def _position(values: Any) -> Position:
-    if not isinstance(values, dict):
-        raise DataError("it has no position")
-    found = made(Position, values)
-    numbers = [found.lines, found.words, found.text_bytes, found.malformed]
-    numbers += [*found.offsets.values(), *found.begun.values()]
-    if not all(isinstance(each, int) and each >= 0 for each in numbers):
-        raise DataError("its position has something else than numbers from 0")
-    if not all(isinstance(each, str) for each in (*found.identities.values(), *found.ended)):
-        raise DataError("its position has files without names")
-    return found
 
 
 def _wrong(part: Part, version: Any, path: Path) -> str | None:

@@ -7,13 +7,12 @@ and readers that are another number would take other files.
 import json
 import re
 from dataclasses import asdict, dataclass, fields
-from math import isfinite
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from common.errors import DataError, require_rules
+from common.errors import DataError
 from common.files import partial_path
-from common.json_values import made, parse_json_object
+from common.json_values import long, made, one_of, parse_json_object, require_fields, within
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 
@@ -21,51 +20,40 @@ SETTINGS_NAME = "stream.json"
 TOKENISERS = ("treebank", "punctuation", "spaces", "letters")
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_MOST_ROWS = 1 << 17
-"""A part of so many rows, and its words, still fit in memory."""
-_MOST_READERS = 1 << 10
+_MOST_SOURCES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSettings:
-    """The sources of a stream and how they are read. Raises DataError for values that cannot be."""
+    """The sources of a stream and how they are read. Raises DataError for values out of bounds."""
 
-    sources: tuple[str, ...]
+    sources: Annotated[tuple[str, ...], long(1, _MOST_SOURCES)]
     """Absolute paths of files and folders, and s3:// addresses of objects and prefixes."""
-    readers: int = 1
+    readers: Annotated[int, within(1, 1 << 10)] = 1
     """How many readers share the sources."""
     text: tuple[str, ...] = ()
     """The fields of the text, where lines are JSON objects; empty where a line is a text."""
-    tokeniser: str = "punctuation"
+    tokeniser: Annotated[str, one_of(TOKENISERS)] = "punctuation"
     """One of TOKENISERS; see `corpus.stream.tokenisers`."""
     lowercase: bool = True
     lemmatize: bool = False
     """Whether words become their lemmas."""
-    part_rows: int = 8192
-    """Rows of a part."""
+    part_rows: Annotated[int, within(1, 1 << 17)] = 8192
+    """Rows of a part; the largest part, with its words, still fits in memory."""
     follow: bool = False
     """Whether sources keep growing, so that the stream is unbounded: parts are passed on rather than kept, and trainers
     cannot have more epochs than one of them."""
-    max_malformed: float = DEFAULT_MAX_MALFORMED
+    max_malformed: Annotated[float, within(0, 1)] = DEFAULT_MAX_MALFORMED
     """The largest share of malformed lines."""
-    ahead: int = 16
-    """Of a stream: parts that wait for trainers before a reader pauses."""
-    quiet_seconds: float = 30.0
+    ahead: Annotated[int, within(1, 1 << 20)] = 16
+    """With `follow`: parts that wait for trainers before a reader pauses."""
+    quiet_seconds: Annotated[float, within(0.001, 10**9)] = 30.0
     """How long sources are silent before a part that is partly filled is written."""
 
     def __post_init__(self) -> None:
-        named = ", ".join(TOKENISERS)
-        rules = (
-            (len(self.sources) > 0, "sources is empty; name at least one file, folder or address"),
-            (len(set(self.sources)) == len(self.sources), "sources has an address twice; name each once"),
-            (1 <= self.readers <= _MOST_READERS, f"readers is {self.readers}; choose 1 to {_MOST_READERS:,}"),
-            (self.tokeniser in TOKENISERS, f"{self.tokeniser!r} is not a tokeniser; choose one of {named}"),
-            (1 <= self.part_rows <= _MOST_ROWS, f"part_rows is {self.part_rows}; choose 1 to {_MOST_ROWS:,}"),
-            (0 <= self.max_malformed <= 1, f"max_malformed is {self.max_malformed}; choose a share from 0 to 1"),
-            (self.ahead >= 1, f"ahead is {self.ahead}; choose 1 or more parts"),
-            (self.quiet_seconds > 0 and isfinite(self.quiet_seconds), "quiet_seconds is not a number above 0"),
-        )
-        require_rules(*rules)
+        require_fields(type(self), vars(self))
+        if len(set(self.sources)) < len(self.sources):
+            raise DataError("sources has an address twice; name each once")
         for address in self.sources:
             if not is_s3(address) and not Path(address).is_absolute():
                 raise DataError(f"the source {address!r} is not an absolute path; readers may run in another folder")

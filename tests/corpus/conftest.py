@@ -3,12 +3,12 @@
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
-from corpus.reading import s3, s3_object
+from corpus.reading import s3, storage
 
 
 @pytest.fixture(autouse=True)
 def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_object, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(storage, "FIRST_WAIT_S", 0.001)
 
 
 @pytest.fixture(scope="module")

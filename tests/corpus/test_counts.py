@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError
-from corpus.counts import LENGTH_BINS, final_counts
+from corpus.counts import final_counts
 from corpus.dataset_settings import Settings
 from tests.corpus.reading.inputs.beginnings import tuples
 
@@ -51,22 +51,3 @@ def test_no_sum_can_be_doubled_unnoticed(name: str) -> None:
         final_counts(
             {**FLAT, name: 2 * FLAT[name]}, settings=Settings(row_length=4), positive_from=4, frequent_words=[]
         )
-
-
-@given(st.lists(st.integers(1, 20_000), min_size=1, max_size=30), st.integers(1, 10_000))
-def test_counts_of_real_rows_are_never_refused(kept_words: list[int], row_length: int) -> None:
-    bins = [max(least for least in LENGTH_BINS if least <= number) for number in kept_words]
-    rows = len(kept_words)
-    found = final_counts(
-        {
-            **dict.fromkeys(("lines", "texts", "distinct", "train", "codes.before.5", "codes.after.5"), rows),
-            "positive_train": rows,
-            **{f"lengths.{least}": bins.count(least) for least in bins},
-            "cut": sum(number > row_length for number in kept_words),
-            "tokens": sum(min(number, row_length) for number in kept_words),
-        },
-        settings=Settings(row_length=row_length),
-        positive_from=4,
-        frequent_words=[],
-    )
-    assert sum(found["lengths"].values()) == rows

@@ -101,5 +101,5 @@ def test_the_example_of_word_embeddings_finds_words_that_stand_together(tmp_path
 def test_words_are_learnt_from_text_that_is_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"absent\.txt"):
         shoal.embed(tmp_path / "absent.txt", tmp_path / "words")
-    with pytest.raises(DataError, match="'runes' is not a tokeniser"):
+    with pytest.raises(DataError, match="tokeniser is 'runes', but must be one of"):
         shoal.embed(tmp_path / "absent.txt", tmp_path / "words", tokeniser="runes")

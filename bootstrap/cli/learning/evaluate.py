@@ -17,7 +17,7 @@ from bootstrap.cli.output import Part, Result, Table
 from bootstrap.prediction.model import open_model
 from bootstrap.progress import Bars
 from common.errors import DataError, UsageError
-from corpus.reading.inputs.labels import list_values
+from corpus.reading.inputs.values import list_values
 from jobs.job_settings import RATING_SCALE
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from common.display import printable
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, MalformedLineError, class_name
-from corpus.reading.inputs.labels import are_pair
 from corpus.reading.inputs.layouts import candidates, is_guess, is_labelled
+from corpus.reading.inputs.values import are_pair
 from corpus.reading.sources import ReadingOptions
 
 _MOST, _FEW = 0.95, 10

@@ -17,14 +17,12 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import DamagedArchiveError, compression, decompress
 from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES
-from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format
+from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
 from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.finding import find_files
-from corpus.reading.inputs.labels import check_classes, check_labels, list_values
-from corpus.reading.inputs.parquet_format import detect_parquet_format
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
-from corpus.reading.inputs.scales import check_scales
 from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
+from corpus.reading.inputs.values import check_classes, check_labels, check_scales, list_values
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
 from corpus.reading.storage import open_range

@@ -10,7 +10,7 @@ import pytest
 
 from common.errors import DataError
 from corpus.reading.formats import Format
-from corpus.reading.inputs.parquet_format import detect_parquet_format
+from corpus.reading.inputs.detect import detect_parquet_format
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.ranges import cut_into_tasks
 from corpus.reading.sources import WHOLE, Inputs, ReadingOptions, Source

@@ -93,10 +93,10 @@ def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: P
         ({"words": ("fish",)}, "its words and their counts differ in number"),
         ({"words": ("fish", "x" * 1001)}, "without a sensible length"),
         ({"counts": np.array([1, 0], np.int64)}, "it has words that do not occur"),
-        ({"after": Position(lines=-1)}, "something else than numbers from 0"),
-        ({"after": Position(begun={"/a": -1})}, "something else than numbers from 0"),
-        ({"after": Position(identities={"/a": 1})}, "files without names"),  # type: ignore[dict-item]
-        ({"after": Position(ended=(1,))}, "ended is not of type|files without names"),  # type: ignore[arg-type]
+        ({"after": Position(lines=-1)}, "lines is -1, but must be 0 to"),
+        ({"after": Position(begun={"/a": -1})}, "begun has what is -1, but must be 0 to"),
+        ({"after": Position(identities={"/a": 1})}, "identities is not of type"),  # type: ignore[dict-item]
+        ({"after": Position(ended=(1,))}, "ended is not of type"),  # type: ignore[arg-type]
     ],
 )
 def test_a_part_with_impossible_content_is_refused(tmp_path: Path, changes: dict[str, object], wrong: str) -> None:

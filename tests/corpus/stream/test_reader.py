@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-import psutil
 import pytest
 
 from common.errors import DataError
 from corpus.stream import __main__ as program
 from corpus.stream import reader
-from corpus.stream.parts import part_numbers, part_path, read_part
+from corpus.stream.parts import part_numbers
 from corpus.stream.progress import Status, read_status
-from tests.corpus.stream.reading import Stopped, begin, lines, parts, read, read_until, tokens, words
+from tests.corpus.stream.reading import Stopped, begin, lines, parts, read, read_until, words
 from tests.waiting import until
 
 LINES = [f"line {number} of many, with words {number % 97}" for number in range(3_000)]
@@ -114,40 +113,6 @@ def test_the_status_of_all_readers_is_their_sum(tmp_path: Path) -> None:
     (tmp_path / "reader-1" / "status.json").write_text('{"lines": "3"}')
     with pytest.raises(DataError, match=r"reader-1/status.json is no status of a reader: lines is not of type int"):
         read_status(tmp_path)
-
-
-@pytest.mark.soak
-def test_six_hours_of_a_growing_folder_take_no_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_IDLE_SECONDS", 1.0)
-    (tmp_path / "texts").mkdir()
-    stream = begin(tmp_path / "stream", tmp_path / "texts", follow=True, ahead=3)
-    sent: list[str] = []
-    memory: list[int] = []
-    taken: list[str] = []
-
-    def holds(now: float) -> bool:
-        while len(sent) < now / 2:
-            sent.append(f"line {len(sent)} of many")
-            with (tmp_path / "texts" / f"{len(sent) // 1_000:03}").open("a") as file:
-                file.write(f"{sent[-1]}\n")
-        if len(sent) % 100 == 0 and (numbers := part_numbers(stream / "reader-0")):
-            new = [read_part(part_path(stream / "reader-0", each)) for each in numbers if each >= done()]
-            taken.extend(tokens(new))
-            (stream / "taken.json").write_text(json.dumps({"reader-0": numbers[-1] + 1}))
-            memory.append(psutil.Process().memory_info().rss)
-        return now > 6 * 3600
-
-    def done() -> int:
-        path = stream / "taken.json"
-        return int(json.loads(path.read_text())["reader-0"]) if path.exists() else 0
-
-    read_until(stream, holds)
-    found = [line.strip() for line in " ".join(taken).split("\n") if line.strip()]
-    assert found == sent[: len(found)]
-    assert len(found) > len(sent) - 1_000
-    assert max(memory) - memory[len(memory) // 20] < 20 << 20
-    newest = parts(stream)[-1].after
-    assert sum(newest.offsets.values()) == newest.text_bytes == sum(len(line) + 1 for line in sent[: newest.lines])
 
 
 def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, MalformedLineError
-from corpus.reading.inputs.scales import check_scale, check_scales
+from corpus.reading.inputs.values import check_scales
 from jobs.job_settings import read_settings
 from tests import oracle
 from tests.jobs.test_job_settings import parsed
@@ -72,9 +72,9 @@ def test_half_stars_are_kept_as_their_number_of_halves() -> None:
 
 
 def test_a_few_bad_ratings_are_no_other_scale() -> None:
-    check_scale(Counter({"5": 95, "9": 5}), Settings(), 0.05)
+    check_scales({"a": Counter({"5": 95, "9": 5})}, Settings(), 0.05)
     with pytest.raises(DataError, match=r"6 of the first 100 ratings are not from 1 to 5, such as '9' \(6\);"):
-        check_scale(Counter({"5": 94, "9": 6}), Settings(), 0.05)
+        check_scales({"a": Counter({"5": 94, "9": 6})}, Settings(), 0.05)
 
 
 def test_a_file_on_another_scale_is_named_however_small_beside_the_others() -> None:

@@ -1,11 +1,17 @@
-"""Checks the labels that the beginnings of files show: which of them are positive, and whether all are of a class."""
+"""Checks the labels or ratings that the beginnings of files show: are they those that the options name?
+
+Do not guess the scale of ratings. On a scale up to 10 a 5 also fits 1 to 5: the rest would be malformed, and bad
+reviews would count as good.
+"""
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from common.errors import DataError
-from corpus.reading.formats import LABEL_PAIRS, LABELS, class_name, usual_label
+from corpus.dataset_settings import Settings
+from corpus.reading.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError, class_name, rating_text, usual_label
 from corpus.reading.sources import ReadingOptions
 
 _PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
@@ -16,6 +22,8 @@ _MOST_LABEL = 2
 """Larger whole numbers are probably ratings."""
 _MOST_NAMED = 32
 """More labels than these are hardly classes, and their names are no help."""
+# A file of fewer ratings shows no scale, and a smaller share of others may be mistakes.
+_FEW, _MOST_OF_A_FILE = 10, 0.2
 
 
 def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOptions) -> None:
@@ -59,6 +67,37 @@ def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: f
             f"{others.total():,} of the first {values.total():,} labels are none of --classes: {list_values(others)}; "
             "name them there, too, or leave their texts out by a higher --max-malformed"
         )
+
+
+def check_scales(found: Mapping[str, Counter[str]], settings: Settings, max_malformed: float) -> None:
+    """Raise DataError where a larger share of the ratings than `max_malformed` is not valid by the settings.
+
+    `found` has the ratings of each file by its address, as they are written, with their counts. A file of its own is
+    refused where most of its numbers are not valid.
+    """
+    _check_scale(sum(found.values(), Counter()), settings, max_malformed)
+    for address, values in found.items():
+        numbers = Counter({value: count for value, count in values.items() if rating_text(value)[0] is not None})
+        if numbers.total() >= _FEW:
+            _check_scale(numbers, settings, max(max_malformed, _MOST_OF_A_FILE), of=f"in {address}, unlike others, ")
+
+
+def _check_scale(values: Counter[str], settings: Settings, max_malformed: float, *, of: str = "") -> None:
+    """As `check_scales`, for these ratings; `of` begins the sentence."""
+    codes = Codes(settings)
+    bad = Counter(values)
+    for value in values:
+        with suppress(MalformedLineError):
+            codes.code_of(value)
+            del bad[value]
+    if not bad or bad.total() / values.total() <= max_malformed:
+        return
+    low, high = map(settings.in_units, settings.rating_range)
+    raise DataError(
+        f"{of}{bad.total():,} of the first {values.total():,} ratings are not from {low} to {high}, such as "
+        f"{list_values(bad)}; give their scale by --rating-range LOW HIGH and --positive-from (--rating-step for "
+        "halves, --rating-fraction for 4/5), or name another field by --rating-field, or labels by --label-field"
+    )
 
 
 def list_values(values: Counter[str]) -> str:
