@@ -182,7 +182,13 @@ def serve(
         say=lambda text: print(printable_lines(text), file=sys.stderr, flush=True),  # noqa: T201
     )
     agent = Agent(group, node, beat_seconds=beat_seconds)
-    threading.Thread(target=_beat, args=(agent,), daemon=True).start()
+
+    def beat() -> None:
+        while True:
+            agent.beat()
+            time.sleep(TICK_SECONDS)
+
+    threading.Thread(target=beat, daemon=True).start()
     worked, busy = time.monotonic(), False
     while time.monotonic() - worked < idle_seconds and not (leaves.is_set() and not agent.takes_part):
         agent.tick()
@@ -192,9 +198,3 @@ def serve(
             busy = agent.busy
             tell_busy(busy)
         time.sleep(agent.pause)
-
-
-def _beat(agent: Agent) -> None:
-    while True:
-        agent.beat()
-        time.sleep(TICK_SECONDS)

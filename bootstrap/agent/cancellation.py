@@ -16,6 +16,7 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent.documents import MOST_ERROR, Cancellation, step_name
+from bootstrap.agent.machine import call
 from bootstrap.agent.store import Bucket, Document
 from common.display import printable
 from common.errors import DataError
@@ -74,26 +75,14 @@ def end_work(client: "subprocess.Popen[bytes]", run: str) -> None:
     while left := _applications(run):
         if time.monotonic() > deadline:
             raise DataError(f"YARN still runs {', '.join(left)} {_YARN_SECONDS} seconds after it was told to end that")
-        _yarn("-kill", *left)
+        call(["yarn", "application", "-kill", *left])
 
 
 def _applications(run: str) -> list[str]:
     name = step_name(run, "")
-    words = [line.split() for line in _yarn("-list", "-appStates", _ALIVE).splitlines() if name in line]
+    listed = call(["yarn", "application", "-list", "-appStates", _ALIVE])
+    words = [line.split() for line in listed.splitlines() if name in line]
     return [first for first, *_ in words if _APPLICATION.fullmatch(first)]
-
-
-def _yarn(*arguments: str) -> str:
-    """What `yarn application` says. Raises DataError where it fails."""
-    command = ["yarn", "application", *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_YARN_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise DataError(f"YARN does not answer: {error}") from error
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise DataError(f"YARN does not answer: {last[0]}")
-    return done.stdout
 
 
 def _say(text: str) -> None:

@@ -55,7 +55,10 @@ class Launch:
         due = self._clock() - self._looked >= _LOOK_SECONDS or not self._is_settled
         if due:
             self._looked = self._clock()
-            if self._find_latest() or self._has_ended():
+            if self._find_latest():
+                return
+            self.ended = has_ended(self._channel, self.request)
+            if self.ended:
                 return
             self._leaves = self._notice()
             self._hear()
@@ -148,10 +151,6 @@ class Launch:
         if attempt is not None and (attempt.token, attempt.number) == (self.request.token, self._number):
             self._latest, self._run, self._since, self._failed = attempt, None, self._clock(), None
 
-    def _has_ended(self) -> bool:
-        self.ended = has_ended(self._channel, self.request)
-        return self.ended
-
     def _hear(self) -> None:
         """Look which nodes beat, and read what those have told whose status has changed. While this one could not look
         it cannot tell who was silent."""
@@ -205,7 +204,7 @@ class Launch:
         if any(each.fails for each in told):
             self._failed = now if self._failed is None else self._failed
         over = [each for each in told if each.over]
-        may_go_on = bool(over) or any(each.leaves_now for each in told)
+        may_go_on = bool(over) or any(each.leaves for each in told)
         may_go_on |= any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members)
         may_go_on |= any((each := statuses.get(name)) is not None and each.attempt == 0 for name in members)
         view = ClusterView(
@@ -254,7 +253,7 @@ class Launch:
     def _told_of(self, attempt: Attempt) -> NodeStatus | None:
         """What this node has told of the attempt, before its agent was started again."""
         document = self._channel.read(documents.status_key(self._instance))
-        found = NodeStatus.of_launch(attempt.token, document.text) if document else None
+        found = NodeStatus.of_launch(attempt.token, document and document.text)
         return found if found and found.attempt == attempt.number else None
 
     def _tell(self, status: NodeStatus) -> None:

@@ -37,7 +37,6 @@ _GET_ADDRESS = 0x8915
 """SIOCGIFADDR (netdevice(7))."""
 _SERVICE, _SERVICE_SECONDS = "http://169.254.169.254", 1.0
 _TOKEN = re.compile(r"[\w=+/.-]{1,256}", re.ASCII)
-_NOW, _SOON = "spot/instance-action", "events/recommendations/rebalance"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +90,8 @@ class Machine:
         self._unmount()
         if not others:
             return
-        _call(["systemctl", "start", "nfs-server"])
-        _call(["exportfs", "-o", "rw,no_root_squash", *(f"{address}:{_SERVED}" for address in others)])
+        call(["systemctl", "start", "nfs-server"])
+        call(["exportfs", "-o", "rw,no_root_squash", *(f"{address}:{_SERVED}" for address in others)])
 
     def mount(self, request: RunRequest, first: Member) -> None:
         """Mount the folder that the first node of a run serves. Raises DataError.
@@ -102,7 +101,7 @@ class Machine:
         if request.share != "nfs":
             return
         self._unmount()
-        _call(["mount", "-t", "nfs4", "-o", "hard,nconnect=8", f"{first.address}:{_SERVED}", str(self.share)])
+        call(["mount", "-t", "nfs4", "-o", "hard,nconnect=8", f"{first.address}:{_SERVED}", str(self.share)])
 
     def uses_gpus(self) -> bool:
         """Whether a process uses a GPU. Without one, nvidia-smi prints a sentence, and no number of a process."""
@@ -132,7 +131,7 @@ class Machine:
 
     def _unmount(self) -> None:
         while run_command(["findmnt", "--mountpoint", str(self.share)]).returncode == 0:
-            _call(["umount", "--force", "--lazy", str(self.share)])
+            call(["umount", "--force", "--lazy", str(self.share)])
         self.share.mkdir(parents=True, exist_ok=True)
 
 
@@ -176,8 +175,8 @@ def device_of(address: str) -> str | None:
 
 
 def spot_notice() -> str:
-    """What AWS says to a spot node of its end: that it ends in two minutes, `now`, or is likely to end, `soon`, or
-    nothing, as to a node on demand. Raises OSError where the instance metadata service does not answer.
+    """`now` if AWS ends this spot node in two minutes, else nothing. Raises OSError where the instance metadata service
+    does not answer.
 
     See "Spot Instance interruption notices" in the EC2 user guide.
     """
@@ -195,13 +194,10 @@ def spot_notice() -> str:
         status, token = ask("PUT", "api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"})
         if status != 200 or not _TOKEN.fullmatch(token):
             raise OSError(f"the instance metadata service answers {status}, and gives no token")
-        for path, notice in ((_NOW, "now"), (_SOON, "soon")):
-            status, _ = ask("GET", f"meta-data/{path}", {"X-aws-ec2-metadata-token": token})
-            if status == 200:
-                return notice
-            if status != 404:
-                raise OSError(f"the instance metadata service answers {status}")
-    return ""
+        status, _ = ask("GET", "meta-data/spot/instance-action", {"X-aws-ec2-metadata-token": token})
+        if status not in (200, 404):
+            raise OSError(f"the instance metadata service answers {status}")
+    return "now" if status == 200 else ""
 
 
 def is_shutting_down() -> bool:
@@ -218,11 +214,12 @@ def _file_of(request: RunRequest) -> str:
     return key.replace("/", "-")
 
 
-def _call(command: Sequence[str]) -> None:
-    """Run a command of the system. Raises DataError with the last line of one that failed."""
+def call(command: Sequence[str]) -> str:
+    """The output of a command of the system. Raises DataError with the last line of one that failed."""
     if (done := run_command(command)).returncode:
         last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-1:] or ["it said nothing"]
         raise DataError(f"{command[0]} failed with status {done.returncode}: {last[0]}")
+    return done.stdout
 
 
 def run_command(command: Sequence[str], seconds: float = _SECONDS) -> "subprocess.CompletedProcess[str]":

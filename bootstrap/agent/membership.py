@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bootstrap.agent.documents import RunRequest
-from bootstrap.agent.node_documents import LEAVES_NOW, Attempt, Member, NodeStatus, RunEnd
+from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 
 GONE_SECONDS = 20.0
 """How long a node may send no heartbeat."""
@@ -75,7 +75,7 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
     if latest is None:
         return _first(request, view, number)
     gone = [each for each in latest.instances if not _is_there(each, latest, view)]
-    leaving = _leaving(LEAVES_NOW, latest, view)
+    leaving = _leaving(latest, view)
     goes_on = not (request.stop or view.finished or _any_fails(latest, view))
     if leaving and goes_on:  # all others stop for it with a checkpoint
         here = [each for each in latest.members if each.instance not in gone]
@@ -97,10 +97,6 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
     trains = _all(latest.members, lambda each: each.phase == "run", latest, view)
     if request.stop or not trains or view.waited < SETTLED_SECONDS:
         return None
-    risky = _leaving(("soon",), latest, view)
-    replaced = _chosen(request, [each for each in latest.members if each.instance not in risky], view)
-    if risky and len(replaced.members) == len(latest.members):
-        return _attempt(replaced, number, f"{_named(risky, 'is', 'are')} likely to be reclaimed by AWS, and replaced")
     choice = _chosen(request, latest.members, view)
     if len(choice.members) == len(latest.members):
         return None
@@ -187,10 +183,10 @@ def _chosen(request: RunRequest, first: Sequence[Member], view: ClusterView) -> 
     return _Choice(request, [*trainers, *readers])
 
 
-def _leaving(when: Sequence[str], latest: Attempt, view: ClusterView) -> list[str]:
-    """The nodes of the latest attempt that have told that they leave then."""
+def _leaving(latest: Attempt, view: ClusterView) -> list[str]:
+    """The nodes of the latest attempt that are about to end."""
     found = ((name, view.statuses.get(name)) for name in latest.instances)
-    return [name for name, each in found if each and each.attempt == latest.number and each.leaves in when]
+    return [name for name, each in found if each and each.attempt == latest.number and each.leaves]
 
 
 def _left(leaving: Sequence[str], view: ClusterView) -> str:

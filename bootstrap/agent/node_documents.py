@@ -23,10 +23,8 @@ from bootstrap.agent.documents import (
 from common.json_values import long, matching, one_of, within
 
 MOST_ATTEMPTS = 999_999
-LEAVES_NOW = ("now", "off")
-"""AWS ends a spot node in two minutes; a node is being shut down."""
-LEAVES = ("", "soon", *LEAVES_NOW)
-"""`soon`: AWS advises to replace a spot node."""
+LEAVES = ("", "now", "off")
+"""`now`: AWS ends a spot node in two minutes; `off`: a node is being shut down."""
 _LATEST = 2.5e11
 """Seconds from 1970 to about the year 9900: no later one is a date."""
 _BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -123,10 +121,6 @@ class NodeStatus(LaunchDocument):
     """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
     steps: Count | None = None
     """Those of the whole run; None also of one without an end."""
-    trial: Count | None = None
-    """Of a search of settings, which goes on; None else."""
-    searched: Annotated[float, within(0, 1)] | None = None
-    """The share of the search's time that is over."""
     ends: Annotated[float, within(0, _LATEST)] | None = None
     """When the last step is expected, in seconds since 1970; None where nobody can tell."""
     starts: Count | None = None
@@ -134,7 +128,7 @@ class NodeStatus(LaunchDocument):
     trouble: Sentence = ""
     """What is wrong with it, although it goes on."""
     leaves: Annotated[str, one_of(LEAVES)] = ""
-    """Whether it is about to end."""
+    """Whether it is about to end, so that all others stop with a checkpoint and continue without it."""
     gpu_use: Annotated[int, within(0, 100)] | None = None
     """Percent of the time in which its GPUs compute, their mean; None where the node cannot tell."""
 
@@ -142,11 +136,6 @@ class NodeStatus(LaunchDocument):
     def fails(self) -> bool:
         """Whether it cannot go on, so that no other node can."""
         return bool(self.error) or self.lost or self.ranks is not None
-
-    @property
-    def leaves_now(self) -> bool:
-        """Whether all others stop with a checkpoint, and go on without it."""
-        return self.leaves in LEAVES_NOW
 
     @property
     def over(self) -> bool:

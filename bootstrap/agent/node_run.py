@@ -135,9 +135,9 @@ class NodeRun:
             for folder in (self._folder, self._machine.logs(self._request)):
                 folder.mkdir(parents=True, exist_ok=True)
             if self._me.gpus and self._processes.state(self._name(_TRAIN)) is None:
-                self._start(_TRAIN, self._training(), self._log(_TRAIN), self._environment())
+                self._start(_TRAIN, self._training(), self._environment())
             for reader in self._restarts:
-                if self._processes.state(self._reader(reader)) is None:
+                if self._processes.state(self._name(f"{_READER}{reader}")) is None:
                     self._read(reader)
             self._to("run")
 
@@ -197,20 +197,20 @@ class NodeRun:
 
     def _look_at(self, reader: int, *, stop: bool) -> bool:
         """Whether a reader still runs; one that died is started again, but not for ever."""
-        name = self._reader(reader)
-        state = self._processes.state(name)
+        program = f"{_READER}{reader}"
+        state = self._processes.state(self._name(program))
         if state == "running":
             if stop or self.status.fails:
-                self._stop(f"{_READER}{reader}")
+                self._stop(program)
             return True
         if state == 0 or stop or self.status.fails:
             return False
         folder = reader_folder(self._machine.data(self._request), reader)
-        last = self._last_line(self._log(f"{_READER}{reader}"))
+        last = self._last_line(self._log(program))
         if self._restarts[reader].again(max(part_numbers(folder), default=-1)):
-            with suppress(OSError), self._log(f"{_READER}{reader}").open("a") as log:
+            with suppress(OSError), self._log(program).open("a") as log:
                 log.write(f"reader {reader} ended with status {state}, and is started again\n")
-            self._processes.forget(name)
+            self._processes.forget(self._name(program))
             self._read(reader)
             return True
         self._note(f"reader {reader} on the node {self._me.instance} died again and again: {last}")
@@ -219,18 +219,15 @@ class NodeRun:
     def _is_to_stop(self, statuses: Statuses) -> bool:
         """Whether this node is to stop: it was asked to, or it or another one cannot go on, or leaves now."""
         every = (self.status, *statuses.values())
-        return self._request.stop or any(each.fails or each.leaves_now for each in every)
+        return self._request.stop or any(each.fails or each.leaves for each in every)
 
     # Programs
 
     def _name(self, program: str) -> str:
         return f"{self.attempt.name}/{program}"
 
-    def _reader(self, reader: int) -> str:
-        return self._name(f"{_READER}{reader}")
-
-    def _start(self, program: str, arguments: list[str], log: Path, environment: Mapping[str, str]) -> None:
-        self._processes.start(self._name(program), arguments, log, environment)
+    def _start(self, program: str, arguments: list[str], environment: Mapping[str, str]) -> None:
+        self._processes.start(self._name(program), arguments, self._log(program), environment)
 
     def _stop(self, program: str) -> None:
         """Ask a program to stop, once it can hear that, and end it where it does not."""
@@ -252,12 +249,12 @@ class NodeRun:
             self._to("staged")  # an attempt before has left all that is needed
             return
         program = staging(self._request, self._machine.programs / self.attempt.name, self._store)
-        self._start(_STAGE, program, self._log(_STAGE), {})
+        self._start(_STAGE, program, {})
 
     def _read(self, reader: int) -> None:
         stream, readers = self._machine.data(self._request), self._request.stream.readers if self._request.stream else 0
         program = ["-m", "corpus.stream", "--stream", str(stream), "--reader", f"{reader}/{readers}"]
-        self._start(f"{_READER}{reader}", program, self._log(f"{_READER}{reader}"), {"OMP_NUM_THREADS": "1"})
+        self._start(f"{_READER}{reader}", program, {"OMP_NUM_THREADS": "1"})
 
     def _training(self) -> list[str]:
         trainers = self.attempt.trainers
@@ -269,16 +266,13 @@ class NodeRun:
 
     def _config(self) -> TrainConfig:
         places = {"data": self._machine.data(self._request), "output": self._folder, "cache": self._machine.cache}
-        config = from_words(self._request.options, endless=self._is_endless, **places)
+        endless = self._request.stream is not None and self._request.stream.follow
+        config = from_words(self._request.options, endless=endless, **places)
         again = self.attempt.number > 1
         if again:  # a rank that was to be slow may be lost
             ranks = sum(each.gpus for each in self.attempt.trainers)
             config = replace(config, slow={rank: slow for rank, slow in config.slow.items() if rank < ranks})
         return replace(config, resume=config.resume or again, force=config.force and not again)
-
-    @property
-    def _is_endless(self) -> bool:
-        return self._request.stream is not None and self._request.stream.follow
 
     def _environment(self) -> dict[str, str]:
         # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has none.
@@ -338,7 +332,6 @@ class NodeRun:
             trouble = "; ".join(filter(None, (self._machine.full_disk(), told.hung)))
             self.status = replace(self.status, starts=told.attempt, gpu_use=used, trouble=trouble)
             self.status = replace(self.status, step=told.step, steps=told.steps, ends=told.ends)
-            self.status = replace(self.status, trial=told.trial, searched=told.searched)
 
     def _last_line(self, log: Path) -> str:
         with suppress(OSError), log.open("rb") as file:

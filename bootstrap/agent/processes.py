@@ -5,7 +5,6 @@ agent and leaves in the folder how the program ended.
 """
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -29,10 +28,8 @@ _START_SECONDS = 30.0
 _IDENTITY, _EXIT = "process", "exit"
 """The files in the folder: which process runs the program, and the exit status of the program."""
 _SCOPE = ("systemd-run", "--scope", "--quiet", "--collect")
-"""A scope of its own: systemd would end the agent's service with a process of it that is killed for memory."""
-_POLICY, _WITH_POLICY = "--property=OOMPolicy=continue", 253
-"""A scope knows this property from this version of systemd on, and refuses it before (systemd.scope(5)). Amazon Linux
-2023 has 252, whose scopes have no such policy, and continue."""
+"""A scope of its own: systemd would end the agent's service with a process of it that is killed for memory. Scopes of
+Amazon Linux 2023 (systemd 252) continue after that."""
 
 
 class Processes:
@@ -131,13 +128,8 @@ class Restarts:
 
 
 def _scope() -> Sequence[str]:
-    """What runs a program in a scope of its own that continues without a process that is killed for memory; nothing
-    where the services of this machine, or of the emulated one that this process is on, are not systemd's."""
-    if not (os.environ.get("NODE_ROOT") or Path("/run/systemd/system").is_dir()):
-        return ()
-    told = subprocess.run([_SCOPE[0], "--version"], capture_output=True, text=True, check=False).stdout
-    version = re.match(r"systemd (\d+)", told)
-    return (*_SCOPE, *((_POLICY,) if version and int(version[1]) >= _WITH_POLICY else ()), "--")
+    """What runs a program in a scope of its own; nothing where systemd does not run the services of this machine."""
+    return (*_SCOPE, "--") if os.environ.get("NODE_ROOT") or Path("/run/systemd/system").is_dir() else ()
 
 
 def _identity_of(process: int) -> str | None:

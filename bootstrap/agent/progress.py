@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from trainer.options.embedding_options import ENDLESS
-from trainer.output.lines import Line, Search, Start, Step, Trial, parse_line
+from trainer.output.lines import Line, Start, Step, parse_line
 from trainer.output.run_files import RECORD
 
 HUNG_SECONDS, _HUNG_STEPS = 300.0, 50
@@ -32,21 +32,6 @@ class RecordedProgress:
         self.steps: int | None = None
         """Of the whole run."""
         self.attempt: int | None = None
-        self._search: Search | None = None
-        """The search that goes on."""
-        self._trials = 0
-
-    @property
-    def trial(self) -> int | None:
-        """The number of the trial that is made, from 1; None where no search goes on."""
-        return self._trials + 1 if self._search else None
-
-    @property
-    def searched(self) -> float | None:
-        """The share of the search's time that is over."""
-        if self._search is None or not self._search.limit:
-            return None
-        return min(1.0, max(0.0, (time.time() - self._search.time) / self._search.limit))
 
     @property
     def step(self) -> int | None:
@@ -78,7 +63,7 @@ class RecordedProgress:
         with suppress(OSError), self._record.open("rb") as file:
             if self._record.stat().st_size < self._offset:  # the run has begun again
                 self._offset, self.steps, self.attempt, self._first, self._latest = 0, None, None, None, None
-                self._search, self._trials, self._usual = None, 0, None
+                self._usual = None
             file.seek(self._offset)
             for line in file:
                 if not line.endswith(b"\n"):
@@ -89,7 +74,7 @@ class RecordedProgress:
     def _take(self, line: Line | None) -> None:
         match line:
             case Start():
-                self.attempt, self._first, self._search = (self.attempt or 0) + 1, None, None
+                self.attempt, self._first = (self.attempt or 0) + 1, None
                 self.steps = line.steps if line.epochs < ENDLESS else None
                 self._moved = self._clock()
             case Step():
@@ -97,7 +82,3 @@ class RecordedProgress:
                 done = line.step - self._first.step
                 self._usual = (line.time - self._first.time) / done if done > 0 else self._usual or 0.0
                 self._moved = self._clock()
-            case Search():
-                self._search = line
-            case Trial():
-                self._trials = line.trial

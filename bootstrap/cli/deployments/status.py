@@ -190,11 +190,9 @@ def describe_work(told: "NodeStatus | str") -> str:
         return f"unknown: {told}"
     of = "" if told.steps is None else f" of {told.steps:,}"
     step = None if told.step is None else f"step {told.step:,}{of}"
-    searched = "" if told.searched is None else f", {told.searched:.0%} of its time over"
-    trial = None if told.trial is None else f"trial {told.trial:,} of a search{searched}"
     attempt = f"attempt {told.attempt:,}" if told.attempt else None
     used = None if told.gpu_use is None else f"GPUs {told.gpu_use}% used"
-    return ", ".join(filter(None, (told.phase, trial, step, attempt, used, told.trouble, told.error)))
+    return ", ".join(filter(None, (told.phase, step, attempt, used, told.trouble, told.error)))
 
 
 def _described(group: "GroupStatus") -> str:

@@ -5,7 +5,7 @@ import os
 import boto3
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
-from shoal_local_aws.faults.kinds import RebalanceAdvice, SpotInterruption
+from shoal_local_aws.faults.kinds import SpotInterruption
 
 from bootstrap.agent.machine import spot_notice
 
@@ -19,10 +19,8 @@ def at(instance: str, patch: pytest.MonkeyPatch) -> str:
 
 def test_a_node_hears_of_its_own_end_alone(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
     assert at(ONE, monkeypatch) == ""
-    with aws.faults.during(RebalanceAdvice(instance=ONE)):
-        assert (at(ONE, monkeypatch), at(OTHER, monkeypatch)) == ("soon", "")
-        with aws.faults.during(SpotInterruption(instance=ONE)):
-            assert (at(ONE, monkeypatch), at(OTHER, monkeypatch)) == ("now", "")
+    with aws.faults.during(SpotInterruption(instance=ONE)):
+        assert (at(ONE, monkeypatch), at(OTHER, monkeypatch)) == ("now", "")
     assert at(ONE, monkeypatch) == ""
     assert boto3.client("sts").get_caller_identity()["Account"]  # all other requests go on as before
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from bootstrap.agent.node_documents import NodeStatus
 from bootstrap.agent.progress import HUNG_SECONDS, RecordedProgress
-from bootstrap.cli.deployments.status import describe_work
 from trainer.options.embedding_options import ENDLESS
-from trainer.output.lines import Line, Search, Start, Step, Trial
+from trainer.output.lines import Line, Start, Step
 
 
 def start(time: float, **more: Any) -> Start:
@@ -46,21 +44,6 @@ def test_the_end_is_expected_at_the_speed_since_the_ranks_were_started(
     add(tmp_path, start(2_000.0, steps=200, from_step=10), step(11, 2_000.0), step(21, 2_050.0))
     progress.look()
     assert (progress.step, progress.steps, progress.ends, progress.attempt) == (21, 200, 2_050.0 + 179 * 5, 2)
-
-
-def test_a_search_tells_its_trial_and_how_much_of_its_time_is_over(tmp_path: Path, progress: RecordedProgress) -> None:
-    made = {"settings": {}, "measures": {}, "folds": 5, "seconds": 30.0, "best": True}
-    add(tmp_path, Search(time=0.0, limit=300.0, rows=900, folds=5))  # long ago
-    progress.look()
-    assert (progress.trial, progress.searched) == (1, 1.0)
-    add(tmp_path, Trial(trial=3, **made), Search(time=1e11, limit=300.0, rows=900, folds=5))
-    progress.look()
-    assert (progress.trial, progress.searched) == (4, 0.0)  # by a clock that is ahead
-    status = NodeStatus(token="0000000a", phase="run", trial=progress.trial, searched=0.4)
-    assert describe_work(status) == "run, trial 4 of a search, 40% of its time over"
-    add(tmp_path, start(1_000.0))
-    progress.look()
-    assert (progress.trial, progress.searched) == (None, None)
 
 
 def test_a_run_without_an_end_and_steps_that_take_no_time_have_no_end_that_can_be_told(
