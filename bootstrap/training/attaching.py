@@ -3,8 +3,7 @@
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.deployment import Deployment
-from bootstrap.training.places.begun import BegunTraining, Reports, WantedRun
-from bootstrap.training.places.bucket_place import InBucket
+from bootstrap.training.places.bucket_place import BegunTraining, InBucket, Reports, WantedRun
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.launch import DEFAULT, LaunchOptions
 from bootstrap.training.places.managed import OnManaged

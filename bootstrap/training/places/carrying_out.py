@@ -8,8 +8,8 @@ from typing import Any
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
+from bootstrap.training.outlook import Stages
 from bootstrap.training.places.place import Place, Run
-from bootstrap.training.spending import Stages
 from experiments.records.launches import write_launch
 
 
@@ -62,14 +62,17 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
     Raises KeyboardInterrupt where the user interrupts again, and Abandoned where that is before AWS has answered.
     """
     stop_request: KeyboardInterrupt | None = None
-    view = run.view(bars)
+    record = run.record(bars)
     while True:
         try:
             if stop_request:
                 run.stop(bars)
-            while not run.is_over(view):
+            while True:
+                over = run.is_over(bars)
+                record.look()  # also when it has ended: the last lines may have come since
+                if over:
+                    return stop_request
                 time.sleep(place.pause)
-            return stop_request
         except KeyboardInterrupt as interrupt:
             if run.leaves(interrupt):
                 raise

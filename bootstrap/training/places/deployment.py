@@ -12,17 +12,15 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
-from bootstrap.training.outlook import Outlook, outlook
-from bootstrap.training.places.begun import PAUSE_SECONDS, BegunTraining, Reports, WantedRun
-from bootstrap.training.places.bucket_place import InBucket
+from bootstrap.training.outlook import Outlook, Spending, outlook
+from bootstrap.training.places.bucket_place import PAUSE_SECONDS, BegunTraining, InBucket, Reports, WantedRun
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
-from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, requested_runs
+from bootstrap.training.places.launch import DEFAULT, NEEDS_PRICES, LaunchOptions, NodeLaunch, requested_runs
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Source
 from bootstrap.training.sources.stream import PreparedStream
 from bootstrap.training.sources.texts import PreparedTexts
-from bootstrap.training.spending import Spending
 from common.errors import ShoalError
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
@@ -107,10 +105,7 @@ class OnDeployment(InBucket):
         if (most := self.wishes.max_dollars) is None:
             return
         if (hourly := self.hourly(nodes)) is None:
-            raise ShoalError(
-                f"--max-dollars needs prices, and those of {self.deployment.session.region_name} are not known; "
-                f"`make prices REGION={self.deployment.session.region_name}` makes a list of them"
-            )
+            raise ShoalError(NEEDS_PRICES)
         if (starts := NODES_START.middle / 3600 * hourly) >= most:
             raise ShoalError(
                 f"{self.deployment.limit_of(most)}, but only to start the nodes costs about ${starts:.2f}; give a "
@@ -159,7 +154,7 @@ class _NodesTraining(BegunTraining):
 
     def _outlook(self, reports: Reports) -> Outlook:
         launch, attempts, nodes = self._launch, self._launch.attempts(), fleet.nodes(self.deployment)
-        # Nodes that ran before it did something else until it had its turn.
+        # Nodes that ran before the launch count from its first attempt.
         ran_before = any(node.launched < launch.began for node in nodes)
         since = launch.first_attempt_at() if ran_before else launch.began
         cost = Spending(region=str(self.deployment.session.region_name), since=since or datetime.now(UTC))

@@ -21,12 +21,12 @@ from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS, scaled_up
 from bootstrap.progress import Bars
+from bootstrap.training.outlook import Spending
 from bootstrap.training.places.bucket_place import bring, brought
 from bootstrap.training.places.followed import GO_ON, LONGEST_STOP_SECONDS, AgentRun
-from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, options_of
+from bootstrap.training.places.launch import DEFAULT, NEEDS_PRICES, LaunchOptions, NodeLaunch, options_of
 from bootstrap.training.places.place import Ended
 from bootstrap.training.sources.source import Prepared
-from bootstrap.training.spending import Spending
 from common.display import plural
 from common.errors import DataError, ShoalError
 from corpus.reading import s3
@@ -99,7 +99,7 @@ class DeploymentRun(AgentRun):
             return None
         spent, hourly = spending.so_far(), spending.hourly()
         if spent is None or not hourly:
-            raise ShoalError("--max-dollars needs prices; `make prices` makes a list of them for a region")
+            raise ShoalError(NEEDS_PRICES)
         seconds = (most - spent) / hourly * 3600 - LONGEST_STOP_SECONDS
         if seconds <= 0:
             raise ShoalError(

@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent.documents import RUNS, log_name
-from bootstrap.agent.node_documents import RunEnd
+from bootstrap.agent.node_documents import Attempt, RunEnd
 from bootstrap.agent.store import Store, StoredFile, ignore
 from bootstrap.aws import fetched, names
 from bootstrap.aws.deployment import Deployment
@@ -115,7 +115,6 @@ class RemoteRun(Run):
     """None of hosts."""
     stage = "start the ranks"
     """What the progress bar shows before the first step."""
-    _record: RecordView | None = None
 
     @property
     @abstractmethod
@@ -145,14 +144,11 @@ class RemoteRun(Run):
     def left(self) -> Mapping[str, Any]:
         return {"run": self.name, **({"deployment": self.deployment.name} if self.deployment else {})}
 
-    def view(self, bars: Bars) -> RunView:
+    def record(self, bars: Bars) -> RecordView:
         """The record as it grows in the store."""
         bars.stage(self.stage, 0)
-        view = RunView(bars, spent=self.spent, read=self._reading())
-        self._bars, key = bars, f"{RUNS}{self.name}/{RECORD}"
-        before = None if self.is_followed else self.store.size(key)
-        self._record = RecordView(view, self.store, key, before=before)
-        return view
+        view, key = RunView(bars, spent=self.spent, read=self._reading()), f"{RUNS}{self.name}/{RECORD}"
+        return RecordView(view, self.store, key, before=None if self.is_followed else self.store.size(key))
 
     def _reading(self) -> Callable[[], Any] | None:
         """What readers have done; None without readers."""
@@ -217,7 +213,8 @@ class AgentRun(RemoteRun):
     launch: Launch
     look_seconds = 10.0
     """Seconds between two looks at the nodes."""
-    _watch: "_Watch | None" = None
+    _shown: Attempt | None = None
+    _looked_at: float | None = None
     _end: RunEnd | None = None
     _deadline: float | None = None
 
@@ -261,17 +258,15 @@ class AgentRun(RemoteRun):
             bars.tick()
             time.sleep(_PAUSE_SECONDS)
 
-    def is_over(self, view: RunView) -> bool:  # noqa: ARG002
+    def is_over(self, bars: Bars) -> bool:
         """Whether all nodes have ended what they did. Raises ShoalError when no node is left, or they will not stop."""
-        assert self._record is not None
         self._end = self.launch.end()
         if self._end is None:
             if self._deadline is not None and time.monotonic() > self._deadline:
                 raise ShoalError(
                     f"the nodes did not stop in time, so they are ended; what they wrote is in {self.launch.left_in}"
                 )
-            self._look(self._bars)
-        self._record.look()
+            self._look(bars)
         return self._end is not None
 
     def stop(self, bars: Bars) -> None:  # noqa: ARG002
@@ -282,8 +277,25 @@ class AgentRun(RemoteRun):
             self._deadline = time.monotonic() + LONGEST_STOP_SECONDS
 
     def _look(self, bars: Bars) -> None:
-        self._watch = self._watch or _Watch(self)
-        self._watch.look(bars)
+        """Show a new attempt and, now and then, what is wrong with the nodes. Raises ShoalError where no node is left,
+        and none comes."""
+        attempt, now = self.launch.attempt(), time.monotonic()
+        if self._looked_at is None:
+            self._shown, self._looked_at, self._troubles = attempt, now, dict[str, str]()
+        if attempt is not None and attempt is not self._shown:
+            if attempt.why:
+                bars.note(
+                    f"{attempt.why}; attempt {attempt.number} continues on {plural(len(attempt.members), 'node')}"
+                )
+            self._shown = attempt
+        if now - self._looked_at < self.look_seconds:
+            return
+        self._looked_at = now
+        for instance, status in self.launch.statuses().items():
+            if status.trouble and self._troubles.get(instance) != status.trouble:
+                bars.note(f"the node {instance}: {status.trouble}")
+            self._troubles[instance] = status.trouble
+        self.look_at_nodes(bars)
 
     def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
         """Why a run came to no end, by its nodes, or else by its logs, in which what it learns from is a path of a
@@ -304,30 +316,3 @@ class AgentRun(RemoteRun):
         failed = failure_in(text, f"the logs are in {output}")
         on_nodes = rf"\S*/(datasets/({_FILES})|streams/{re.escape(self.launch.run)}(/[\w-]+)*)"
         return type(failed)(re.sub(on_nodes, self.prepared.called, str(failed)))
-
-
-class _Watch:
-    """Shows each new attempt at a launch, and what is wrong with its nodes."""
-
-    def __init__(self, run: AgentRun) -> None:
-        self._run, self._launch, self._shown = run, run.launch, run.launch.attempt()
-        self._looked_at = time.monotonic()
-        self._troubles: dict[str, str] = {}
-
-    def look(self, bars: Bars) -> None:
-        """Look; at the nodes only now and then. Raises ShoalError where no node is left, and none comes."""
-        attempt = self._launch.attempt()
-        if attempt is not None and attempt is not self._shown:
-            if attempt.why:
-                bars.note(
-                    f"{attempt.why}; attempt {attempt.number} continues on {plural(len(attempt.members), 'node')}"
-                )
-            self._shown = attempt
-        if time.monotonic() - self._looked_at < self._run.look_seconds:
-            return
-        self._looked_at = time.monotonic()
-        for instance, status in self._launch.statuses().items():
-            if status.trouble and self._troubles.get(instance) != status.trouble:
-                bars.note(f"the node {instance}: {status.trouble}")
-            self._troubles[instance] = status.trouble
-        self._run.look_at_nodes(bars)

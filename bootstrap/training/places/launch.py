@@ -53,6 +53,7 @@ class LaunchOptions:
 
 
 DEFAULT = LaunchOptions()
+NEEDS_PRICES = "--max-dollars needs prices; `make prices REGION=REGION` makes a list of them"
 
 
 class RequestedRuns:

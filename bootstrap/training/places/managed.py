@@ -22,13 +22,19 @@ from bootstrap.aws.names import SETS
 from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
 from bootstrap.training.outlook import Outlook
-from bootstrap.training.places.begun import PAUSE_SECONDS, BegunTraining, Reports, WantedRun
-from bootstrap.training.places.bucket_place import InBucket, bring, brought
+from bootstrap.training.places.bucket_place import (
+    PAUSE_SECONDS,
+    BegunTraining,
+    InBucket,
+    Reports,
+    WantedRun,
+    bring,
+    brought,
+)
 from bootstrap.training.places.followed import GO_ON, Copied, RemoteRun
-from bootstrap.training.places.launch import DEFAULT, LaunchOptions, options_of, requested_runs
+from bootstrap.training.places.launch import DEFAULT, NEEDS_PRICES, LaunchOptions, options_of, requested_runs
 from bootstrap.training.places.managed_job import FILES, Job, Settings, job_name, job_request, jobs, settings, work_of
 from bootstrap.training.places.place import Ended
-from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Source
 from common.errors import ShoalError
@@ -99,7 +105,7 @@ class OnManaged(InBucket):
             return longest
         hourly = self.settings.hourly(str(self.deployment.session.region_name))
         if hourly is None:
-            raise ShoalError("--max-dollars needs prices; `make prices` makes a list of them for a region")
+            raise ShoalError(NEEDS_PRICES)
         if (paid := int(most / hourly * 3600)) < 60:
             raise ShoalError(
                 f"{self.deployment.limit_of(most)}, but a job costs ${hourly:.2f} an hour; give a higher --max-dollars"
@@ -249,11 +255,9 @@ class ManagedRun(RemoteRun):
             time.sleep(_LOOK_SECONDS)
             self._job = self.job.again()
 
-    def is_over(self, view: RunView) -> bool:  # noqa: ARG002
-        assert self._record is not None
+    def is_over(self, bars: Bars) -> bool:  # noqa: ARG002
         if time.monotonic() - self._looked >= _LOOK_SECONDS:
             self._job, self._looked = self.job.again(), time.monotonic()
-        self._record.look()
         return self.job.has_ended
 
     def stop(self, bars: Bars) -> None:  # noqa: ARG002

@@ -57,8 +57,12 @@ class Settings:
 
     def hourly(self, region: str) -> float | None:
         """Dollars an hour of all instances on demand; None where that is not known."""
-        price = cost.known(catalog.prices(region).managed_hourly, self.ec2_type)
-        return None if price is None else self.count * price
+        return _hourly(region, self.ec2_type, self.count)
+
+
+def _hourly(region: str, ec2_type: str, count: int) -> float | None:
+    price = cost.known(catalog.prices(region).managed_hourly, ec2_type)
+    return None if price is None else count * price
 
 
 def settings(deployment: Deployment) -> Settings:
@@ -172,10 +176,9 @@ class Job:
 
     def dollars(self) -> float | None:
         """What it has cost so far; None where the price is not known."""
-        of = self._shown["ResourceConfig"]
-        prices = catalog.prices(str(self.deployment.session.region_name))
-        price = cost.known(prices.managed_hourly, of["InstanceType"].removeprefix(PREFIX))
-        return None if price is None else price * of["InstanceCount"] * self.seconds(datetime.now(UTC)) / 3600
+        of, region = self._shown["ResourceConfig"], str(self.deployment.session.region_name)
+        hourly = _hourly(region, of["InstanceType"].removeprefix(PREFIX), of["InstanceCount"])
+        return None if hourly is None else hourly * self.seconds(datetime.now(UTC)) / 3600
 
     @property
     def outcome(self) -> str:

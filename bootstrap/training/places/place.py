@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bootstrap.progress import Bars
-from bootstrap.training.run_view import RunView
+from bootstrap.training.run_view import RecordView
 from bootstrap.training.sources.source import DataAccess, Prepared, Source
 from common.errors import TrainingError
 from experiments.forecast import Node
@@ -52,12 +52,12 @@ class Run(ABC):
         """Wait until its ranks have what they learn from. An error or an interrupt stops it."""
 
     @abstractmethod
-    def view(self, bars: Bars) -> RunView:
+    def record(self, bars: Bars) -> RecordView:
         """What shows its record."""
 
     @abstractmethod
-    def is_over(self, view: RunView) -> bool:
-        """Show what came since, and whether the run has ended. Raises ShoalError where it cannot go on."""
+    def is_over(self, bars: Bars) -> bool:
+        """Whether the run has ended. Raises ShoalError where it cannot go on."""
 
     @abstractmethod
     def stop(self, bars: Bars) -> None:

@@ -58,7 +58,6 @@ class _LocalRun(Run):
         self._beside, self._stopping, self._output = Sidecar(), False, Folder(config.output)
         self._before: int | None = None
         """The bytes of the record of an earlier run."""
-        self._record: RecordView | None = None
         self._running: subprocess.Popen[bytes] | None = None
 
     @contextmanager
@@ -83,20 +82,17 @@ class _LocalRun(Run):
                     self._end()
                     raise
 
-    def view(self, bars: Bars) -> RunView:
+    def record(self, bars: Bars) -> RecordView:
         """The record as it grows in the output."""
         bars.stage("start the ranks", 0)
         view = RunView(bars, read=self._beside.read)
-        self._record = RecordView(view, self._output, RECORD, before=self._before)
-        return view
+        return RecordView(view, self._output, RECORD, before=self._before)
 
-    def is_over(self, view: RunView) -> bool:  # noqa: ARG002
-        ended = self._process.poll() is not None
-        assert self._record is not None
-        self._record.look()  # also when they have ended: the last lines may have come since
-        if not ended:
-            self._beside.look()
-        return ended
+    def is_over(self, bars: Bars) -> bool:  # noqa: ARG002
+        if self._process.poll() is not None:
+            return True
+        self._beside.look()
+        return False
 
     def stop(self, bars: Bars) -> None:  # noqa: ARG002
         """Ask the launcher of the ranks."""

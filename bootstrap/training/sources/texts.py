@@ -5,8 +5,7 @@ cache; of texts in S3 the nodes of a deployment make it.
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from bootstrap.progress import Bars
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import DataAccess, Prepared, Source, Staging
-from common.errors import DataError, ShoalError
+from common.errors import DataError, ShoalError, explain_os_error
 from common.private_folders import temporary_folder
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
@@ -115,7 +114,7 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
             done += size
             bars.at(done)
 
-        with _explained_write_errors(home):
+        with explain_os_error(DataError, f"cannot write to {home}", "choose another --cache"):
             home.mkdir(parents=True, exist_ok=True)
             with temporary_folder(".texts-", home) as folder:
                 counts = request.encode(folder / DATASET_NAME, report, place="--cache")
@@ -124,14 +123,6 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
         for sentence in describe_left_out(**{name: counts[name] for name in ("lines", "malformed", "empty")}):
             bars.note(f"{sentence}; shoal dataset info {shlex.quote(str(path))}")
     return path
-
-
-@contextmanager
-def _explained_write_errors(home: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"cannot write to {home}: {error.strerror or error}; choose another --cache") from error
 
 
 def settings_of_texts(settings: Settings) -> Settings:

@@ -30,7 +30,7 @@ from bootstrap.lifecycle.logs import LogExcerpt
 from bootstrap.lifecycle.status import Status
 from bootstrap.removal.ownership import KINDS
 from bootstrap.removal.teardown import DestroyResult
-from bootstrap.training.places.begun import WantedRun
+from bootstrap.training.places.bucket_place import WantedRun
 from experiments.plans.kept import Kept, write_kept
 from experiments.plans.parts import Experiment
 from infra.rules import Finding

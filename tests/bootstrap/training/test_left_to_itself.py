@@ -12,12 +12,12 @@ from shoal_local_aws.aws import EmbeddedAws
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training.attaching import find_training
+from bootstrap.training.outlook import Spending
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
 from bootstrap.training.places.launch import LaunchOptions, NodeLaunch, requested_runs
 from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
-from bootstrap.training.spending import Spending
 from bootstrap.training.train import train
 from common.errors import ShoalError
 from tests.bootstrap.agent.world import request

@@ -140,37 +140,15 @@ def test_a_summary_has_the_measures_of_its_classes_once_it_is_finished(content: 
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
-        *((content, None) for content in ("[]", "[" * 200_000, "{")),
+        ("[]", None),
         ("{}", "stopped"),
-        *(
-            ({**SUMMARY, name: value}, name)
-            for name, value in {
-                "rows": "1",
-                "rows_of_ranks": 1,
-                "lost": {},
-                "profile": [1],
-                "seconds": True,
-                "share_of_ideal": "all",
-                "balanced": "all",
-                "times": {"training": "1"},
-            }.items()
-        ),
+        ({**SUMMARY, "rows": "1"}, "rows"),
         ({**SUMMARY, "stopped": False}, "accuracy"),
         ({**FINISHED, "threshold": None}, "threshold"),
         ({**FINISHED, "f1_negative": None}, "f1_negative"),
         *(
             ({**FINISHED, "confusion": confusion}, "confusion")
-            for confusion in (
-                None,
-                {},
-                [[3, 1], [0, 4]],
-                {**TWO, "classes": ["negative", 1]},
-                {**TWO, "classes": ["bad", "fair", "good"]},
-                {**TWO, "counts": [[3, 1]]},
-                {**TWO, "counts": [[3, 1], [0]]},
-                {**TWO, "counts": [[3, 1], [0, 4.5]]},
-                {"classes": [], "counts": []},
-            )
+            for confusion in (None, {**TWO, "classes": ["bad", "fair", "good"]}, {**TWO, "counts": [[3, 1], [0]]})
         ),
     ],
 )

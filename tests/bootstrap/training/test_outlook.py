@@ -12,8 +12,7 @@ import pytest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
 from bootstrap.cli.deployments.status import describe_outlook
 from bootstrap.nodes.fleet import GpuNode
-from bootstrap.training.outlook import Outlook, outlook
-from bootstrap.training.spending import Spending, Stages
+from bootstrap.training.outlook import Outlook, Spending, Stages, outlook
 from infra import catalog, cost
 from tests.bootstrap.agent.world import request
 
@@ -102,7 +101,7 @@ def test_a_node_that_was_replaced_counts_until_it_was_seen_last(monkeypatch: pyt
     now = datetime.now(UTC)
     ago = [now - timedelta(hours=hours) for hours in range(4)]
     times = iter([ago[2], ago[1], now])
-    monkeypatch.setattr("bootstrap.training.spending.datetime", SimpleNamespace(now=lambda _: next(times)))
+    monkeypatch.setattr("bootstrap.training.outlook.datetime", SimpleNamespace(now=lambda _: next(times)))
     spending = Spending(region="us-east-1", since=ago[3])
     spending.see([replace(NODE, launched=ago[3])])
     spending.see([replace(NODE, launched=ago[1], instance_id="i-00000002")])
