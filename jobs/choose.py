@@ -23,7 +23,7 @@ from corpus.reading.formats import LABELS
 from corpus.reading.storage import list_files, open_lines, write_text
 from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent
-from jobs.entry_points import run_as_command
+from jobs.job import run_as_command
 from jobs.job_settings import settings_of
 from jobs.records import read_records
 
@@ -113,9 +113,8 @@ def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
 
 def run(arguments: Sequence[str]) -> VocabularyChoice:
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from the output of jobs.vocabulary.")
-    parser.add_argument("--counts", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
-    parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
-    parser.add_argument("--settings", required=True, metavar="JSON", help="the settings of the dataset")
+    for name in ("counts", "output", "settings"):
+        parser.add_argument(f"--{name}", required=True)
     for each in LIMITS:
         parser.add_argument(*each.flags, **argparse_argument(each))
     options = parser.parse_args(arguments)

@@ -68,7 +68,8 @@ class Collector:
         self._lengths.append(np.diff(words.ends, prepend=0)[sound])
         self.counts["texts"] += len(sound)
         self.counts["empty"] += len(texts) - len(sound)
-        self._make_room(len(words.ids))
+        if self._filled + len(words.ids) > len(self._ids):
+            self._ids = np.concatenate((self._ids, np.empty(len(words.ids), np.uint32)))
         self._ids[self._filled : self._filled + len(words.ids)] = words.ids
         self._filled += len(words.ids)
 
@@ -126,10 +127,6 @@ class Collector:
         self._start()
         if self._knows_much:
             self._tokeniser.clear()
-
-    def _make_room(self, ids: int) -> None:
-        if self._filled + ids > len(self._ids):
-            self._ids = np.concatenate((self._ids, np.empty(ids, np.uint32)))
 
 
 def first_of_each(high: Halves, low: Halves) -> npt.NDArray[np.int64]:

@@ -19,8 +19,7 @@ from corpus.reading.ranges import read_batches, read_task
 from corpus.reading.storage import writable
 from corpus.reading.tally import Tally, is_tally_key
 from jobs.collector import Collector
-from jobs.entry_points import run_as_script
-from jobs.job import PreprocessingJob
+from jobs.job import PreprocessingJob, run_as_script
 from jobs.job_settings import read_stopwords
 from jobs.part_reducer import DistinctTexts, PartReducer
 from jobs.records import Arrays, Record, block_of, pack_arrays, side_url

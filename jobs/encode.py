@@ -25,8 +25,7 @@ from corpus.reading.tally import Tally
 from corpus.segments import fill_rows, gather
 from corpus.text import FIRST_WORD, UNKNOWN
 from jobs.choose import read_vocabulary_choice
-from jobs.entry_points import run_as_script
-from jobs.job import PreprocessingJob
+from jobs.job import PreprocessingJob, run_as_script
 from jobs.job_settings import read_stopwords
 from jobs.records import Arrays, Record, part_url, side_url, unpack_arrays
 

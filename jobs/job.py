@@ -1,9 +1,12 @@
-"""The base classes of the jobs: records of bytes, the settings as an option, and a progress counter.
+"""The base class of the jobs, with records of bytes, the settings as an option and a progress counter; how tasks and
+steps of one process are run: bad data end them with one sentence instead of a traceback.
 
 The counter is for progress bars only. Do not use it for results, because a retried task counts twice.
 """
 
 import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +16,13 @@ if sys.version_info >= (3, 12):
 from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol
 
+from common.errors import DataError, is_full_disk
 from corpus.dataset_settings import Settings
+from corpus.reading.storage import write_text
 from jobs.job_settings import settings_of
 
 COUNTER = ("shoal", "bytes")
+FAILURE_PREFIX = "shoal: "
 
 _REPORT_BYTES = 1 << 20
 
@@ -28,6 +34,8 @@ class PreprocessingJob(MRJob):
     INTERNAL_PROTOCOL = BytesProtocol
     OUTPUT_PROTOCOL = BytesProtocol
 
+    local_runner: Any = None
+    """The class that runs tasks on the cores of this machine, which whoever runs the job there sets."""
     _unreported = 0
 
     def configure_args(self) -> None:
@@ -36,11 +44,7 @@ class PreprocessingJob(MRJob):
         self.add_passthru_arg("--stopwords", metavar="FILE", help="where the user's file of stopwords is for this task")
 
     def _runner_class(self) -> Any:
-        if self.options.runner != "local":
-            return super()._runner_class()
-        from jobs.local import LocalRunner  # here, because tasks import this module and do not run jobs
-
-        return LocalRunner
+        return self.local_runner if self.options.runner == "local" else super()._runner_class()
 
     def settings(self) -> Settings:
         found = settings_of(self.options.settings)
@@ -52,3 +56,32 @@ class PreprocessingJob(MRJob):
         if self._unreported > _REPORT_BYTES or (at_once and self._unreported):
             self.increment_counter(*COUNTER, self._unreported)
             self._unreported = 0
+
+
+def run_as_script(job: Any) -> None:
+    """Run a job's task; for bad data and a full disk it prints one sentence instead of a traceback."""
+    try:
+        job.run()
+    except DataError as error:
+        sys.exit(f"{FAILURE_PREFIX}{error}")
+    except OSError as error:
+        if not is_full_disk(error):
+            raise
+        sys.exit(f"{FAILURE_PREFIX}no space left on the device that holds the jobs' work; free some")
+
+
+def run_as_command(run: Callable[[Sequence[str]], str]) -> None:
+    """Run a step of one process by the command line's arguments, and print the text that it returns.
+
+    For bad data it writes one sentence, to standard error and to the address of `--failure`, because a cluster delivers
+    the standard error of a step minutes later.
+    """
+    parser = ArgumentParser(add_help=False)
+    parser.add_argument("--failure")
+    options, arguments = parser.parse_known_args()
+    try:
+        print(run(arguments))  # noqa: T201
+    except DataError as error:
+        if options.failure:
+            write_text(options.failure, str(error))
+        sys.exit(f"{FAILURE_PREFIX}{error}")

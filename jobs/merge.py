@@ -30,7 +30,7 @@ from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, list_files, open_lines, readable, writable, write_text
 from corpus.reading.tally import MalformedLine, Tally, is_tally_key
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
-from jobs.entry_points import run_as_command
+from jobs.job import run_as_command
 from jobs.records import read_records
 
 
@@ -172,13 +172,9 @@ def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
 
 def run(arguments: Sequence[str]) -> MergeResult:
     parser = ArgumentParser(prog="jobs.merge", description="Concatenate part files to one dataset.")
-    parser.add_argument("--parts", required=True, metavar="FOLDER", help="the part files of jobs.encode")
-    parser.add_argument(
-        "--records", required=True, nargs="+", metavar="FOLDER", help="folders with the tallies of all jobs"
-    )
-    parser.add_argument("--choice", required=True, metavar="FILE", help="what jobs.choose chose")
-    parser.add_argument("--output", required=True, metavar="FOLDER", help="where the dataset goes")
-    parser.add_argument("--summary", required=True, metavar="FILE", help="where the result is described, as JSON")
+    for name in ("parts", "choice", "output", "summary"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--records", required=True, nargs="+")
     options = parser.parse_args(arguments)
     choice = read_vocabulary_choice(options.choice)
     merged = merge_parts(options.parts, options.records, choice, options.output)

@@ -8,13 +8,18 @@ import glob
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
-from typing import Protocol
+from typing import BinaryIO, Protocol
+
+from mrjob.local import LocalMRJobRunner
+from mrjob.step import StepFailedException
 
 from common.cores import cores
 from common.errors import DataError, JobError, explain_os_error, is_full_disk
@@ -24,8 +29,7 @@ from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import check_writable, write_text
-from jobs.entry_points import FAILURE_PREFIX
-from jobs.job import COUNTER
+from jobs.job import COUNTER, FAILURE_PREFIX
 from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import PreparedWork, prepare_work, work_bytes
 from jobs.steps import JobStep
@@ -54,7 +58,7 @@ class Progress(Protocol):
         """So many units of the stage are done."""
 
 
-class NoProgress:
+class _NoProgress:
     def stage(self, name: str, total: int) -> None:
         """Ignored."""
 
@@ -82,7 +86,7 @@ def preprocess_locally(
     output = output if is_s3(output) else str(Path(output).resolve())  # because each task runs in its own folder
     check_writable(output)
     prepared = prepare_work(inputs, settings or DEFAULT, max_malformed=max_malformed, leave_out=output)
-    return carry_out(prepared, output, runner=runner, progress=progress or NoProgress())
+    return carry_out(prepared, output, runner=runner, progress=progress or _NoProgress())
 
 
 def carry_out(prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress) -> MergeResult:
@@ -159,6 +163,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskSe
             *step.inputs,
         ]
     )
+    job.local_runner = LocalRunner
     done = Event()
     watcher = Thread(target=_watch_progress, args=(step.name, tasks, done, progress), daemon=True)
     watcher.start()
@@ -174,6 +179,42 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskSe
     finally:
         done.set()
         watcher.join()
+
+
+class LocalRunner(LocalMRJobRunner):
+    """Runs a job's tasks by `server`, as many at once as `num_cores` says, and ends them all when one fails.
+
+    Do not use mrjob's `multiprocessing.Pool`: an idle worker holds the pool's lock, and when Ctrl-C ends that worker,
+    the pool waits for the lock for ever.
+    """
+
+    server: TaskServer
+
+    def _invoke_task_func(self, task_type: str, step_num: int, task_num: int) -> Callable[..., None]:
+        return partial(self._run_task, self._substep_args(step_num, task_type), f"{task_type} {task_num}")
+
+    def _run_multiple(self, funcs: Iterable[Callable[[], None]], num_processes: int | None = None) -> None:  # noqa: ARG002
+        with ThreadPoolExecutor(self._opts["num_cores"], "task") as threads:
+            try:
+                for ended in as_completed([threads.submit(run) for run in funcs]):
+                    ended.result()
+            except BaseException:
+                self.server.end()
+                raise
+
+    def _run_task(
+        self,
+        command: list[str],
+        name: str,
+        stdin: BinaryIO,
+        stdout: BinaryIO,
+        stderr: BinaryIO,
+        folder: str,
+        environment: Mapping[str, str],
+    ) -> None:
+        files = [each.fileno() for each in (stdin, stdout, stderr)]
+        if not self.server.run(command[1:], files, folder=folder, environment=environment):
+            raise StepFailedException(step_desc=name, reason="it ended before it was done")
 
 
 def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:

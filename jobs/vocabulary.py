@@ -12,8 +12,7 @@ import numpy.typing as npt
 from corpus.dictionary import Dictionary
 from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent, most_frequent_ids
-from jobs.entry_points import run_as_script
-from jobs.job import PreprocessingJob
+from jobs.job import PreprocessingJob, run_as_script
 from jobs.records import Record, arrays_of
 
 

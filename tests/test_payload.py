@@ -106,8 +106,7 @@ NODES = {
         "common corpus",
     ),
     "a node that preprocesses": (
-        "bootstrap.agent.stage jobs.deduplicate jobs.vocabulary jobs.encode jobs.choose jobs.merge jobs.local "
-        "jobs.pipeline",
+        "bootstrap.agent.stage jobs.deduplicate jobs.vocabulary jobs.encode jobs.choose jobs.merge jobs.pipeline",
         READING,
         "bootstrap common corpus jobs shoal_balance trainer",
     ),

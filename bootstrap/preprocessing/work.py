@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FAILURE, FOLLOWED = "failure.txt", "followed"
 """Names in the folder of a run: what is wrong with its data, and that another command follows it."""
+_CLAIM = "claim"
 # The bucket deletes objects after two days, and a step may take a day for its output.
 _MARKER_LIFETIME = timedelta(days=1)
 
@@ -80,11 +81,11 @@ class ClusterWork:
 
     def claim(self) -> bool:
         """Whether this command may submit the work; of several commands only one may, until `release`."""
-        return put_new(self.s3, self._claim, self._own_name)
+        return put_new(self.s3, self._place(_CLAIM), self._own_name)
 
     def release(self) -> None:
         """Remove the claim, whichever command has it."""
-        objects.remove(self.s3, self._claim)
+        objects.remove(self.s3, self._place(_CLAIM))
 
     def prepare(self, steps: Sequence[JobStep | CommandStep]) -> None:
         """Write the task files, and remove the output of an earlier attempt at these steps.
@@ -96,34 +97,23 @@ class ClusterWork:
         stale |= {step.output for step in steps if isinstance(step, JobStep)}
         for folder in sorted(stale):
             objects.remove(self.s3, place_of(f"{folder}/"))
-        for place in (*(place_of(step.done_file) for step in steps), self.failure, self._followed):
+        for place in (*(place_of(step.done_file) for step in steps), self.failure, self._place(FOLLOWED)):
             objects.remove(self.s3, place)
         objects.put(self.s3, {**files, **self.beside})
 
     def follow(self) -> None:
         """Ask the command that finishes the work to keep its summary for this command."""
-        put(self.s3, self._followed, b"")
+        put(self.s3, self._place(FOLLOWED), b"")
 
     def finish(self) -> None:
         """Delete the work's files; its summary stays where other commands follow the work."""
-        others = head_if_there(self.s3, self._followed)
-        kept = () if others is None else (place_of(self.plan.summary), self._followed)
-        objects.remove(self.s3, self._folder, but=kept)
+        followed = self._place(FOLLOWED)
+        others = head_if_there(self.s3, followed)
+        objects.remove(self.s3, self._place(""), but=() if others is None else (place_of(self.plan.summary), followed))
 
     def remove(self) -> None:
-        objects.remove(self.s3, self._folder)
-
-    @property
-    def _folder(self) -> S3Path:
-        return place_of(f"{self.plan.work}/")
-
-    @property
-    def _claim(self) -> S3Path:
-        return self._place("claim")
-
-    @property
-    def _followed(self) -> S3Path:
-        return self._place(FOLLOWED)
+        objects.remove(self.s3, self._place(""))
 
     def _place(self, name: str) -> S3Path:
-        return S3Path(self._folder.bucket, f"{self._folder.key}{name}")
+        """A file in the folder of the work; "": the folder itself."""
+        return place_of(f"{self.plan.work}/{name}")
