@@ -48,10 +48,11 @@ def make_users_folder(name: str, alternative: str) -> Path:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[bool]:
+def locked(folder: Path, *, temporary: bool = False) -> Iterator[bool]:
     """Hold the lock of a folder, which ends with the process; gives whether it was free.
 
-    The lock file is removed only once the folder is gone: it shows the next process what to remove.
+    The lock file of a `temporary` folder is removed only once the folder is gone: it shows the next process what to
+    remove.
     """
     path = folder.with_name(f"{folder.name}.lock")
     handle = None
@@ -61,7 +62,7 @@ def locked(folder: Path) -> Iterator[bool]:
         yield handle is not None
     finally:
         if handle is not None:
-            if not os.path.lexists(folder):
+            if not (temporary and os.path.lexists(folder)):
                 path.unlink(missing_ok=True)
             os.close(handle)
 
@@ -78,7 +79,7 @@ def temporary_folder(prefix: str, home: Path | None = None) -> Iterator[Path]:
     _remove_leftovers(home, prefix)
     with ExitStack() as claim:
         folder = _new_name(home, prefix)
-        while not claim.enter_context(locked(folder)):  # another process took it for a leftover
+        while not claim.enter_context(locked(folder, temporary=True)):  # another process took it for a leftover
             folder = _new_name(home, prefix)
         folder.mkdir(mode=0o700)
         try:
@@ -95,6 +96,6 @@ def _remove_leftovers(home: Path, prefix: str) -> None:
     """Remove the folders of processes that have ended. One without a lock, or of another user, stays."""
     for held in home.glob(f"{prefix}*.lock"):
         folder = held.with_suffix("")
-        with suppress(OSError), locked(folder) as free:
+        with suppress(OSError), locked(folder, temporary=True) as free:
             if free:
                 shutil.rmtree(folder, ignore_errors=True)
