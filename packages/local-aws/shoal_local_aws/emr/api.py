@@ -32,11 +32,7 @@ _clusters: dict[str, EmulatedCluster] = {}
 
 
 def cluster_of(identifier: str) -> EmulatedCluster:
-    """The cluster with an id.
-
-    Raises:
-        RefusedError: there never was such a cluster.
-    """
+    """The cluster with an id. Raises RefusedError where there never was such a cluster."""
     if identifier not in _clusters:
         raise RefusedError("InvalidRequestException", f"Cluster id '{identifier}' is not valid.")
     return _clusters[identifier]

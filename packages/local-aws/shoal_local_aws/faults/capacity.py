@@ -94,8 +94,7 @@ def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractS
         group: the placement group.
         occupied: the zones in which its instances run.
 
-    Raises:
-        NoCapacityError: the group's strategy is `cluster`, and instances run in another zone.
+    Raises NoCapacityError where the group's strategy is `cluster`, and instances run in another zone.
     """
     others = occupied - {zone}
     if group["Strategy"] == "cluster" and others:

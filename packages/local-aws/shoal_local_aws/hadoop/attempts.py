@@ -48,8 +48,7 @@ class Attempts:
 
         `once` runs the attempt with a name; its control ends it early.
 
-        Raises:
-            TaskError: as many attempts failed as the job allows.
+        Raises TaskError where as many attempts failed as the job allows.
         """
         limit = whole_number(self._properties, f"mapreduce.{kind}.maxattempts", 4)
         speculative = self._properties.get(f"mapreduce.{kind}.speculative", "true") != "false"

@@ -35,8 +35,7 @@ class FileSplit:
 def input_files(files: Files, path: str) -> list[Entry]:
     """The files of an input: a file, the files of a folder, or those that match a glob; without hidden files.
 
-    Raises:
-        EmulatorError: there are no files, or the folder contains a folder.
+    Raises EmulatorError where there are no files, or the folder contains a folder.
     """
     pattern = any(character in path for character in "*?[")
     if pattern:

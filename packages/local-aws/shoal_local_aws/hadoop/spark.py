@@ -119,8 +119,7 @@ def _submit(arguments: Sequence[str]) -> int:
 def copy(named: str, folder: Path) -> Path:
     """Copy a file that an address or a path of the node names to a folder, under its own name.
 
-    Raises:
-        EmulatorError: There is no such file.
+    Raises EmulatorError where there is no such file.
     """
     files, address = Files(), named if ":" in named else f"file://{Path(named).resolve()}"
     if files.find(address) is None:

@@ -56,8 +56,7 @@ class StreamingRun:
     def execute(self) -> None:
         """Run the job and commit its output.
 
-        Raises:
-            EmulatorError: the input is missing, the output exists, or a task failed in all of its attempts.
+        Raises EmulatorError where the input is missing, the output exists, or a task failed in all of its attempts.
         """
         job = self._job
         if self._files.find(self._output) is not None:

@@ -197,8 +197,7 @@ def merge_sorted(parts: Sequence[Path], scratch: Path, chance: random.Random) ->
 
     Hadoop does not define the order of equal keys, so `chance` decides it.
 
-    Raises:
-        TaskError: the disk is full.
+    Raises TaskError where the disk is full.
     """
     shuffled = chance.sample(parts, len(parts))
     ties = chance.choice((["-s"], []))  # equal keys stay in the order of the parts, or are sorted by the whole record

@@ -51,8 +51,7 @@ def data_of(reference: Mapping[str, Any]) -> Record:
     Args:
         reference: the template's id or name, and a version: a number, `$Latest` or `$Default`.
 
-    Raises:
-        RefusedError: there is no such template, or no such version of it.
+    Raises RefusedError where there is no such template, or no such version of it.
     """
     if not reference:
         raise RefusedError("ValidationError", "Valid requests must contain a LaunchTemplate.")
@@ -77,8 +76,7 @@ def image(name: str) -> str:
 
     AWS's own parameters are not emulated: the id of their image is computed from the parameter's name.
 
-    Raises:
-        RefusedError: there is no such parameter.
+    Raises RefusedError where there is no such parameter.
     """
     if not name.startswith(_PARAMETER):
         return name
@@ -135,8 +133,7 @@ def specified_tags(data: Record, kind: str) -> list[Record]:
 def placement_group(data: Mapping[str, Any]) -> str:
     """The placement group that a template puts its instances into, empty for none.
 
-    Raises:
-        RefusedError: there is no such group.
+    Raises RefusedError where there is no such group.
     """
     name = _placement_group_name(data)
     if name and name not in ec2.placement_groups:

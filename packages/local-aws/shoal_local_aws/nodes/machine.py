@@ -50,8 +50,7 @@ class Machine:
     ) -> "subprocess.Popen[bytes]":
         """Start a process of this machine, in a session of its own.
 
-        Raises:
-            OSError: the program is not on the machine's PATH, or not executable.
+        Raises OSError where the program is not on the machine's PATH, or not executable.
         """
         environment = {**self.environment, **(extra or {})}
         program = shutil.which(command[0], path=environment["PATH"])

@@ -270,21 +270,3 @@ def test_a_cluster_that_ended_itself_is_replaced_under_another_logical_id_alone(
     states = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
     assert (states[first], states[second]) == ("TERMINATED", "WAITING")
     stacks.delete("ended")
-
-
-def test_a_security_group_that_another_ones_rule_names_is_not_deleted(client):
-    ec2 = client("ec2")
-    used, user = (ec2.create_security_group(GroupName=name, Description=name)["GroupId"] for name in ("used", "user"))
-    permission = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": used}]}]
-    ec2.authorize_security_group_ingress(GroupId=user, IpPermissions=permission)
-    with pytest.raises(ClientError, match="DependencyViolation"):
-        ec2.delete_security_group(GroupId=used)
-    ec2.revoke_security_group_ingress(GroupId=user, IpPermissions=permission)
-    ec2.delete_security_group(GroupId=used)
-
-
-def test_a_failing_bootstrap_action_fails_the_stack_with_its_reason(stacks, upload):
-    script = upload("scripts", "install.sh", "echo no disk >&2; exit 9")
-    action = {"Name": "install", "ScriptBootstrapAction": {"Path": script, "Args": []}}
-    assert stacks.create("broken", {"Cluster": cluster(BootstrapActions=[action])}) == "ROLLBACK_COMPLETE"
-    assert "bootstrap action 1 returned a non-zero return code (9)" in stacks.reasons("broken")

@@ -23,16 +23,6 @@ def test_a_create_that_fails_midway_is_rolled_back_with_its_reason(stacks, clien
     stacks.delete("midway")
 
 
-def test_a_resource_added_by_an_update_that_fails_leaves_the_stack_as_it_was(stacks, aws):
-    stacks.create("added", {"Bucket": TWO["Bucket"]})
-    bucket = stacks.physical("added", "Bucket")
-    with aws.faults.during(CreateFails(logical_id="Topic")):
-        assert stacks.update("added", TWO) == "UPDATE_ROLLBACK_COMPLETE"
-    assert stacks.physical("added", "Bucket") == bucket
-    assert stacks.update("added", TWO) == "UPDATE_COMPLETE"
-    stacks.delete("added")
-
-
 def test_a_delete_that_fails_once_goes_on_the_second_time(stacks, client, aws):
     stacks.create("stuck", TWO)
     bucket = stacks.physical("stuck", "Bucket")
@@ -42,15 +32,6 @@ def test_a_delete_that_fails_once_goes_on_the_second_time(stacks, client, aws):
         assert bucket in {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
         assert stacks.delete("stuck") == "DELETE_COMPLETE"
     assert bucket not in {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
-
-
-def test_what_cannot_be_deleted_can_be_left_behind(stacks, client, aws):
-    stacks.create("retained", TWO)
-    bucket = stacks.physical("retained", "Bucket")
-    with aws.faults.during(DeleteFails(logical_id="Bucket")):
-        assert stacks.delete("retained") == "DELETE_FAILED"
-        assert stacks.delete("retained", RetainResources=["Bucket"]) == "DELETE_COMPLETE"
-    client("s3").delete_bucket(Bucket=bucket)
 
 
 def test_a_rollback_that_cannot_delete_says_so(stacks, aws):
