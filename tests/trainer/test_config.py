@@ -1,4 +1,4 @@
-"""The options of a training run: presets, defaults, and values that are refused."""
+"""The options of a training run: presets, defaults, tasks of models, and values that are refused."""
 
 from dataclasses import replace
 from pathlib import Path

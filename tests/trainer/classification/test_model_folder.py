@@ -1,4 +1,4 @@
-"""A model's folder is what was written, as a whole, or it is refused with a sentence."""
+"""A model's folder and its ONNX file are what was written, as a whole, or refused with a sentence."""
 
 import json
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Ragged rows beside fixed ones: the same padded batches, whole batches, from memory and from a disk."""
+"""Ragged rows beside fixed ones: the same batches, from memory and from a disk; and the words that are dropped."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A share that does not fit into memory is computed in pieces, to the same gradients."""
+"""Shares in pieces, that do not fit into memory, and on several threads have the same gradients."""
 
 import threading
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""A rank that lost the others reports it in one sentence, and ends."""
+"""Ranks that lost others, run out of memory, or have other weights: one sentence, or equal weights again."""
 
 import os
 import pickle

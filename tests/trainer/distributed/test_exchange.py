@@ -1,4 +1,4 @@
-"""Ranks with unequal shares find the gradients of one process on the whole batch, and notice missing rows."""
+"""Ranks with unequal shares find the gradients of one process on the whole batch; lost rows and bytes are counted."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tables that ranks keep for each other: what is pulled is what was pushed, and each byte and push is counted."""
+"""Tables that ranks keep for each other, and the dealer of steps: each row, byte, push and step is counted once."""
 
 import os
 import threading

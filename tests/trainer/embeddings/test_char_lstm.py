@@ -1,4 +1,4 @@
-"""The character model: its gradients are those of the definition, by both ways to compute them."""
+"""The character model: the spelling of words, and gradients as by definition, by both ways to compute them."""
 
 import numpy as np
 import pytest

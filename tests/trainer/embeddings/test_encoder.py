@@ -1,4 +1,4 @@
-"""An encoder is read as it was written, and a damaged or foreign file is one sentence."""
+"""An encoder learns, is read as it was written, and a damaged or foreign file is one sentence."""
 
 import json
 from dataclasses import replace

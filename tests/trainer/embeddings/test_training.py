@@ -1,4 +1,4 @@
-"""Runs that learn word embeddings, on one rank and on two, together, apart, and without waiting for each other."""
+"""Runs that learn word embeddings, on one rank and on two, in all modes, from finite and unbounded text."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The shares of time add up, none is below zero, and noise counts neither as speed nor as a loss."""
+"""The shares of time add up, noise counts neither as speed nor as a loss; speeds are those since a resumption."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
