@@ -189,18 +189,6 @@ def test_what_a_dataset_cannot_be_is_refused(tmp_path: Path, case: dict[str, Any
             tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    ("content", "wrong"),
-    [(None, "no such file"), (b"no dataset", "is not an HDF5 file"), (b"cut", "is not an HDF5 file, or is damaged")],
-)
-def test_another_file_is_refused_with_its_name(tmp_path: Path, content: bytes | None, wrong: str) -> None:
-    path = tmp_path / "file.h5"
-    if content is not None:
-        path.write_bytes(make(path, packed=True)[:-100] if content == b"cut" else content)
-    with pytest.raises(DataError, match=rf"file\.h5.*{wrong}|{wrong}.*file\.h5"):
-        open_dataset(path)
-
-
 @pytest.mark.parametrize("stored", [16, 200])
 def test_a_chunk_that_would_fill_more_memory_than_it_should_is_not_unpacked(tmp_path: Path, stored: int) -> None:
     path = tmp_path / "d.h5"
@@ -225,21 +213,6 @@ def test_a_part_file_and_an_empty_split_are_what_shoal_makes(tmp_path: Path) -> 
             writer.finish(vocabulary=[], stopwords=frozenset(), counts={})
         with open_dataset(tmp_path / "part.h5") as dataset:
             assert (len(dataset.train), len(dataset.test), dataset.vocabulary, dataset.counts) == (0, 3, [], {})
-
-
-def test_a_dataset_that_others_packed_anew_is_the_same(tmp_path: Path, written: dict[bool, bytes]) -> None:
-    """Chunks of another size, as h5repack makes them, are no other dataset."""
-    path = tmp_path / "d.h5"
-    path.write_bytes(written[True])
-    with open_dataset(path) as dataset:
-        expected = content(dataset)
-    with h5py.File(path, "r+") as file:
-        for name in ARRAYS:
-            values = file[f"train/{name}"][:]
-            again(file, f"train/{name}", data=values, chunks=(7, *values.shape[1:]), shuffle=True, compression="gzip")
-    with open_dataset(path) as dataset:
-        assert content(dataset) == expected
-        assert dataset.computed_digest() == dataset.digest
 
 
 JSON = st.recursive(

@@ -39,10 +39,6 @@ ASKED = TextRequest(
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_requests.yaml").read_text())
 
 
-def test_a_request_is_read_as_it_was_written() -> None:
-    assert made(TextRequest, json.loads(json.dumps(asdict(ASKED)))) == ASKED
-
-
 @pytest.mark.parametrize("row", ROWS, ids=itemgetter("refused"))
 def test_a_request_with_a_wrong_value_is_refused(row: dict[str, Any]) -> None:
     written = json.loads(json.dumps(asdict(ASKED)))

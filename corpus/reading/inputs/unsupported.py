@@ -64,7 +64,7 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
     if broken > len(lines) / 2 or any(b"\x1b$B" in line for line in lines):  # ISO-2022-JP: RFC 1468
         raise DataError(
             f"{name} is not text in UTF-8; if it is text in another encoding, such as CP1252, convert it: iconv -f "
-            f"CP1252 -t UTF-8 OLD > NEW; otherwise leave it out"
+            "CP1252 -t UTF-8 OLD > NEW; otherwise leave it out"
         )
 
 

@@ -81,12 +81,6 @@ def test_files_appear_whole_under_their_names_and_are_listed_and_read(tmp_path: 
     assert path.exists() != there
 
 
-def test_a_local_file_is_read_from_any_byte(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(BODY)
-    with open_range(str(tmp_path / "file"), 1_000) as file:
-        assert file.read(70_000) == BODY[1_000:71_000]
-
-
 def test_an_object_is_put_where_there_is_none_or_the_one_that_is_expected() -> None:
     client, place = s3.client(), s3.place_of("s3://pile/claim")
     assert s3.put_new(client, place, b"first")
