@@ -108,7 +108,6 @@ class StoredArray:
         self.chunk_rows: int = array.chunks[0]
         self.packing = " and ".join(name for name in (array.shuffle and "shuffle", array.compression) if name) or "none"
         """The filters of its chunks."""
-        self.stored_bytes: int = array.id.get_storage_size()
         self.chunk_bytes: int = prod(array.chunks) * array.dtype.itemsize
         """The bytes of a chunk, decompressed."""
         self._packed = self.packing == "shuffle and gzip"

@@ -101,13 +101,6 @@ def hourly_of_run(topology: Topology) -> float:
     return sum(group.count * max(training_node(name, prices) for name in group.types) for group in topology.trainers)
 
 
-def hourly_of_shell(topology: Topology) -> float:
-    """Dollars an hour that `network: {shell: true}` would add; 0 where it would add nothing."""
-    prices, network = catalog.prices(topology.region), topology.network.model_copy(update={"shell": True})
-    with_shell = topology.model_copy(update={"network": network})
-    return sum(sign * row.hourly for each, sign in ((with_shell, 1), (topology, -1)) for row in _network(each, prices))
-
-
 def by_use(topology: Topology) -> list[ByUse]:
     """The items that are paid for by use, with their prices."""
     prices = catalog.prices(topology.region).other

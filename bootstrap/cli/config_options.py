@@ -14,8 +14,6 @@ from infra.topology_error import TopologyError
 
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
 """Where the value of an option that was given comes from: the command line, or the file of --config."""
-_RETIRED = {"train": ("row-length",)}
-"""Options that a command had once, as the `config.yaml` of an earlier run may have them."""
 _WORDS = "shoal.words"
 """In a context: the words that options were given."""
 
@@ -63,10 +61,6 @@ def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Non
         for name, (words, switch) in entries.items():
             option = options.get(name)
             if option is None:
-                if name in _RETIRED.get(str(ctx.info_name), ()):
-                    raise document.fault(
-                        (name,), f"'{name}' is no longer an option of {ctx.command_path}; delete the line.", at_key=True
-                    )
                 nearest = difflib.get_close_matches(name.replace("_", "-"), options, n=1, cutoff=0.5)
                 hint = f"did you mean '{nearest[0]}'?" if nearest else f"`{ctx.command_path} --help-all` lists them."
                 raise document.fault((name,), f"'{name}' is not an option of {ctx.command_path}; {hint}", at_key=True)

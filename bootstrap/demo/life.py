@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,10 @@ import boto3
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.permissions import record
 
-from bootstrap.aws import cdk, objects, policies
+from bootstrap.aws import cdk, policies
 from bootstrap.aws.account import Account
-from bootstrap.aws.deployment import Deployment, find_deployment
-from bootstrap.aws.objects import RAW_PREFIX
+from bootstrap.aws.deployment import find_deployment
 from bootstrap.demo.reviews import WrittenReviews, write_reviews
-from bootstrap.prediction.texts import held_out
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
@@ -40,12 +37,10 @@ from corpus.dataset_settings import DEFAULT
 from corpus.layout import COUNTS_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.finding import find_files
-from corpus.reading.s3 import S3Path, place_of
 from corpus.reading.sources import Inputs
 from experiments.report.writing import report
 from infra import cost, topology
 from infra.policies import BOUNDARY, POLICIES, USER
-from jobs.merge import MergeResult
 from trainer.config import TrainConfig
 from trainer.output.run_files import write_whole
 
@@ -137,9 +132,9 @@ def run(
                 limits = f"permissions_boundary={policies.arn(account, BOUNDARY)}"
                 cdk_run("deploy", "-c", f"topology={TOPOLOGY}", "-c", limits, "--require-approval", "never")
                 result.created = {kind: len(found) for kind, found in left_over(before, inventory()).items()}
-            texts = _preprocess_and_train(result, files, folder, output, announce)
+            _preprocess_and_train(result, files, folder, output, announce)
             with ThreadPoolExecutor(1) as beside:
-                used = beside.submit(_predict_and_report, result, texts, output, announce)
+                used = beside.submit(_predict_and_report, result, output, announce)
                 with announce(f"cdk destroy -c topology={TOPOLOGY}"):
                     cdk_run("destroy", "-c", f"topology={TOPOLOGY}", "--force")
             used.result()
@@ -175,8 +170,8 @@ def _require_own(model: Path) -> None:
 
 def _preprocess_and_train(
     result: DemoResult, files: list[Path], folder: Path, output: Path, announce: Callable[[str], Any]
-) -> Sequence[str]:
-    """Use the deployment: preprocess, train; returns texts to label."""
+) -> None:
+    """Use the deployment: preprocess, train."""
     written: WrittenReviews | None = None
     if not files:
         with announce("write reviews"):
@@ -193,7 +188,6 @@ def _preprocess_and_train(
             bars=bars,
         )
         result.counts, result.digest = merged.counts, merged.digest
-        _check_buckets(deployment, files, merged)
         if written:
             _check_counts(written, merged.counts)
     learning = _GENERATED_LEARNING if written else _LEARNING
@@ -206,19 +200,18 @@ def _preprocess_and_train(
         (config.output / _MARK).touch()
         place = OnDeployment(deployment)
         result.summary = train(DatasetSource(merged.dataset), config, place, bars)
-    return _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), DEFAULT), len(_SENTENCES)))
 
 
-def _predict_and_report(result: DemoResult, texts: Sequence[str], output: Path, announce: Callable[[str], Any]) -> None:
+def _predict_and_report(result: DemoResult, output: Path, announce: Callable[[str], Any]) -> None:
     """Use the model, and write the page on the training and its data; neither needs the deployment."""
     with announce("shoal predict"):
         from trainer.classification.labelling import Labeller
         from trainer.classification.model_folder import load_model
 
-        predictions = Labeller(load_model(output / _MODEL))(texts)
+        predictions = Labeller(load_model(output / _MODEL))(_SENTENCES)
         result.predictions = [
             (text, "positive" if each.label else "negative", each.probability)
-            for text, each in zip(texts, predictions, strict=True)
+            for text, each in zip(_SENTENCES, predictions, strict=True)
         ]
     with announce("shoal report"):
         result.report = output / "report.html"
@@ -249,18 +242,6 @@ def _environment(added: Mapping[str, str]) -> Iterator[None]:
         os.environ.clear()
         os.environ.update(before)
         boto3.DEFAULT_SESSION = None
-
-
-def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: MergeResult) -> None:
-    """Check that the raw bucket has all bytes of the reviews, and the data bucket the dataset."""
-    s3 = deployment.session.client("s3")
-    raw = S3Path(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
-    for path in files:
-        stored = s3.head_object(Bucket=raw.bucket, Key=raw.key + objects.safe_name(path.name))["ContentLength"]
-        if stored != path.stat().st_size:
-            raise ShoalError(f"the raw bucket holds {stored} bytes of {path.name}, not its {path.stat().st_size}")
-    dataset = place_of(merged.dataset)
-    s3.head_object(Bucket=dataset.bucket, Key=dataset.key)
 
 
 def _check_counts(written: WrittenReviews, counts: Mapping[str, Any]) -> None:

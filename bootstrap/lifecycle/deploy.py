@@ -12,11 +12,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bootstrap.aws import cdk, clusters, policies, stacks
 from bootstrap.aws.account import Account, connect
@@ -27,7 +27,6 @@ from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.removal.ownership import is_empty, why_kept
 from common.errors import ShoalError
-from common.private_folders import temporary_folder
 from infra import libraries, topology
 from infra.policies import BOUNDARY, EXECUTION, TOOLKIT_STACK
 from infra.topology import Topology
@@ -78,15 +77,6 @@ class DeployResult:
     generation: int
     ends: datetime.datetime | None
     """When the guard deletes the stack; None when somebody has deleted the guard."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResourceChange:
-    """What a deployment would do to one resource."""
-
-    action: Literal["create", "change", "delete"]
-    logical_id: str
-    type: str
 
 
 def require_libraries(wanted: Topology) -> None:
@@ -164,45 +154,6 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
         generation=generation,
         ends=watching.ends if watching else None,
     )
-
-
-def changes(request: DeployRequest) -> list[ResourceChange]:
-    """What a deployment would do, by resource. Creates and uploads nothing."""
-    cloudformation = request.account.client("cloudformation")
-    _refuse_others(request, cloudformation)
-    stack = stacks.describe(cloudformation, request.stack_name)
-    _refuse_to_lose_data(request, stack)
-    generation, _ = _generation(request, stack)
-    with temporary_folder("shoal-changes-") as folder:
-        cdk.run(
-            ["synth", *request.context(generation), "--quiet"],
-            environment=_environment(request),
-            assembly=folder / "assembly",
-            log=folder / "cdk.log",
-        )
-        after = json.loads((folder / "assembly" / f"{request.stack_name}.template.json").read_text("utf-8"))
-    if (
-        stacks.owner_and_topology(stack) is None
-        or stacks.next_action(stack["StackStatus"] if stack else None) == "delete"
-    ):
-        return compare({}, after)
-    body = cloudformation.get_template(StackName=request.stack_name, TemplateStage="Original")["TemplateBody"]
-    return compare(json.loads(body) if isinstance(body, str) else body, after)
-
-
-def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ResourceChange]:
-    """The resources in which two templates differ, by type and logical id."""
-    old, new = before.get("Resources", {}), after.get("Resources", {})
-    found = [
-        ResourceChange(
-            action="create" if name not in old else "delete" if name not in new else "change",
-            logical_id=name,
-            type=(new.get(name) or old[name])["Type"],
-        )
-        for name in old.keys() | new.keys()
-        if old.get(name) != new.get(name)
-    ]
-    return sorted(found, key=lambda change: (change.action, change.type, change.logical_id))
 
 
 class _View:

@@ -113,10 +113,6 @@ def extend(account: Account, deployment: str, guard: GuardReport, hours: float) 
     account.client("ssm").put_parameter(
         Name=topology.extension_parameter(deployment), Value=f"{total:.10g}", Type="String", Overwrite=True
     )
-    return later(guard, hours)
-
-
-def later(guard: GuardReport, hours: float) -> datetime:
     return guard.ends + timedelta(hours=hours)
 
 

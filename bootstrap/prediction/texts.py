@@ -9,14 +9,11 @@ from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.batches import TextBatch
-from corpus.reading.formats import OTHER, Codes
+from corpus.reading.formats import Codes
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches, read_texts
-from corpus.rules import in_test_set
-from corpus.text import BY_RULE, digest
-from jobs.job_settings import read_stopwords
 
 if TYPE_CHECKING:
     from trainer.classification.labelling import Prediction
@@ -83,18 +80,3 @@ def malformed_records(tally: Tally) -> str:
     """How many records are malformed, and where the first ones of each reason are."""
     places = [f"  {each.reason}: {each.file}, line {each.line}: {each.begins}" for each in tally.malformed_lines()]
     return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
-
-
-def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
-    """The distinct texts of the files' test rows, as they are written there: no model has learnt from them."""
-    stopwords, seen = read_stopwords(settings.stopwords, settings.words), set[bytes]()
-    words, _ = BY_RULE[settings.words]
-    for batch in read_text_files(find_text_files(files, ReadingOptions(), settings), Tally()):
-        for text, code in zip(batch.texts, batch.codes, strict=True):
-            if code == OTHER:
-                continue
-            cleaned = words(text)
-            identity = digest(cleaned)
-            if in_test_set(identity, settings.test_share) and identity not in seen and set(cleaned) - stopwords:
-                seen.add(identity)
-                yield text

@@ -15,8 +15,8 @@ from experiments import forecast
 from experiments.choices import predict, setup_hourly
 from experiments.estimate import NOTHING, Estimate, total
 from experiments.forecast import Training, Work
-from infra import catalog, cost
-from infra.topology import Topology, instance_types
+from infra import cost
+from infra.topology import Topology
 from trainer.config import TrainConfig
 from trainer.registry import MODELS
 
@@ -53,31 +53,28 @@ class RunPrice:
     dollars: Estimate | None = None
     basis: str
     """What it follows from, or why it is not known."""
-    retired: tuple[str, ...] = ()
-    """Types that its topology names and AWS does not start any more."""
 
 
-def cannot_tell(why: str, *, dollars: Estimate | None = None, retired: tuple[str, ...] = ()) -> RunPrice:
+def cannot_tell(why: str, *, dollars: Estimate | None = None) -> RunPrice:
     """The price of a run of which no time is known."""
-    return RunPrice(dollars=dollars, basis=f"cannot tell: {why}", retired=retired)
+    return RunPrice(dollars=dollars, basis=f"cannot tell: {why}")
 
 
 def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
     """A training on a topology's GPUs, from the start of its nodes to their end, with the cluster that idles beside
     it."""
-    retired = tuple(name for name in instance_types(topology) if catalog.find(name).retired)
     nodes = forecast.nodes_of(topology)
     if not nodes:
-        return cannot_tell(f"{topology.name} has no GPUs", retired=retired)
+        return cannot_tell(f"{topology.name} has no GPUs")
     if not MODELS[config.model].has_known_rates:
-        return cannot_tell(f"how fast GPUs train --model {config.model} is not known", retired=retired)
+        return cannot_tell(f"how fast GPUs train --model {config.model} is not known")
     if config.embedding is None:
-        return cannot_tell("the size of the vectors in --embeddings is not known", retired=retired)
+        return cannot_tell("the size of the vectors in --embeddings is not known")
     work = size.training(config, sum(node.gpus for node in nodes), config.embedding)
     found = predict(topology, Work(rows=work.rows, epochs=work.epochs, known=work))
     if found.unknown:
-        return RunPrice(seconds=found.seconds, basis=_without_price(found.unknown), retired=retired)
-    return RunPrice(seconds=found.seconds, dollars=found.dollars, basis=found.stages[-1].basis, retired=retired)
+        return RunPrice(seconds=found.seconds, basis=_without_price(found.unknown))
+    return RunPrice(seconds=found.seconds, dollars=found.dollars, basis=found.stages[-1].basis)
 
 
 def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:

@@ -2,22 +2,20 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, median
-from typing import Annotated, Any
-
-from pydantic import BaseModel, Field, ValidationError
+from typing import Any
 
 from common.display import length_bins
 from experiments.records.comparing import common_measures, described, table_of
 from experiments.records.runs import RunRecord, full_steps, numbers
-from experiments.report.subjects import MOST_LINES, Count, DataCounts, Found, Subject, groups, one_of_each
+from experiments.report.subjects import MOST_LINES, DataCounts, Found, Subject, groups, one_of_each
 from experiments.report.tables import Row, thinned
 from experiments.results import ExperimentResult
 
-MOST_DATASETS, MOST_NAMES, MOST_RUNS, MOST_CLASSES = 4, 20, 4, 8
-"""Datasets; classes or words of each; runs whose ranks or confusion are shown; classes that are shown whole."""
+MOST_DATASETS, MOST_NAMES, MOST_RUNS = 4, 20, 4
+"""Datasets; classes or words of each; runs whose ranks are shown."""
 _OF_COLUMNS = ("model", "ranks", "devices", "rows", "epochs", "global_batch")
 """Settings with a column of their own."""
-_MOST_PAIRS, _MOST_NOTES = 20, 60
+_MOST_NOTES = 60
 _MOST_POINTS, _FEWEST_POINTS = 160, 8
 """Points of lines: of all runs together, and of a run however many there are."""
 TRAINING, VALIDATION = "training", "validation"
@@ -102,40 +100,6 @@ def epochs(content: Found) -> Iterator[Row]:
                 "dollars": run.dollars * passed / whole if run.dollars is not None and whole else None,
                 "measures": {**told, "loss, training rows": epoch.loss, **loss},
             }
-
-
-class _Matrix(BaseModel):
-    """The confusion matrix of a record: names of classes, and rows by label and prediction."""
-
-    classes: Annotated[list[str], Field(min_length=2)]
-    counts: list[list[Count]]
-
-
-def _matrix(run: RunRecord) -> _Matrix | None:
-    """That of a run's test rows; None where it has none that fits its classes."""
-    try:
-        found = _Matrix.model_validate(run.test.measures.get("confusion") if run.test else None)
-    except ValidationError:
-        return None
-    return found if {len(found.counts), *map(len, found.counts)} == {len(found.classes)} else None
-
-
-def confusions(content: Found) -> Iterator[Row]:
-    """Labels and predictions, or of many classes the most frequent mistakes."""
-    evaluated = [each for each in content.subjects if _matrix(each.run)]
-    for subject in one_of_each(evaluated, MOST_RUNS):
-        if (matrix := _matrix(subject.run)) is None:
-            continue
-        pairs = [
-            (matrix.classes[label], matrix.classes[prediction], count, count / sum(row) if sum(row) else 0.0)
-            for label, row in enumerate(matrix.counts)
-            for prediction, count in enumerate(row)
-        ]
-        if len(matrix.classes) > MOST_CLASSES:
-            wrong = [pair for pair in pairs if pair[0] != pair[1] and pair[2]]
-            pairs = sorted(wrong, key=lambda pair: -pair[2])[:_MOST_PAIRS]
-        for label, prediction, count, share in pairs:
-            yield {"run": subject.name, "label": label, "prediction": prediction, "rows": count, "share": share}
 
 
 def shares(content: Found) -> Iterator[Row]:

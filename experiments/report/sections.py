@@ -131,19 +131,6 @@ RUNS = (
                 ),
                 text="Measures are those on the validation rows after each epoch; the first one is drawn.",
             ),
-            TableSpec(
-                key="confusion",
-                title="Confusion on the test rows",
-                rows=rows.confusions,
-                columns=(
-                    _RUN,
-                    Column(key="label", head="label"),
-                    Column(key="prediction", head="prediction"),
-                    Column(key="rows", head="rows", form=","),
-                    Column(key="share", head="share of the label", form=".1%"),
-                ),
-                text=f"Of runs with more than {rows.MOST_CLASSES} classes, the most frequent mistakes.",
-            ),
         ),
     ),
     _SectionSpec(

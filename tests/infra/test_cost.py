@@ -55,7 +55,6 @@ def costs(spec: topology.Topology) -> dict[str, Any]:
         "by_use": [[use.item, use.price, use.unit] for use in cost.by_use(spec)],
         "hourly": dollars(cost.hourly(spec)),
         "fixed": dollars(cost.hourly_fixed(spec)),
-        "of_shell": dollars(cost.hourly_of_shell(spec)),
         "unknown": cost.unknown(spec),
     }
 

@@ -59,8 +59,8 @@ _END: Rows = {
     several=True,
     type=click.Path(path_type=Path),
     metavar="PATH...",
-    help="files or folders of your own, as `shoal preprocess --input` takes them; some of their test rows are then "
-    "labelled (default: several thousand reviews that the demo writes itself)",
+    help="files or folders of your own, as `shoal preprocess --input` takes them (default: several thousand reviews "
+    "that the demo writes itself)",
 )
 @option(
     "--output",

@@ -2,8 +2,6 @@
 
 import os
 import sys
-from collections import defaultdict
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -18,18 +16,17 @@ from bootstrap.progress import Bars
 from common.errors import UsageError
 
 if TYPE_CHECKING:
-    from bootstrap.lifecycle.deploy import DeployRequest, DeployResult, ResourceChange
+    from bootstrap.lifecycle.deploy import DeployRequest, DeployResult
     from bootstrap.lifecycle.plan import DeploymentPlan
 
 _REFUSED = 1
-_SIGNS = {"create": "+", "change": "~", "delete": "-"}
 
 
 @command(
     help="Create a deployment of a topology on AWS, or update the one of that name. It shows the price, refuses a "
     "topology that could not start, asks you, and runs the CDK. Where the topology is unchanged it changes nothing. An "
     "interrupted deployment is continued, and a cluster that has ended is replaced.",
-    epilog="Example: shoal deploy starter --dry-run, then shoal deploy starter",
+    epilog="Example: shoal plan starter, then shoal deploy starter",
 )
 @click.argument(
     "source",
@@ -40,8 +37,7 @@ _SIGNS = {"create": "+", "change": "~", "delete": "-"}
 @option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
 @option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
 @option("--yes", is_flag=True, help="do not ask")
-@option("--dry-run", is_flag=True, help="show what would change, and create nothing")
-def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_run: bool) -> Result:
+def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Result:
     from bootstrap.lifecycle import deploy, plan, preflight
     from infra import caller, topology
 
@@ -52,8 +48,8 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
         deployment=check_name(deployment or chosen.name),
         owner=caller.owner_of(chosen, owner),
     )
-    if not (yes or dry_run or sys.stdin.isatty()):
-        raise UsageError("there is no terminal to ask on; look with --dry-run, then deploy with --yes")
+    if not (yes or sys.stdin.isatty()):
+        raise UsageError("there is no terminal to ask on; look by `shoal plan`, then deploy with --yes")
     deploy.require_libraries(chosen)
     made = plan.make_plan(
         chosen,
@@ -68,10 +64,6 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
     refused = {"plan": planned, "deployed": False}
     if made.refused:
         return Result(refused, ["nothing was deployed"], _REFUSED)
-    if dry_run:
-        found = deploy.changes(request)
-        changes = [{"action": each.action, "type": each.type, "logical_id": each.logical_id} for each in found]
-        return Result({**refused, "changes": changes}, [_changes_text(request, found)])
     if not yes and not confirm("Deploy?"):
         return Result(refused, ["nothing was deployed"], _REFUSED)
     with Bars(unit="resource") as bars:
@@ -89,19 +81,6 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
         "ends": done.ends,
     }
     return Result(done_content, [_rows(made, request, done)])
-
-
-def _changes_text(request: "DeployRequest", found: "Sequence[ResourceChange]") -> str:
-    if not found:
-        return f"{request.stack_name} matches the topology: a deployment would change nothing"
-    named = defaultdict(list)
-    for each in found:
-        named[each.action, each.type].append(each.logical_id)
-    rows = [
-        f"  {_SIGNS[action]} {kind}{f' x {len(names)}' if action == 'create' else ': ' + ', '.join(names)}"
-        for (action, kind), names in named.items()
-    ]
-    return "\n".join([f"what a deployment of {request.stack_name} would do:", *rows])
 
 
 def _rows(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> list[tuple[str, str]]:

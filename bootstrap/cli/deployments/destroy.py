@@ -3,10 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, spent, stays
@@ -43,26 +40,18 @@ _THINGS = Table(
     "deleted by hand. The exit status is 1 if anything is left that costs money, or if AWS does not tell whether "
     "anything is left. Data that the topology keeps do not count, nor a data bucket that stays because it holds runs "
     "whose results were not fetched.",
-    epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo --fetch results",
+    epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo",
 )
 @target_options
 @option("--yes", is_flag=True, help="do not ask; it does not end a training that nobody stopped")
 @option("--stop-runs", is_flag=True, help="first stop the trainings that run, with a checkpoint")
 @option("--dry-run", is_flag=True, help="show what would be deleted and what would stay, and delete nothing")
-@option(
-    "--fetch",
-    "folder",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="first copy the runs' models and records to this folder",
-)
 @option("--delete-runs", is_flag=True, help="also delete runs that were not fetched, with their data bucket")
 def run(
     target: Target,
     yes: bool,
     stop_runs: bool,
     dry_run: bool,
-    folder: Path | None,
     delete_runs: bool,
 ) -> Result:
     name, account = target.name, target.account
@@ -80,7 +69,7 @@ def run(
         say(line)
     content = {**_content(name, before), "things": _listed(before.things)}
     empty = before.bucket if delete_runs and not before.loses else None
-    if before.nothing and not (before.unfetched and (delete_runs or folder)):
+    if before.nothing and not (before.unfetched and delete_runs):
         nothing = f"there is nothing of '{name}' to destroy{_but_kept(len(before.kept))}"
         return Result({**content, "destroyed": True}, [nothing])
     if dry_run:
@@ -88,7 +77,6 @@ def run(
     if yes and before.trains != [] and not stop_runs:
         trains = f"nobody stopped {', '.join(before.trains)}" if before.trains else "a training may run"
         raise ShoalError(f"nothing was destroyed, because {trains}; add --stop-runs, or type first: shoal stop {name}")
-    _save_runs(folder, account, before)
     if not yes and not confirm("Destroy it?"):
         return Result({**content, "destroyed": False}, ["nothing was destroyed"], _REFUSED)
     try:
@@ -132,7 +120,7 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
     if before.loses or (before.unfetched and delete_runs):
         lines.append(
             f"runs that would be lost: {', '.join(before.unfetched)} (s3://{before.bucket}/runs/); to "
-            f"keep them, add --fetch DIR, or type first: shoal fetch {name} --output DIR"
+            f"keep them, type first: shoal fetch {name} --output DIR"
         )
     lines += [f"stays: {stays(kept)}" for kept in before.kept if not (delete_runs and kept.bucket == before.bucket)]
     lines += [f"note: {note}" for note in before.notes]
@@ -157,28 +145,6 @@ def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool)
         except (BotoCoreError, ClientError, ShoalError) as failure:
             say(f"{each} did not stop: {failure}")
     return True
-
-
-def _save_runs(folder: Path | None, account: "Account", before: "DestroyPreview") -> None:
-    """Fetch the runs that were not fetched to a folder, if there is one for them."""
-    if folder is None:
-        return
-    if before.bucket is None:
-        say("there is nothing to fetch: every run was fetched, or there is none")
-        return
-    from bootstrap.lifecycle.fetch import fetch_runs
-
-    with Bars() as bars:
-        done = fetch_runs(account.client("s3"), before.bucket, folder, bars=bars)
-    say(
-        f"fetched {plural(len(done.runs), 'run')} to {folder}: {plural(done.copied, 'file')} copied, "
-        f"{done.present} there before"
-    )
-    if done.refused:
-        raise ShoalError(
-            f"nothing was destroyed, because not all of s3://{before.bucket}/runs/ can be fetched to {folder} "
-            f"({'; '.join(done.refused)}); to destroy it nevertheless, leave out --fetch and add --yes"
-        )
 
 
 def _content(name: str, before: "DestroyPreview") -> dict[str, Any]:

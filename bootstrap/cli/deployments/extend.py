@@ -25,8 +25,7 @@ from common.errors import ShoalError
     metavar="H",
     help="how many hours to add, at most 720 at once",
 )
-@option("--dry-run", is_flag=True, help="report what it would cost, and change nothing")
-def run(target: Target, hours: float, dry_run: bool) -> Result:
+def run(target: Target, hours: float) -> Result:
     from bootstrap.lifecycle import guard, status
 
     name = target.name
@@ -47,25 +46,22 @@ def run(target: Target, hours: float, dry_run: bool) -> Result:
         raise ShoalError(
             f"{hours:g} more hours of '{name}' cost at most {dollars(most)}, more than the {dollars(left)} left of its "
             f"budget of {dollars(budget)}; add fewer hours, or raise `budget` in the topology's `guard` and deploy it "
-            "again (`shoal deploy --dry-run` says whether an EMR cluster that has ended is created anew)"
+            "again, which replaces an EMR cluster that has ended"
         )
     before = now.guard.ends
-    after = guard.later(now.guard, hours) if dry_run else guard.extend(account, name, now.guard, hours)
+    after = guard.extend(account, name, now.guard, hours)
     content: dict[str, Any] = {
         "deployment": name,
         "before": before,
         "after": after,
         "at_most_dollars": most,
         "budget": budget,
-        "extended": not dry_run,
         "broken": list(now.guard.broken),
     }
     rows = {
         "end before": "{before:utc}",
-        "end then" if dry_run else "end now": "{after:utc}",
+        "end now": "{after:utc}",
         "these hours cost": "at most {at_most_dollars:dollars}, while everything runs",
         **({"budget": "{budget:dollars}, which may end it earlier; it does not change"} if budget else {}),
     }
-    return Result(
-        content, [rows, "\n".join(f"problem{'' if dry_run else ' before'}: {each}" for each in content["broken"])]
-    )
+    return Result(content, [rows, "\n".join(f"problem before: {each}" for each in content["broken"])])

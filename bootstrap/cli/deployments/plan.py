@@ -18,8 +18,6 @@ from common.errors import ExperimentError, UsageError
 from infra.topology_error import TopologyError
 
 if TYPE_CHECKING:
-    import boto3
-
     from bootstrap.lifecycle.plan import DeploymentPlan
     from experiments.forecast import Prediction, Work
 
@@ -106,7 +104,7 @@ def run(
     work = _read_work(topologies, **asked)
     if not topologies:
         return _list_choices(work) if work else _list_topologies()
-    from bootstrap.lifecycle import plan
+    from bootstrap.lifecycle import plan, preflight
     from infra import caller, topology
 
     plans: list[dict[str, Any]] = []
@@ -119,7 +117,7 @@ def run(
             deployment=check_name(deployment or chosen.name),
             owner=caller.owner_of(chosen, owner),
             hours=hours,
-            session=None if offline else _session(chosen.region),
+            session=None if offline else preflight.session(chosen.region),
             endpoint=os.environ.get("AWS_ENDPOINT_URL"),
         )
         plans.append(plan_content(made, deployment=deployment or chosen.name))
@@ -135,8 +133,6 @@ def run(
                 continue
             plans[-1]["prediction"] = found.content()
             parts += _prediction(found)
-            if not offline:
-                parts.append(_credentials_note(chosen.region, found.seconds.middle))
     status = int(bool(failures) or any(each["refused"] for each in plans))
     return Result({"plans": plans}, parts, status, failures=failures)
 
@@ -223,25 +219,9 @@ def _require_topologies(topologies: Sequence[str], *, hours: float | None, deplo
         raise UsageError("--deployment goes with one topology; name it")
 
 
-def _session(region: str) -> "boto3.Session":
-    from bootstrap.lifecycle import preflight  # this import loads boto3
-
-    return preflight.session(region)
-
-
-def _credentials_note(region: str, seconds: float) -> str:
-    """A sentence where the credentials end before so many seconds of work do; else nothing."""
-    from bootstrap.aws.account import credentials_warning
-
-    then = "nodes and steps go on without them, but no command follows them; renew them before they end"
-    sentence = credentials_warning(_session(region), seconds, "all of this", then)
-    return f"Note: {sentence}." if sentence else ""
-
-
 def plan_content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
     """A plan for a program."""
     from bootstrap.lifecycle.plan import guard_sentences
-    from infra.cost import hourly_of_shell
 
     return {
         "topology": made.topology.name,
@@ -252,7 +232,6 @@ def plan_content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
         "by_use": [asdict(use) for use in made.by_use],
         "hourly": made.hourly,
         "resting": made.resting,
-        "saved_without_shell": hourly_of_shell(made.topology),
         "max_dollars": made.topology.max_dollars,
         "hours": made.hours,
         "price": made.hours * made.hourly,
@@ -281,7 +260,7 @@ def plan_parts(made: "DeploymentPlan", content: Mapping[str, Any]) -> list[Part]
 
 def _prices(made: "DeploymentPlan") -> Iterator[str]:
     """Sentences on what a deployment costs."""
-    from infra.cost import hourly_of_run, hourly_of_shell
+    from infra.cost import hourly_of_run
 
     chosen, least = made.topology, "at least " if made.unknown else ""
     yield f"{made.hours:g} h with everything at work: {least}${made.hours * made.hourly:.2f}."
@@ -294,8 +273,6 @@ def _prices(made: "DeploymentPlan") -> Iterator[str]:
             f"A run is stopped with a checkpoint before its nodes cost ${chosen.max_dollars:.2f} (max_dollars): after "
             f"{hours:.1f} h of the nodes that train."
         )
-    if saved := hourly_of_shell(chosen):
-        yield f"Without a shell on nodes (network, shell) there are no interface endpoints: ${saved:.2f} an hour less."
     by_use = "; ".join(
         f"{use.item}: {'unknown' if use.price is None else f'${use.price:g}'} a {use.unit}" for use in made.by_use
     )

@@ -1,4 +1,4 @@
-"""`shoal dataset info`: what is in a dataset: shapes, settings, counts, digest, and a few rows as words.
+"""`shoal dataset info`: what is in a dataset: settings, counts, digest, and a few rows as words.
 
 Do not read arrays whole, because a dataset on S3 may have gigabytes; only --check reads all of it.
 """
@@ -6,17 +6,15 @@ Do not read arrays whole, because a dataset on S3 may have gigabytes; only --che
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from math import prod
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bootstrap.cli.command import command, group, option
-from bootstrap.cli.figures import percent, size
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.learning.dataset_summary import count_figures, settings_table
-from bootstrap.cli.output import Result, Rows, Table
+from bootstrap.cli.output import Result, Rows
 from bootstrap.terminal import columns
 from common.display import plural
 from trainer.classification.metrics import TWO_CLASSES
@@ -41,8 +39,8 @@ def run() -> None:
 
 @command(
     name="info",
-    short_help="shapes, settings, counts, digest, and a few rows as words",
-    help="Show what is in a dataset, or in one of its part files: shapes, settings, counts, digest, and a few rows as "
+    short_help="settings, counts, digest, and a few rows as words",
+    help="Show what is in a dataset, or in one of its part files: settings, counts, digest, and a few rows as "
     "words. Of a dataset on S3, only what is shown is read.",
     epilog="Examples: shoal dataset info results/data/dataset.h5; "
     "shoal dataset info s3://bucket/datasets/DIGEST/dataset.h5 --sample 10 --check",
@@ -63,7 +61,6 @@ def info(file: str, sample: int, check: bool) -> Result:
         content,
         [
             _HEAD,
-            _ARRAYS,
             settings_table(content["settings"]),
             count_figures(content["counts"], classes)
             if content["counts"]
@@ -97,7 +94,6 @@ def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -
     from corpus.layout import layout_version
 
     splits = (dataset.train, dataset.test)
-    arrays = {f"/{split.name}/{name}": array for split in splits for name, array in split.arrays.items()}
     words = [*_NAMELESS, *dataset.vocabulary]
     return {
         "dataset": address,
@@ -105,15 +101,9 @@ def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -
         "layout_version": layout_version(dataset.settings),
         "digest": dataset.digest,
         "arrays": {
-            path: {
-                "shape": array.shape,
-                "dtype": str(array.dtype),
-                "rows_a_chunk": array.chunk_rows,
-                "packing": array.packing,
-                "bytes": array.stored_bytes,
-                "plain_bytes": prod(array.shape) * array.dtype.itemsize,
-            }
-            for path, array in arrays.items()
+            f"/{split.name}/{name}": {"shape": array.shape, "dtype": str(array.dtype)}
+            for split in splits
+            for name, array in split.arrays.items()
         },
         "rows": {split.name: len(split) for split in splits},
         "vocabulary": len(dataset.vocabulary),
@@ -137,11 +127,6 @@ def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[s
 def _classes(content: Mapping[str, Any]) -> Sequence[str]:
     classes: Sequence[str] = content["settings"].get("classes", TWO_CLASSES)
     return classes
-
-
-def _size(content: Mapping[str, Any]) -> str:
-    plain, packed = (sum(array[name] for array in content["arrays"].values()) for name in ("plain_bytes", "bytes"))
-    return size(content["bytes"]) + (f", rows packed to {percent(packed / plain)}" if plain else "")
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -175,21 +160,10 @@ def _sample_text(row: Mapping[str, Any], classes: Sequence[str]) -> str:
 
 _HEAD: Rows = {
     "dataset": "{dataset}",
-    "size": _size,
+    "size": "{bytes:size}",
     "layout": "version {layout_version}",
     "digest": _digest,
     "rows": _rows,
     "classes": _class_names,
     "words": "{vocabulary:,} with an id of their own, {stopwords:,} left out",
 }
-_ARRAYS = Table(
-    "arrays",
-    {
-        "array": "{key}",
-        "shape": lambda array: " x ".join(f"{number:,}" for number in array["shape"]),
-        "type": "{dtype}",
-        "a chunk": "{rows_a_chunk:,}",
-        "packing": "{packing}",
-        "stored": "{bytes:size}",
-    },
-)

@@ -32,7 +32,6 @@ _RUNS = Table(
         "by": "{basis}",
     },
 )
-_RETIRED = "AWS starts none of these arms any more, which run on the embedded AWS alone; the others are of today:"
 
 
 def planned(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPrice"]]) -> Result:
@@ -51,7 +50,6 @@ def planned(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPrice"
                 "seconds": price.seconds and asdict(price.seconds),
                 "dollars": price.dollars and asdict(price.dollars),
                 "basis": price.basis,
-                "retired": list(price.retired),
             }
             for run, price in prices
         ],
@@ -59,7 +57,6 @@ def planned(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPrice"
         "finished": done,
         "left_out": {arm.name: why for arm, why in plan.left_out},
     }
-    retired = {run.arm.name: f"  {run.arm.name}: {', '.join(price.retired)}" for run, price in prices if price.retired}
     unknown = sum(price.dollars is None for _, price in prices)
     and_more = f", and {plural(unknown, 'run')} whose price cannot be told" if unknown else ""
     told = [
@@ -67,9 +64,7 @@ def planned(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPrice"
         *([f"{plural(done, 'run')} of {len(plan.runs)} finished before."] if done else []),
         *(f"Left out: '{arm.name}', because {why}." for arm, why in plan.left_out),
     ]
-    parts: list[Part] = [f"{plan.file.name}: {plan.file.experiment.about}"]
-    parts += ["\n".join([_RETIRED, *retired.values()])] if retired else []
-    return Result(content, [*parts, _RUNS, "\n".join(told)])
+    return Result(content, [f"{plan.file.name}: {plan.file.experiment.about}", _RUNS, "\n".join(told)])
 
 
 def found(result: "ExperimentResult") -> Result:

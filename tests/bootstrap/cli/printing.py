@@ -22,7 +22,7 @@ from bootstrap.aws.account import Account
 from bootstrap.cli.deployments import costs
 from bootstrap.demo.life import DemoResult
 from bootstrap.lifecycle.bill import Bill
-from bootstrap.lifecycle.deploy import DeployResult, ResourceChange
+from bootstrap.lifecycle.deploy import DeployResult
 from bootstrap.lifecycle.destroy_preview import DestroyPreview
 from bootstrap.lifecycle.fetch import FetchResult
 from bootstrap.lifecycle.kept import KeptBucket
@@ -97,7 +97,6 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.experiments.running.plan_runs": Plan,
     "bootstrap.demo.life.run": DemoResult,
     "bootstrap.lifecycle.bill.fetch_bill": Bill,
-    "bootstrap.lifecycle.deploy.changes": list[ResourceChange],
     "bootstrap.lifecycle.deploy.deploy": DeployResult,
     "bootstrap.lifecycle.deploy.require_libraries": None,
     "bootstrap.lifecycle.destroy_preview.preview": DestroyPreview,

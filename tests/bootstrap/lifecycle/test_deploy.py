@@ -5,19 +5,15 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
 from shoal_local_aws.faults.kinds import CreateFails
 
 from bootstrap.aws.cdk import WHEELS
 from bootstrap.aws.stacks import next_action
 from bootstrap.lifecycle import deploy
-from bootstrap.lifecycle.deploy import ResourceChange, compare
 from common.errors import ShoalError
 from infra import topology
 from infra.policies import BOUNDARY
@@ -147,7 +143,7 @@ def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else_changes(deploy
 @pytest.mark.end_to_end
 def test_without_a_terminal_nothing_is_deployed_without_yes(person: Person) -> None:
     told = person.types("deploy", "pair", status=2)[1]
-    assert "there is no terminal to ask on; look with --dry-run, then deploy with --yes" in told
+    assert "there is no terminal to ask on; look by `shoal plan`, then deploy with --yes" in told
 
 
 @pytest.mark.end_to_end
@@ -208,24 +204,3 @@ def test_a_stack_is_not_changed_where_its_own_bucket_would_go_with_data_in_it(
 )
 def test_what_a_stack_needs_before_it_can_be_deployed(status: str | None, move: str) -> None:
     assert next_action(status) == move
-
-
-RESOURCES = st.dictionaries(
-    st.sampled_from("ABCDE"), st.fixed_dictionaries({"Type": st.just("T"), "Properties": st.integers(0, 2)})
-)
-
-
-@given(RESOURCES, RESOURCES)
-def test_templates_differ_in_resources_that_are_new_missing_or_changed(
-    before: dict[str, Any], after: dict[str, Any]
-) -> None:
-    found = {each.logical_id: each.action for each in compare({"Resources": before}, {"Resources": after})}
-    assert {name for name, action in found.items() if action == "create"} == after.keys() - before.keys()
-    assert {name for name, action in found.items() if action == "delete"} == before.keys() - after.keys()
-    assert compare({"Resources": before}, {"Resources": before}) == []
-
-
-def test_a_change_names_the_resource_and_its_type() -> None:
-    before = {"Resources": {"A": {"Type": "AWS::S3::Bucket"}}}
-    after = {"Resources": {"A": {"Type": "AWS::S3::Bucket", "Properties": {}}}}
-    assert compare(before, after) == [ResourceChange(action="change", logical_id="A", type="AWS::S3::Bucket")]

@@ -109,11 +109,3 @@ def test_runs_that_may_cost_more_than_the_limit_are_refused_as_a_whole() -> None
     require_price(prices, 12.0)
     with pytest.raises(ExperimentError, match=r"would cost \$6\.00, and up to \$12\.00, which is more than \$11\.00"):
         require_price(prices, 11.0)
-
-
-def test_the_types_that_aws_starts_no_more_are_named_also_where_no_price_is_known() -> None:
-    for name, types in (("reference-1g3-1p2", ("g3.4xlarge", "p2.xlarge")), ("scaling-a10g-t4", ())):
-        chosen = topology.load(name, TOPOLOGIES)
-        for model in ("lstm", "fasttext"):
-            found = training_price(chosen, TrainConfig(data=Path("d"), output=Path("o"), model=model), SIZE)
-            assert found.retired == types

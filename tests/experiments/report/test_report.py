@@ -72,24 +72,6 @@ def test_what_mixed_ranks_reached_is_of_the_rates_that_the_summary_has(tmp_path:
     assert ["share of ideal", "60%"] in rows
 
 
-def test_of_many_repeated_runs_one_of_each_kind_has_its_confusion_shown(tmp_path: Path) -> None:
-    for hidden in (16, 32):
-        for seed in (1, 2, 3):
-            examples.training(tmp_path / f"{hidden}-{seed}", seed=seed, hidden=hidden)
-    found = [row[0] for row in page_of(tmp_path).rows if row[1:3] == ["positive", "negative"]]
-    assert found == ["16-1", "32-1", "16-2", "16-3"]
-
-
-def test_of_many_classes_the_most_frequent_mistakes_are_shown(tmp_path: Path) -> None:
-    folder = examples.training(tmp_path / "one")
-    names = [f"class {number}" for number in range(9)]
-    counts = [[10 * label + prediction for prediction in range(9)] for label in range(9)]
-    lines = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
-    records.write(folder, *({**line, "confusion": {"classes": names, "counts": counts}} for line in lines))
-    rows = [row[1:4] for row in page_of(folder).rows if row[1:2] and row[1].startswith("class")]
-    assert (len(rows), rows[0], rows[1]) == (20, ["class 8", "class 7", "87"], ["class 8", "class 6", "86"])
-
-
 def test_repeated_runs_are_drawn_alike(tmp_path: Path) -> None:
     for seed in (1, 2):
         examples.training(tmp_path / f"small-{seed}", seed=seed, hidden=16)

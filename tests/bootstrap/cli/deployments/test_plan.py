@@ -1,10 +1,8 @@
 """`shoal plan --rows`: what a topology takes and costs for a user's data, and which one to take."""
 
 import json
-from datetime import UTC, datetime, timedelta
 
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.cli.main import main
 
@@ -15,18 +13,6 @@ REFERENCE = (*ROWS, "--raw-bytes", "92.45GB")
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
     assert main(["plan", *arguments]) == status
     return capsys.readouterr().out
-
-
-def test_credentials_that_end_before_the_work_does_are_told(
-    capsys: pytest.CaptureFixture[str], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(minutes=40)).isoformat())
-    text = printed(capsys, "mixed-g5-g4dn", *ROWS, "--raw-bytes", "92.45GB")
-    assert "Note: your AWS credentials end at " in text
-    assert text.rstrip().endswith(
-        "nodes and steps go on without them, but no command follows them; renew them before they end."
-    )
-    assert "credentials" not in printed(capsys, "mixed-g5-g4dn", "--offline", *ROWS, "--raw-bytes", "92.45GB")
 
 
 def test_the_reference_has_thirteen_priced_choices_one_machine_first(capsys: pytest.CaptureFixture[str]) -> None:

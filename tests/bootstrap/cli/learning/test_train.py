@@ -1,7 +1,5 @@
 """What a training on a deployment may cost, and for which model its options are."""
 
-from pathlib import Path
-
 import boto3
 import pytest
 
@@ -72,12 +70,3 @@ def test_a_model_is_searched_for_unless_it_or_a_preset_is_named(
     )
     assert main(["train", "--local", "--data", "d.h5", "--output", "out", "--json", *options]) == 0
     assert [(each.model, each.fixed) for each in configs] == [(model, fixed)]
-
-
-def test_an_option_of_an_earlier_config_file_that_is_retired_is_named_with_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (file := tmp_path / "config.yaml").write_text("model: lstm\nrow-length: 400\n")
-    assert main(["train", "--local", "--data", "d.h5", "--output", "out", "--config", str(file)]) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert said.endswith("config.yaml, line 2: 'row-length' is no longer an option of shoal train; delete the line.")
