@@ -99,12 +99,10 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
 
 def _read_status(deployment: str, account: Account, notes: list[str]) -> status.Status | None:
     try:
-        now = status.read_status(deployment, account)
+        return status.read_status(deployment, account)
     except (BotoCoreError, ClientError, ShoalError) as error:
         notes.append(f"what runs now, and its cost, cannot be read: {error}")
         return None
-    notes += now.guard.broken if now.guard else ()
-    return now
 
 
 def _trains(

@@ -1,11 +1,11 @@
 """Reads what a deployment's guard knows: its end, what was spent, and the prices that it uses.
 
 Do not read the end from the topology's file: it follows from the settings that the guard was deployed with, the stack's
-creation, and the added hours. The guard's parameters are read as the guard reads them, also broken ones.
+creation, and the added hours. The guard's parameters are read as the guard reads them.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -46,8 +46,6 @@ class GuardReport:
     """Dollars an hour of a training job of SageMaker."""
     unpriced: str = ""
     """What of all that has no price, and counts as 0."""
-    broken: Sequence[str] = ()
-    """A sentence for each of its parameters that is broken; a broken one counts as missing."""
 
     @property
     def ends(self) -> datetime:
@@ -56,7 +54,7 @@ class GuardReport:
 
 
 def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
-    """The guard of a stack; None when it does not exist yet or any more."""
+    """The guard of a stack; None when it does not exist yet or any more. Raises ShoalError for a broken parameter."""
     function = stacks.outputs(stack).get(topology.OUTPUT_GUARD)
     if function is None:
         return None
@@ -69,15 +67,10 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     settings = _settings(function, found)
     created: datetime = stack["CreationTime"].astimezone(UTC)
     kept = _kept(account, deployment, created)
-    spending, account_fault = _read(
+    spending = _read(
         kept, topology.guard_parameter(deployment), partial(read_account, now=datetime.now(UTC)), GuardState()
     )
-    added, extension_fault = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
-    anew = f"no hours count as added. To write it anew: shoal extend {deployment} --hours H"
-    faults = {
-        account_fault: "the guard writes its account anew in its next round",
-        extension_fault: anew,
-    }
+    added = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
     return GuardReport(
         created=created,
         max_hours=settings.max_hours,
@@ -90,7 +83,6 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
         standing=settings.standing,
         job=settings.job,
         unpriced=settings.unpriced,
-        broken=[f"{fault}; {what}" for fault, what in faults.items() if fault],
     )
 
 
@@ -133,9 +125,12 @@ def _settings(function: str, found: Mapping[str, Any]) -> GuardSettings:
         ) from None
 
 
-def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], otherwise: Read) -> tuple[Read, str]:
-    """A parameter's value; `otherwise` where it is missing, or, with a sentence about it, where it is broken."""
+def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], otherwise: Read) -> Read:
+    """A parameter's value; `otherwise` where it is missing. Raises ShoalError where it is broken."""
     try:
-        return (read(kept[name]) if name in kept else otherwise), ""
+        return read(kept[name]) if name in kept else otherwise
     except ValueError as error:
-        return otherwise, f"the parameter {name} {error}: it holds {kept[name][:_QUOTED_CHARACTERS]!r}"
+        raise ShoalError(
+            f"the parameter {name} {error}: it holds {kept[name][:_QUOTED_CHARACTERS]!r}; delete it: aws ssm "
+            f"delete-parameter --name {name}"
+        ) from None

@@ -163,7 +163,7 @@ def read_run(folder: Path) -> RunRecord:
             an_epoch = following.steps / max(1, following.epochs)
             steps = [each for each in steps if each.step <= following.from_step]
             epochs = [each for each in epochs if each.epoch * an_epoch <= following.from_step]
-    summary = read_json(folder / SUMMARY)
+    summary: Mapping[str, Any] | None = read_json(folder / SUMMARY)
     if summary is None:
         summary = next((each.summary for each in reversed(_of(End, parts[-1].lines))), None)
     return RunRecord(

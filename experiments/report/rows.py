@@ -7,7 +7,7 @@ from typing import Any
 from common.display import length_bins
 from experiments.records.comparing import common_measures, described, table_of
 from experiments.records.runs import RunRecord, full_steps, numbers
-from experiments.report.subjects import MOST_LINES, DataCounts, Found, Subject, groups, one_of_each
+from experiments.report.subjects import MOST_LINES, DataCounts, Found, Subject, groups
 from experiments.report.tables import Row, thinned
 from experiments.results import ExperimentResult
 
@@ -105,7 +105,7 @@ def epochs(content: Found) -> Iterator[Row]:
 def shares(content: Found) -> Iterator[Row]:
     """The mean shares of the ranks between two points of time; of many ranks the smallest, the median, the largest."""
     several = [each for each in content.subjects if each.run.latest.world_size > 1]
-    for subject in one_of_each(several, MOST_RUNS):
+    for subject in several[:MOST_RUNS]:
         run, count = subject.run, subject.run.latest.world_size
         kept = [step for step in full_steps(run) if len(step.split) == count]
         for part in thinned(len(kept), _MOST_POINTS // min(count, MOST_LINES)):

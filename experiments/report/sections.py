@@ -12,7 +12,6 @@ _DRAWN_AS = Column(key="drawn_as", head="drawn as")
 _SINCE = Column(key="time", head="time since the start", form=",.2f", is_time=True)
 _PAID = Column(key="dollars", head="cost so far, $", form=",.2f")
 _MEASURES = Column(key=MEASURES, head="", form=".4f")
-_SHARE = Column(key="share", head="share", form=".1%")
 
 _WHAT_RAN = (
     _RUN,

@@ -166,12 +166,6 @@ def groups(subjects: Sequence[Subject]) -> dict[str, list[Subject]]:
     return found
 
 
-def one_of_each(subjects: Sequence[Subject], most: int) -> list[Subject]:
-    """At most so many runs: the first of each group, and then others."""
-    firsts = [members[0] for members in groups(subjects).values()]
-    return [*firsts, *(each for each in subjects if each not in firsts)][:most]
-
-
 def _elided(names: Sequence[str]) -> list[str]:
     """The names without the middle of those that are too long for a plot; different names stay different."""
     found: dict[str, str] = {}

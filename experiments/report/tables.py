@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
-from unicodedata import east_asian_width
 
 from common.display import printable
 
@@ -175,21 +174,9 @@ def _has_data(plot: Plot, table: Table) -> bool:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, without its middle where it is wider than so many letters; a letter as wide as Chinese ones counts as
-    three. Names often differ at their ends alone."""
-
-    def taken(letters: Iterable[str]) -> str:
-        found, width = "", 0
-        for letter in letters:
-            width += 3 if east_asian_width(letter) in "WF" else 1
-            if width > most // 2 - 1:
-                break
-            found += letter
-        return found
-
-    if sum(3 if east_asian_width(letter) in "WF" else 1 for letter in text) <= most:
-        return text
-    return f"{taken(text)}…{taken(reversed(text))[::-1]}"
+    """The text, without its middle where it has more than so many letters: names often differ at their ends alone."""
+    kept = most // 2 - 1
+    return text if len(text) <= most else f"{text[:kept]}…{text[-kept:]}"
 
 
 def shown(value: Value, form: str) -> str:

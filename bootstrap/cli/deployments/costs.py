@@ -57,7 +57,6 @@ def run(target: Target) -> Result:
         "estimate": None if most is None else most * hours,
         "dollars_an_hour": found.rate,
         "why_not_billed": billed.why,
-        "broken": list(guard.broken) if guard else [],
     }
     rows = [
         ("deployment", f"{name}, {hours:,.1f} hours old"),
@@ -65,6 +64,5 @@ def run(target: Target) -> Result:
         ("now", dollars(found.rate, " an hour")),
         ("at most", f"{dollars(content['estimate'])}, with everything running all the time"),
         *bills,
-        *(("problem", sentence) for sentence in content["broken"]),
     ]
     return Result(content, [rows])

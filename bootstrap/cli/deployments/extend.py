@@ -56,7 +56,6 @@ def run(target: Target, hours: float) -> Result:
         "after": after,
         "at_most_dollars": most,
         "budget": budget,
-        "broken": list(now.guard.broken),
     }
     rows = {
         "end before": "{before:utc}",
@@ -64,4 +63,4 @@ def run(target: Target, hours: float) -> Result:
         "these hours cost": "at most {at_most_dollars:dollars}, while everything runs",
         **({"budget": "{budget:dollars}, which may end it earlier; it does not change"} if budget else {}),
     }
-    return Result(content, [rows, "\n".join(f"problem before: {each}" for each in content["broken"])])
+    return Result(content, [rows])

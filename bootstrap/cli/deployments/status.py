@@ -153,7 +153,6 @@ def _content(now: "Status") -> dict[str, Any]:
         "spent": guard.spent if guard else None,
         "as_of": guard.as_of if guard else None,
         "budget": guard.budget if guard else None,
-        "broken": list(guard.broken) if guard else [],
     }
 
 
@@ -178,7 +177,6 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     if guard:
         rows.append(("spent", spent(guard)))
         rows.append(("ends by itself", f"{utc_time(guard.ends)}; later by: shoal extend {now.name} --hours H"))
-        rows += [("problem", sentence) for sentence in guard.broken]
     else:
         rows.append(("ends by itself", f"no: it has no guard; end it by: shoal destroy {now.name}"))
     return rows

@@ -13,7 +13,7 @@ import click
 
 from bootstrap.cli.command import command, group, option
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.learning.dataset_summary import count_figures, settings_table
+from bootstrap.cli.learning.dataset_summary import count_figures, settings_text
 from bootstrap.cli.output import Result, Rows
 from bootstrap.terminal import columns
 from common.display import plural
@@ -61,7 +61,7 @@ def info(file: str, sample: int, check: bool) -> Result:
         content,
         [
             _HEAD,
-            settings_table(content["settings"]),
+            settings_text(content["settings"]),
             count_figures(content["counts"], classes)
             if content["counts"]
             else "no counts: those of a part file are in its dataset's",

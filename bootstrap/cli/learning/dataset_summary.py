@@ -52,10 +52,12 @@ def malformed_text(counts: Mapping[str, Any]) -> str:
     return f"{counts['malformed']:,}" + (f" ({reasons})" if reasons else "")
 
 
-def settings_table(settings: Mapping[str, Any]) -> str:
+def settings_text(settings: Mapping[str, Any]) -> str:
     """The settings of a dataset, without the names of its classes, which may be many."""
-    rows = [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in settings.items()]
-    return table([row for row in rows if row[0] != "classes"], ("setting", ""), ruled=True)
+    shown = {name: value for name, value in settings.items() if name != "classes"}
+    return "settings: " + ", ".join(
+        f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in shown.items()
+    )
 
 
 def malformed_places(content: Mapping[str, Any]) -> str:

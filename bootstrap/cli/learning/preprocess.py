@@ -18,7 +18,7 @@ from bootstrap.cli.learning.dataset_summary import (
     histogram,
     malformed_places,
     malformed_text,
-    settings_table,
+    settings_text,
 )
 from bootstrap.cli.output import Part, Result, Rows, say, table
 from bootstrap.cli.output_folder import sole_writer
@@ -251,7 +251,7 @@ def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float) ->
         malformed_places(found["sample"]),
         histogram("label" if labelled else "rating", histograms) if histograms["in the sample"] else "",
         _WORK,
-        settings_table(found["settings"]),
+        settings_text(found["settings"]),
     ]
     warnings = [*preview.warnings, *([_BETTER] if settings.stopwords == "nltk" else [])]
     failures = []
