@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import loopback
 from bootstrap.aws.account import Account, connect
-from bootstrap.lifecycle.rules import PreflightContext, account, buckets, capacity, keys, network, quotas
+from bootstrap.lifecycle.rules import PreflightContext, account, buckets, keys, network, quotas
 from infra.rules import Finding, Level
 from infra.topology import Topology
 
@@ -28,7 +28,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ),
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
-    ("error", capacity.may_not_start, "Whether GPU nodes may be started"),
+    ("error", account.may_not_start, "Whether GPU nodes may be started"),
     (
         "error",
         keys.key_unusable,

@@ -35,13 +35,6 @@ def what_ran(content: Found) -> Iterator[Row]:
         }
 
 
-def settings(content: Found) -> Iterator[Row]:
-    """Of a single run."""
-    for subject in content.subjects if len(content.subjects) == 1 else ():
-        for name, value in subject.run.latest.config.items():
-            yield {"setting": name, "value": described({"": value}).strip() or None}
-
-
 def notes(content: Found) -> Sequence[Row]:
     """Problems that did not end the runs."""
     return [

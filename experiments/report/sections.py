@@ -77,13 +77,6 @@ RUNS = (
                 ),
             ),
             TableSpec(
-                key="settings",
-                title="Settings",
-                rows=rows.settings,
-                columns=(Column(key="setting", head="setting"), Column(key="value", head="value")),
-                is_folded=True,
-            ),
-            TableSpec(
                 key="notes",
                 title="Notes",
                 rows=rows.notes,

@@ -8,7 +8,7 @@ import orjson
 import pytest
 import yaml
 
-from bootstrap.cli.learning.experiment_tables import found
+from bootstrap.cli.learning.experiment import found_result
 from common.errors import ExperimentError
 from experiments.plans.kept import Kept, read_kept, require_same, write_kept
 from experiments.plans.parts import Experiment
@@ -58,7 +58,7 @@ def results(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     write_kept(folder, Kept(name="mine", experiment=experiment(*case["arms"], **about), cores=2))
     for path, run in case["runs"].items():
         (words if "losses" in run else trained)(folder / path, **run)
-    arms = found(read_experiment(folder)).content["arms"]
+    arms = found_result(read_experiment(folder)).content["arms"]
     unknown = (None, {}, [])
     return {
         arm["name"]: {name: arm[name] for name in arm if name not in ("name", "folder") and arm[name] not in unknown}

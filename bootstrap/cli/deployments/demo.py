@@ -10,8 +10,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import percent
-from bootstrap.cli.learning.scores import SCORES
-from bootstrap.cli.learning.training_result import balanced_text
+from bootstrap.cli.learning.training_result import SCORES, balanced_text
 from bootstrap.cli.output import Result, Rows, filled_rows, say
 from bootstrap.cli.output_folder import sole_writer
 from common.display import plural

@@ -12,7 +12,7 @@ from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.input_options import NOTES, reading_options, require_s3
 from bootstrap.cli.learning.neighbours import open_vectors
 from bootstrap.cli.learning.predict import find_files, require_files_for, require_no_option_of_two_classes
-from bootstrap.cli.learning.scores import score_rows
+from bootstrap.cli.learning.training_result import score_rows
 from bootstrap.cli.output import Part, Result, Table
 from bootstrap.prediction.model import open_model
 from bootstrap.progress import Bars

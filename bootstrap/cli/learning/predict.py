@@ -141,7 +141,7 @@ def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> No
 
 
 def _label_standard_input(model: "TrainedModel", *, threshold: float, form: "_AnswerForm", out: TextIO) -> None:
-    from bootstrap.prediction.standard_input import label_lines
+    from bootstrap.prediction.texts import label_lines
     from corpus.reading.tally import Tally
 
     tally, unknown = Tally(), 0

@@ -2,18 +2,27 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bootstrap.cli.figures import dollars, duration, percent, size
-from bootstrap.cli.learning.scores import SCORES, confusion_rows
 from bootstrap.cli.output import Result, Rows, filled, filled_rows
 from bootstrap.interrupt import status_of
 from common.display import plural
 from experiments.estimate import Estimate
 from trainer.output.run_files import MODEL
 
+SCORES: Rows = {
+    "accuracy": "{accuracy:.1%} (always the majority: {majority:.1%})",
+    "balanced accuracy": "{balanced_accuracy:.1%}",
+    "macro-F1": "{macro_f1:.3f}",
+    "F1 positive, negative": "{f1_positive:.3f}, {f1_negative:.3f}",
+    "log loss": "{log_loss:.3f}",
+    "calibration error": "{calibration_error:.1%}",
+}
+_MOST_CLASSES, _MOST_LETTERS = 5, 10
+"""A confusion matrix of more classes is not shown, and longer names of classes are cut, to fit 80 columns."""
 _ON_HOSTS: Rows = {"run": "{run} goes on without this command; to follow it, or stop it by Ctrl-C: the same command"}
 _ON_DEPLOYMENT: Rows = {
     "run": "{run} goes on without this command; its nodes end by themselves",
@@ -36,6 +45,40 @@ def training_result(summary: dict[str, Any], output: Path) -> Result:
     if "accuracy" in summary and not status:
         shown.append(("curves", f"shoal report {shlex.quote(str(output))}"))
     return Result(summary, [[("model", _model(summary, output)), *shown]], status)
+
+
+def confusion_rows(matrix: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Rows of a table, from `Confusion.plain`; none where there are many classes."""
+    if len(matrix["classes"]) > _MOST_CLASSES:
+        return []
+    names = [_cut(name) for name in matrix["classes"]]
+    widths = [
+        max(len(name), *(len(f"{number:,}") for number in column))
+        for name, column in zip(names, zip(*matrix["counts"], strict=True), strict=True)
+    ]
+
+    def aligned(cells: Sequence[str]) -> str:
+        return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+
+    lines = [
+        (f"  {name}", aligned([f"{number:,}" for number in counts]))
+        for name, counts in zip(names, matrix["counts"], strict=True)
+    ]
+    return [("predicted as", aligned(names)), *lines]
+
+
+def score_rows(
+    texts: int, scores: Mapping[str, Any], matrix: Mapping[str, Any], **left_out: int
+) -> list[tuple[str, str]]:
+    """Rows of a table: the number of scored texts, those `left_out` by reason, the scores, and the confusion matrix."""
+    reasons = {"unknown": "without a word that the model knows", "other_labels": "without a known rating or label"}
+    out = ", ".join(f"{number:,} {reasons.get(name, name)}" for name, number in left_out.items() if number)
+    scored = plural(texts, "text") + (f"; left out: {out}" if out else "")
+    return [("scored", scored), *filled_rows(SCORES, scores), *confusion_rows(matrix)]
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 2]}.."
 
 
 def _model(summary: Mapping[str, Any], output: Path) -> str:

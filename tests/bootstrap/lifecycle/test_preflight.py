@@ -14,7 +14,7 @@ from shoal_local_aws.faults.kinds import Denied
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle import preflight
 from bootstrap.lifecycle.rules import PreflightContext
-from bootstrap.lifecycle.rules.capacity import may_not_start
+from bootstrap.lifecycle.rules.account import may_not_start
 from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 

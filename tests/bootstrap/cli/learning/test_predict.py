@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bootstrap.prediction.standard_input import blocks, bytes_to_come
+from bootstrap.prediction.texts import blocks, bytes_to_come
 from tests.bootstrap.cli.answered_files import as_json, json_lines
 
 

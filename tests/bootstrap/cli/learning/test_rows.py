@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bootstrap.cli.learning import experiment_tables
+from bootstrap.cli.learning.experiment import found_result
 from bootstrap.cli.output import print_result
 from experiments.plans.kept import Kept
 from experiments.plans.parts import Experiment
@@ -55,7 +55,7 @@ EXPERIMENTS = {
 
 def told(found: ExperimentResult) -> str:
     stream = StringIO()
-    print_result(experiment_tables.found(found), stream)
+    print_result(found_result(found), stream)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
@@ -70,5 +70,5 @@ def test_a_folder_with_a_space_is_quoted_in_advice() -> None:
 
 
 def test_the_content_of_an_experiment() -> None:
-    content = json.loads(json.dumps(experiment_tables.found(EXPERIMENTS["words"]).content))
+    content = json.loads(json.dumps(found_result(EXPERIMENTS["words"]).content))
     assert content == EXPECTED["content of words"]
