@@ -63,5 +63,4 @@ def find_training(deployment: Deployment, run: str | None) -> BegunTraining:
             f"{which} is not wanted of the nodes of '{deployment.name}'{known}; `shoal fetch {deployment.name}` copies "
             "the results of those that have ended"
         )
-    # A run that was resumed has the name that it had at first.
-    return max([*ended, *named[-1:]], key=lambda each: each.name.rpartition(".")[2])
+    return max([*ended, *named], key=lambda each: each.name.rpartition(".")[2])

@@ -3,39 +3,21 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
-import boto3
 import pytest
 
-from bootstrap.agent.store import Bucket
 from bootstrap.progress import Bars
 from bootstrap.training.places import bucket_place
 from bootstrap.training.places.bucket_place import InBucket
-from bootstrap.training.run_view import RecordView
 from bootstrap.training.sources.dataset import PreparedDataset
 from common.errors import DataError, ShoalError, TrainingError
-from corpus.reading.s3 import S3Path
 from tests.bootstrap.training.on_nodes import DATASET
 from tests.fleet import BUCKET, Fleet
 from tests.trained import predicted_on, train_on
 from trainer.config import TrainConfig
 
 pytestmark = pytest.mark.usefixtures("node_bucket")
-
-
-class View:
-    """Takes a record as it is fed."""
-
-    def __init__(self) -> None:
-        self.fed, self.offset = b"", 0
-
-    def feed(self, more: bytes) -> None:
-        self.fed += more
-        self.offset += len(more)
-
-    def begin_again(self) -> None:
-        self.fed, self.offset = b"", 0
 
 
 def test_the_newest_dataset_is_that_in_whose_folder_something_changed_last(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,27 +29,6 @@ def test_the_newest_dataset_is_that_in_whose_folder_something_changed_last(monke
     monkeypatch.setattr(bucket_place, "list_objects", lambda *_: iter(listed))
     place: Any = SimpleNamespace(_s3=None, _bucket=BUCKET)
     assert InBucket.newest_dataset(place) == f"s3://{BUCKET}/datasets/{'1' * 32}/dataset.h5"
-
-
-def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
-    name = "followed.20260102T030405-0a1b"
-    place = S3Path(BUCKET, f"runs/{name}/record.jsonl")
-    s3, view = boto3.Session().client("s3"), View()
-
-    def written(content: bytes) -> bytes:
-        s3.put_object(Bucket=place.bucket, Key=place.key, Body=content)
-        record.look()
-        return view.fed
-
-    s3.put_object(Bucket=place.bucket, Key=place.key, Body=b"the sitting before\n")
-    store, key = Bucket(BUCKET, s3), f"runs/{name}/record.jsonl"
-    record = RecordView(cast(Any, view), store, key, before=store.size(key))
-    record.look()
-    assert view.fed == b""
-    assert written(b"the sitting before\nthis one\n") == b"the sitting before\nthis one\n"
-    record.look()
-    assert written(b"the sitting before\nthis one\nmore\n") == b"the sitting before\nthis one\nmore\n"
-    assert written(b"begun anew\n") == b"begun anew\n"
 
 
 @pytest.mark.parametrize("resume", [False, True])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bootstrap.agent.folder import Folder
 from bootstrap.training import run_view
 from bootstrap.training.run_view import RecordView, RunView
 from corpus.stream.progress import Status
@@ -135,6 +136,20 @@ def test_a_record_that_was_begun_anew_is_read_from_its_beginning() -> None:
     view.begin_again()
     assert view.offset == 0
     view.feed(record({**START, "from_step": 0}))
+    assert screen.shown[-1] == ["from", 0]
+
+
+def test_the_record_of_a_resumed_run_is_shown_once_it_changes(tmp_path: Path) -> None:
+    screen, path, store = Screen(), tmp_path / "record.jsonl", Folder(tmp_path)
+    path.write_bytes(record(START, STEP))
+    view = RecordView(RunView(screen), store, path.name, before=store.size(path.name))
+    view.look()
+    assert screen.shown == []
+    path.write_bytes(record(START, STEP, STEP))
+    view.look()
+    assert screen.shown == [["train", 320], ["from", 128], 192, 192]
+    path.write_bytes(record({**START, "from_step": 0}))  # the ranks started again before their first checkpoint
+    view.look()
     assert screen.shown[-1] == ["from", 0]
 
 
