@@ -186,13 +186,15 @@ class StreamRows(TextData):
     def go_to(self, state: Mapping[str, Any]) -> None:
         """Go to a place. Raises DamagedError for one of another stream."""
         taken, chosen = state.get("taken"), state.get("chosen")
-        counts = state.get("words_seen"), state.get("words_outside")
-        if not isinstance(taken, dict) or taken.keys() != self._taken.keys() or {*map(type, counts)} != {int}:
+        words, outside = state.get("words_seen"), state.get("words_outside")
+        if type(words) is not int or type(outside) is not int:
+            raise DamagedError("it holds no place in a stream")
+        if not isinstance(taken, dict) or taken.keys() != self._taken.keys():
             raise DamagedError("it holds no place in this stream")
         if chosen is not None and not (isinstance(chosen, tuple) and len(chosen) == 2 and chosen[0] in taken):
             raise DamagedError("it holds no part of this stream")
         self._taken, self._chosen = dict(taken), chosen
-        self.words_seen, self._words_outside = counts
+        self.words_seen, self._words_outside = words, outside
 
     @property
     def has_part(self) -> bool:
