@@ -6,7 +6,7 @@ All lines are counted by now, and the expensive steps come next. So input with t
 files is refused here, with the counts by reason.
 """
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -16,39 +16,16 @@ import orjson
 from common.display import plural
 from common.errors import DataError
 from common.json_values import made
-from common.options import Option, argparse_argument
+from common.options import argparse_argument
 from corpus.dataset_settings import Settings
-from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
+from corpus.reading.acceptance import check_input, first_positive_code
 from corpus.reading.formats import LABELS
 from corpus.reading.storage import list_files, open_lines, write_text
 from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent
 from jobs.job import run_as_command
-from jobs.job_settings import settings_of
+from jobs.job_settings import LIMITS, settings_of
 from jobs.records import read_records
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise ArgumentTypeError(f"{text} is not a share from 0 to 1, such as 0.05")
-    return share
-
-
-LIMITS = (
-    Option(
-        "max_malformed",
-        "share of malformed lines above which the work ends",
-        kind=_share,
-        default=DEFAULT_MAX_MALFORMED,
-        metavar="SHARE",
-        advanced=True,
-    ),
-)
-"""How much bad input is allowed."""
 
 
 @dataclass(frozen=True, kw_only=True)

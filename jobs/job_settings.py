@@ -7,8 +7,32 @@ from dataclasses import replace
 from common.json_values import parse_json_object
 from common.options import Option
 from corpus.dataset_settings import DEFAULT, FIXED, RATING_STEPS, REFERENCE, WORD_RULES, Settings, in_steps
+from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.storage import readable
 from corpus.text import STOPWORD_LISTS, load_stopwords
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ArgumentTypeError(f"{text} is not a share from 0 to 1, such as 0.05")
+    return share
+
+
+LIMITS = (
+    Option(
+        "max_malformed",
+        "share of malformed lines above which the work ends",
+        kind=_share,
+        default=DEFAULT_MAX_MALFORMED,
+        metavar="SHARE",
+        advanced=True,
+    ),
+)
+"""How much bad input is allowed."""
 
 
 def _rating(text: str) -> float:

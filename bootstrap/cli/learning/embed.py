@@ -15,7 +15,7 @@ from common.errors import DataError, TrainingError, UsageError
 from common.options import flag
 from corpus.stream.records import text_fields
 from corpus.stream.stream_settings import TOKENISERS, StreamSettings, absolute
-from jobs.choose import LIMITS
+from jobs.job_settings import LIMITS
 from trainer.config import TrainConfig, options_for
 from trainer.embeddings.evaluation import read_pairs, read_questions
 from trainer.options.embedding_options import require_text_of_kind

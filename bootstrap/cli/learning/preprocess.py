@@ -29,8 +29,7 @@ from bootstrap.progress import Bars
 from common.display import plural
 from common.errors import DataError, UsageError
 from corpus.reading.formats import class_name
-from jobs.choose import LIMITS
-from jobs.job_settings import PRESET, SETTINGS, read_settings
+from jobs.job_settings import LIMITS, PRESET, SETTINGS, read_settings
 from trainer.classification.metrics import TWO_CLASSES
 
 if TYPE_CHECKING:

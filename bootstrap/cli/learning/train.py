@@ -24,8 +24,7 @@ from bootstrap.cli.target import Target, hosts_option, launch_options, local_ran
 from common.errors import DataError, UsageError
 from common.options import flag
 from corpus.dataset_settings import DEFAULT
-from jobs.choose import LIMITS
-from jobs.job_settings import JUDGING, read_judging
+from jobs.job_settings import JUDGING, LIMITS, read_judging
 from trainer.classification.metrics import MOST_CLASSES
 from trainer.config import default_model, options_for
 
