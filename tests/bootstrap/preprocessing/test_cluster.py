@@ -128,7 +128,7 @@ def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(sess
     there, s3 = Cluster(aws), session.client("s3")
     own, other = there.submit([streaming(f"{OWN}encode", MINE), streaming(f"{OTHER}encode", THEIRS)])
     s3.put_object(Bucket="data", Key=MINE.key, Body=b'{"version": 2, "run": "$(reboot)", "token": ""}')
-    until(lambda: "'$(reboot)' is not the name of a run" in there.error(own))
+    until(lambda: "run is '$(reboot)', but must be 12 hexadecimal digits" in there.error(own))
     assert (there.state(own), OWN in there.yarn("application", "-list")) == ("RUNNING", True)
     with pytest.raises(KeyboardInterrupt), there.cancelling([own], MINE):
         raise KeyboardInterrupt
