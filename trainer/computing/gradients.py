@@ -120,6 +120,8 @@ class GradientComputer:
         Returns these rows' part of the global batch's mean loss, a scalar still on the device. Raises RankError if not
         even one row fits into memory.
         """
+        if self.slowness > 1.0 and self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)  # work of the step before is not this rank's own
         start = time.perf_counter()
         while True:
             try:

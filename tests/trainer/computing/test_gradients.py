@@ -1,4 +1,5 @@
-"""Shares in pieces, that do not fit into memory, and on several threads have the same gradients."""
+"""A share has the same gradients in pieces, or on several threads, as at once; threads keep the order of results and
+raise every error."""
 
 import threading
 from types import SimpleNamespace
@@ -173,19 +174,32 @@ def test_what_half_precision_scales_up_is_scaled_down_again(rows_of) -> None:
         assert torch.allclose(one, other, atol=1e-12)
 
 
-def test_a_rank_that_is_slowed_down_sleeps_for_so_many_times_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    times, slept = iter([1.0, 3.0]), list[float]()
-    monkeypatch.setattr(computing, "time", SimpleNamespace(perf_counter=lambda: next(times), sleep=slept.append))
-    compute = GradientComputer(
-        Vectors(),
-        lambda model, _numbers, _step, _timer: (model.table.sum() * model.factor).sum(),
-        rows=2,
-        device=torch.device("cpu"),
-        timer=StepTimer(),
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ("cpu", ["time", "compute", "time", "sleep 6.0"]),
+        ("cuda", ["synchronize", "time", "compute", "synchronize", "time", "sleep 6.0"]),
+    ],
+)
+def test_a_rank_that_is_slowed_down_sleeps_for_so_many_times_its_own_time(
+    monkeypatch: pytest.MonkeyPatch, device: str, expected: list[str]
+) -> None:
+    times, calls = iter([1.0, 3.0]), list[str]()
+    clock = SimpleNamespace(
+        perf_counter=lambda: calls.append("time") or next(times),
+        sleep=lambda seconds: calls.append(f"sleep {seconds}"),
     )
+    monkeypatch.setattr(computing, "time", clock)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: calls.append("synchronize"))
+
+    def loss_of(model, _numbers, _step, _timer):
+        calls.append("compute")
+        return (model.table.sum() * model.factor).sum()
+
+    compute = GradientComputer(Vectors(), loss_of, rows=2, device=torch.device(device), timer=StepTimer())
     compute.slowness = 4.0
     compute(np.arange(2), 2, 0)
-    assert slept == [6.0]
+    assert calls == expected
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
