@@ -187,9 +187,7 @@ class StreamRows(TextData):
         """Go to a place. Raises DamagedError for one of another stream."""
         taken, chosen = state.get("taken"), state.get("chosen")
         words, outside = state.get("words_seen"), state.get("words_outside")
-        if type(words) is not int or type(outside) is not int:
-            raise DamagedError("it holds no place in a stream")
-        if not isinstance(taken, dict) or taken.keys() != self._taken.keys():
+        if not isinstance(taken, dict) or not type(words) is type(outside) is int or taken.keys() != self._taken.keys():
             raise DamagedError("it holds no place in this stream")
         if chosen is not None and not (isinstance(chosen, tuple) and len(chosen) == 2 and chosen[0] in taken):
             raise DamagedError("it holds no part of this stream")
@@ -212,8 +210,8 @@ class StreamRows(TextData):
         notes = []
         if self._words_outside:
             notes.append(
-                f"{self._words_outside:,} of {plural(self.words_seen, 'token')} were outside the vocabulary, which was "
-                "made of the first words (--vocabulary-words)"
+                f"{self._words_outside:,} of {plural(self.words_seen, 'word')} were outside the vocabulary, which has "
+                "those of the first words (--vocabulary-words) that occur at least --min-count times"
             )
         if config.words is not None and self.words_seen < config.words:
             reason = "its minutes (--minutes) have passed" if self._is_over(config) else "no more text comes"

@@ -100,7 +100,7 @@ class ComputeOptions(Section):
     title: ClassVar[str] = "compute"
 
     precision: str = option(
-        "precision of the layers; auto: bfloat16 or float16 where all GPUs of the run are fast in it",
+        "precision of the layers; bfloat16 and float16 need GPUs; auto: one of these where all GPUs are fast in it",
         default="auto",
         choices=("auto", "float32", "bfloat16", "float16"),
     )

@@ -132,11 +132,10 @@ def test_a_run_says_why_it_has_ended_before_its_words(endless: Path, tmp_path: P
     assert any(note.startswith(expected) for note in notes(tmp_path))
 
 
-def test_a_run_counts_the_tokens_outside_the_vocabulary_of_its_first_words(endless: Path, tmp_path: Path) -> None:
+def test_a_run_counts_the_words_outside_the_vocabulary_of_its_first_words(endless: Path, tmp_path: Path) -> None:
     options = ("--vocabulary-words", "1", "--min-count", "2", "--words", "20000")
     found = train_here(tmp_path, "--data", endless, *ON_A_STREAM, *options)
     outside, seen = found["words_outside_vocabulary"], found["words_seen"]
     assert 0 < outside < seen
-    assert any(
-        note.startswith(f"{outside:,} of {seen:,} tokens were outside the vocabulary") for note in notes(tmp_path)
-    )
+    expected = f"{outside:,} of {seen:,} words were outside the vocabulary"
+    assert any(note.startswith(expected) for note in notes(tmp_path))
