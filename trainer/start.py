@@ -3,7 +3,8 @@ then the training loop (loop.py).
 
 Do not trust that all machines were given the same: ranks with different settings or rows would train without an error.
 A resumed run has the configuration of its checkpoint, except for the settings that may change. An option that was not
-given does not count as given with its default: epochs and rows of a step are then those of the run.
+given does not count as given with its default: epochs and rows of a step are then those of the run. The number of
+ranks must not change a step: rows, order and learning rate depend on the global batch, which a run keeps.
 """
 
 from collections.abc import Callable

@@ -53,7 +53,7 @@ def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
     if not model.classes:
         label = f"1 where the probability of `positive` is above the threshold {model.loss.threshold!r}, else 0"
     length = "all words" if model.row_length is None else f"the first {model.row_length:,} kept words"
-    calibration = "The probabilities are right in order alone."
+    calibration = "Only the order of the probabilities has a meaning: the loss was the squared error of the rating."
     if model.loss.kind != "mse":
         how = "were not calibrated" if model.loss.temperature == 1 else "were calibrated on texts like the dataset's"
         calibration = f"The probabilities {how}."

@@ -307,8 +307,8 @@ class _Probabilities(nn.Module):
 def write_onnx(path: Path, model: TrainedModel) -> None:
     """Write the model, for any number of rows of any width. Raises TrainingError if it is too large for the format.
 
-    torch's older exporter records one computation: a model must not choose its way by the size of its input while
-    `torch.onnx.is_in_onnx_export()`.
+    Torch's newer exporter fixes the width of the example's rows in the LSTM, so this takes the older one, which records
+    one computation: a model must not choose its way by the size of its input while `torch.onnx.is_in_onnx_export()`.
     """
     size = sum(tensor.nbytes for tensor in model.classifier.state_dict().values())
     if size > _MOST_BYTES:

@@ -27,9 +27,9 @@ _MOST_PLACES = 1 << 24
 
 
 class WordDropout:
-    """Drops a share of the words of each row (Iyyer et al. 2015, section 3.1) by seed, step and row. It keeps at least
-    FEWEST_WORDS, or all of a row that has no more: so a text cannot be memorised by a few words that no other has. The
-    masks are from a pool that is drawn once, as those of values (trainer/computing/dropout.py)."""
+    """Drops a share of the words of each row (Iyyer et al. 2015, section 3.1) by seed, step and row, so that a text
+    cannot be memorised by a few words that no other has. At least FEWEST_WORDS stay, or the whole row if it is shorter.
+    The masks are from a pool that is drawn once, as those of values (trainer/computing/dropout.py)."""
 
     def __init__(self, share: float, longest: int, seed: int) -> None:
         """Drop `share` of the words of rows of up to `longest` words; equal seeds give the same masks."""

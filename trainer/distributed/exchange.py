@@ -3,10 +3,10 @@
 Of a table it carries only the rows that the global batch touches. This is why torch's DistributedDataParallel is not
 used: it sends whole tables, which are most of the parameters, although a batch touches a fraction of their rows. Every
 rank knows the rows, because every rank knows the whole global batch. All other gradients are zero on all ranks, so the
-result is the same. Of a table so large that finding those rows would cost more than asking, each rank sends the others
-the ids of its rows and a gradient for each text, less than a tenth of the rows with their gradients
-(`means_of_ranks`). Every rank joins them in the order of the ranks, so that all get the same, to the last bit. An
-all-gather would need messages of one size, and gloo's copies them twice.
+result is the same. To find the rows of a very large table, a rank would have to read all texts of the batch. So each
+rank sends the others the ids of its own rows and one gradient for each text: less than a tenth of the rows with their
+gradients (`means_of_ranks`). Every rank joins them in the order of the ranks, so that all get the same, to the last
+bit. An all-gather would need messages of one size, and gloo's copies them twice.
 
 The all-reduce sums shares that are already divided by the rows of the global batch (gradients.py). It comes after
 `backward()`, so that a rank's own compute time is known apart from its wait for other ranks.
@@ -34,7 +34,8 @@ from trainer.distributed import collectives
 
 @dataclass(kw_only=True)
 class Traffic:
-    """That of a rank since its start."""
+    """The bytes that a rank has sent to others for its steps since its start: not the parameters at the start, nor
+    whole tables at a checkpoint."""
 
     bytes: float = 0.0
     steps: int = 0
@@ -53,19 +54,19 @@ def bytes_a_step(of_ranks: Sequence[Mapping[str, float]], *, local_steps: int) -
     return sum(each["bytes"] for each in of_ranks) / steps if steps else None
 
 
-_MOST = 1 << 16
-"""Ranks send each other numbers in float32, which has none between larger even ones from 2**24 on."""
+_HALF = 1 << 16
+"""Numbers of ids are sent as two numbers, the lower one below this: float32 has no odd numbers above 2**24."""
 
 
 def counts_of(own: Means) -> tuple[int, int, int]:
     """Three numbers below 2**24: how much this rank sends."""
-    return (*divmod(len(own.ids), _MOST), len(own.lengths))
+    return (*divmod(len(own.ids), _HALF), len(own.lengths))
 
 
 def of_counts(counts: Sequence[int]) -> tuple[int, int]:
     """The numbers of ids and of means of a rank with these `counts_of`."""
     high, low, means = counts
-    return high * _MOST + low, means
+    return high * _HALF + low, means
 
 
 def bytes_of(own: Means) -> int:

@@ -41,7 +41,8 @@ class Finished(NamedTuple):
 
 
 class Dealer:
-    """Deals the steps from `first` to `last` - 1 of an epoch to ranks that take them one by one.
+    """Deals the steps from `first` to `last` - 1 of an epoch to ranks that take them one by one, until it is asked to
+    end.
 
     The first rank has the dealer; all ranks ask it, in threads of their own. It gives no step that is more than `bound`
     ahead of the oldest unfinished one: whoever asks for it waits. So a gradient is never older than the steps of
@@ -59,8 +60,8 @@ class Dealer:
         """Whether no more steps are dealt."""
 
     def take(self, finished: Finished | None, stop: bool) -> int | None:
-        """The next step for a rank, which has `finished` its last one, if it had one; None: there is none for now.
-        `stop`: whether the rank was asked to stop."""
+        """The next step for a rank; None if no more are dealt for now. `finished`: the step that the rank has just
+        finished, if any. `stop`: whether the rank was asked to stop."""
         with self._changed:
             if finished is not None:
                 self._open.remove(finished.step)

@@ -1,4 +1,5 @@
-"""The shares of time add up, noise counts neither as speed nor as a loss; speeds are those since a resumption."""
+"""The shares of time add up, and noise is neither speed nor loss. A resumed run's speeds are those since its latest
+start."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
