@@ -17,10 +17,10 @@ _DRY_RUN = "`shoal preprocess --local --dry-run`"
 def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) -> None:
     """Raise DataError for damaged input, for too many malformed lines, and for input without lines.
 
-    In a dry run the message does not propose one.
+    `dry_run`: the message does not propose a dry run.
     """
     if damages := tally.damages():
-        raise DataError(f"{'; '.join(damages)}; download it again, or leave it out by --exclude")
+        raise DataError(f"{'; '.join(damages)}; download damaged files again, or leave them out by --exclude")
     counts = tally.counts
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
@@ -29,6 +29,8 @@ def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) ->
         listed = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.malformed_by_reason.items()))
         cut = any(each.may_be_cut for each in tally.malformed_lines())
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
+        if any(each.reason == "not_csv" and '\\"' in each.begins for each in tally.malformed_lines()):
+            quoting += "write quotes doubled, because those behind backslashes are not read, "
         look = "" if dry_run else f"look at how the input was understood by {_DRY_RUN}, or "
         raise DataError(
             f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "

@@ -45,8 +45,8 @@ BLANK = "blank"
 HOLDS_RECORDS = "holds_records"
 """The reason why a record that is read is doubtful: each of its lines could be one, too."""
 
-MISSING = ("", "nan")
-"""How tables write that there is no rating or label, in small letters."""
+MISSING = ("", "nan", "\\n")
+"""How tables write that there is no rating or label, in small letters; `\\N` is that of MySQL and Hive."""
 
 FASTTEXT_PREFIX = "__label__"
 

@@ -51,6 +51,8 @@ class StreamSettings:
     """How long sources are silent before a part that is partly filled is written."""
 
     def __post_init__(self) -> None:
+        if self.sources == ():
+            raise DataError("sources is empty; name at least one file, folder or address")
         require_fields(type(self), vars(self))
         if len(set(self.sources)) < len(self.sources):
             raise DataError("sources has an address twice; name each once")

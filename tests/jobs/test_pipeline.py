@@ -200,4 +200,4 @@ def test_damaged_archives_are_all_named_with_the_lines_before_the_damage(tmp_pat
     (tmp_path / "sound.json").write_bytes(PLAIN)
     with pytest.raises(DataError) as refused:
         preprocess([tmp_path / name for name in ("a.json.gz", "b.json.gz", "sound.json")], tmp_path / "out")
-    assert str(refused.value) == f"{'; '.join(clauses)}; download it again, or leave it out by --exclude"
+    assert str(refused.value) == f"{'; '.join(clauses)}; download damaged files again, or leave them out by --exclude"

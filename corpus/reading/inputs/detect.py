@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import BinaryIO, NamedTuple
 
@@ -24,9 +25,10 @@ from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 PARQUET = b"PAR1"
 
 _MOST_LINES = 1000
-"""And rows of Parquet."""
+"""Of the beginning of a file, or rows of Parquet."""
 # A line is a JSON object by no accident: a few of them among broken lines are enough.
 _JSON_SHARE = 0.1
+_MOST = 0.9
 _JSON_NAMES = (".json", ".jsonl", ".ndjson")
 _SHOWN_LETTERS = 60
 _LEVELS = 4
@@ -148,7 +150,7 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
             return kind, ""
         separator = _separator_of_header(lines, options, code)
         if separator is None and not is_table:
-            if code is not None:
+            if code is not None and not _are_quoted_cells(lines, code):
                 return "text", ""
             raise _unclear_format(name, lines)
         if separator and not is_table and code is not None and not options.fields:
@@ -192,6 +194,18 @@ def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: 
         if len(names) > 1 and below and (given or are_field_names(names, code)):
             return separator
     return None
+
+
+def _are_quoted_cells(lines: Sequence[bytes], code: int) -> bool:
+    """Whether lines are no plain texts but quoted cells: below a known name, or nearly all of three or more."""
+    if are_field_names([lines[0].decode("utf-8", "replace").strip(' \r"')], code):
+        return lines[1:2] != [] and lines[1].startswith(b'"')
+    rows = csv_rows(lines, ",")
+    covered = sum(1 + sum(cell.count("\n") for cell in row) for row in rows)
+    opened = [line for line in lines if line.startswith(b'"')]
+    closed = sum(line.rstrip(b",\r").endswith(b'"') for line in opened)  # such as strings of JSON
+    most = _MOST * len(lines)
+    return len(lines) > 2 and (closed >= most or (covered >= most and len(opened) >= _MOST * len(rows)))
 
 
 def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
@@ -294,6 +308,8 @@ def _detect_columns(
     named = any(candidates(header)) if not options.fields else are_field_names(header, code)
     named = named or not all(each.isdecimal() for each in options.fields)
     width = len(header) if named else Counter(map(len, rows)).most_common(1)[0][0]
+    if kind == "separated":
+        _refuse_escaped_newlines(name, lines, separator.encode(), width)
     whole = [row for row in rows if len(row) == width]
     if width < 2 and code is None:
         raise DataError(
@@ -327,14 +343,36 @@ def _detect_columns(
     return DetectedFormat(form, choice.labelled, values, notes=choice.notes)
 
 
+def _refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes, width: int) -> None:
+    """Raise DataError where a line ends in a backslash, and it or the next one has too few columns."""
+    for line, following in pairwise(lines):
+        escaped = (len(line) - len(line.rstrip(b"\\"))) % 2
+        if escaped and min(line.count(separator), following.count(separator)) < width - 1:
+            # https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-field-line-handling
+            raise DataError(
+                f"in {name} a newline stands behind a backslash, as MySQL writes it, in the line that begins "
+                f"{_begins([line])}; export it as CSV with quoted values"
+            )
+
+
 def _is_quoted(name: str, lines: Sequence[bytes], separator: bytes) -> bool:
-    """Whether cells between separators are quoted. Raises DataError where a quoted cell may hold a newline."""
+    """Whether cells between separators are quoted.
+
+    Raises DataError where only some quotes stand around cells, and where a quoted cell may hold a newline.
+    """
     cells = [cell for line in lines for cell in line.removesuffix(b"\r").split(separator) if b'"' in cell]
-    if cells and all(map(_QUOTED.fullmatch, cells)):
+    most = 2 * sum(separator + b'"' in separator + line for line in lines) > len(lines)
+    # Excel quotes a cell with a quote or a comma, and no other.
+    usual = most or any(b'""' in cell for cell in cells) or all(b"," in cell for cell in cells)
+    if cells and usual and all(map(_QUOTED.fullmatch, cells)):
         return True
-    columns = Counter(line.count(separator) for line in lines)
-    width = max(lines[0].count(separator), columns.most_common(1)[0][0])
-    if unclear := [line for line in lines if line.count(b'"') % 2 and line.count(separator) < width]:
+    if most and not any(b'\\"' in cell for cell in cells):
+        unclear = [line for line in lines if b'"' in line]
+    else:
+        columns = Counter(line.count(separator) for line in lines)
+        width = max(lines[0].count(separator), columns.most_common(1)[0][0])
+        unclear = [line for line in lines if line.count(b'"') % 2 and line.count(separator) < width]
+    if unclear:
         raise DataError(
             f"it is not clear how quotes are written in {name}, as in {_begins(unclear)}; give --quoting doubled where "
             "values are quoted, or --quoting none where quotes are letters"

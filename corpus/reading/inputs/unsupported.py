@@ -22,6 +22,11 @@ _SIGNATURES = {
 # https://www.rfc-editor.org/rfc/rfc8878#name-skippable-frames: pzstd writes one at the start of a file.
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _UNSUPPORTED_NAMES = re.compile(r"\.(zip|tar(\.\w+)?|t[gbx]z2?|7z|rar|z|lz4|lzma|br|xls[xm]?|ods)$", re.IGNORECASE)
+_FOREIGN = re.compile(
+    rb"(\xef\xbb\xbf)?\s*(<(!doctype|html|head|\?xml|error)|%PDF|version https://git-lfs)", re.IGNORECASE
+)
+_ARCHIVES = (*_SIGNATURES.values(), b"PK\x03\x04")
+_TAR_MAGIC = slice(257, 262)
 _READ = (
     "convert it to JSON lines, CSV, TSV, fastText's lines or plain text, in UTF-8 (plain, .gz, .bz2, .xz or .zst), or "
     "to Parquet"
@@ -58,13 +63,21 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
     begins = data[:1024]
     if begins.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{name} is in UTF-16 or UTF-32; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW")
+    if data.startswith(_ARCHIVES) or data[_TAR_MAGIC] == b"ustar":
+        raise DataError(f"{name} is an archive, or is compressed twice; unpack it once, and give that")
     if b"\0" in begins and (not _is_utf8(begins, whole=False) or 10 * begins.count(0) > len(begins)):
         raise BinaryFileError(f"{name} is not text but a picture or another binary file; leave it out, or {_READ}")
+    if _FOREIGN.match(begins):
+        raise DataError(
+            f"{name} is a web page, XML, PDF or a pointer of Git LFS, not reviews; get the file again, or {_READ}"
+        )
+    if b"\n" not in data and data.count(b"\r") > 1:
+        raise DataError(f"{name} ends its lines by carriage returns alone; convert it: tr '\\r' '\\n' < OLD > NEW")
     broken = sum(not _is_utf8(line) for line in lines)
     if broken > len(lines) / 2 or any(b"\x1b$B" in line for line in lines):  # ISO-2022-JP: RFC 1468
         raise DataError(
-            f"{name} is not text in UTF-8; if it is text in another encoding, such as CP1252, convert it: iconv -f "
-            "CP1252 -t UTF-8 OLD > NEW; otherwise leave it out"
+            f"{name} is not text in UTF-8; if it is text in another encoding, convert it: iconv -f ENCODING -t "
+            "UTF-8 OLD > NEW (ENCODING: CP1252, ISO-2022-JP, ...); otherwise leave it out"
         )
 
 

@@ -72,8 +72,9 @@ def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: f
 def check_scales(found: Mapping[str, Counter[str]], settings: Settings, max_malformed: float) -> None:
     """Raise DataError where a larger share of the ratings than `max_malformed` is not valid by the settings.
 
-    `found` has the ratings of each file by its address, as they are written, with their counts. A file of its own is
-    refused where most of its numbers are not valid.
+    It does so, too, where more than a fifth of the numbers of one file, of at least 10, are not valid.
+
+    `found` has the ratings of each file by its address, as they are written, with their counts.
     """
     _check_scale(sum(found.values(), Counter()), settings, max_malformed)
     for address, values in found.items():

@@ -37,3 +37,10 @@ def test_malformed_lines_with_half_a_quoted_text_name_the_option_of_quotes(begin
     with pytest.raises(DataError, match="1 of 1 lines are malformed") as error:
         check_input(tally, 0.05)
     assert ("give --quoting doubled" in str(error.value)) == hint
+
+
+def test_malformed_lines_with_a_quote_behind_a_backslash_say_how_quotes_are_written() -> None:
+    tally = Tally()
+    tally.count_malformed("not_csv", "/in.csv", 0, 7, b'5,"it said \\"fine\\""')
+    with pytest.raises(DataError, match="write quotes doubled, because those behind backslashes are not read"):
+        check_input(tally, 0.05)

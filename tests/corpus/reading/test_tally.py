@@ -24,7 +24,7 @@ def tally_of(parts: dict[tuple[str, int], list[str | None]]) -> Tally:
                 tally.counts["lines"] += 1
             else:
                 tally.count_malformed(reason, address, start, number, f"line {number}\t\u00e9\xff".encode("latin-1"))
-        tally.add_range(address, start, len(lines))
+        tally.add_range(address, start, len(lines), damaged="not_csv" in lines)
     return tally
 
 

@@ -62,7 +62,7 @@ def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        (gzip.compress(b"good lamp\n"), "is not text but a picture or another binary file"),
+        (gzip.compress(b"good lamp\n"), "is an archive, or is compressed twice; unpack it once"),
         ("good lamp\nbad lamp\n".encode("utf-16"), "is in UTF-16 or UTF-32; convert it to UTF-8"),
         ("caf\u00e9\n".encode("cp1252") * 9, "is not text in UTF-8; if it is text in another encoding"),
     ],

@@ -79,13 +79,14 @@ READ = {
     "b.json.zst": SKIPPABLE + zstd.compress(SNAP_2014) + SKIPPABLE + zstd.compress(SNAP_2014),
 }
 REFUSED = [
-    ("a.json.gz", gzip.compress(gzip.compress(SNAP_2014)), "is not text but a picture or another binary file"),
-    ("a.csv", zipped("a.json"), "is not text but a picture or another binary file"),
+    ("a.json.gz", gzip.compress(gzip.compress(SNAP_2014)), "is an archive, or is compressed twice; unpack it once"),
+    ("a.csv", zipped("a.json"), "is an archive, or is compressed twice; unpack it once"),
     ("a.xlsx", zipped("a.json"), "is an archive, a spreadsheet, or has an unsupported compression; convert it to JSON"),
     ("a.TAR.GZ", gzip.compress(b"x"), "is an archive"),
     ("a.parquet.gz", gzip.compress(b"PAR1" * 9), "is Parquet that is compressed once more; unpack it"),
     ("a.json", SNAP_2014.decode().encode("utf-32"), "is in UTF-16 or UTF-32; convert it to UTF-8"),
     ("a.json", SNAP_2014.decode().encode("utf-32-le"), "is not text but a picture or another binary file"),
+    ("a.csv", b"text,rating\rfine,5\rbad,1\r", "ends its lines by carriage returns alone; convert it"),
     ("a.json.xz", large_xz(SNAP_2014), "shows no whole line, so it may be damaged"),
 ]
 
