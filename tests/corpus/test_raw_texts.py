@@ -148,6 +148,17 @@ def test_the_rows_are_those_of_the_plain_rules(
     assert counts["unknown_tokens"] == sum(words.count(UNKNOWN) for words, _ in expected.train + expected.test)
 
 
+def test_the_size_of_blocks_does_not_change_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in.json").write_bytes(lines(some(500)))
+    digests = set()
+    for texts in (16, 16, 100, 8192):
+        monkeypatch.setattr("corpus.reading.texts._BLOCK_TEXTS", texts)
+        encode([tmp_path / "in.json"], tmp_path / "out.h5")
+        with open_dataset(tmp_path / "out.h5") as dataset:
+            digests.add(dataset.digest)
+    assert len(digests) == 1
+
+
 def test_the_validation_rows_are_of_both_classes_where_each_file_is_of_one(tmp_path: Path) -> None:
     for label, name in enumerate(("neg", "pos")):
         reviews = [(f"{name} {n}", label) for n in range(2_000)]
@@ -245,6 +256,15 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, out: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         encode([tmp_path / "in.json"], out, report=interrupt)
     assert {path.name[:7] for path in waiting} == {".texts-"}  # the folder and its lock
+
+
+def test_what_was_read_is_reported_in_bytes(tmp_path: Path) -> None:
+    content = lines(some(300))
+    (tmp_path / "in.json.gz").write_bytes(gzip.compress(content))
+    reported: list[int] = []
+    encode([tmp_path / "in.json.gz"], tmp_path / "out.h5", report=reported.append)
+    assert sum(reported) == len(content)
+    assert len(reported) > 10
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:

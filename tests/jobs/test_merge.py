@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,6 +130,18 @@ def test_the_result_is_a_dataset_its_counts_and_a_summary(work: Work, tmp_path: 
     assert (merged.counts["train"], merged.counts["test"], merged.counts["lines"]) == (1_205, 107, 1_313)
     assert merged.counts["frequent_words"] == [["good", 9], ["bad", 5], ["lamp", 2]]
     assert merged.malformed == [{"reason": "not_json", "file": "reviews.json", "line": 3, "begins": "{oops"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("dataset", 1), ("digest", "../runs"), ("counts", {}), ("malformed", [{"reason": "not_json"}]), ("other", 1)],
+)
+def test_a_summary_that_no_merge_wrote_is_refused(work: Work, tmp_path: Path, name: str, wrong: Any) -> None:
+    merged = work.merge(tmp_path / "out")
+    summary = work.folder / "merged.json"
+    summary.write_text(json.dumps({**asdict(merged), name: wrong}))
+    with pytest.raises(DataError, match=r"merged\.json is not the summary of a merge"):
+        read_merge_result(str(summary))
 
 
 def lose_a_part(work: Work) -> None:
