@@ -88,6 +88,11 @@ def _check_sums(counts: Mapping[str, Any], *, labelled: bool) -> None:
     rows, by_length = counts["train"] + counts["test"], sum(counts["lengths"].values())
     if rows != by_length:
         raise _contradiction(f"train and test are {rows} rows, but the lengths are those of {by_length}")
+    if "positive_train" in counts:
+        positive, after = counts["positive_train"] + counts["positive_test"], labels["after"]
+        least, most = rows - after["0"], after["1"]  # texts without words are no rows
+        if not least <= positive <= most:
+            raise _contradiction(f"{positive} rows are positive, but the other counts allow {least} to {most}")
 
 
 def _contradiction(what: str) -> DataError:
