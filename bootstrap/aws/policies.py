@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from bootstrap.aws.account import Account
 from infra import policies
@@ -22,21 +22,28 @@ def provide(account: Account, names: Sequence[str] = _FOR_ROLES) -> None:
         try:
             iam.create_policy(PolicyName=name, PolicyDocument=json.dumps(wanted))
         except iam.exceptions.EntityAlreadyExistsException:
-            _renew(account, arn(account, name), wanted)
+            if present(account, name) != wanted:
+                _renew(account, arn(account, name), wanted)
+
+
+def present(account: Account, name: str) -> Mapping[str, Any] | None:
+    """The document of the account's policy of this name; None without one."""
+    iam, policy = account.client("iam"), arn(account, name)
+    try:
+        default = iam.get_policy(PolicyArn=policy)["Policy"]["DefaultVersionId"]
+        found = iam.get_policy_version(PolicyArn=policy, VersionId=default)["PolicyVersion"]["Document"]
+    except iam.exceptions.NoSuchEntityException:
+        return None
+    return cast("Mapping[str, Any]", found)
 
 
 def _renew(account: Account, policy: str, wanted: Mapping[str, Any]) -> None:
     iam = account.client("iam")
-    versions = sorted(
-        account.items("iam", "list_policy_versions", "Versions", PolicyArn=policy),
-        key=lambda version: (not version["IsDefaultVersion"], version["CreateDate"]),
-    )
-    default, *others = versions
-    present = iam.get_policy_version(PolicyArn=policy, VersionId=default["VersionId"])["PolicyVersion"]["Document"]
-    if present == wanted:
-        return
+    versions = list(account.items("iam", "list_policy_versions", "Versions", PolicyArn=policy))
     if len(versions) == _MOST_VERSIONS:
-        iam.delete_policy_version(PolicyArn=policy, VersionId=others[0]["VersionId"])
+        others = (version for version in versions if not version["IsDefaultVersion"])
+        oldest = min(others, key=lambda version: version["CreateDate"])
+        iam.delete_policy_version(PolicyArn=policy, VersionId=oldest["VersionId"])
     iam.create_policy_version(PolicyArn=policy, PolicyDocument=json.dumps(wanted), SetAsDefault=True)
 
 

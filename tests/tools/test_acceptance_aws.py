@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
 
 from bootstrap.aws.account import Account
+from bootstrap.aws.policies import present
 from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
+from infra import policies
 from tools.acceptance_aws.__main__ import main, refuse_above
 from tools.acceptance_aws.account import ROLE, Setup
 from tools.acceptance_aws.life import counted
@@ -103,6 +106,34 @@ def test_the_role_is_made_once_and_removed() -> None:
     assert [setup.remove(), setup.remove()] == [[], []]
     with pytest.raises(ClientError, match="NoSuchEntity"):
         boto3.client("iam").get_role(RoleName=ROLE)
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_policy_of_the_account_that_is_not_shoals_is_named_and_stays() -> None:
+    iam = boto3.client("iam")
+    nothing = {"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Action": "*", "Resource": "*"}]}
+    arn = f"arn:aws:iam::{ACCOUNT}:policy/{policies.USER}"
+    with suppress(iam.exceptions.NoSuchEntityException):  # left by another test
+        iam.delete_policy(PolicyArn=arn)
+    iam.create_policy(PolicyName=policies.USER, PolicyDocument=json.dumps(nothing))
+    setup = Setup(Account())
+    with pytest.raises(ShoalError, match="the account's policy ShoalUser differs from this version of Shoal's"):
+        setup.make()
+    assert setup.remove() == []
+    assert present(Account(), policies.USER) == nothing
+    iam.delete_policy(PolicyArn=arn)
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_role_that_no_run_has_created_is_named_and_stays() -> None:
+    iam = boto3.client("iam")
+    iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument='{"Version": "2012-10-17", "Statement": []}')
+    setup = Setup(Account())
+    with pytest.raises(ShoalError, match="role ShoalAcceptance does not have the tag shoal:acceptance"):
+        setup.make()
+    assert setup.remove() == []
+    assert iam.list_attached_role_policies(RoleName=ROLE)["AttachedPolicies"] == []
+    iam.delete_role(RoleName=ROLE)
 
 
 @pytest.mark.usefixtures("aws")

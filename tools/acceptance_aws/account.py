@@ -14,10 +14,13 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
-from bootstrap.aws.policies import arn, provide
+from bootstrap.aws.policies import arn, present, provide
+from common.errors import ShoalError
 from infra import policies
 
 ROLE = "ShoalAcceptance"
+TAG = "shoal:acceptance"
+"""Of a role that a run has created."""
 _SESSION_SECONDS = 3600
 """The most that a role gives to whoever is a role already."""
 _RENEWED_BEFORE = timedelta(minutes=50)
@@ -34,17 +37,35 @@ class Setup:
         self._session: Mapping[str, Any] | None = None
 
     def make(self) -> str:
-        """Create the role, and make the policies what this version of Shoal has; returns what was done."""
+        """Create the policies and the role; returns what was done.
+
+        Raises ShoalError where a policy differs from this version of Shoal's, or where a role of this name is not a
+        run's.
+        """
+        for name in policies.POLICIES:
+            if present(self._account, name) not in (None, policies.document(name)):
+                raise ShoalError(
+                    f"the account's policy {name} differs from this version of Shoal's; give it a new version, or "
+                    "delete it"
+                )
         provide(self._account, policies.POLICIES)
         trust = {
             "Effect": "Allow",
             "Principal": {"AWS": f"arn:aws:iam::{self.number}:root"},
             "Action": "sts:AssumeRole",
         }
-        with suppress(self._iam.exceptions.EntityAlreadyExistsException):  # a run that was killed left it
+        try:
             self._iam.create_role(
-                RoleName=ROLE, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+                RoleName=ROLE,
+                AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
+                Tags=[{"Key": TAG, "Value": "true"}],
             )
+        except self._iam.exceptions.EntityAlreadyExistsException:
+            if not self._has_own_role():  # else a run that was killed left it
+                raise ShoalError(
+                    f"the account's role {ROLE} does not have the tag {TAG}, so no acceptance run created it; "
+                    "delete it if nobody uses it"
+                ) from None
         self._iam.attach_role_policy(RoleName=ROLE, PolicyArn=arn(self._account, policies.USER))
         return f"the role {ROLE} has the policy {policies.USER}"
 
@@ -73,14 +94,23 @@ class Setup:
             time.sleep(_BETWEEN)
         return dict(assume()["Credentials"])
 
+    def _has_own_role(self) -> bool:
+        """Whether the account has the role, with the tag of one that a run has created."""
+        try:
+            role = self._iam.get_role(RoleName=ROLE)["Role"]
+        except self._iam.exceptions.NoSuchEntityException:
+            return False
+        return any(tag["Key"] == TAG for tag in role.get("Tags", ()))
+
     def remove(self) -> list[str]:
-        """Remove the role; returns what is left, with the reason."""
+        """Remove the role, unless it is not a run's; returns what is left, with the reason."""
         gone = self._iam.exceptions.NoSuchEntityException
         try:
-            with suppress(gone):
-                self._iam.detach_role_policy(RoleName=ROLE, PolicyArn=arn(self._account, policies.USER))
-            with suppress(gone):
-                self._iam.delete_role(RoleName=ROLE)
+            if self._has_own_role():
+                with suppress(gone):
+                    self._iam.detach_role_policy(RoleName=ROLE, PolicyArn=arn(self._account, policies.USER))
+                with suppress(gone):
+                    self._iam.delete_role(RoleName=ROLE)
         except ClientError as error:
             return [f"role {ROLE}: {error.response['Error']['Message']}"]
         return []

@@ -280,9 +280,8 @@ class Life:
     def _end(self) -> None:
         left = []
         if self._deployed and not self._destroy(as_role=True) and not self._destroy(as_role=False):
-            left.append(
-                f"the deployment {self._wanted.deployment}: `shoal destroy {self._wanted.deployment}` tells of what"
-            )
+            name = self._wanted.deployment
+            left.append(f"the deployment {name}: `shoal destroy {name}` lists what is left")
         try:
             left += self._setup.remove()
         except BotoCoreError as error:
