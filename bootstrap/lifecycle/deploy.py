@@ -76,7 +76,7 @@ class DeployResult:
     """Whether CloudFormation changed anything."""
     generation: int
     ends: datetime.datetime | None
-    """When the guard deletes the stack; None when somebody has deleted the guard."""
+    """When the guard deletes the stack; None without a guard, or where its parameters are broken."""
 
 
 def require_libraries(wanted: Topology) -> None:
@@ -147,7 +147,11 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     if after is None:
         raise ShoalError(f"somebody deleted the stack {request.stack_name} during the deployment; deploy it again")
     shutil.rmtree(folder, ignore_errors=True)
-    watching = guard.read(request.account, request.deployment, after)
+    try:
+        watching = guard.read(request.account, request.deployment, after)
+    except ShoalError as error:
+        say(str(error))
+        watching = None
     return DeployResult(
         outputs=stacks.outputs(after),
         changed=bool(view.all()),

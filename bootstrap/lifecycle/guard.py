@@ -67,10 +67,15 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     settings = _settings(function, found)
     created: datetime = stack["CreationTime"].astimezone(UTC)
     kept = _kept(account, deployment, created)
-    spending = _read(
-        kept, topology.guard_parameter(deployment), partial(read_account, now=datetime.now(UTC)), GuardState()
+    own, extension = topology.guard_parameter(deployment), topology.extension_parameter(deployment)
+    delete = "aws ssm delete-parameter --name"
+    again = f"delete it: {delete} {own}; the guard writes it again within five minutes"
+    spending = _read(kept, own, partial(read_account, now=datetime.now(UTC)), GuardState(), again)
+    again = (
+        f"no hours count as added. Delete it, then add them again: {delete} {extension}; shoal extend {deployment} "
+        "--hours H"
     )
-    added = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
+    added = _read(kept, extension, read_extension, 0.0, again)
     return GuardReport(
         created=created,
         max_hours=settings.max_hours,
@@ -125,12 +130,12 @@ def _settings(function: str, found: Mapping[str, Any]) -> GuardSettings:
         ) from None
 
 
-def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], otherwise: Read) -> Read:
-    """A parameter's value; `otherwise` where it is missing. Raises ShoalError where it is broken."""
+def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], otherwise: Read, again: str) -> Read:
+    """A parameter's value; `otherwise` where it is missing. Raises ShoalError where it is broken, with `again`: how to
+    get a valid one."""
     try:
         return read(kept[name]) if name in kept else otherwise
     except ValueError as error:
         raise ShoalError(
-            f"the parameter {name} {error}: it holds {kept[name][:_QUOTED_CHARACTERS]!r}; delete it: aws ssm "
-            f"delete-parameter --name {name}"
+            f"the parameter {name} {error}: it holds {kept[name][:_QUOTED_CHARACTERS]!r}; {again}"
         ) from None

@@ -121,10 +121,15 @@ class RunLogs:
 def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
     """The last lines of the guard's log of the last 24 hours; None without a guard."""
     function = now.outputs.get(topology.OUTPUT_GUARD)
-    if function is None or now.guard is None:
+    if function is None:
         return None
-    group = account.client("lambda").get_function_configuration(FunctionName=function).get("LoggingConfig", {})
-    name = group.get("LogGroup") or f"/aws/lambda/{function}"
+    try:
+        found = account.client("lambda").get_function_configuration(FunctionName=function)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
+        return None  # somebody has deleted it
+    name = found.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{function}"
     since = int(time.time() * 1000) - _DAY_MS
     try:
         events = list(account.items("logs", "filter_log_events", "events", logGroupName=name, startTime=since))

@@ -112,8 +112,11 @@ class Status:
         return prices.standing + nodes + jobs * prices.job + sum(prices.emr.get(name, 0.0) for name in emr)
 
 
-def read_status(deployment: str, account: Account) -> Status:
-    """The status of a deployment, complete or not. Raises ShoalError when there is no such stack."""
+def read_status(deployment: str, account: Account, *, with_guard: bool = True) -> Status:
+    """The status of a deployment, complete or not, on request without its guard and so without prices.
+
+    Raises ShoalError when there is no such stack, or when a parameter of the guard is broken.
+    """
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     if stack is None:
         raise no_such_deployment(deployment, account)
@@ -122,7 +125,7 @@ def read_status(deployment: str, account: Account) -> Status:
         stack=stack,
         groups=groups_now(account, deployment, stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET)),
         cluster=_cluster(account, stacks.outputs(stack).get(topology.OUTPUT_CLUSTER_ID)),
-        guard=guard.read(account, deployment, stack),
+        guard=guard.read(account, deployment, stack) if with_guard else None,
         jobs=managed_job.count_at_work(account, deployment, stacks.outputs(stack)),
     )
 

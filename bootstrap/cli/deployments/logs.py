@@ -63,7 +63,7 @@ def run(
     if node and step:
         raise UsageError("--node shows only a node, and --step only steps; give one of them")
     name, account = target.name, target.account
-    now = status.read_status(name, account)
+    now = status.read_status(name, account, with_guard=False)
     excerpts: list[LogExcerpt] = []
     if not node:
         excerpts += logs.steps(account, now, newest=step or 5, tail=tail)

@@ -93,9 +93,11 @@ def test_a_broken_parameter_of_the_guard_is_named_with_the_command_that_deletes_
     assert (
         f"the parameter {account} has 'much' instead of an amount of dollars" in shoal("status", NAME, status=1).stderr
     )
+    assert "guard" in {each["who"] for each in told("logs", NAME)["said"]}
     boto3.client("ssm").delete_parameter(Name=account)
-    said = shoal("costs", NAME, status=1).stderr
-    assert f"delete it: aws ssm delete-parameter --name {extension}" in said
+    said = " ".join(shoal("costs", NAME, status=1).stderr.split())
+    again = f"aws ssm delete-parameter --name {extension}; shoal extend {NAME} --hours H"
+    assert f"no hours count as added. Delete it, then add them again: {again}" in said
     foreseen = shoal("destroy", NAME, "--dry-run").stderr
     assert f"the parameter {extension} is not a number of hours from 0 to 100000: it holds 'many'" in foreseen
     boto3.client("ssm").delete_parameter(Name=extension)
