@@ -84,7 +84,7 @@ class Managed(Stage):
         )
 
     def _describe_jobs(self, deployment: Deployment) -> str:
-        """What jobs have in common, as JSON; `beside`: whether the deployment has nodes that train, too."""
+        """What jobs have in common, as JSON; `beside` says whether the deployment has nodes that train, too."""
         spec, payload = self._spec, self.payload
         return Stack.of(self).to_json_string(
             {

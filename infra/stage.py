@@ -47,7 +47,8 @@ class Deployment:
 class Stage(Construct):
     """A part of a deployment that computes: the EMR cluster, the node groups, or the training jobs of SageMaker.
 
-    `machines` are its resources that cost by the hour and write to the buckets. `outputs` are the stack's about it.
+    `machines` are its resources that cost by the hour and write to the buckets. `outputs` are the outputs of the
+    stack that describe this stage.
     """
 
     role: iam.Role

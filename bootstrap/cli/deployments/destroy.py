@@ -128,8 +128,8 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
 
 
 def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool) -> bool:
-    """Stop trainings with a checkpoint, the last one first, so that none takes the nodes of another; False where the
-    user is asked and does not want that. One that does not stop is said, and ends with the stack."""
+    """Stop trainings with a checkpoint; False where the user is asked and does not want that. A training that does not
+    stop is named, and ends with the stack."""
     if ask and not confirm(f"Stop {', '.join(runs)} with a checkpoint, before you are asked about the rest?"):
         return False
     from botocore.exceptions import BotoCoreError, ClientError
@@ -137,7 +137,7 @@ def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool)
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.lifecycle.runs import find_run
 
-    for each in reversed(runs):
+    for each in runs:
         try:
             with Bars() as bars:
                 outcome, error = find_run(find_deployment(name, account), each).stop(bars)

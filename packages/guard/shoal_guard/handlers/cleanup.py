@@ -33,7 +33,7 @@ _GONE = ("InvalidGroup.NotFound", "InvalidPermission.NotFound")
 
 
 class UnfinishedError(Exception):
-    """The time was too short; deleting the stack again continues the work."""
+    """A bucket is not empty yet: the time was too short, or S3 refused. Deleting the stack again continues the work."""
 
 
 class ClaimedError(Exception):
