@@ -13,7 +13,7 @@ from shoal_local_aws.cloudformation import dependencies, registry, resources, st
 from shoal_local_aws.emr import api, metrics
 from shoal_local_aws.faults import account, requests
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.nodes import filters, instance_types, metadata, scaling, vpc
+from shoal_local_aws.nodes import filters, metadata, scaling, vpc
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.permissions import checks, identities
 from shoal_local_aws.permissions.credentials import USER_FILE
@@ -32,7 +32,6 @@ def main() -> None:
     faults = Faults(folder)
     requests.install(faults)
     account.install(faults)
-    instance_types.install(faults)
     storage.install(machines)
     vpc.install()
     filters.install()

@@ -4,7 +4,7 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
-from shoal_local_aws.faults.kinds import Denied, ExpiredCredentials, NotOffered, QuotaLimit
+from shoal_local_aws.faults.kinds import Denied, ExpiredCredentials, QuotaLimit
 from tests.local_aws.resources import ROLES
 from tests.local_aws.waiting import until
 
@@ -26,22 +26,6 @@ def test_a_quota_has_the_value_that_a_fault_gives_it(client, aws):
         assert listed[G_ON_DEMAND] == 4
         assert listed["L-417A185B"] > 4
     assert value() == usual
-
-
-def offered(client, **filters: str) -> set[tuple[str, str]]:
-    found = client("ec2").describe_instance_type_offerings(
-        LocationType="availability-zone",
-        Filters=[{"Name": name.replace("_", "-"), "Values": [value]} for name, value in filters.items()],
-    )["InstanceTypeOfferings"]
-    return {(offer["InstanceType"], offer["Location"]) for offer in found}
-
-
-def test_a_type_is_offered_in_every_zone_but_where_a_fault_takes_it_away(client, aws):
-    everywhere = {("g5.xlarge", f"us-east-1{zone}") for zone in "abc"}
-    assert offered(client, instance_type="g5.xlarge") == everywhere
-    with aws.faults.during(NotOffered(instance_type="g5.xlarge", zone="us-east-1b")):
-        assert offered(client, instance_type="g5.xlarge") == everywhere - {("g5.xlarge", "us-east-1b")}
-        assert offered(client, instance_type="g5.*", location="us-east-1b")
 
 
 @pytest.mark.parametrize(
@@ -80,11 +64,6 @@ def test_a_type_is_offered_in_every_zone_but_where_a_fault_takes_it_away(client,
 def test_what_is_not_there_or_nobody_plays_is_refused(service, operation, arguments, said, client):
     with pytest.raises(ClientError, match=said):
         getattr(client(service), operation)(**arguments)
-
-
-def test_retired_types_and_others_that_do_not_exist_are_not_offered(client):
-    for name in ("p2.xlarge", "g3.16xlarge", "g5.3xlarge", "g4dn.24xlarge"):
-        assert offered(client, instance_type=name) == set()
 
 
 def rehearse(client, **more: str) -> str:

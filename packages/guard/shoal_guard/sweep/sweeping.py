@@ -41,8 +41,6 @@ class FoundResource:
     billed: bool
     outcome: str = FOUND
     why: str = ""
-    stack: str = ""
-    """The CloudFormation stack that owns it, where that is known."""
     runs: Sequence[str] = ()
     """Of a bucket that is kept for them: the runs that were not fetched."""
     record: ResourceRecord = field(default_factory=dict, repr=False)
@@ -130,10 +128,10 @@ def _if_owned(owner: Owner, name: str, identifier: str, record: ResourceRecord) 
     try:
         if not _is_ours(owner, kind, identifier, record):
             return
-        thing.stack, is_of_another = owner.stack_of(kind, identifier, record)
+        stack, is_of_another = owner.stack_of(kind, identifier, record)
         if is_of_another:
             thing.outcome = KEPT
-            thing.why = f"the stack {thing.stack} owns it, and exists; it goes with that stack"
+            thing.why = f"the stack {stack} owns it, and exists; it goes with that stack"
         elif is_being_deleted(record):
             thing.outcome = BEING_DELETED
         elif kind.delete is None:

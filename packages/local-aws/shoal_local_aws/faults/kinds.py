@@ -19,7 +19,7 @@ class NoCapacity(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class NotOffered(Fault):
-    """A zone does not have a type at all: none starts. DescribeInstanceTypeOfferings leaves it out."""
+    """A zone does not have a type at all: none starts."""
 
     instance_type: str
     zone: str = "*"

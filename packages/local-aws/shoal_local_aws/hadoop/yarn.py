@@ -1,18 +1,13 @@
 """`python -m shoal_local_aws.hadoop.yarn application ...`: lists and ends the applications of YARN of a cluster.
 
-`... job -logs JOB ATTEMPT` prints the log of a task of a job that has ended, which is there until the step of the job
-ends; as Hadoop's command `mapred` it says on standard output why it has none.
-
 As on YARN an application continues when the client that submitted it has died. `programs` are the commands of the
 primary node: an application is a process of its own, and a file that is there while it runs.
 """
 
 import argparse
 import os
-import platform
 import shlex
 import sys
-import time
 from pathlib import Path
 
 from shoal_local_aws.processes import kill_marked
@@ -32,7 +27,6 @@ def programs() -> dict[str, str]:
     python = _python()
     return {
         "yarn": f'exec {python} shoal_local_aws.hadoop.yarn "$@"',
-        "mapred": f'exec {python} shoal_local_aws.hadoop.yarn "$@"',
         "hadoop-streaming": _submit("shoal_local_aws.hadoop.streaming", "MAPREDUCE"),
         "spark-submit": _submit("shoal_local_aws.hadoop.spark", "SPARK"),
     }
@@ -69,35 +63,14 @@ def applications(root: Path) -> list[Path]:
     return sorted((root / _FOLDER).glob("application_*"))
 
 
-def print_log(root: Path, job: str, attempt: str) -> int:
-    """Print the log of a task, as YARN keeps it; returns the exit status of `mapred`."""
-    log = root / LOGS / job / attempt / "stderr"
-    if job.replace("job_", "application_", 1) in {each.name for each in applications(root)}:
-        sys.stdout.write("Cannot get log path for a in-progress job\n")
-        return 255
-    if not log.is_file():
-        sys.stdout.write(f"Unable to get log information for task: {attempt}\n")
-        return 255
-    name, end = f"Container: {attempt} on {platform.node()}", "End of LogType:stderr"
-    changed = time.strftime("%a %b %d %H:%M:%S +0000 %Y", time.gmtime(log.stat().st_mtime))
-    head = [name, "LogAggregationType: AGGREGATED", "=" * len(name), "LogType:stderr", f"LogLastModifiedTime:{changed}"]
-    head += [f"LogLength:{log.stat().st_size}", "LogContents:", ""]
-    tail = ["", end, "*" * (len(end) + 50), "", ""]
-    sys.stdout.buffer.write("\n".join(head).encode() + log.read_bytes() + "\n".join(tail).encode())
-    return 0
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="yarn", allow_abbrev=False)
-    parser.add_argument("what", choices=["application", "job"])
+    parser.add_argument("what", choices=["application"])
     verb = parser.add_mutually_exclusive_group(required=True)
     verb.add_argument("-list", action="store_true")
     verb.add_argument("-kill", nargs="+", default=[])
-    verb.add_argument("-logs", nargs=2, metavar=("JOB", "ATTEMPT"))
     parser.add_argument("-appStates")
     asked, root = parser.parse_args(), Path(os.environ["NODE_ROOT"])
-    if asked.logs:
-        return print_log(root, *asked.logs)
     for file in applications(root):
         if asked.list:
             sys.stdout.write(file.read_text())

@@ -14,7 +14,6 @@ from shoal_local_aws.faults import capacity
 from shoal_local_aws.faults.capacity import NoCapacityError
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.nodes import activities, instances, launch_templates
-from shoal_local_aws.nodes.instance_types import zones
 from shoal_local_aws.nodes.instances import InstanceRunner
 from shoal_local_aws.nodes.launch_templates import specified_tags
 from shoal_local_aws.seams import autoscaling, ec2, requests
@@ -23,6 +22,8 @@ from shoal_local_aws.service import Record, RefusedError
 _logger = logging.getLogger(__name__)
 _GROUP_TAG = "aws:autoscaling:groupName"
 _AGAIN_SECONDS = 5.0
+_ZONES = "abc"
+"""ministack has these zones in every region."""
 
 
 class AutoScalingGroups:
@@ -202,7 +203,7 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
     running = [member["InstanceType"] for member in group["Instances"]]
     for instance_type in capacity.instance_types(policy, data, market=market, running=running):
         try:
-            capacity.require(faults, zone=zone, zones=zones(), instance_type=instance_type, market=market)
+            capacity.require(faults, zone=zone, zones=_zones(), instance_type=instance_type, market=market)
         except NoCapacityError as error:
             failure = failure or error
         else:
@@ -263,3 +264,8 @@ def _instance_tags(group: Record, data: Record) -> list[Any]:
     tags |= {tag["Key"]: tag["Value"] for tag in group["Tags"] if tag["PropagateAtLaunch"]}
     tags[_GROUP_TAG] = group["AutoScalingGroupName"]
     return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def _zones() -> list[str]:
+    """The zones of the region of the current request."""
+    return [f"{requests.region()}{letter}" for letter in _ZONES]
