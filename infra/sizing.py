@@ -13,6 +13,8 @@ EMR_ROOT_GIB = 30
 EMR_DATA_GIB = 64
 """HDFS and shuffle space of an EMR node."""
 
+ROOT_DEVICE = "/dev/xvda"
+"""The root device of Amazon Linux: the launch template of GPU nodes sets the size of this one."""
 GPU_ROOT_GIB = 150
 """Root volume of a GPU node: the deep-learning image needs about half; the rest is for datasets and checkpoints. A
 reader has the same image."""

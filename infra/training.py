@@ -149,7 +149,7 @@ class Training(Stage):
             user_data=user_data,
             block_devices=[
                 ec2.BlockDevice(
-                    device_name="/dev/xvda",
+                    device_name=sizing.ROOT_DEVICE,
                     volume=ec2.BlockDeviceVolume.ebs(
                         sizing.GPU_ROOT_GIB,
                         encrypted=True,

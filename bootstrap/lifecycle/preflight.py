@@ -29,6 +29,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
     ("error", account.may_not_start, "Whether GPU nodes may be started"),
+    ("error", account.root_device_differs, "Whether the images of GPU nodes have the root device of Amazon Linux"),
     (
         "error",
         keys.key_unusable,
@@ -68,8 +69,10 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
 
 
 def _run(level: Level, rule: OnlineRule, about: str, context: PreflightContext) -> list[Finding]:
-    name = rule.__name__
+    name, found = rule.__name__, list[Finding]()
     try:
-        return [Finding(level=level, rule=name, sentence=sentence) for sentence in rule(context)]
+        for sentence in rule(context):
+            found.append(Finding(level=level, rule=name, sentence=sentence))
     except (BotoCoreError, ClientError) as error:
-        return [Finding(level="warning", rule=name, sentence=f"{about} could not be checked: {error}")]
+        found.append(Finding(level="warning", rule=name, sentence=f"{about} could not be checked: {error}"))
+    return found

@@ -14,6 +14,7 @@ from bootstrap.aws.stacks import describe, name_conflict
 from bootstrap.lifecycle.rules import PreflightContext
 from infra import catalog, topology
 from infra.policies import EXECUTION, QUALIFIER, TOOLKIT_STACK
+from infra.sizing import ROOT_DEVICE
 
 _PLANS_REGION = "us-east-1"
 """The only region that answers about plans."""
@@ -39,10 +40,9 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
     for group, kind in ((each, kind) for each in context.topology.training for kind in each.types):
         if catalog.find(kind).retired:
             continue
-        image = group.image or f"resolve:ssm:{catalog.image_of(kind).parameter}"
         request: dict[str, Any] = {
             "DryRun": True,
-            "ImageId": image,
+            "ImageId": group.image or f"resolve:ssm:{catalog.image_of(kind).parameter}",
             "InstanceType": kind,
             "MinCount": 1,
             "MaxCount": 1,
@@ -52,6 +52,7 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
         if group.reservation:
             target = {"CapacityReservationTarget": {"CapacityReservationId": group.reservation}}
             request["CapacityReservationSpecification"] = target
+            request["Placement"] = {"AvailabilityZone": context.topology.zone}
         if context.topology.network.subnet:
             request["SubnetId"] = context.topology.network.subnet
         try:
@@ -66,10 +67,28 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
                     f"{kind} ({group.name}): your credentials may not start it (ec2:RunInstances); "
                     "ask your account's administrator for that permission."
                 )
-            elif code.startswith(("InvalidAMI", "InvalidParameterValue", "Unsupported")):
-                yield f"{kind} ({group.name}): EC2 would not start it from {image}: {message}"
+            elif code.startswith(("Invalid", "Unsupported")):
+                yield f"{kind} ({group.name}): EC2 would not start it: {message}"
             else:
                 raise
+
+
+def root_device_differs(context: PreflightContext) -> Iterator[str]:
+    """Each image of a node group whose root device is not the one whose size the launch template sets.
+
+    EC2 does not refuse it: nodes would boot from a small root volume, beside an unused one.
+    """
+    for group in context.topology.training:
+        if group.image is None:
+            continue
+        by_id = [{"Name": "image-id", "Values": [group.image]}]
+        # `may_not_start` reports an image that does not exist
+        for image in context.account.client("ec2").describe_images(Filters=by_id)["Images"]:
+            if (device := image.get("RootDeviceName", ROOT_DEVICE)) != ROOT_DEVICE:
+                yield (
+                    f"training, {group.name}, image: {group.image} has the root device {device}, not {ROOT_DEVICE} "
+                    "as Amazon Linux has; write another image."
+                )
 
 
 def name_taken(context: PreflightContext) -> Iterator[str]:

@@ -6,6 +6,7 @@ Never change anything in a user's network. Each sentence has the command with wh
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from botocore.exceptions import ClientError
 from shoal_guard.sweep.account import read_tags
 
 from bootstrap.lifecycle.rules import PreflightContext
@@ -15,11 +16,20 @@ _EMR_TAG = "for-use-with-amazon-emr-managed-policies"
 
 
 def subnet_unusable(context: PreflightContext) -> Iterator[str]:
-    """The subnet is in another VPC or zone, or lacks the tag that EMR needs."""
+    """The subnet does not exist, is in another VPC or zone, or lacks the tag that EMR needs."""
     topology, network = context.topology, context.topology.network
     if network.subnet is None:
         return
-    (found,) = context.account.client("ec2").describe_subnets(SubnetIds=[network.subnet])["Subnets"]
+    try:
+        (found,) = context.account.client("ec2").describe_subnets(SubnetIds=[network.subnet])["Subnets"]
+    except ClientError as error:
+        if not error.response["Error"]["Code"].startswith("InvalidSubnetID"):
+            raise
+        yield (
+            f"network, subnet: there is no {network.subnet} in {topology.region} for your credentials; "
+            f"write one that `aws ec2 describe-subnets --region {topology.region}` lists."
+        )
+        return
     if (vpc := found["VpcId"]) != network.vpc:
         yield f"network, vpc: {network.subnet} is in {vpc}, not in {network.vpc}; write {vpc}."
     if (zone := found["AvailabilityZone"]) != topology.zone:

@@ -14,7 +14,7 @@ from shoal_local_aws.faults.kinds import Denied
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle import preflight
 from bootstrap.lifecycle.rules import PreflightContext
-from bootstrap.lifecycle.rules.account import may_not_start
+from bootstrap.lifecycle.rules.account import may_not_start, root_device_differs
 from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 
@@ -88,6 +88,36 @@ def test_a_dry_run_that_is_refused_for_another_action_says_nothing_of_nodes(
     assert (found.level, action in found.sentence) == (level, True)
 
 
+def test_each_group_that_ec2_would_not_start_is_an_error_also_where_a_later_answer_is_none(
+    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = ["InvalidSubnetID.NotFound", "InvalidCapacityReservationId.NotFound", "RequestLimitExceeded"]
+    refusals = [ClientError({"Error": {"Code": code, "Message": f"why: {code}"}}, "RunInstances") for code in codes]
+    client = Mock(run_instances=Mock(side_effect=refusals))
+    monkeypatch.setattr(Account, "client", lambda *_: client)
+    wanted = of(training=[GPU, {**GPU, "name": "b"}, {**GPU, "name": "c"}])
+    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=Account(asking))
+    found = preflight._run("error", may_not_start, "Whether GPU nodes may be started", context)
+    assert [(each.level, code in each.sentence) for each, code in zip(found, codes, strict=True)] == [
+        ("error", True),
+        ("error", True),
+        ("warning", True),
+    ]
+    assert found[0].sentence == "g5.xlarge (fast): EC2 would not start it: why: InvalidSubnetID.NotFound"
+
+
+@pytest.mark.parametrize(("device", "said"), [("/dev/sda1", ["the root device /dev/sda1"]), ("/dev/xvda", [])])
+def test_nodes_boot_from_an_image_as_from_amazon_linux(
+    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch, device: str, said: list[str]
+) -> None:
+    answer = {"Images": [{"RootDeviceName": device}]}
+    monkeypatch.setattr(Account, "client", lambda *_: Mock(describe_images=Mock(return_value=answer)))
+    wanted = of(training=[GPU, {**GPU, "name": "own", "image": "ami-0a1b2c3d4e5f60718"}])
+    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=Account(asking))
+    found = list(root_device_differs(context))
+    assert [said[0] in sentence for sentence in found] == [True] * len(said)
+
+
 def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, ec2: Any) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
@@ -131,7 +161,7 @@ def test_a_route_through_nat_is_a_way_out(asking: boto3.Session, ec2: Any) -> No
     assert findings(asking, wanted) == []
 
 
-def test_a_subnet_must_be_where_the_topology_has_it(asking: boto3.Session, ec2: Any) -> None:
+def test_a_subnet_must_exist_where_the_topology_has_it(asking: boto3.Session, ec2: Any) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
     elsewhere = {"zone": "us-east-1c", "network": {"vpc": "vpc-0badbad1", "subnet": subnet}}
@@ -139,6 +169,12 @@ def test_a_subnet_must_be_where_the_topology_has_it(asking: boto3.Session, ec2: 
     assert [sentence for _, rule, sentence in found if rule == "subnet_unusable"] == [
         f"network, vpc: {subnet} is in {vpc}, not in vpc-0badbad1; write {vpc}.",
         f"zone: {subnet} is in us-east-1b, not in us-east-1c; write us-east-1b.",
+    ]
+    absent = {"zone": "us-east-1b", "network": {"vpc": vpc, "subnet": "subnet-0badbadbad"}}
+    found = findings(asking, of(training=[GPU], share="efs", **absent))
+    assert [sentence for _, rule, sentence in found if rule == "subnet_unusable"] == [
+        "network, subnet: there is no subnet-0badbadbad in us-east-1 for your credentials; write one that "
+        "`aws ec2 describe-subnets --region us-east-1` lists."
     ]
 
 
