@@ -42,7 +42,7 @@ def run(region: str, gpu: bool) -> Result:
     content = {
         "region": prices.region,
         "date": prices.date,
-        "source": f"{prices.source}{hint}",
+        "source": prices.source,
         "types": [
             {
                 **each.model_dump(),
@@ -54,4 +54,4 @@ def run(region: str, gpu: bool) -> Result:
             if each.gpu is not None or not gpu
         ],
     }
-    return Result(content, [_TYPES, f"prices of {prices.region}, {prices.date} ({content['source']})"])
+    return Result(content, [_TYPES, f"prices of {prices.region}, {prices.date} ({prices.source}{hint})"])

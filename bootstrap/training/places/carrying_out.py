@@ -10,6 +10,7 @@ from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.outlook import Stages
 from bootstrap.training.places.place import Place, Run
+from common.errors import DataError, ShoalError
 from experiments.records.launches import write_launch
 
 
@@ -68,7 +69,11 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
             if stop_request:
                 run.stop(bars)
             while True:
-                over = run.is_over(bars)
+                try:
+                    over = run.is_over(bars)
+                except (DataError, ShoalError):
+                    record.look()
+                    raise
                 record.look()  # also when it has ended: the last lines may have come since
                 if over:
                     return stop_request

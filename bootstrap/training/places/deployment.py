@@ -16,7 +16,7 @@ from bootstrap.training.outlook import Outlook, Spending, outlook
 from bootstrap.training.places.bucket_place import PAUSE_SECONDS, BegunTraining, InBucket, Reports, WantedRun
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
-from bootstrap.training.places.launch import DEFAULT, NEEDS_PRICES, LaunchOptions, NodeLaunch, requested_runs
+from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, needs_prices, requested_runs
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Source
 from bootstrap.training.sources.stream import PreparedStream
@@ -105,7 +105,7 @@ class OnDeployment(InBucket):
         if (most := self.wishes.max_dollars) is None:
             return
         if (hourly := self.hourly(nodes)) is None:
-            raise ShoalError(NEEDS_PRICES)
+            raise ShoalError(needs_prices(str(self.deployment.session.region_name)))
         if (starts := NODES_START.middle / 3600 * hourly) >= most:
             raise ShoalError(
                 f"{self.deployment.limit_of(most)}, but only to start the nodes costs about ${starts:.2f}; give a "

@@ -24,7 +24,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.outlook import Spending
 from bootstrap.training.places.bucket_place import bring, brought
 from bootstrap.training.places.followed import GO_ON, LONGEST_STOP_SECONDS, AgentRun
-from bootstrap.training.places.launch import DEFAULT, NEEDS_PRICES, LaunchOptions, NodeLaunch, options_of
+from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, needs_prices, options_of
 from bootstrap.training.places.place import Ended
 from bootstrap.training.sources.source import Prepared
 from common.display import plural
@@ -99,7 +99,7 @@ class DeploymentRun(AgentRun):
             return None
         spent, hourly = spending.so_far(), spending.hourly()
         if spent is None or not hourly:
-            raise ShoalError(NEEDS_PRICES)
+            raise ShoalError(needs_prices(str(self.deployment.session.region_name)))
         seconds = (most - spent) / hourly * 3600 - LONGEST_STOP_SECONDS
         if seconds <= 0:
             raise ShoalError(

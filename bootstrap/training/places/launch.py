@@ -53,7 +53,13 @@ class LaunchOptions:
 
 
 DEFAULT = LaunchOptions()
-NEEDS_PRICES = "--max-dollars needs prices; `make prices REGION=REGION` makes a list of them"
+
+
+def needs_prices(region: str) -> str:
+    return (
+        f"--max-dollars needs prices, and those of {region} are not known; `make prices REGION={region}` makes a list "
+        "of them"
+    )
 
 
 class RequestedRuns:

@@ -32,7 +32,7 @@ from bootstrap.training.places.bucket_place import (
     brought,
 )
 from bootstrap.training.places.followed import GO_ON, Copied, RemoteRun
-from bootstrap.training.places.launch import DEFAULT, NEEDS_PRICES, LaunchOptions, options_of, requested_runs
+from bootstrap.training.places.launch import DEFAULT, LaunchOptions, needs_prices, options_of, requested_runs
 from bootstrap.training.places.managed_job import FILES, Job, Settings, job_name, job_request, jobs, settings, work_of
 from bootstrap.training.places.place import Ended
 from bootstrap.training.sources.dataset import PreparedDataset
@@ -105,7 +105,7 @@ class OnManaged(InBucket):
             return longest
         hourly = self.settings.hourly(str(self.deployment.session.region_name))
         if hourly is None:
-            raise ShoalError(NEEDS_PRICES)
+            raise ShoalError(needs_prices(str(self.deployment.session.region_name)))
         if (paid := int(most / hourly * 3600)) < 60:
             raise ShoalError(
                 f"{self.deployment.limit_of(most)}, but a job costs ${hourly:.2f} an hour; give a higher --max-dollars"

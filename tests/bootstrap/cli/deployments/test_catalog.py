@@ -39,6 +39,7 @@ def test_a_region_without_prices_still_has_its_hardware_and_says_how_to_ask(said
     shown, _ = said("--region", "sa-east-1")
     assert "g5.xlarge" in shown
     assert "none are known; with AWS credentials `make prices REGION=sa-east-1` asks for them" in shown
+    assert json.loads(said("--region", "sa-east-1", "--json")[0])["source"] == "none are known"
 
 
 def test_the_table_can_have_one_kind_only_and_be_json(said: Said) -> None:
