@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shoal_guard.handlers.guard import parameters
 from shoal_guard.handlers.guard.rules import GuardState, SentNotice
 
-from bootstrap.agent.documents import JsonDocument, RequestDocument, tokens_in
+from bootstrap.agent.documents import JsonDocument, RequestDocument, token_in
 from bootstrap.nodes import boot_report
 from common.errors import DataError, ExperimentError, ShoalError, TrainingError
 from common.json_values import parse_json_object
@@ -145,7 +145,7 @@ DOCUMENTS = {
         f"a document of nodes, {number}": Stored(each.to_json(), reading(type(each)), DataError, type(each).to_json)
         for number, each in enumerate(OF_NODES)
     },
-    "the tokens of requests": Stored(RequestDocument(runs=REQUESTS[:1]).to_json(), lambda text, _: tokens_in(text), ()),
+    "the token of a request": Stored(RequestDocument(runs=REQUESTS[:1]).to_json(), lambda text, _: token_in(text), ()),
     "a node's first boot": Stored('{"state": "ready", "log": "x"}', lambda text, _: boot_report.parse(text), ()),
     "what was read of texts": Stored(
         '{"read": 3, "lines": 2}', lambda text, _: TextProgress.from_json(text), DataError

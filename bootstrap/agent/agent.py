@@ -117,7 +117,7 @@ class Agent:
         except DataError as error:
             why = f"the request to the nodes cannot be used: {error}"
             self._node.say(why)
-            for token in documents.tokens_in(document.text)[:1]:
+            if token := documents.token_in(document.text):
                 status = NodeStatus(token=token, phase="failed", error=why[: documents.MOST_ERROR])
                 self._channel.write(documents.status_key(self._instance), status.to_json())
             return None

@@ -205,14 +205,14 @@ class Cancellation(LaunchDocument):
         return f"{WORK}{self.run}/cancelled.json"
 
 
-def tokens_in(text: str) -> list[str]:
-    """The tokens of the requests in a document of any version."""
+def token_in(text: str) -> str | None:
+    """The token of the request in a document of any version; None where it has none."""
     try:
         runs = parse_json_object(text[:_MOST_BYTES]).get("runs")
     except DataError:
-        return []
+        return None
     tokens = [str(each.get("token")) for each in runs if isinstance(each, dict)] if isinstance(runs, list) else []
-    return list(filter(TOKEN.fullmatch, tokens))
+    return next(filter(TOKEN.fullmatch, tokens), None)
 
 
 def step_name(run: str, name: str) -> str:

@@ -29,7 +29,7 @@ _IDENTITY, _EXIT = "process", "exit"
 """The files in the folder: which process runs the program, and the exit status of the program."""
 _SCOPE = ("systemd-run", "--scope", "--quiet", "--collect")
 """A scope of its own: systemd would end the agent's service with a process of it that is killed for memory. Scopes of
-Amazon Linux 2023 (systemd 252) continue after that."""
+Amazon Linux 2023 (systemd 252) continue after that; with a newer systemd (253 and later) a scope ends with it."""
 
 
 class Processes:

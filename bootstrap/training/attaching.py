@@ -26,8 +26,8 @@ def _places(deployment: Deployment) -> list[InBucket]:
 
 
 def wanted_trainings(deployment: Deployment) -> list[BegunTraining]:
-    """Those that run or wait, and those on nodes of which no command has copied the results. Raises ShoalError where
-    they cannot be read."""
+    """Those that run, and those on nodes of which no command has copied the results. Raises ShoalError where they
+    cannot be read."""
     return [each for place in _places(deployment) for each in place.wanted()]
 
 
@@ -49,7 +49,7 @@ def overview(deployment: Deployment, reports: Reports) -> list[WantedRun]:
 
 
 def find_training(deployment: Deployment, run: str | None) -> BegunTraining:
-    """The training of this name, or else the first that has not ended, or else the one that was asked for last. Raises
+    """The training of this name, or else the first that has not ended, or else the newest by its name. Raises
     ShoalError where there is none."""
     wanted = wanted_trainings(deployment)
     named = [each for each in wanted if run in (None, each.name)]

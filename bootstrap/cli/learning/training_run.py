@@ -42,9 +42,9 @@ def config_of(
 def place_of(
     target: Target | Path | None, ranks: int | None, wishes: Mapping[str, Any] = MappingProxyType({})
 ) -> "Place":
-    """Where it runs: on the deployment that is named, on the hosts of a file, or on this machine; `wishes`: of a launch
-    elsewhere, which the topology of a deployment limits the costs of if they do not. Raises UsageError for a number of
-    ranks at another place than this machine."""
+    """Where it runs: on the deployment that is named, on the hosts of a file, or on this machine; `wishes`: options
+    of a launch elsewhere; without `max_dollars` the limit of the deployment's topology holds. Raises UsageError for a
+    number of ranks at another place than this machine."""
     if target is None:
         from bootstrap.training.places.this_machine import ThisMachine
 

@@ -72,7 +72,7 @@ class BegunTraining(ABC):
     @property
     @abstractmethod
     def has_ended(self) -> bool:
-        """Whether nothing of it runs or waits."""
+        """Whether it has ended."""
 
     @abstractmethod
     def status(self, reports: Reports) -> WantedRun:
@@ -121,8 +121,8 @@ class InBucket(Place):
 
     @abstractmethod
     def wanted(self) -> Sequence[BegunTraining]:
-        """Its trainings that run, or that no command has collected, in their order. Raises ShoalError where
-        they cannot be read."""
+        """Its trainings that run, or whose results no command has copied. Raises ShoalError where they cannot be
+        read."""
 
     def newest_ended(self, run: str | None) -> BegunTraining | None:  # noqa: ARG002
         """The newest training that has ended, of this name where one is given, and is not among those."""

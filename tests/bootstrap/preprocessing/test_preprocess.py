@@ -31,8 +31,6 @@ from tests.bootstrap.preprocessing.emr_clusters import deployment, make_buckets
 pytestmark = pytest.mark.soak
 
 DATA = "data"
-_NO_REVIEWS = b"no review\n" * 1_000
-"""More malformed lines than are allowed, for the end of a file, where only the jobs find them."""
 STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
 
 
