@@ -104,8 +104,11 @@ def run(
     work = _read_work(topologies, **asked)
     if not topologies:
         return _list_choices(work) if work else _list_topologies()
-    from bootstrap.lifecycle import plan, preflight
+    from bootstrap.lifecycle import plan
     from infra import caller, topology
+
+    if not offline:
+        from bootstrap.lifecycle import preflight  # this import loads boto3
 
     plans: list[dict[str, Any]] = []
     parts: list[Part] = []
