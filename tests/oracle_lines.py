@@ -207,7 +207,7 @@ def columns_review(fields: list[str], names: list[str] | None, file: File, rules
         raise Malformed("too_many_columns")
     texts = [fields[place(name)] for name in file.text]
     text = " ".join(each.replace("\\n", " ") for each in texts)
-    if file.value is not None and fields[place(file.value)].strip(" \t\r\n").lower() in ("", "nan"):
+    if file.value is not None and fields[place(file.value)].strip(" \t\r\n").lower() in ("", "nan", "\\n"):
         raise Malformed("no_label" if rules.labelled else "no_rating")
     return text, file.label if file.value is None else meaning(fields[place(file.value)], rules)
 
