@@ -18,7 +18,7 @@ from infra.document import FieldError
 
 NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 NAME_LENGTH = 40  # CloudFormation adds logical ids to it in names of at most 63 characters
-RESERVED_NAMES = ("NodeProfile", "NodeRole", "Nodes", "Place")
+RESERVED_NAMES = ("NodeProfile", "NodeRole", "Nodes", "Payload", "Place")
 """Names that a node group cannot have, because the stack gives them to other parts of the training."""
 
 Market = Literal["on-demand", "spot"]

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from shoal_local_aws.nodes.instance_types import TYPES as PLAYED
 
 from infra import catalog, parts
 from infra.managed_spec import PREFIX
@@ -207,9 +206,3 @@ def test_the_facts_of_the_machine_images_are_of_those_that_are_used() -> None:
     gpu, emr = (yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("gpu", "emr"))
     assert [gpu["image"]] == [image.parameter for image in catalog.catalog().images.values()]
     assert emr["image"] == parts.PreprocessingSpec.model_fields["release"].default
-
-
-def test_the_emulator_offers_types_of_the_catalogue_and_no_retired_one() -> None:
-    retired = {name for name, row in TYPES.items() if row.retired}
-    assert retired.isdisjoint(PLAYED)
-    assert len(TYPES.keys() & set(PLAYED)) > 50

@@ -104,10 +104,10 @@ def test_a_node_that_preprocesses_needs_what_reads_texts(tmp_path: Path) -> None
 
 def test_a_group_may_have_every_name_but_those_of_other_parts(synthesise: Synthesise, tmp_path: Path) -> None:
     names = {"GpuPayload", "Nodes-2", "one", "two"}
-    training = synthesise(
+    stack = synthesise(
         of(training=[{"name": name, "instance_type": "g5.xlarge", "count": 1} for name in names]), tmp_path
-    ).training
-    assert training is not None
+    )
+    training = stack.node.find_child("Training")
     others = {each.node.id for each in training.node.children} - names - {f"{name}-Template" for name in names}
     assert others == set(parts.RESERVED_NAMES)
 
