@@ -20,8 +20,11 @@ from tests.local_aws.waiting import PATIENCE
 def test_without_a_command_it_prints_the_environment_until_ctrl_c_or_the_end_of_its_terminal(
     sent: signal.Signals, status: int
 ) -> None:
-    running = subprocess.Popen(
-        [sys.executable, "-m", "shoal_local_aws.command"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    running = subprocess.Popen(  # the tests may run below nohup
+        ["env", "--default-signal=HUP", sys.executable, "-m", "shoal_local_aws.command"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert running.stderr is not None
     assert running.stderr.readline().startswith("ready; ")
