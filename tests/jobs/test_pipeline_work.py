@@ -71,11 +71,14 @@ def test_a_run_that_is_ended_leaves_no_processes_and_if_it_can_no_files(tmp_path
 
 
 def run_and_die(path: Path, output: Path, stage: str) -> None:
-    """Begin a run in another process, which is killed when it comes to a stage."""
-    child = os.fork()
-    if not child:
-        preprocess([path], output, progress=Stages(stage))
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    """Begin a run in another process, which is killed when it comes to a stage. A fork of this process, which has
+    threads, could wait forever for a lock."""
+    script = (
+        "import sys; from pathlib import Path; from tests.jobs.test_pipeline_work import Stages, preprocess; "
+        "preprocess([Path(sys.argv[1])], Path(sys.argv[2]), progress=Stages(sys.argv[3]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, path, output, stage], check=False)
+    assert done.returncode == -signal.SIGKILL
 
 
 def names_folder(process: psutil.Process, folder: Path) -> bool:
