@@ -1,0 +1,1 @@
+"""Checks that names, docstrings, comments, messages and documents use plain technical English."""
