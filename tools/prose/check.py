@@ -1,0 +1,59 @@
+"""Finds phrases to avoid and long sentences in a text."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from tools.prose import texts
+
+LONGEST = 30
+"""Most words of a sentence in a document or docstring."""
+FIRST_WORDS = re.compile(r"(By|Of|As|In|To|From|With|At|On|What|That)\b")
+"""First words of a docstring that leave out its noun or its verb."""
+SECTION = re.compile(r"\n\s*(?:Args|Returns|Raises|Yields|Attributes|Examples?):")
+
+
+class Finding(NamedTuple):
+    """Phrase to write again, with the kind of text it stands in and what to write instead."""
+
+    line: int
+    kind: str
+    phrase: str
+    advice: str
+
+
+def rules() -> list[tuple[re.Pattern[str], str]]:
+    """Return the patterns of patterns.yaml with their advice."""
+    listed = yaml.safe_load((Path(__file__).parent / "patterns.yaml").read_text())
+    return [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in listed.items()]
+
+
+RULES = rules()
+
+
+def findings(path: str, source: str) -> Iterator[Finding]:
+    """Yield what is to be written again in a file; `path` says by its ending how to read it."""
+    if path.endswith(".py"):
+        found = texts.of_python(source)
+    elif path.endswith(".md"):
+        found = texts.of_document(source)
+        yield from _long(1, "document", source)
+    else:
+        found = texts.of_lines(source)
+    for line, kind, text in found:
+        for rule, advice in RULES:
+            for match in rule.finditer(text):
+                yield Finding(line + text[: match.start()].count("\n"), kind, match[0].lower(), advice)
+        if kind == "docstring":
+            if first := FIRST_WORDS.match(text):
+                yield Finding(line, kind, first[0], "start with what the function returns or does")
+            yield from _long(line, kind, SECTION.split(text)[0])
+
+
+def _long(line: int, kind: str, text: str) -> Iterator[Finding]:
+    for sentence in texts.sentences(text):
+        if len(sentence.split()) > LONGEST:
+            yield Finding(line, kind, f"{sentence[:50]}...", f"split this sentence of {len(sentence.split())} words")
