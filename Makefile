@@ -73,7 +73,7 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 	hadolint Dockerfile
 	pytest --quiet -m lint
 
-reference: .venv/.ready-dev ## make the reference of the package shoal, build/reference/index.html
+reference: .venv/.ready-dev ## make the reference of the package shoal, build/site/index.html
 	mkdocs build --quiet
 
 format: .venv/.ready-dev ## bring the code into ruff's form, and mend what ruff can mend

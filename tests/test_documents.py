@@ -62,7 +62,7 @@ def is_there(name: str) -> bool:
     return hasattr(import_module(module), attribute)
 
 
-@pytest.mark.parametrize("document", [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda path: path.name)
 def test_modules_and_attributes_that_documents_name_are_there(document: Path) -> None:
     text = document.read_text()
     named = {each for each in DOTTED.findall(text) if not PATH.fullmatch(each)}

@@ -134,7 +134,7 @@ def test_the_lock_of_npm_names_no_download_address_and_what_is_asked_for_is_pinn
 def test_links_of_the_documents_lead_somewhere() -> None:
     for document in [
         *ROOT.glob("*.md"),
-        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "benchmarks" / "results").glob("*.md"),
     ]:
         for target, part in re.findall(r"\]\(([^)#:]*)#?([^)#:]*)\)", document.read_text()):

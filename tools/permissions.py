@@ -1,4 +1,4 @@
-"""Writes docs/permissions.md: Shoal's policies as they can be pasted, and why they have what no test needs.
+"""Writes docs/reference/permissions.md: Shoal's policies as they can be pasted, and why they have what no test needs.
 
 `python -m tools.permissions` writes it; a test fails where the document is not what this writes.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from infra.policies import BOUNDARY, EXECUTION, POLICIES, QUALIFIER, TOOLKIT, TOOLKIT_STACK, USER, document, reasons
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "permissions.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "permissions.md"
 _NAMED, _COMPUTE = EXECUTION
 _INTRODUCTION = f"""\
 # Permissions

@@ -1,4 +1,4 @@
-"""`python -m tools.fidelity`: writes docs/fidelity.md, from the code and from what was measured (record.yaml)."""
+"""`python -m tools.fidelity`: writes docs/reference/fidelity.md, from the code and from what was measured (record.yaml)."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""The document docs/fidelity.md, and the record from which it is made."""
+"""The document docs/reference/fidelity.md, and the record from which it is made."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ import yaml
 
 from tools.fidelity.calls import ROOT, find_calls
 
-DOCUMENT = ROOT / "docs" / "fidelity.md"
+DOCUMENT = ROOT / "docs" / "reference" / "fidelity.md"
 _RECORD, _TEXT = (Path(__file__).parent / name for name in ("record.yaml", "text.md"))
 _NO_ANSWERS = ("faults/kinds.py", "faults/requests.py")
 """Files that name operations which they do not answer."""
@@ -68,7 +68,7 @@ def _seams() -> Iterator[str]:
 
 
 def text(found: Mapping[str, Any]) -> str:
-    """The text of docs/fidelity.md, from what was measured."""
+    """The text of docs/reference/fidelity.md, from what was measured."""
     rows = [_row(found, service, operation, rooms) for (service, operation), rooms in sorted(find_calls().items())]
     above = {action for actions in found["operations"].values() for action in actions}
     others = [
