@@ -1,1 +1,1 @@
-"""What runs on every node: an agent that reconciles what is wanted with what is, by documents in the data bucket."""
+"""Agent of a node: it reconciles the requested run with the node's programs, through documents in the data bucket."""

@@ -1,6 +1,6 @@
-"""`python -m bootstrap.agent`: the agent of this node, for ever.
+"""Run this node's agent until it is stopped: `python -m bootstrap.agent`.
 
-Reads DEPLOYMENT, DATA_BUCKET, INSTANCE_ID, ADDRESS and RANKS from the environment.
+It reads DEPLOYMENT, DATA_BUCKET, INSTANCE_ID, ADDRESS and RANKS from the environment.
 """
 
 import os

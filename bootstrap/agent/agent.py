@@ -1,6 +1,7 @@
-"""The agent of a node: looks what is wanted, agrees with the other nodes who does it, does its part, and tells what is.
+"""Agent of a node: it reads the request, agrees on an attempt with the other nodes, runs its part and reports its
+status.
 
-It holds nothing that it could not find again: whoever ends it, also during a run, loses nothing.
+The agent keeps no state that it could not read again: it can be killed at any time, also during a run.
 """
 
 import json
@@ -28,14 +29,14 @@ from common.errors import DataError
 from trainer.rank_processes import STOP_SECONDS
 
 BEAT_SECONDS = 60.0
-"""How often a node that works says so to the guard, which ends one that has not for a while."""
+"""Seconds between signs of activity for the guard, which stops nodes that show none."""
 TICK_SECONDS, _HURRIED_TICK_SECONDS = 1.0, 0.2
-"""How often a node does what can be done, and how often while others wait for it."""
+"""Seconds between ticks, usually and while other nodes wait for this one."""
 _MOST_STUCK_SECONDS = 120.0
-"""After which it is silent, so that the others go on without it."""
+"""Duration of a tick after which the agent sends no heartbeat, so that the others continue without this node."""
 _NEVER = float("inf")
 _NICENESS = 19
-"""Of copying results: ranks need the cores more."""
+"""Niceness of the thread that copies results: ranks need the cores more."""
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
 
@@ -47,13 +48,14 @@ class Agent:
         self._document: Document | None = None
         self._wanted: RunRequest | None = None
         self._ended = ""
-        """The token of the launch that ended last."""
+        """Token of the launch that ended last."""
         self._launch: Launch | None = None
         self._ending: dict[str, float] = {}
         self._ticked = node.clock()
 
     def tick(self) -> None:
-        """Do what can be done now. What S3 does not answer is asked again the next time."""
+        """Reconcile once, without blocking on what is not ready. Calls that S3 does not answer are repeated in the next
+        tick."""
         self._ticked = self._clock()
         try:
             self._look()
@@ -68,8 +70,10 @@ class Agent:
         self._ticked = _NEVER
 
     def beat(self) -> None:
-        """Have this node heard by the others and by the guard, as often as it is due. A thread of its own calls it: a
-        tick may wait long for S3, or for a folder whose server does not answer."""
+        """Send the heartbeats for the other nodes and for the guard that are due.
+
+        A separate thread calls this method: a tick may wait long for S3, or for a file server that does not answer.
+        """
         stuck, launch = self._clock() - self._ticked, self._launch
         try:
             if launch is not None and not launch.ended and stuck < _MOST_STUCK_SECONDS:
@@ -84,7 +88,7 @@ class Agent:
 
     @property
     def takes_part(self) -> bool:
-        """Whether this node is in an attempt, and has not ended its part of it."""
+        """True if this node is in an attempt and has not ended its part of it."""
         return self._launch is not None and self._launch.takes_part
 
     @property
@@ -93,7 +97,8 @@ class Agent:
         return _HURRIED_TICK_SECONDS if self._launch is not None and self._launch.hurries else TICK_SECONDS
 
     def _look(self) -> None:
-        """Read what is wanted: a run that has not ended, and whose nodes have booted."""
+        """Read the request, and open or close the launch. A launch is open if its nodes are ready and its run has not
+        ended."""
         found = self._channel.read(self._key, self._document)
         if found is not self._document:
             self._document = found
@@ -111,7 +116,7 @@ class Agent:
             self._launch.request = wanted.at(self._node.time())
 
     def _read(self, document: Document) -> RunRequest | None:
-        """The request; None, and a status that says why, where it cannot be used."""
+        """Return the request in a document, or None after reporting why the document is invalid."""
         try:
             return RequestDocument.from_json(document.text).request
         except DataError as error:
@@ -123,8 +128,10 @@ class Agent:
             return None
 
     def _has_ended_others(self, attempt: str | None, patience: float) -> bool:
-        """Whether no program runs but those of this attempt; others are asked to stop, and are ended when they do not
-        for twice the seconds of `patience`."""
+        """Stop the programs of all other attempts, and return whether all of them have ended.
+
+        A program that has not stopped after twice `patience` seconds is killed.
+        """
         ended = True
         for name in self._node.processes.names():
             if name.partition("/")[0] != attempt and self._node.processes.state(name) == "running":
@@ -134,7 +141,7 @@ class Agent:
         return ended
 
     def _beat_for_guard(self) -> None:
-        """Say that this node works, if it does, also for somebody else."""
+        """Write the sign of activity if it is due and this node runs a launch or anything else on its GPUs."""
         if self._clock() - self._beaten < self._beat_seconds:
             return
         self._beaten = self._clock()
@@ -153,11 +160,11 @@ def serve(
     idle_seconds: float = float("inf"),
     tell_busy: Callable[[bool], None] = lambda _: None,
 ) -> None:
-    """Be the agent of a node until it has had nothing to do for `idle_seconds`.
+    """Run the agent of a node until it has been idle for `idle_seconds`.
 
-    `group`: the name of its deployment; `member`: which node it is; `store`: the address of the channel; `tell_busy` is
-    told whenever it has got something to do, or has done it. SIGTERM ends it; where the machine shuts down, its ranks
-    stop with a checkpoint before, and the others go on without it.
+    `group` is the name of the deployment, `member` identifies the node, and `store` is the address of the channel.
+    `tell_busy` is called when the agent becomes busy or idle. SIGTERM ends the agent. If the machine is shutting down,
+    the node's ranks first stop with a checkpoint, and the other nodes continue without it.
     """
     leaves = threading.Event()
 

@@ -1,7 +1,7 @@
-"""How a step of EMR is cancelled: its command ends, and then what the run has submitted to YARN, in this order, so that
-nothing is submitted afterwards.
+"""Cancellation of an EMR step: it ends the step's command first, and then the run's applications on YARN.
 
-EMR itself ends the processes of a step that it cancels, but not the applications of YARN that they have submitted.
+EMR itself ends the processes of a step that it cancels, but not the YARN applications that they submitted. The order
+matters: a command that still runs could submit another application.
 """
 
 import re
@@ -28,7 +28,7 @@ _APPLICATION = re.compile(r"application_[0-9]{1,20}_[0-9]{1,10}")
 
 
 class Launch:
-    """A launch of the jobs, to which a step belongs."""
+    """Launch of the jobs that a step belongs to."""
 
     def __init__(self, bucket: str, run: str, token: str) -> None:
         self._channel = Bucket(bucket)
@@ -36,7 +36,7 @@ class Launch:
         self._known: Document | None = None
 
     def is_cancelled(self) -> bool:
-        """Whether it is. What S3 does not answer is asked again the next time."""
+        """Return whether this launch was cancelled. False if S3 does not answer; the next call asks again."""
         try:
             found = self._channel.read(self._cancellation.key, self._known)
             if found is None or found is self._known:
@@ -50,7 +50,7 @@ class Launch:
         return False
 
     def end(self, client: "subprocess.Popen[bytes]") -> None:
-        """End the command and the run's applications, and answer."""
+        """End the command and the run's applications, and write the answer to the cancellation."""
         answer = self._cancellation
         try:
             end_work(client, answer.run)
@@ -64,7 +64,7 @@ class Launch:
 
 
 def end_work(client: "subprocess.Popen[bytes]", run: str) -> None:
-    """End a command and a run's applications. Raises DataError when they do not end."""
+    """End a command and a run's applications. Raises DataError if YARN still runs them after two minutes."""
     with suppress(psutil.NoSuchProcess):
         parent = psutil.Process(client.pid)
         for process in (parent, *parent.children(recursive=True)):

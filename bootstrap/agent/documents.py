@@ -1,7 +1,8 @@
-"""The documents by which work on nodes is controlled: what is wanted, who does it, and what each node has done of it.
+"""Documents that control the work on nodes: requests, cancellations, attempts and statuses.
 
-The launcher alone may write a request or a cancellation. Nodes write attempts and statuses, and so can whoever took
-over a node. All are checked when they are read: they hold settings and addresses, never a command.
+Only the launcher can write a request or a cancellation. Nodes write attempts and statuses, so anyone who controls a
+node can write these. All documents are therefore validated when they are read, and they hold settings and addresses,
+never a command.
 """
 
 import json
@@ -19,28 +20,31 @@ from corpus.stream.stream_settings import StreamSettings
 from corpus.text_request import TextRequest
 
 VERSION = 2
-"""Of all kinds of document. An agent of another version does nothing but say so."""
+"""Version of every kind of document. An agent rejects documents of another version, and reports that."""
 
 REQUESTS, RUNS, NODES, WORK = "requests/", "runs/", "nodes/", "work/"
-"""The prefixes of the data bucket: of requests, which nodes cannot write; of runs; of nodes' signs of life; and of what
-passes between the jobs of a preprocessing."""
+"""Prefixes in the data bucket: of requests, which nodes cannot write; of runs; of node statuses and heartbeats; and of
+intermediate files of preprocessing."""
 REQUEST_NAME = "request.json"
-"""The name of a copy of the request beside a run's results."""
+"""Name of the copy of the request in the run's folder."""
 END_NAME, ATTEMPTS = "ended.json", "attempts/"
-"""There, too: how the run has ended, and the folder of its attempts."""
+"""Name of the document in the run's folder that states how the run ended, and the folder of the run's attempts."""
 PHASES = ("wait", "stage", "staged", "run", "end", "done", "failed")
-"""Of a node, in their order: it waits for an attempt; it brings the data; it waits for the others; it trains or reads;
-it leaves its results; it has ended; or could not."""
+"""Phases of a node, in order.
+
+`wait`: for an attempt; `stage`: copying the data; `staged`: waiting for the other nodes; `run`: training or reading;
+`end`: copying its results; `done`: finished; `failed`: it could not finish.
+"""
 OUTCOMES = ("finished", "stopped", "failed")
-"""Of a run."""
+"""Outcomes of a run."""
 _NUMBER_DIGITS = 6
 
 LOG = re.compile(r"(?P<program>(node|reader)-[0-9]{1,6})(-attempt-(?P<attempt>[0-9]{1,6}))?\.log")
-"""The name of a log beside a run's results."""
+"""Pattern of the names of logs in the run's folder."""
 INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
 FINGERPRINT = re.compile(r"[0-9a-f]{12}")
-"""The name of a run of the jobs."""
+"""Pattern of the name of a preprocessing run."""
 TOKEN = re.compile(r"[0-9a-f]{8}")
 _DATASET = re.compile(
     rf"(s3://[a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9]/)?datasets/{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}"
@@ -50,12 +54,12 @@ _OPTION = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _MOST_BYTES, MOST_NODES, MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
 MOST_COUNTED = (1 << 60) - 1
 _OF_A_COMMAND = ("resume", "force")
-"""Options that say only what an output may hold."""
+"""Options of the command that only allow an output to exist already."""
 _OF_A_LAUNCH = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
-"""Fields that say nothing of the work."""
+"""Fields that do not describe the work itself."""
 
 Token = Annotated[str, matching("8 hexadecimal digits", TOKEN)]
-"""Of a launch of a run: another launch has another."""
+"""Identifier of one launch of a run."""
 Instance = Annotated[str, matching("the id of an instance", INSTANCE)]
 Fingerprint = Annotated[str, matching("12 hexadecimal digits", FINGERPRINT)]
 Count = Annotated[int, within(0, MOST_COUNTED)]
@@ -64,12 +68,12 @@ _Amount = Annotated[float, within(1e-6, MOST_COUNTED)]
 
 
 def began(run: str) -> datetime:
-    """When a run began, by its name. Raises ValueError where no such time is."""
+    """Return the start time of a run from its name. Raises ValueError if the name contains no valid time."""
     return datetime.strptime(run.rpartition(".")[2].partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
 
 
 def has_time(run: str) -> bool:
-    """Whether there is the time in the name of a run."""
+    """Return whether the name of a run contains a valid time."""
     with suppress(ValueError):
         return bool(began(run))
     return False
@@ -77,7 +81,7 @@ def has_time(run: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class JsonDocument:
-    """A document, which its fields declare. Raises DataError for values that they do not allow."""
+    """Document with validated fields. The constructor raises DataError for values that a field does not allow."""
 
     def __post_init__(self) -> None:
         require_fields(type(self), vars(self))
@@ -87,7 +91,7 @@ class JsonDocument:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`. Raises DataError for anything else."""
+        """Parse the output of `to_json`. Raises DataError for any other text."""
         if len(text) > _MOST_BYTES:
             raise DataError(f"it has more than {_MOST_BYTES:,} characters")
         written = parse_json_object(text)
@@ -99,13 +103,16 @@ class JsonDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchDocument(JsonDocument):
-    """A document on one launch of a run."""
+    """Document about one launch of a run."""
 
     token: Token
 
     @classmethod
     def of_launch(cls, token: str, text: str | None) -> Self | None:
-        """The document in a text; None for that of another launch, and for any other text: others may write it, too."""
+        """Return the document in a text; None if the text is invalid or belongs to another launch.
+
+        Invalid text is no error here, because other nodes and earlier launches write to the same keys.
+        """
         with suppress(DataError):
             found = cls.from_json(text or "")
             return found if found.token == token else None
@@ -114,37 +121,37 @@ class LaunchDocument(JsonDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(LaunchDocument):
-    """What is wanted of a deployment's nodes."""
+    """Run that a deployment's nodes are asked to execute."""
 
     run: Annotated[str, matching("the name of a run", RUN), Bound("the name of a run", has_time)]
     trainers: Annotated[int, within(1, MOST_NODES)]
-    """How many nodes are to train."""
+    """Number of nodes that train."""
     readers: Annotated[int, within(0, MOST_NODES)] = 0
-    """How many nodes are to read for them."""
+    """Number of reader nodes."""
     min_nodes: Annotated[int, within(1, MOST_NODES)] = 1
-    """The fewest nodes that train, where some are lost."""
+    """Minimum number of training nodes after some are lost."""
     nodes: tuple[Instance, ...] | None = None
-    """The ids of those that may take part; None: all that have this channel."""
+    """Ids of the nodes that may take part. None: all nodes that use this channel."""
     share: Annotated[str, one_of(("efs", "nfs"))] | None
-    """What serves the folder that all nodes share; None where each has its own."""
+    """Service of the shared folder. None: each node has a folder of its own."""
     options: Mapping[Annotated[str, matching("the name of an option", _OPTION)], tuple[str, ...]]
-    """Those of the training that differ from their defaults, each with the words of its values."""
+    """Training options that differ from their defaults, each with the words of its values."""
     dataset: Annotated[str, matching("the address of a dataset", _DATASET)] | None = None
-    """An s3:// address, or a key of the channel; or `texts`, or `stream`."""
+    """An s3:// address or a key of the channel. Exactly one of `dataset`, `texts` and `stream` is set."""
     texts: TextRequest | None = None
     texts_name: Fingerprint | None = None
-    """What stands for these texts."""
+    """Fingerprint of `texts`, used in file names."""
     stream: StreamSettings | None = None
     stop: bool = False
-    """Whether the ranks are to stop with a checkpoint."""
+    """Whether the ranks must stop with a checkpoint."""
     keep: bool = False
-    """Whether the nodes stay when the run has ended, and nobody ends them before they were idle for long."""
+    """Whether the nodes stay after the run, until they have been idle for long."""
     max_dollars: _Amount | None = None
-    """The most that its nodes may cost."""
+    """Maximum cost of the run's nodes in dollars."""
     until: _Amount | None = None
-    """When its ranks are to stop with a checkpoint, in seconds since 1970, so that its nodes do not cost more."""
+    """Time in seconds since 1970 at which the ranks must stop with a checkpoint, to stay within `max_dollars`."""
     ready: bool = False
-    """Whether its nodes have booted; before that the request only says whom they are for."""
+    """Whether all nodes have booted. Until then, the request only reserves them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,16 +161,16 @@ class RunRequest(LaunchDocument):
         require((self.texts is None) == (self.texts_name is None), "texts go with their name")
 
     def at(self, time: float) -> Self:
-        """As it is wanted at a time in seconds since 1970."""
+        """Return the request with `stop` set if `until` has passed at `time`, in seconds since 1970."""
         return replace(self, stop=self.stop or (self.until is not None and time >= self.until))
 
     @property
     def end_key(self) -> str:
-        """Where a node writes that the run has ended."""
+        """Key of the document that states that the run has ended."""
         return f"{RUNS}{self.run}/{END_NAME}"
 
     def same_work(self, other: "RunRequest") -> bool:
-        """Whether both ask for the same training of the same data, as the same command does when it is typed twice."""
+        """Return whether both requests train on the same data with the same options, as when a command is repeated."""
         here = {name: words for name, words in self.options.items() if name not in _OF_A_COMMAND}
         options = {name: tuple(word.replace(self.run, other.run) for word in words) for name, words in here.items()}
         options |= {name: words for name, words in other.options.items() if name in _OF_A_COMMAND}
@@ -173,7 +180,7 @@ class RunRequest(LaunchDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class RequestDocument(JsonDocument):
-    """The run that is wanted of a deployment's nodes, if there is one."""
+    """Request for a deployment's nodes: at most one run."""
 
     runs: Annotated[tuple[RunRequest, ...], long(0, 1)]
 
@@ -190,11 +197,11 @@ class RequestDocument(JsonDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class Cancellation(LaunchDocument):
-    """That a launch of the jobs is to end; its step answers by the same."""
+    """Cancellation of a launch of the jobs. The cancelled step answers with the same document."""
 
     run: Fingerprint
     error: Sentence = ""
-    """Of a step: why some of its work may go on."""
+    """Reason why some work of the cancelled step may still be running; empty in a request."""
 
     @property
     def key(self) -> str:
@@ -206,7 +213,7 @@ class Cancellation(LaunchDocument):
 
 
 def token_in(text: str) -> str | None:
-    """The token of the request in a document of any version; None where it has none."""
+    """Return the token of the request in a document of any version, or None without one."""
     try:
         runs = parse_json_object(text[:_MOST_BYTES]).get("runs")
     except DataError:
@@ -216,7 +223,7 @@ def token_in(text: str) -> str | None:
 
 
 def step_name(run: str, name: str) -> str:
-    """The name of a step of the jobs on the cluster: in EMR's list of steps and, for a job, in YARN's list."""
+    """Return the name of a step: in EMR's list of steps and, for a job, in YARN's list of applications."""
     return f"shoal {run}: {name}"
 
 
@@ -229,24 +236,27 @@ def attempts_prefix(run: str) -> str:
 
 
 def attempt_key(run: str, number: int) -> str:
-    """The key of an attempt; keys are in the order of numbers."""
+    """Return the key of an attempt. Keys sort in the order of the attempts' numbers."""
     return f"{attempts_prefix(run)}{number:0{_NUMBER_DIGITS}}.json"
 
 
 def attempt_number(key: str) -> int:
-    """The number of the attempt with this key; 0 for another key."""
+    """Return the number of the attempt with this key, or 0 if it is not the key of an attempt."""
     name = key.rpartition("/")[2].removesuffix(".json")
     return int(name) if name.isdecimal() and len(name) == _NUMBER_DIGITS else 0
 
 
 def log_name(program: str, attempt: int) -> str:
-    """The name of the log of a program, `node-K` or `reader-K`, in an attempt: in a later one another node may run it,
-    which has nothing of the log before."""
+    """Return the name of the log of a program, `node-K` or `reader-K`, in an attempt.
+
+    Each attempt has its own log, because the program may run on another node, which does not have the earlier log.
+    """
     return f"{program}.log" if attempt == 1 else f"{program}-attempt-{attempt}.log"
 
 
 def beat_key(instance: str) -> str:
-    """The key of what a node that takes part in a run changes every few seconds."""
+    """Return the key of a node's heartbeat, an object that changes every few seconds while the node takes part in a
+    run."""
     return f"{NODES}{instance}.beat"
 
 
@@ -255,6 +265,6 @@ def status_key(instance: str) -> str:
 
 
 def require(holds: object, sentence: str) -> None:
-    """Raise DataError with a sentence unless something holds."""
+    """Raise DataError with `sentence` if `holds` is false."""
     if not holds:
         raise DataError(sentence)

@@ -1,4 +1,4 @@
-"""A folder as a store, on any file system that has the calls of `Files`: this machine's, or a host's by SFTP."""
+"""Store in a folder, on any file system with the calls of `Files`: local, or on a host by SFTP."""
 
 import os
 import posixpath
@@ -20,12 +20,12 @@ Result = TypeVar("Result")
 
 _PERMISSIONS = 0o700
 _LOCKED_SECONDS = 30.0
-"""After which a lock was left by a command that was killed."""
+"""Age at which a lock is considered abandoned by a killed command."""
 _PAUSE_SECONDS = 0.2
 
 
 class Files(Protocol):
-    """The calls of a file system, as paramiko's SFTPClient has them."""
+    """Interface of a file system, a subset of paramiko's SFTPClient."""
 
     def open(self, filename: str, mode: str, /) -> IO[bytes]: ...
     def stat(self, path: str, /) -> Any: ...
@@ -35,10 +35,10 @@ class Files(Protocol):
     def get(self, remote: str, local: str, /) -> None: ...
     def put(self, local: str, remote: str, callback: Callable[[int, int], object], /) -> object: ...
     def posix_rename(self, old: str, new: str, /) -> None:
-        """Replaces what is there."""
+        """Rename a file. An existing file at the new path is replaced."""
 
     def rename(self, old: str, new: str, /) -> None:
-        """Raises OSError where something is there."""
+        """Rename a file. Raises OSError if the new path exists."""
 
 
 class _Entry(NamedTuple):
@@ -50,7 +50,7 @@ class _Entry(NamedTuple):
 
 
 class _LocalFiles:
-    """This machine's."""
+    """File system of this machine."""
 
     def open(self, filename: str, mode: str) -> IO[bytes]:
         return Path(filename).open(mode)
@@ -87,19 +87,19 @@ def _entry(path: Path) -> _Entry | None:
         if path.is_dir():
             state = path.lstat()
         else:
-            with path.open("rb") as file:  # a network file system asks its server when a file is opened
+            with path.open("rb") as file:  # opening a file makes a network file system ask its server
                 state = os.fstat(file.fileno())
         return _Entry(path.name, state.st_mode, state.st_size, state.st_mtime, state.st_ino)
     return None
 
 
 class Folder(Store):
-    """A folder in which each key is the path of a file. Hidden files are none of the store."""
+    """Store in which each key is the path of a file in a folder. Hidden files are not part of the store."""
 
     def __init__(
         self, root: Path | str, use: Callable[[Callable[[Files], Any]], Any] = lambda work: work(_LocalFiles())
     ) -> None:
-        """`use` does something with the file system that has the folder, by default this machine's."""
+        """`use` calls a function with the file system of the folder, by default this machine's."""
         self.name, self._use = str(root), use
 
     def read(self, key: str, known: Document | None = None) -> Document | None:
@@ -195,19 +195,21 @@ class Folder(Store):
 
     @contextmanager
     def _partial(self, files: Files, key: str) -> Iterator[str]:
-        """A new name to write to in the folder of a key, which is made; after an error nothing is left there."""
+        """Yield a new temporary name in the folder of a key, creating that folder. The file is removed after an
+        error."""
         above, name = posixpath.split(self._path(key))
         make_folder(files, above)
         part = posixpath.join(above, f".{name}.{uuid4().hex}.partial")
         try:
             yield part
         except BaseException:
-            with suppress(Exception):  # it may be the connection that has failed
+            with suppress(Exception):  # the connection may be broken
                 files.remove(part)
             raise
 
     def _write(self, key: str, text: str, lock: str = "", own: str = "") -> bool:
-        """Write a document; with a lock only where that is still this call's own, as another may have taken it away."""
+        """Write a document and return True. With a `lock`, return False if another process took over the lock
+        meantime."""
 
         def write(files: Files) -> bool:
             with self._partial(files, key) as part:
@@ -234,12 +236,14 @@ class Folder(Store):
 
         if self._with(write):
             return True
-        found = self.read(key)  # after a lost answer it may be this call's own
+        found = self.read(key)  # if the answer was lost, this call wrote the document
         return found is not None and found.text == text
 
     def _lock(self, key: str, own: str) -> None:
-        """Write a document that nobody else has written. Who was killed leaves it; then it is taken away after a
-        while."""
+        """Acquire a lock by creating a document.
+
+        A killed process leaves its lock behind, which is removed after `_LOCKED_SECONDS`.
+        """
         since, seen = time.monotonic(), ""
         while not self._write_new(key, own):
             held = self.read(key)
@@ -250,10 +254,10 @@ class Folder(Store):
             time.sleep(_PAUSE_SECONDS)
 
     def _take_away(self, key: str, stale: str) -> None:
-        """Remove a lock that was left; one that somebody else has made since is put back."""
+        """Remove an abandoned lock. A lock that another process created since then is put back."""
 
         def take(files: Files) -> None:
-            with suppress(OSError), self._partial(files, key) as away:  # somebody else may be quicker
+            with suppress(OSError), self._partial(files, key) as away:  # another process may have been faster
                 files.posix_rename(self._path(key), away)
                 with files.open(away, "rb") as file:
                     is_stale = bytes(file.read()) == stale.encode()
@@ -278,7 +282,7 @@ def _write(files: Files, path: str, text: str) -> None:
 
 
 def _listed(files: Files, folder: str) -> Sequence[Any]:
-    """What is in a folder but hidden files; nothing where there is none."""
+    """Return the entries of a folder except hidden files; empty if the folder does not exist."""
     with suppress(FileNotFoundError):
         return [each for each in files.listdir_attr(folder) if not each.filename.startswith(".")]
     return []
@@ -292,17 +296,17 @@ def exists(files: Files, path: str) -> bool:
 
 
 def make_folder(files: Files, path: str) -> None:
-    """Make a folder, and those above it, where they are not there; nobody else than the user may look into them."""
+    """Create a folder and its parents where they do not exist, readable by the user alone."""
     if exists(files, path):
         return
     make_folder(files, posixpath.dirname(path))
     try:
         files.mkdir(path, _PERMISSIONS)
     except OSError:
-        if not exists(files, path):  # somebody else may have made it
+        if not exists(files, path):  # another process may have created it
             raise
 
 
 def open_store(address: str) -> Store:
-    """The store at an address: s3://BUCKET, or the path of a folder that all hosts share."""
+    """Return the store at an address: s3://BUCKET, or the path of a folder that all hosts share."""
     return Bucket(place_of(address).bucket) if is_s3(address) else Folder(address)

@@ -1,10 +1,11 @@
-"""`python -m bootstrap.agent.host`: starts the agent of a host of one's own, unless it runs already.
+"""Start the agent of a host of the user unless it already runs: `python -m bootstrap.agent.host`.
 
-Prints one line of JSON: its `gpus`, whether a training `works` on the host, and the store of that where an agent of
-`other` code or for another store does it; or what is `missing` on the host, or why it is `unable` to use the store. The
-agent goes on in a session of its own
-until it has had nothing to do for some minutes; an other one that has nothing to do makes way. What it needs is below
-~/.shoal, and may be removed while it does not run.
+It prints one JSON object. `gpus` is the number of GPUs, and `works` states whether a training runs on the host. `other`
+is the store of a busy agent that runs other code or uses another store. Instead of these, `missing` lists the Python
+packages that the host lacks, or `unable` states why it cannot use the store.
+
+The agent continues in a session of its own until it has been idle for three minutes. An idle agent with another
+configuration is replaced. All its files are in ~/.shoal, which may be removed while no agent runs.
 """
 
 import argparse
@@ -22,9 +23,10 @@ from pathlib import Path
 
 _IDLE_SECONDS = 180.0
 _END_LOOKS = 100
-"""How often it is looked whether an agent has made way, ten times a second."""
+"""Number of checks, ten a second, whether the old agent has ended."""
 _MOST_BYTES = 1 << 14
-"""Of what an agent tells of itself, in the file that it locks; it is written at once, so that nobody reads half."""
+"""Size of the agent's description of itself in its lock file. It is written in one call, so that readers never see a
+part."""
 _NEEDED = ("torch", "numpy", "h5py", "boto3", "safetensors", "tqdm")
 
 
@@ -37,7 +39,7 @@ def main() -> int:
     asked = parser.parse_args()
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         return _say(missing=missing, python=sys.executable)
-    from bootstrap.agent.machine import run_command  # needs what may be missing
+    from bootstrap.agent.machine import run_command  # it imports packages that may be missing
     from common.errors import DataError
 
     found = 0
@@ -81,7 +83,7 @@ def main() -> int:
 
 
 def _unable(store: str) -> str:
-    """Why this host cannot use a bucket; nothing where it can, or where the store is a folder."""
+    """Return why this host cannot use a bucket, or an empty string if it can. A folder is not checked."""
     import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
@@ -99,7 +101,7 @@ def _unable(store: str) -> str:
 
 
 def _works() -> bool:
-    """Whether programs of a training run on this host."""
+    """Return whether programs of a training run on this host."""
     from bootstrap.agent.machine import this_machine
     from bootstrap.agent.processes import Processes
 
@@ -116,7 +118,7 @@ def _locked(lock: int) -> bool:
 
 
 def _told(lock: int) -> dict[str, object]:
-    """What the agent that runs has told of itself."""
+    """Return the running agent's description of itself; empty if it is unreadable."""
     with suppress(ValueError):
         told = json.loads(os.pread(lock, _MOST_BYTES, 0))
         if isinstance(told, dict):
@@ -125,7 +127,7 @@ def _told(lock: int) -> dict[str, object]:
 
 
 def _ended(process: object, lock: int) -> bool:
-    """Whether an agent that has nothing to do has made way."""
+    """Ask an idle agent to end, and return whether it did."""
     if isinstance(process, int) and process > 1:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""A launch of a run, as a node takes part in it: what its agent hears, decides with the others, does and tells."""
+"""Part of one node in a launch of a run: heartbeats, decisions on attempts, the node's programs, and its status."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,40 +16,41 @@ from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
 
 _HEARD_SECONDS, _HURRIED_HEARD_SECONDS = 5.0, 1.0
-"""How often a node beats, and how often while others wait for it: they count a node only once its beat has changed."""
+"""Seconds between heartbeats, usually and while others wait: they count a node only after its heartbeat changed."""
 _LOOK_SECONDS = 5.0
-"""How often a node looks at the others while all of them run."""
+"""Seconds between checks of the other nodes while all of them run."""
 _HURRIED_SECONDS = 60.0
-"""How long after a new attempt others are taken to wait for what this node does next."""
+"""Seconds after a new attempt during which the other nodes are assumed to wait for this one."""
 _LOST_STOP_SECONDS = 5.0
-"""How long ranks may take to stop that wait for a node which is lost."""
+"""Seconds that ranks have to stop if the attempt ended because of a lost node."""
 _NEVER = float("inf")
 
 
 class Launch:
-    """What a node knows of a launch of a run, and does for it."""
+    """State and actions of this node in one launch of a run."""
 
     def __init__(self, request: RunRequest, node: Node) -> None:
         self.request, self.ended = request, False
         self._node, self._instance, self._channel, self._clock = node, node.instance, node.channel, node.clock
         self._latest: Attempt | None = None
         self._number = 0
-        """Of the latest attempt at the run, also of an earlier launch."""
+        """Number of the run's latest attempt, earlier launches included."""
         self._since = node.clock()
         self._run: NodeRun | None = None
         self._told: NodeStatus | None = None
         self._documents: dict[str, Document] = {}
         self._tags: dict[str, tuple[str, float, bool]] = {}
-        """Of each node's beat the tag, when it was found first, and whether it has ever changed."""
+        """For each node, the tag of its heartbeat, the time at which that tag was first seen, and whether it ever
+        changed."""
         self._beats, self._beaten = 0, -_NEVER
         self._looked, self._heard = -_NEVER, node.clock()
         self._failed: float | None = None
         self._looked_for_attempts = False
         self._lost: int | None = None
-        """The attempt of which this node has nothing any more."""
+        """Number of an attempt for which this node has lost all its files."""
         self._leaves = ""
         self._unbrought = Restarts()
-        """Of what brings the dataset before this node takes part."""
+        """Restarts of the program that copies the dataset before this node takes part."""
 
     def reconcile(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
         due = self._clock() - self._looked >= _LOOK_SECONDS or not self._is_settled
@@ -83,12 +84,14 @@ class Launch:
 
     @property
     def _ahead(self) -> str:
-        """The folder of the program that brings the dataset before this node takes part."""
+        """Folder of the program that copies the dataset before this node takes part."""
         return f"{self.request.token}-0"
 
     def _has_brought(self) -> bool:
-        """Whether this node has the dataset on its own disk, if it needs it there. Until then the others train without
-        it."""
+        """Return whether the node's own disk has the dataset, or does not need it. Start the copy if not.
+
+        The other nodes train without this one until then.
+        """
         machine, processes, name = self._node.machine, self._node.processes, f"{self._ahead}/stage"
         own_disk = self.request.share is None or machine.disks is not None
         if self.request.dataset is None or not own_disk or machine.data(self.request).exists():
@@ -105,21 +108,22 @@ class Launch:
 
     @property
     def takes_part(self) -> bool:
-        """Whether this node is in an attempt, and has not ended its part of it."""
+        """True if this node is in an attempt and has not ended its part of it."""
         return not self.ended and self._run is not None and not self._run.status.over
 
     @property
     def hurries(self) -> bool:
-        """Whether others wait for what this node does next."""
+        """True if other nodes wait for this node's next action."""
         return not self.ended and not self._is_settled and self._clock() - self._since < _HURRIED_SECONDS
 
     @property
     def _is_settled(self) -> bool:
-        """Whether its ranks train, or its readers read."""
+        """True if this node's ranks train or its readers read."""
         return self._run is not None and self._run.status.phase == "run" and not self._run.status.waits
 
     def _has_lost_all(self) -> bool:
-        """Whether this node has come further in the latest attempt than its programs tell: its disk is a new one."""
+        """Return whether the node reported progress in the latest attempt but has no program of it: its disk is a new
+        one."""
         if self._latest is None or self._run is not None or self._lost == self._latest.number:
             return self._latest is not None and self._lost == self._latest.number
         told = self._told_of(self._latest)
@@ -129,7 +133,7 @@ class Launch:
         return self._lost == self._latest.number
 
     def _find_latest(self) -> bool:
-        """Read the attempts that are newer than the latest known; whether this node now ends what it did for that."""
+        """Read the attempts newer than the latest known. Return whether one of them replaces the current attempt."""
         if not self._looked_for_attempts:
             keys = list(self._channel.list(documents.attempts_prefix(self.request.run)))
             self._number = max(map(documents.attempt_number, keys), default=0)
@@ -152,8 +156,10 @@ class Launch:
             self._latest, self._run, self._since, self._failed = attempt, None, self._clock(), None
 
     def _hear(self) -> None:
-        """Look which nodes beat, and read what those have told whose status has changed. While this one could not look
-        it cannot tell who was silent."""
+        """Update the heartbeats and the changed statuses of the other nodes.
+
+        If this node itself was stuck, the ages of the heartbeats do not count that time.
+        """
         keys, now = self._channel.list(documents.NODES), self._clock()
         deaf, self._heard = max(0.0, now - self._heard - 2 * _LOOK_SECONDS), now
         self._since += deaf
@@ -171,8 +177,11 @@ class Launch:
                 self._documents |= {instance: found._replace(tag=tag)} if found else {}
 
     def _unheard(self) -> Mapping[str, float]:
-        """Of all known nodes, itself included, when this one looked last: it may have been stuck since. A member is not
-        gone before it could be heard."""
+        """Return the seconds since the last heartbeat of each known node, at the time of this node's last check.
+
+        Members of an attempt get the benefit of the attempt's age: none counts as gone before it could send a
+        heartbeat.
+        """
         now = self._heard
         found = {name: now - since if changed else _NEVER for name, (_, since, changed) in self._tags.items()}
         for name in self._latest.instances if self._latest else ():
@@ -186,7 +195,7 @@ class Launch:
         return {**{name: status for name, status in found.items() if status}, **own}
 
     def _others(self) -> Mapping[str, NodeStatus]:
-        """What the other members have told of the latest attempt."""
+        """Return the statuses of the other members in the latest attempt."""
         assert self._latest is not None
         return {
             name: each
@@ -195,7 +204,7 @@ class Launch:
         }
 
     def _decide(self) -> None:
-        """Write down the next attempt, or the end of the run, where this node finds that one is due."""
+        """Write the next attempt or the end of the run if one of them is due."""
         statuses, unheard, now = self._statuses(), self._unheard(), self._clock()
         if self._instance not in statuses:
             return
@@ -231,7 +240,7 @@ class Launch:
         self._node.say(f"the run {self.request.run} is {end.outcome} {end.error}".rstrip())
 
     def _is_finished(self) -> bool:
-        """Whether this launch has left a finished model, after which a node was lost."""
+        """Return whether this launch has written a finished model, even if a node was lost afterwards."""
         if self._latest is None:
             return False
         found = self._channel.read(f"{documents.RUNS}{self.request.run}/{SUMMARY}")
@@ -243,7 +252,7 @@ class Launch:
         return max((int(each) for each in steps if each.isdecimal()), default=0)
 
     def _notice(self) -> str:
-        """What AWS says of this node's end; what was said before, where it does not answer."""
+        """Return AWS's notice that this node will end. Without an answer, return the previous notice."""
         try:
             return self._node.notice()
         except OSError as error:
@@ -251,7 +260,7 @@ class Launch:
             return self._leaves
 
     def _told_of(self, attempt: Attempt) -> NodeStatus | None:
-        """What this node has told of the attempt, before its agent was started again."""
+        """Return the status that this node reported for the attempt before its agent restarted."""
         document = self._channel.read(documents.status_key(self._instance))
         found = NodeStatus.of_launch(attempt.token, document and document.text)
         return found if found and found.attempt == attempt.number else None
@@ -262,7 +271,7 @@ class Launch:
             self._told = replace(status)
 
     def beat(self) -> None:
-        """Have the others hear this node."""
+        """Send a heartbeat if one is due."""
         if self._clock() - self._beaten >= (_HURRIED_HEARD_SECONDS if self.hurries else _HEARD_SECONDS):
             self._beaten, self._beats = self._clock(), self._beats + 1
             self._channel.write(documents.beat_key(self._instance), f"{self._clock():.3f} {self._beats}")

@@ -1,6 +1,6 @@
-"""A node as its agent finds it: its folders, its shared folder, whether its GPUs are used, and whether AWS ends it.
+"""Node as its agent sees it: folders, the shared folder, the use of its GPUs, and notices that AWS will end it.
 
-Everything lies below NODE_ROOT, which is empty on a real node.
+All paths are below NODE_ROOT, which is empty on a real node.
 """
 
 import fcntl
@@ -30,9 +30,9 @@ _GPU_PROCESSES = ("nvidia-smi", "--query-compute-apps=pid", "--format=csv,nohead
 _GPU_USE = ("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
 _SECONDS = 120
 LOOK_SECONDS = 5.0
-"""How long a look may take, during which the node is not heard."""
+"""Maximum seconds of a check. The node sends no heartbeat during it."""
 _FULL = 0.98
-"""The used share of a disk from which on it counts as full."""
+"""Used share of a disk at which it counts as full."""
 _GET_ADDRESS = 0x8915
 """SIOCGIFADDR (netdevice(7))."""
 _SERVICE, _SERVICE_SECONDS = "http://169.254.169.254", 1.0
@@ -45,45 +45,45 @@ class Machine:
 
     @property
     def share(self) -> Path:
-        """The folder that all nodes share, or one of its own."""
+        """Folder that all nodes share. Without one, a folder of the node's own."""
         return self.root / "mnt" / "share"
 
     @property
     def disks(self) -> Path | None:
-        """The folder on the node's own disks; None where it has none (bootstrap/nodes/gpu/boot.sh)."""
+        """Folder on the node's own disks, or None without such disks (bootstrap/nodes/gpu/boot.sh)."""
         found = self.root / "mnt" / "local"
         return found if found.is_dir() else None
 
     @property
     def cache(self) -> Path:
-        """The folder of unpacked rows."""
+        """Folder of unpacked rows."""
         return self.disks / "rows" if self.disks else self.root / "var" / "cache" / "shoal"
 
     @property
     def programs(self) -> Path:
-        """The folder of what the agent's programs leave."""
+        """Folder of the state of the agent's programs."""
         return self.root / "var" / "lib" / "shoal" / "programs"
 
     def logs(self, request: RunRequest) -> Path:
-        """The folder of what the ranks of a run print on this node, on its own disk."""
+        """Folder on the node's own disk for the output of a run's ranks."""
         return self.root / "var" / "log" / "shoal" / request.run
 
     def run(self, request: RunRequest) -> Path:
-        """The folder of a run's results."""
+        """Folder of a run's results."""
         return self.share / "runs" / request.run
 
     def data(self, request: RunRequest) -> Path:
-        """The dataset of a run, or its stream."""
+        """Return the path of a run's dataset or stream."""
         if request.stream is not None:
             return self.share / "streams" / request.run
         return (self.disks or self.share) / "datasets" / _file_of(request)
 
     def shared_data(self, request: RunRequest) -> Path:
-        """Where the first node leaves a dataset of texts for the others."""
+        """Return the path where the first node leaves a dataset encoded from texts for the others."""
         return (self.share if request.share else self.disks or self.share) / "datasets" / _file_of(request)
 
     def serve(self, request: RunRequest, attempt: Attempt) -> None:
-        """Export the shared folder by NFS to the other nodes of an attempt, as its first. Raises DataError."""
+        """Export the shared folder by NFS to the other nodes of an attempt. Raises DataError if that fails."""
         others = [each.address for each in attempt.members[1:]]
         if request.share != "nfs":
             return
@@ -94,9 +94,9 @@ class Machine:
         call(["exportfs", "-o", "rw,no_root_squash", *(f"{address}:{_SERVED}" for address in others)])
 
     def mount(self, request: RunRequest, first: Member) -> None:
-        """Mount the folder that the first node of a run serves. Raises DataError.
+        """Mount the folder that the first node of a run exports. Raises DataError if that fails.
 
-        Do not read from a mount whose server is gone, because the read hangs: an old mount is removed first.
+        An old mount is removed first. Reading from a mount hangs if its server is gone.
         """
         if request.share != "nfs":
             return
@@ -104,17 +104,20 @@ class Machine:
         call(["mount", "-t", "nfs4", "-o", "hard,nconnect=8", f"{first.address}:{_SERVED}", str(self.share)])
 
     def uses_gpus(self) -> bool:
-        """Whether a process uses a GPU. Without one, nvidia-smi prints a sentence, and no number of a process."""
+        """Return whether a process uses a GPU; True if nvidia-smi fails.
+
+        For an idle GPU, nvidia-smi prints a sentence instead of process numbers.
+        """
         if not shutil.which(_GPU_PROCESSES[0]):
             return False
         try:
             found = run_command(_GPU_PROCESSES, LOOK_SECONDS)
         except DataError:
-            return True  # nobody can tell
+            return True  # an unknown state counts as busy
         return any(line[:1].isdigit() for line in found.stdout.splitlines())
 
     def gpu_use(self) -> int | None:
-        """Percent of the time in which the GPUs compute, their mean; None where nobody can tell."""
+        """Return the mean utilization of the GPUs in percent, or None if nvidia-smi does not report it."""
         with suppress(DataError):
             printed = [line.strip() for line in run_command(_GPU_USE, LOOK_SECONDS).stdout.splitlines()]
             if used := [int(line) for line in printed if line.isdecimal()]:
@@ -122,7 +125,7 @@ class Machine:
         return None
 
     def full_disk(self) -> str:
-        """A sentence on the disk of the programs where it is full; else nothing."""
+        """Return a sentence about the disk of the programs if it is full, else an empty string."""
         with suppress(OSError):
             used = shutil.disk_usage(self.programs)
             if used.used >= _FULL * used.total:
@@ -137,35 +140,35 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A node, and by what its agent reaches the rest of the world."""
+    """Identity of a node, and the interfaces of its agent to everything outside the agent."""
 
     instance: str
     address: str
-    """Its private IPv4 address."""
+    """Private IPv4 address."""
     gpus: int
     store: str
-    """The address of what `channel` reaches."""
+    """Address of the store behind `channel`."""
     machine: Machine
     processes: Processes
     channel: Store
     clock: Callable[[], float]
     time: Callable[[], float]
-    """Seconds since 1970."""
+    """Clock in seconds since 1970."""
     notice: Callable[[], str]
-    """Whether AWS is about to end the node: one of LEAVES."""
+    """Notice that AWS will end the node: one of LEAVES."""
     pool: Executor
-    """Copies results beside all else."""
+    """Executor that copies results in the background."""
     say: Callable[[str], None]
-    """Writes a line to the agent's log."""
+    """Function that writes a line to the agent's log."""
 
 
 def this_machine() -> Machine:
-    """The node on which this process runs."""
+    """Return the node on which this process runs."""
     return Machine(root=Path(os.environ.get("NODE_ROOT") or "/"))
 
 
 def device_of(address: str) -> str | None:
-    """The network device that has an address; None where none has, as behind a translation of addresses."""
+    """Return the network device that has an address, or None: behind NAT, no device has it."""
     for _, name in socket.if_nameindex():
         with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
             answer = fcntl.ioctl(asked, _GET_ADDRESS, struct.pack("256s", name.encode()))
@@ -175,10 +178,10 @@ def device_of(address: str) -> str | None:
 
 
 def spot_notice() -> str:
-    """`now` if AWS ends this spot node in two minutes, else nothing. Raises OSError where the instance metadata service
-    does not answer.
+    """Return `now` if AWS reclaims this spot node in two minutes, else an empty string.
 
-    See "Spot Instance interruption notices" in the EC2 user guide.
+    Raises OSError if the instance metadata service does not answer. See "Spot Instance interruption notices" in the EC2
+    user guide.
     """
     service = urlsplit(os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", _SERVICE).rstrip("/"))
     with closing(HTTPConnection(str(service.hostname), service.port or 80, timeout=_SERVICE_SECONDS)) as connection:
@@ -201,7 +204,7 @@ def spot_notice() -> str:
 
 
 def is_shutting_down() -> bool:
-    """Whether systemd ends this machine, and not a service alone; False where nobody can tell."""
+    """Return whether systemd is shutting this machine down, rather than stopping one service. False if unknown."""
     with suppress(DataError):
         return run_command(["systemctl", "is-system-running"]).stdout.strip() == "stopping"
     return False
@@ -215,7 +218,7 @@ def _file_of(request: RunRequest) -> str:
 
 
 def call(command: Sequence[str]) -> str:
-    """The output of a command of the system. Raises DataError with the last line of one that failed."""
+    """Run a system command and return its output. Raises DataError with the last line of output if it fails."""
     if (done := run_command(command)).returncode:
         last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-1:] or ["it said nothing"]
         raise DataError(f"{command[0]} failed with status {done.returncode}: {last[0]}")
@@ -223,7 +226,7 @@ def call(command: Sequence[str]) -> str:
 
 
 def run_command(command: Sequence[str], seconds: float = _SECONDS) -> "subprocess.CompletedProcess[str]":
-    """Run a command of the system to its end. Raises DataError for one that is not there, or does not end."""
+    """Run a system command until it ends. Raises DataError if the command does not exist or exceeds `seconds`."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

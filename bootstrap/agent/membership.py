@@ -1,8 +1,8 @@
-"""Which nodes make the next attempt at a run, and when the run has ended, as each node decides by what all tell.
+"""Decision on the next attempt or the end of a run, from the statuses and heartbeats of all nodes.
 
-Whoever comes to a decision writes it where nobody else has, so several may come to one. Nodes are heard by their beats.
-One that is not heard for GONE_SECONDS is taken for gone. It may live, and not reach the bucket: its own agent then
-stops its ranks when it finds the newer attempt.
+Each node decides for itself and writes its decision with a conditional write, so only the first decision counts. A node
+without a heartbeat for GONE_SECONDS counts as gone. It may still run, cut off from the bucket: its own agent stops its
+ranks when it reads the newer attempt.
 """
 
 import random
@@ -13,47 +13,47 @@ from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 
 GONE_SECONDS = 20.0
-"""How long a node may send no heartbeat."""
+"""Seconds without a heartbeat after which a node counts as gone."""
 SUSPECT_SECONDS = 10.0
-"""The same while ranks of another node wait for those that they lost. Nodes beat every five seconds."""
+"""The same limit while ranks of another node wait for lost ranks. Nodes send a heartbeat every five seconds."""
 JOIN_SECONDS = 600.0
-"""How long all nodes are waited for before fewer begin, and how long too few wait for others."""
+"""Seconds to wait for all nodes before fewer start, and for `min_nodes` before the run ends."""
 SETTLED_SECONDS = 60.0
-"""How long an attempt goes on before it is ended for nodes that have come."""
+"""Minimum seconds of an attempt before new nodes may end it."""
 FRUITLESS = 3
-"""How many attempts may be ended at the same step by lost nodes."""
+"""Number of consecutive attempts that may end at the same step because of lost nodes."""
 _WHY = {"now": "being reclaimed by AWS", "off": "being shut down"}
-"""What is said of nodes that leave."""
+"""Phrases for nodes that are about to end."""
 _NAMED = 8
-"""How many nodes a sentence names."""
+"""Maximum number of nodes that a sentence names."""
 _PORTS = range(20_000, 30_000)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterView:
-    """What a node knows of all nodes, itself included."""
+    """State of all nodes as one node sees it, itself included."""
 
     statuses: Mapping[str, NodeStatus]
-    """What each has told last of this launch, by instance."""
+    """Latest status of each node in this launch, by instance."""
     unheard: Mapping[str, float]
-    """For how many seconds each has not been heard; infinite where it never was."""
+    """Seconds since the last heartbeat of each node; infinite for a node that never sent one."""
     waited: float
-    """Seconds since this node has known the launch, or the latest attempt."""
+    """Seconds since this node first read the launch or, if there is one, the latest attempt."""
     failed: float = 0.0
-    """Seconds since all nodes of the latest attempt have ended, of which one has failed."""
+    """Seconds since a node of the latest attempt first reported a failure."""
     step: int = 0
-    """That of the newest checkpoint."""
+    """Step of the newest checkpoint."""
     finished: bool = False
-    """Whether the run has left a finished model."""
+    """Whether the run has written a finished model."""
 
     def hears(self, instance: str) -> bool:
-        """Whether a node is not gone."""
+        """Return whether a node is not gone."""
         return self.unheard.get(instance, float("inf")) < GONE_SECONDS
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """The nodes that would take part: trainers and then readers."""
+    """Nodes that would take part: trainers first, then readers."""
 
     request: RunRequest
     members: Sequence[Member] = field(default_factory=list)
@@ -68,16 +68,16 @@ class _Choice:
 
 
 def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, number: int) -> Attempt | RunEnd | None:
-    """The next attempt, with this number, or the end of the run, where one of them is due.
+    """Return the next attempt or the end of the run, or None if neither is due.
 
-    `latest` is the latest attempt at this launch.
+    `latest` is the latest attempt of this launch, and `number` is the number of the next one.
     """
     if latest is None:
         return _first(request, view, number)
     gone = [each for each in latest.instances if not _is_there(each, latest, view)]
     leaving = _leaving(latest, view)
     goes_on = not (request.stop or view.finished or _any_fails(latest, view))
-    if leaving and goes_on:  # all others stop for it with a checkpoint
+    if leaving and goes_on:  # all others stop with a checkpoint first
         here = [each for each in latest.members if each.instance not in gone]
         ended = _all(here, lambda each: each.over, latest, view)
         return _without([*leaving, *gone], request, latest, view, number, why=_left(leaving, view)) if ended else None
@@ -88,7 +88,7 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
         unfinished = not failed and not view.finished
         if not unfinished and (not failed or any(each.error for each in failed) or not (gone or lost)):
             return _end(request, latest, view)
-        if not gone:  # ranks fail with those of a node that is lost
+        if not gone:  # ranks also fail because another node is lost
             why = f"{_named(lost, 'was', 'were')} started anew" if lost else "somebody else has stopped the ranks"
             why = _left(leaving, view) if leaving else why
             return _without(leaving, request, latest, view, number, why=why)
@@ -116,8 +116,7 @@ def _first(request: RunRequest, view: ClusterView, number: int) -> Attempt | Run
 def _without(
     gone: Sequence[str], request: RunRequest, latest: Attempt, view: ClusterView, number: int, *, why: str = ""
 ) -> Attempt | RunEnd | None:
-    """An attempt of the nodes that are left, and of those that have come; `why`: by default that the others are
-    gone."""
+    """Return an attempt without the nodes `gone`, including new nodes; `why` defaults to the loss of these nodes."""
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
     choice = _chosen(request, [each for each in latest.members if each.instance not in gone], view)
@@ -133,7 +132,7 @@ def _without(
 
 
 def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | None:
-    """How the run has ended, now that all ranks have."""
+    """Return how the run ended, after all its ranks have; None while readers still run or the cause is unclear."""
     readers = [each for each in latest.members if not each.gpus and view.hears(each.instance)]
     if not _all(readers, lambda each: each.over, latest, view):
         return None
@@ -143,12 +142,15 @@ def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | No
         return RunEnd(token=request.token, outcome="stopped" if request.stop else "finished")
     error = next((each.error for each in failed if each.error), "")
     if not error and view.failed < 2 * GONE_SECONDS:
-        return None  # ranks fail with a node that is lost, which is known only later
+        return None  # ranks fail because of a lost node, which is detected only later
     return RunEnd(token=request.token, outcome="failed", error=error)
 
 
 def _is_there(instance: str, latest: Attempt, view: ClusterView) -> bool:
-    """Whether a member is heard, and can go on. Ranks that lost others make one that is silent suspect sooner."""
+    """Return whether a member sends heartbeats and can continue.
+
+    The limit is shorter while ranks of other nodes wait for lost ones.
+    """
     silent = view.unheard.get(instance, float("inf"))
     if silent >= SUSPECT_SECONDS:
         told = ((name, view.statuses.get(name)) for name in latest.instances if name != instance and view.hears(name))
@@ -160,19 +162,19 @@ def _is_there(instance: str, latest: Attempt, view: ClusterView) -> bool:
 
 
 def _has_lost_all(instance: str, view: ClusterView) -> bool:
-    """Whether a member waits as a new node does: it was started anew, and has nothing of the attempt any more."""
+    """Return whether a member waits for an attempt although it is in one: it was replaced, and its files are lost."""
     found = view.statuses.get(instance)
     return found is not None and found.attempt == 0 and view.waited >= GONE_SECONDS
 
 
 def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, view: ClusterView) -> bool:
-    """Whether something holds of what all of these nodes have told of the latest attempt."""
+    """Return whether `holds` is true for the status of each of these nodes in the latest attempt."""
     found = [view.statuses.get(each.instance) for each in members]
     return all(each is not None and each.attempt == latest.number and holds(each) for each in found)
 
 
 def _chosen(request: RunRequest, first: Sequence[Member], view: ClusterView) -> _Choice:
-    """The nodes `first`, and after them those that wait, as many as were asked for."""
+    """Return the nodes `first` followed by waiting nodes, up to the numbers that the request asks for."""
     known = {each.instance for each in first}
     here = (name for name in sorted(view.statuses) if view.hears(name) and name in (request.nodes or (name,)))
     waiting = (name for name in here if view.statuses[name].phase == "wait" and not view.statuses[name].leaves)
@@ -184,7 +186,7 @@ def _chosen(request: RunRequest, first: Sequence[Member], view: ClusterView) -> 
 
 
 def _leaving(latest: Attempt, view: ClusterView) -> list[str]:
-    """The nodes of the latest attempt that are about to end."""
+    """Return the nodes of the latest attempt that are about to end."""
     found = ((name, view.statuses.get(name)) for name in latest.instances)
     return [name for name, each in found if each and each.attempt == latest.number and each.leaves]
 
@@ -221,7 +223,7 @@ def _too_few(choice: _Choice, why: str) -> RunEnd:
 
 
 def _named(instances: Sequence[str], one: str, several: str) -> str:
-    """Nodes in a sentence, with the verb that follows."""
+    """Return the names of nodes for a sentence, followed by the verb."""
     if len(instances) == 1:
         return f"the node {instances[0]} {one}"
     more = f" and {len(instances) - _NAMED} more" if len(instances) > _NAMED else ""

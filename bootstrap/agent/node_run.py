@@ -1,9 +1,10 @@
-"""One attempt at a run on one node: its phases, from the data to the results.
+"""One attempt of a run on one node: its phases, from copying the data to copying the results.
 
-`step` does what can be done now, and may be called by an agent that knows nothing of what an earlier one did: all of it
-can be read from the node's programs, its files and the statuses of the nodes. Whatever takes long is a program of its
-own. A node that fails has all others stop with a checkpoint, because ranks wait for each other, and because a training
-cannot go on without one of its readers: it would learn from a part of the text alone.
+`step` never blocks. It keeps no state that another agent could not read from the node's programs, its files and the
+statuses of the nodes. Anything that takes long runs as a program of its own.
+
+If one node fails, all others stop with a checkpoint. Ranks wait for each other, and without one of its readers a
+training would learn from only a part of the text.
 """
 
 import shutil
@@ -37,15 +38,15 @@ _PROGRESS_SECONDS = 30.0
 _STAGE, _TRAIN, _READER = "stage", "train", "reader-"
 _LAST_BYTES = 4096
 _ENDED = ("lost", -signal.SIGTERM, 128 + signal.SIGTERM)
-"""How programs end that somebody else has ended, as a machine that shuts down does."""
+"""States of programs that another process ended, as when the machine shuts down."""
 
 Statuses = Mapping[str, NodeStatus]
-"""The statuses of an attempt's other nodes, by instance; of one that has told nothing there is none."""
+"""Statuses of an attempt's other nodes, by instance. A node that has not reported one is missing."""
 
 
 class NodeRun:
     def __init__(self, request: RunRequest, attempt: Attempt, node: Node, told: NodeStatus | None) -> None:
-        """`told`: what an earlier agent told of the same attempt."""
+        """`told` is the status that an earlier agent reported for the same attempt."""
         (me,) = (each for each in attempt.members if each.instance == node.instance)
         self.attempt = attempt
         self._request, self._me, self._store = request, me, node.store
@@ -61,18 +62,21 @@ class NodeRun:
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/", newer)
         self._uploading: Future[None] | None = None
         self._kept: Future[None] | None = None
-        """Copies what an earlier attempt has left here."""
+        """Copy of the results that an earlier attempt left on this node."""
         self._last: Future[None] | None = None
-        """Copies what this one leaves at its end."""
+        """Copy of the results at the end of this attempt."""
         self._uploaded = -_UPLOAD_SECONDS
         self._progress = RecordedProgress(self._folder, node.clock)
         self._progressed = -_PROGRESS_SECONDS
         self._restarts = {reader: Restarts() for reader in attempt.readers_on(me.instance, request)}
         self._asked: dict[str, float] = {}
-        """When programs were first asked to stop."""
+        """Time of the first request to stop, for each program."""
 
     def step(self, request: RunRequest, statuses: Statuses, *, leaves: str = "") -> None:
-        """Do what can be done now. `request` may since have changed in `stop` alone; `leaves`: as in the status."""
+        """Do what can be done now.
+
+        `request` may differ from earlier calls in `stop` alone. `leaves` has the meaning of the status's field.
+        """
         self._request = request
         self.status = replace(self.status, leaves=leaves)
         try:
@@ -111,8 +115,11 @@ class NodeRun:
             self._begin_to_bring(statuses)
 
     def _begin_to_bring(self, statuses: Statuses) -> None:
-        """Begin, once the first node has what this one finds in the shared folder or, of an attempt before, in the
-        bucket."""
+        """Start copying the data, once the first node has everything that this node needs.
+
+        With a shared folder, the first node copies the data before all others. Without one, it first copies the results
+        of an earlier attempt to the bucket.
+        """
         first, shares = self.attempt.members[0], self._request.share is not None
         if self._me == first:
             self._machine.serve(self._request, self.attempt)
@@ -142,7 +149,7 @@ class NodeRun:
             self._to("run")
 
     def _follow(self, statuses: Statuses) -> None:
-        """Follow ranks and readers to their end. Readers end after all ranks, because a stream may have no end."""
+        """Watch ranks and readers until they end. Readers stop after all ranks, because a stream may have no end."""
         self._upload()
         self._tell_progress()
         trains = self._me.gpus and self._look_at_ranks(statuses)
@@ -153,7 +160,7 @@ class NodeRun:
             self._to("end")
 
     def _end(self, statuses: Statuses) -> None:
-        """Leave the results; the first node also removes what nobody needs of a finished run."""
+        """Copy the results. After a finished run, the first node also removes the files that are no longer needed."""
         if self._last is None and self._uploading is not None and not self._uploading.done():
             return
         first = self._me == self.attempt.members[0]
@@ -173,7 +180,7 @@ class NodeRun:
         self._to("failed" if self.status.fails else "done")
 
     def _have_readers_ended(self, statuses: Statuses) -> bool:
-        """Whether nobody reads any more, or should by now: what readers left is removed after them."""
+        """Return whether all readers have ended, or had enough time to: their files are removed next."""
         readers = [each.instance for each in self.attempt.members if not each.gpus]
         since = self._asked.setdefault("end", self._clock())
         late = self._clock() - since > 2 * STOP_SECONDS
@@ -182,7 +189,7 @@ class NodeRun:
     # Ranks and readers
 
     def _look_at_ranks(self, statuses: Statuses) -> bool:
-        """Whether this node's ranks still run; they are asked to stop where they have to."""
+        """Return whether this node's ranks still run. Ask them to stop where they have to."""
         state = self._processes.state(self._name(_TRAIN))
         if state == "running":
             self.status = replace(self.status, waits=self._meeting.exists())
@@ -190,13 +197,13 @@ class NodeRun:
                 self._stop(_TRAIN)
             return True
         if state in _ENDED and _TRAIN not in self._asked and not self._request.stop:
-            self.status = replace(self.status, lost=True)  # also where those of other nodes have failed with it before
+            self.status = replace(self.status, lost=True)  # even if ranks of other nodes failed first as a consequence
         elif isinstance(state, int) and state and not self._is_to_stop(statuses):
             self.status = replace(self.status, ranks=state)
         return False
 
     def _look_at(self, reader: int, *, stop: bool) -> bool:
-        """Whether a reader still runs; one that died is started again, but not for ever."""
+        """Return whether a reader still runs. Restart one that died, a limited number of times."""
         program = f"{_READER}{reader}"
         state = self._processes.state(self._name(program))
         if state == "running":
@@ -217,7 +224,7 @@ class NodeRun:
         return False
 
     def _is_to_stop(self, statuses: Statuses) -> bool:
-        """Whether this node is to stop: it was asked to, or it or another one cannot go on, or leaves now."""
+        """Return whether this node must stop: on request, because a node failed, or because a node is about to end."""
         every = (self.status, *statuses.values())
         return self._request.stop or any(each.fails or each.leaves for each in every)
 
@@ -230,7 +237,7 @@ class NodeRun:
         self._processes.start(self._name(program), arguments, self._log(program), environment)
 
     def _stop(self, program: str) -> None:
-        """Ask a program to stop, once it can hear that, and end it where it does not."""
+        """Ask a program to stop once it has started, and kill it if it does not stop in time."""
         asked = self._asked.get(program)
         if asked is None:
             if self._processes.stop(self._name(program)):
@@ -239,14 +246,15 @@ class NodeRun:
             self._processes.stop(self._name(program), kill=True)
 
     def _forget_checkpoints(self) -> None:
-        """Of a folder of this node's own: those of an attempt that others went on without may be newer than theirs."""
+        """Remove checkpoints from the node's own folder: an earlier attempt may have written steps that the others do
+        not have."""
         for path in (self._folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN):
             path.unlink()
 
     def _start_to_bring(self) -> None:
         goes_on = self.attempt.number > 1 and self._request.share is not None and self._request.stream is None
         if goes_on and (self._folder / RECORD).exists() and self._machine.data(self._request).exists():
-            self._to("staged")  # an attempt before has left all that is needed
+            self._to("staged")  # an earlier attempt has left all files that are needed
             return
         program = staging(self._request, self._machine.programs / self.attempt.name, self._store)
         self._start(_STAGE, program, {})
@@ -269,18 +277,19 @@ class NodeRun:
         endless = self._request.stream is not None and self._request.stream.follow
         config = from_words(self._request.options, endless=endless, **places)
         again = self.attempt.number > 1
-        if again:  # a rank that was to be slow may be lost
+        if again:  # the rank of a `slow` option may be lost
             ranks = sum(each.gpus for each in self.attempt.trainers)
             config = replace(config, slow={rank: slow for rank, slow in config.slow.items() if rank < ranks})
         return replace(config, resume=config.resume or again, force=config.force and not again)
 
     def _environment(self) -> dict[str, str]:
-        # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has none.
+        # Without this variable, a rank that finds no GPU would compute on the CPU, at the price of a GPU. Emulated
+        # nodes have no GPU.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
         own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting)}
         if len(self.attempt.trainers) > 1 and (device := device_of(self._me.address)):
-            # Gloo takes an address of the machine's own name, which may be the loopback interface's or Docker's, at
-            # which other nodes do not find it (nss-myhostname(8); NCCL leaves both out).
+            # Gloo binds to the address of the host name. That may be the loopback interface or Docker's bridge, which
+            # other nodes cannot reach (nss-myhostname(8)). NCCL skips both.
             own |= {f"{library}_SOCKET_IFNAME": device for library in ("GLOO", "NCCL")}
         return {**RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **own, **needs_gpu}
 
@@ -295,7 +304,7 @@ class NodeRun:
         return self._folder / documents.log_name(program, self.attempt.number)
 
     def _upload(self) -> None:
-        """Copy what has changed, beside this, every few seconds."""
+        """Copy changed files in the background, every few seconds."""
         if self._uploading is not None:
             if not self._uploading.done():
                 return
@@ -323,10 +332,11 @@ class NodeRun:
             self.status = replace(self.status, **vars(TextProgress.from_json(path.read_bytes())))
 
     def _tell_progress(self) -> None:
-        """Tell now and then how far the ranks are: each status that differs is written into the bucket."""
+        """Report the progress of the ranks, at most every 30 seconds: each changed status costs a write to the
+        bucket."""
         if self._me.gpus and self._clock() - self._progressed >= _PROGRESS_SECONDS:
             self._progressed = self._clock()
-            if self._me == self.attempt.members[0]:  # the share of another node may hang
+            if self._me == self.attempt.members[0]:  # the shared folder may hang on other nodes
                 self._progress.look()
             told, used = self._progress, self._machine.gpu_use()
             trouble = "; ".join(filter(None, (self._machine.full_disk(), told.hung)))
@@ -349,7 +359,7 @@ class NodeRun:
 
     def _fail(self, error: str) -> None:
         self._note(error)
-        if self.status.phase != "run":  # there ranks and readers are asked to stop before
+        if self.status.phase != "run":  # in phase `run`, ranks and readers are asked to stop first
             self._to("failed" if self.status.phase == "end" else "end")
 
 
@@ -359,7 +369,10 @@ def _has_come_to(statuses: Statuses, member: Member, phase: str, *, failed: bool
 
 
 def staging(request: RunRequest, folder: Path, store: str, *more: str) -> list[str]:
-    """The arguments of the program that brings a run's data to this node; `folder`: for what it is told, and tells."""
+    """Return the arguments of the program that copies a run's data to this node.
+
+    `folder` receives the request for the program and the program's progress.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "request.json").write_text(request.to_json(), "utf-8")
     places = (str(folder / "request.json"), store, str(folder / "progress.json"))

@@ -1,7 +1,7 @@
-"""Programs that an agent starts, finds again after its own restart, stops, and starts again when they die.
+"""Programs that outlive the agent that starts them. A restarted agent finds, stops and restarts them.
 
-Each is the child of a process of its own, `python -m bootstrap.agent.processes FOLDER PROGRAM...`, which outlives the
-agent and leaves in the folder how the program ended.
+Each is the child of a process of its own, `python -m bootstrap.agent.processes FOLDER PROGRAM...`, which writes the
+program's exit status to the folder.
 """
 
 import os
@@ -19,28 +19,31 @@ from common.starter import ends_with_this_process
 from corpus.reading.storage import write_text
 
 State = int | Literal["running", "lost"] | None
-"""An exit status, as of `subprocess`; "lost": its end nobody saw, as when the machine was started anew; None of a
-program that was never started."""
+"""Exit status, as in `subprocess`; "lost" if it is unknown, as after a reboot; None for a program that was never
+started."""
 
 RESTARTS = 3
-"""How often a process is started again that has made no progress since its last death."""
+"""Maximum number of consecutive restarts without progress."""
 _START_SECONDS = 30.0
 _IDENTITY, _EXIT = "process", "exit"
-"""The files in the folder: which process runs the program, and the exit status of the program."""
+"""Names of the files in the folder: the process that runs the program, and the program's exit status."""
 _SCOPE = ("systemd-run", "--scope", "--quiet", "--collect")
-"""A scope of its own: systemd would end the agent's service with a process of it that is killed for memory. Scopes of
-Amazon Linux 2023 (systemd 252) continue after that; with a newer systemd (253 and later) a scope ends with it."""
+"""Prefix that gives a program a scope of its own.
+
+Without one, systemd would end the agent's service if one of its processes is killed for memory. Scopes of Amazon Linux
+2023 (systemd 252) continue in that case; with systemd 253 and later, the scope ends.
+"""
 
 
 class Processes:
-    """The programs of this machine, by names; their folders are below `root`."""
+    """Programs of this machine by name, with their folders below `root`."""
 
     def __init__(self, root: Path, python: str = sys.executable, *, scoped: bool = True) -> None:
-        """`scoped`: whether each has a scope of systemd's, where that runs."""
+        """`scoped` gives each program a systemd scope of its own, if systemd is running."""
         self._root, self._python, self._scoped = root, python, scoped
 
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
-        """Start it, as Python's arguments; its output is added to `log`."""
+        """Start a Python program and append its output to `log`. `program` holds the arguments of the interpreter."""
         folder = self._root / name
         folder.mkdir(parents=True)
         scope = _scope() if self._scoped else ()
@@ -56,7 +59,7 @@ class Processes:
             )
 
     def state(self, name: str) -> State:
-        """Whether it runs, or how it ended."""
+        """Return the state of a program: running, exit status, lost, or never started."""
         folder = self._root / name
         if not folder.exists():
             return None
@@ -64,11 +67,13 @@ class Processes:
             return status
         if self._process(folder) is not None or self._is_starting(folder):
             return "running"
-        return "lost" if (status := self._exit(folder)) is None else status  # it may have ended since
+        return "lost" if (status := self._exit(folder)) is None else status  # it may just have ended
 
     def stop(self, name: str, *, kill: bool = False) -> bool:
-        """Send it SIGTERM, or SIGKILL to it and its children; whether it was sent: one that only starts hears nothing
-        yet."""
+        """Send a program SIGTERM, or with `kill` SIGKILL to its process group. Return whether a signal was sent.
+
+        A program that is still starting cannot receive signals yet.
+        """
         folder = self._root / name
         if (process := self._process(folder)) is None or self._exit(folder) is not None:
             return False
@@ -81,11 +86,11 @@ class Processes:
         return False
 
     def names(self) -> list[str]:
-        """Those that were ever started."""
+        """Return the names of all programs that were ever started."""
         return sorted(path.relative_to(self._root).as_posix() for path in self._root.glob("*/*") if path.is_dir())
 
     def forget(self, name: str) -> None:
-        """Take it as never started; it must have ended."""
+        """Remove the state of a program, as if it was never started. It must have ended."""
         shutil.rmtree(self._root / name, ignore_errors=True)
 
     def _exit(self, folder: Path) -> int | None:
@@ -94,13 +99,13 @@ class Processes:
         return None
 
     def _is_starting(self, folder: Path) -> bool:
-        """Whether its process may still come to leave its identity."""
+        """Return whether the program was started so recently that its process may not have written its identity."""
         if (folder / _IDENTITY).exists():
             return False
         return time.time() - folder.stat().st_mtime < _START_SECONDS
 
     def _process(self, folder: Path) -> int | None:
-        """The id of the process that runs it; None where that has ended."""
+        """Return the id of the process that runs the program, or None if it has ended."""
         with suppress(OSError, ValueError):
             identity = (folder / _IDENTITY).read_text("utf-8")
             process = int(identity.split()[0])
@@ -110,14 +115,14 @@ class Processes:
 
 
 class Restarts:
-    """When a process that died is started again: not for ever, because one that fails whenever it starts does
-    nothing."""
+    """Limit of restarts for a program that dies without progress: one that always fails at start is not worth
+    restarting."""
 
     def __init__(self) -> None:
         self._deaths, self._progress = 0, -1
 
     def again(self, progress: int) -> bool:
-        """Whether it is started again after another death, `progress` being how far it has come in all."""
+        """Record a death and return whether to restart. `progress` is the total progress so far."""
         self._deaths = 1 if progress > self._progress else self._deaths + 1
         self._progress = progress
         return not self.exhausted
@@ -128,12 +133,12 @@ class Restarts:
 
 
 def _scope() -> Sequence[str]:
-    """What runs a program in a scope of its own; nothing where systemd does not run the services of this machine."""
+    """Return the command prefix for a scope, or an empty sequence if systemd does not manage this machine."""
     return (*_SCOPE, "--") if os.environ.get("NODE_ROOT") or Path("/run/systemd/system").is_dir() else ()
 
 
 def _identity_of(process: int) -> str | None:
-    """A process's id and its start, which together no later process has; None where there is no such process."""
+    """Return a process's id and start time, unique until a reboot, or None if the process does not exist."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text("utf-8", "replace")
     except OSError:
@@ -145,13 +150,13 @@ def _identity_of(process: int) -> str | None:
 def main() -> int:
     folder, program = Path(sys.argv[1]), sys.argv[2:]
     write_text(str(folder / _IDENTITY), str(_identity_of(os.getpid())))
-    _on_stop(lambda *_: None)  # until there is a program; it would inherit SIG_IGN
+    _on_stop(lambda *_: None)  # before there is a program; SIG_IGN would be inherited
     status = 127
     try:
         running = subprocess.Popen(program, env={**os.environ, **ends_with_this_process()})
 
         def pass_on(number: int, _: object) -> None:
-            _on_stop(lambda *_: None)  # ranks that are asked to stop a second time would stop without a checkpoint
+            _on_stop(lambda *_: None)  # a second signal would make ranks stop without a checkpoint
             running.send_signal(number)
 
         _on_stop(pass_on)

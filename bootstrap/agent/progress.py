@@ -1,4 +1,4 @@
-"""How far the ranks of a run are, and whether they hang, by the record that its first rank writes into its folder."""
+"""Progress of a run's ranks, and whether they hang, from the record that the first rank writes to the run's folder."""
 
 import time
 from collections.abc import Callable
@@ -10,27 +10,26 @@ from trainer.output.lines import Line, Start, Step, parse_line
 from trainer.output.run_files import RECORD
 
 HUNG_SECONDS, _HUNG_STEPS = 300.0, 50
-"""Ranks hang that make no step for so many seconds, and for so many times as long as a step took before."""
+"""Limits of a hang: no step for this many seconds, and for this many times the usual duration of a step."""
 
 
 class RecordedProgress:
-    """The latest step in a run's record, of how many, when the last of them is expected, and how often its ranks were
-    started; None where that cannot be told.
+    """Latest step, total steps, expected end and number of starts from a run's record; None where unknown.
 
-    Each look reads only what was added since the one before.
+    Each call of `look` reads only what was added since the previous one.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._record, self._offset, self._clock = folder / RECORD, 0, clock
         self._moved = clock()
-        """When the ranks last made a step, or started, by the clock: the times in the record can jump."""
+        """Time of the last step or start, by `clock`: the times in the record can jump."""
         self._usual: float | None = None
-        """The seconds that a step took, also before a restart; None before the first step."""
+        """Usual seconds for each step, also from before a restart; None before the first step."""
         self._first: Step | None = None
-        """The first since the ranks were started."""
+        """First step since the ranks started."""
         self._latest: Step | None = None
         self.steps: int | None = None
-        """Of the whole run."""
+        """Total steps of the run."""
         self.attempt: int | None = None
 
     @property
@@ -39,8 +38,10 @@ class RecordedProgress:
 
     @property
     def ends(self) -> float | None:
-        """When the last step is expected, in seconds since 1970, at the speed since the ranks were started, with the
-        evaluations and checkpoints since then."""
+        """Expected time of the last step in seconds since 1970; None if unknown.
+
+        It extrapolates the speed since the ranks started, evaluations and checkpoints included.
+        """
         if self.steps is None or self._first is None or self._latest is None:
             return None
         done, took = self._latest.step - self._first.step, self._latest.time - self._first.time
@@ -50,7 +51,7 @@ class RecordedProgress:
 
     @property
     def hung(self) -> str:
-        """A sentence on ranks that hang; else nothing."""
+        """Sentence about hanging ranks, or an empty string."""
         if self._usual is None:
             return ""
         still = self._clock() - self._moved
@@ -59,9 +60,9 @@ class RecordedProgress:
         return f"no step for {still / 60:.0f} minutes, where one took {self._usual:.2f} s before"
 
     def look(self) -> None:
-        """Read on. A record that cannot be read now is read the next time."""
+        """Read new lines of the record. A record that is unreadable now is read by the next call."""
         with suppress(OSError), self._record.open("rb") as file:
-            if self._record.stat().st_size < self._offset:  # the run has begun again
+            if self._record.stat().st_size < self._offset:  # the run started from the beginning
                 self._offset, self.steps, self.attempt, self._first, self._latest = 0, None, None, None, None
                 self._usual = None
             file.seek(self._offset)

@@ -1,8 +1,8 @@
-"""`python -m bootstrap.agent.stage REQUEST STORE PROGRESS [--ahead]`: brings to this node what a run learns from.
+"""Copy a run's data to this node: `python -m bootstrap.agent.stage REQUEST STORE PROGRESS [--ahead]`.
 
-REQUEST is a file with the run's request, and STORE the address of its channel; in the file PROGRESS it is told how many
-bytes of texts were read. Of nodes with a shared folder the first one does this before all others. A node with disks of
-its own has the dataset there.
+REQUEST is a file with the run's request, and STORE is the address of its channel. The program writes the number of text
+bytes read so far to the file PROGRESS. With a shared folder, the first node does this before all others. A node with
+disks of its own has the dataset there.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _CHECKPOINT = re.compile(rf"{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt")
 
 
 def stage(request: RunRequest, machine: Machine, channel: Store, tell: Callable[[TextProgress], None]) -> None:
-    """Bring a run's data, and of one that goes on its record and its checkpoints. What is there is not brought again.
+    """Copy a run's data and, for a run that continues, its record and checkpoints. Existing files are kept.
 
     Raises DataError, OSError and the errors of S3.
     """
@@ -49,7 +49,7 @@ def stage(request: RunRequest, machine: Machine, channel: Store, tell: Callable[
         stream = machine.data(request)
         write_settings(stream, request.stream)
         if (machine.run(request) / CHECKPOINTS).is_dir():
-            from trainer.embeddings.stream_place import put_back  # torch takes long to load
+            from trainer.embeddings.stream_place import put_back  # importing torch takes long
 
             put_back(machine.run(request), stream)
     elif request.texts is not None:
@@ -66,7 +66,7 @@ def _bring_dataset(request: RunRequest, machine: Machine, channel: Store) -> Non
 
 
 def _bring_results(request: RunRequest, run: Path, channel: Store) -> None:
-    """Of a run that goes on, what is not there."""
+    """Copy the missing record and checkpoints of a run that continues."""
     folder = f"{documents.RUNS}{request.run}/"
     names = [key.removeprefix(folder) for key in channel.list(folder)]
     begun = (run / RECORD).exists()
@@ -77,10 +77,10 @@ def _bring_results(request: RunRequest, run: Path, channel: Store) -> None:
 
 
 def _encode(request: RunRequest, machine: Machine, tell: Callable[[TextProgress], None]) -> None:
-    """Encode the texts, on the node's own disks if it has some, and copy the dataset to the shared folder and back."""
+    """Encode the texts on the node's own disks, if it has any, and copy the dataset from and to the shared folder."""
     assert request.texts is not None
     data, shared = machine.data(request), machine.shared_data(request)
-    for left in data.parent.glob("texts-*.parts"):  # of a command that was killed
+    for left in data.parent.glob("texts-*.parts"):  # left by a killed process
         shutil.rmtree(left)
     if not data.exists() and not shared.exists():
         read, told = 0, time.monotonic()
@@ -108,10 +108,13 @@ def _encode(request: RunRequest, machine: Machine, tell: Callable[[TextProgress]
 
 
 def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) -> dict[str, Any]:
-    """Make the dataset in a folder; returns its counts. Without duplicates it takes the jobs, else one pass."""
+    """Encode the dataset in a folder and return its counts.
+
+    Removing duplicates takes the preprocessing jobs; otherwise one pass over the texts suffices.
+    """
     if texts.settings.duplicates:
         return texts.encode(folder / DATASET_NAME, report, place="instance type")
-    # Nodes have the jobs where their topology preprocesses on them.
+    # The jobs are installed on nodes of a topology that preprocesses on them.
     from jobs.pipeline import carry_out
     from jobs.preparation import PreparedWork
 
@@ -126,7 +129,7 @@ def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) ->
 
 
 class _Steps:
-    """The progress of the first job, the one that reads the texts."""
+    """Progress of the first job, which reads the texts."""
 
     def __init__(self, report: Callable[[int], None]) -> None:
         self._report, self._read, self._stages = report, 0, 0
@@ -146,7 +149,7 @@ def main() -> int:
         parser.add_argument(name, type=kind)
     parser.add_argument("--ahead", action="store_true", help="bring the dataset alone, before the node takes part")
     asked = parser.parse_args()
-    # What was written so far is removed by the same way out as after an error.
+    # SystemExit runs the same cleanup as an error.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
     def tell(progress: TextProgress) -> None:

@@ -1,6 +1,8 @@
-"""`python -m bootstrap.agent.step BUCKET RUN TOKEN COMMAND...`: the command of a step of EMR, which can be cancelled.
+"""Run the command of an EMR step so that it can be cancelled: `python -m bootstrap.agent.step BUCKET RUN TOKEN
+COMMAND...`.
 
-It does not end by itself once it is cancelled: EMR would take the step as failed, and cancel the steps of other runs.
+After a cancellation, the program waits for EMR to end it. If it ended by itself, EMR would count the step as failed and
+cancel the steps of other runs.
 """
 
 import signal
@@ -10,7 +12,7 @@ import time
 
 _LOOK_SECONDS = 1.0
 _HOLD_SECONDS = 300
-"""How long it waits for EMR to end it."""
+"""Maximum seconds to wait for EMR to end the program."""
 
 
 def main() -> int:
@@ -27,7 +29,7 @@ def main() -> int:
 
 
 def _wait(client: "subprocess.Popen[bytes]", bucket: str, run: str, token: str) -> int:
-    """The exit status of the command, or 1 where it was cancelled."""
+    """Return the exit status of the command, or 1 if it was cancelled."""
     launch = None
     while True:
         try:

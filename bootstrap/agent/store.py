@@ -1,4 +1,4 @@
-"""Stores of documents and results, all that a launcher and the agents of nodes have in common; a bucket as a store."""
+"""Stores of documents and results, the only connection between a launcher and the agents; a bucket as a store."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 MOST_BYTES = 1 << 20
-"""Of a document; more is not read."""
+"""Maximum size of a document; the rest is not read."""
 _UNCHANGED, _ABSENT = ("304", "NotModified"), ("404", "NoSuchKey")
 
 
 class Document(NamedTuple):
-    """A small object, and a tag that changes with its content."""
+    """Small object, with a tag that changes with its content."""
 
     text: str
     tag: str
@@ -33,45 +33,51 @@ class Document(NamedTuple):
 class StoredFile(NamedTuple):
     size: int
     changed: float
-    """In seconds since 1970."""
+    """Time of the last change in seconds since 1970."""
     tag: str
-    """Changes with its content."""
+    """Tag that changes with the content."""
 
 
 def ignore(_: int) -> None:
-    """Count nothing."""
+    """Do nothing: the default of `count` parameters."""
 
 
 class Store(Protocol):
-    """Documents and files by keys. A bucket raises BotoCoreError and ClientError, and a folder OSError."""
+    """Documents and files by key. A bucket raises BotoCoreError and ClientError, and a folder OSError."""
 
     name: str
-    """Its address or path, which stands in sentences."""
+    """Address or path of the store, for messages."""
 
     def read(self, key: str, known: Document | None = None) -> Document | None:
-        """A document, at most its first MiB; None where there is none. `known` is returned where it has not changed."""
+        """Return a document, or None if it does not exist.
+
+        The text is cut after the first MiB. `known` itself is returned if the document has not changed.
+        """
 
     def read_from(self, key: str, offset: int, most: int) -> bytes:
-        """At most so many bytes of a file from an offset; nothing where there is none."""
+        """Return at most `most` bytes of a file from an offset; empty if the file does not exist."""
 
     def write(self, key: str, text: str) -> None:
-        """Write a document, which appears whole."""
+        """Write a document atomically."""
 
     def write_if(self, key: str, text: str, known: Document | None) -> bool:
-        """Write a document in the place of this one, or where there is none; whether this call wrote it."""
+        """Write a document if it still equals `known`; without `known`, if it does not exist. Return whether it was
+        written."""
 
     def list(self, prefix: str) -> Mapping[str, StoredFile]:
-        """The files whose keys begin with a prefix, in the order of these."""
+        """Return the files with keys that start with `prefix`, sorted by key."""
 
     def size(self, key: str) -> int | None:
-        """The bytes of a file; None where there is none."""
+        """Return the size of a file in bytes, or None if it does not exist."""
 
     def get(self, key: str, path: Path, *, changed: float | None = None, count: Callable[[int], None] = ignore) -> None:
-        """Copy a file of the store to a path, where it appears whole, with a time of change where one is given. `count`
-        is called with the number of new bytes."""
+        """Copy a file of the store to a path, atomically.
+
+        `changed` becomes the file's modification time. `count` is called with the number of new bytes.
+        """
 
     def put(self, path: Path, key: str, count: Callable[[int], None] = ignore) -> None:
-        """Copy a file to the store, where it appears whole. `count` is called with the number of new bytes."""
+        """Copy a file to the store, atomically. `count` is called with the number of new bytes."""
 
     def remove(self, key: str) -> None: ...
 
@@ -85,8 +91,11 @@ class Bucket(Store):
         call: Callable[[Callable[[], Any]], Any] = lambda call: call(),
         explained: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """`client`: by default this process's own. `call` makes each small call, such as again and again while AWS is
-        away; `explained` turns errors of all calls into the caller's own."""
+        """`client` defaults to the client of this process.
+
+        `call` makes each small request, for example with retries. `explained` is a context that converts the errors of
+        all requests.
+        """
         self.name, self._bucket, self._given = f"s3://{bucket}", bucket, client
         self._call, self._explained = call, explained
 

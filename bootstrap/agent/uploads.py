@@ -1,4 +1,4 @@
-"""Copies what a run writes on a node to the data bucket, again and again, as it changes."""
+"""Copies of a run's files on a node in the data bucket, updated as the files change."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,28 +9,30 @@ from bootstrap.agent.store import Store
 from common.files import files_below
 
 _UNWANTED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+(-attempt-[0-9]+)?\.(log|json)")
-"""Files that are on their way, and whatever is hidden; what each node copies itself."""
+"""Temporary and hidden files, and files that each node copies itself."""
 
 
 class Uploads:
-    """The files of a run's folder, and what of them the bucket has."""
+    """Files of a run's folder, with the state in which each was copied to the bucket."""
 
     def __init__(self, folder: Path, channel: Store, prefix: str, newer: str) -> None:
-        """`newer`: the key of the next attempt. Once that is there the files are those of an older attempt, which must
-        not replace what the newer one leaves; then nothing is copied any more."""
+        """`newer` is the key of the next attempt.
+
+        Nothing is copied once that attempt exists: files of an older attempt must not replace files of a newer one.
+        """
         self._folder, self._channel, self._prefix, self._newer = folder, channel, prefix, newer
         self._known: dict[str, tuple[int, int]] = {}
         self._copied: dict[str, tuple[int, int]] = {}
 
     def sync(self, wanted: Callable[[str], bool] = lambda _: True) -> None:
-        """Copy the files that have changed, and then remove from the bucket what a newer file here has replaced.
+        """Copy changed files, and then remove from the bucket the checkpoints that newer ones have replaced.
 
-        Of a folder that is not there, such as that of a share whose mount is gone, nothing is removed.
+        Nothing is removed if the folder is missing, for example because the shared folder is no longer mounted.
         """
         there = {name: state for name, state in self._files() if wanted(name)}
         for name, state in there.items():
             if self._known.get(name) != state:
-                with suppress(FileNotFoundError):  # a checkpoint that a newer one has replaced
+                with suppress(FileNotFoundError):  # a checkpoint that a newer one has just replaced
                     if self._is_replaced():
                         return
                     self._channel.put(self._folder / name, self._prefix + name)
@@ -41,7 +43,7 @@ class Uploads:
                 del self._known[name]
 
     def copy(self, path: Path, name: str) -> None:
-        """Copy one more file, if it is there and has changed."""
+        """Copy one more file if it exists and has changed."""
         with suppress(FileNotFoundError):
             if self._copied.get(name) != (state := _state(path)) and not self._is_replaced():
                 self._channel.put(path, self._prefix + name)
@@ -59,7 +61,7 @@ class Uploads:
 
 
 def _folder(name: str) -> str:
-    """That of a checkpoint, whose names are in the order of their steps; of other files their own name."""
+    """Return the folder of a checkpoint, where names sort by step; for another file, its own name."""
     return name.rpartition("/")[0] or name
 
 
