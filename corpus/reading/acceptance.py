@@ -1,4 +1,4 @@
-"""Whether input that was read may be used, by what was counted: malformed lines, damaged files, the labels."""
+"""Checks whether input that was read may be used: malformed lines, damaged files and classes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,9 +15,9 @@ _DRY_RUN = "`shoal preprocess --local --dry-run`"
 
 
 def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) -> None:
-    """Raise DataError for damaged input, for too many malformed lines, and for input without lines.
+    """Raise DataError if the input is damaged, has no lines, or has too many malformed lines.
 
-    `dry_run`: the message does not propose a dry run.
+    If `dry_run` is true, the message does not propose a dry run.
     """
     if damages := tally.damages():
         raise DataError(f"{'; '.join(damages)}; download damaged files again, or leave them out by --exclude")
@@ -25,7 +25,7 @@ def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) ->
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
         raise DataError("the input has no lines; give files of reviews")
-    if malformed / lines > max_malformed:  # divided, because a product is not exact: 0.29 * 100 is below 29
+    if malformed / lines > max_malformed:  # Do not compare products: 0.29 * 100 is below 29.
         listed = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.malformed_by_reason.items()))
         cut = any(each.may_be_cut for each in tally.malformed_lines())
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
@@ -39,16 +39,17 @@ def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) ->
 
 
 def _places(tally: Tally) -> str:
-    """The first malformed lines of some reasons, for a message."""
+    """Return the first malformed line of up to three reasons, for a message."""
     firsts = {place.reason: place for place in reversed(tally.malformed_lines())}
     shown = list(reversed(firsts.values()))[:_PLACES_SHOWN]
     return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
 
 
 def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Sequence[Source]) -> None:
-    """Raise DataError where a class has no text to learn from; `by_code` has the number of these texts of each code.
+    """Raise DataError if a class has no training text.
 
-    Labels that are no pair pass: see `first_positive_code`.
+    `by_code` maps each code to its number of training texts. Labels that are not a known pair pass; see
+    `first_positive_code`.
     """
     found = {code for code, number in by_code.items() if number}
     learnt = [source.address for source in sources if not source.test]
@@ -71,10 +72,10 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
 
 
 def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
-    """The smallest code of a positive text; `by_code` has the number of texts of each code.
+    """Return the smallest code of a positive text, or 0 if there are more than two classes.
 
-    Of labels exactly one of the known pairs has to occur; raises DataError otherwise. Where there are more than two
-    classes none is positive, and the code is 0.
+    `by_code` maps each code to its number of texts. Raises DataError if the labels are not exactly one of the known
+    pairs.
     """
     if not settings.labelled:
         return settings.positive_from

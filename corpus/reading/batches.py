@@ -1,6 +1,6 @@
-"""Reads batches of reviews from the formats that have a record a line.
+"""Reads batches of reviews from formats with one record per line.
 
-Most reviews are JSON lines, so these have a fast loop for usual lines. It passes all others to the exact parser of
+Most reviews are JSON lines, so a fast loop reads the usual ones. It passes all other lines to the exact parser of
 `corpus.reading.parsing`. True equals 1 in Python, but a bool is not a rating: keep the check for it.
 """
 
@@ -18,8 +18,11 @@ BATCH_TEXTS = 256
 
 
 class TextBatch(NamedTuple):
-    """Some reviews: `texts` and their `codes`, `raw_bytes`, the bytes of their decompressed input, and `kept`, for each
-    text the values of the format's `keep`; empty where it has none."""
+    """Batch of reviews.
+
+    `texts` and `codes` have one entry for each review. `raw_bytes` is the size of their decompressed input. `kept` has
+    the values of the format's `keep` fields for each review; it is empty if there are no such fields.
+    """
 
     texts: list[str]
     codes: list[int]
@@ -28,17 +31,17 @@ class TextBatch(NamedTuple):
 
 
 MalformedCallback = Callable[[str, int, bytes], None]
-"""Called with the reason, the record's line in its range (from 1), and its beginning."""
+"""Called with the reason, the number of the record's line in its range (from 1), and the beginning of the record."""
 
 _Reviews = tuple[list[str], list[int], list[tuple[object, ...]]]
-"""Texts, codes, and the values that are kept."""
+"""Texts, codes, and values of the `keep` fields."""
 _Read = Callable[[list[bytes], int, MalformedCallback], _Reviews]
 
 
 def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
-    """The reviews of a range, each batch with the number of lines so far; a batch may be empty, and the last one is.
+    """Yield the reviews of a range in batches, each with the number of lines read so far.
 
-    Raises DamagedArchiveError after all whole lines before the fault.
+    A batch may be empty, and the last one is. Raises DamagedArchiveError after all complete lines before the damage.
     """
     read = _reader(part.format, codes, part.code)
     header = part.format.header and part.start == 0
@@ -68,13 +71,16 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
 
 
 def _header_lines(lines: list[bytes], form: Format) -> int | None:
-    """The number of lines up to and including the header, the first line with a cell; None where no line has one."""
+    """Return the number of lines through the header, which is the first line with a nonempty cell.
+
+    Returns None if no line has one.
+    """
     empty = form.separator.encode() + b" \r\t"
     return next((number for number, line in enumerate(lines, 1) if line.strip(empty)), None)
 
 
 def _blocks(part: Range) -> Iterator[bytes]:
-    """The bytes of the lines of a range, decompressed, without a byte-order mark at the file's start."""
+    """Yield the decompressed bytes of a range's lines, without a byte-order mark at the start of the file."""
     if compression(part.path) or part.end < 0:
         yield from without_byte_order_mark(open_blocks(part.path))
         return
@@ -85,7 +91,7 @@ def _blocks(part: Range) -> Iterator[bytes]:
 
 
 def _even(lines: int) -> int:
-    """The size of equal batches of at most BATCH_TEXTS lines."""
+    """Return the size of equal batches of at most BATCH_TEXTS lines."""
     batches = -(-lines // BATCH_TEXTS)
     return max(1, -(-lines // max(batches, 1)))
 
@@ -117,8 +123,8 @@ def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
 
 
 def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, exact: _Read) -> _Read:
-    """The fast loop; `exact` reads every line that is not as usual."""
-    from orjson import loads  # only where there is JSON
+    """Return a fast reader of JSON lines, which passes each unusual line to `exact`."""
+    from orjson import loads  # slow to load, and only JSON needs it
 
     known, of = codes.known_codes, codes.code_of
     text_field = text_fields[0]

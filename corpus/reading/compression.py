@@ -1,7 +1,7 @@
 """Decompresses files in bounded memory: every member of .gz, .bz2 and .xz, every frame of .zst.
 
-Do not use the standard library's file objects: before an error in the data they may lose what is in their buffers. Here
-all data before the error are returned first.
+Do not use the standard library's file objects: on damaged data they may lose buffered bytes. This module yields all
+data before the damage, then raises.
 """
 
 import bz2
@@ -12,18 +12,18 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, Protocol
 
 _PACKED_BYTES = 64 << 10
-# A block, its lines and the texts in them fit a core's cache together.
+# A block, its lines and their texts fit into the cache of one core.
 BLOCK_BYTES = 128 << 10
 _XZ_BYTES = 1 << 30
-"""How much memory a file of xz may claim: `xz -9` needs 65 MiB (man xz); the format allows 4 GiB."""
+"""Memory limit of the xz decoder, in bytes. `xz -9` needs 65 MiB (man xz); the format allows 4 GiB."""
 
 
 class DamagedArchiveError(Exception):
-    """Compressed data that end too early or are damaged."""
+    """Compressed data that are damaged or end too early."""
 
 
 class _Decoder(Protocol):
-    """What the standard library's decompressors have in common, one for a member."""
+    """Common interface of the standard library's decompressors. A decoder reads one member."""
 
     @property
     def eof(self) -> bool: ...
@@ -35,7 +35,7 @@ class _Decoder(Protocol):
 
 
 class _Gzip:
-    """zlib's decompressor with the interface of the others."""
+    """Adapter that gives zlib's decompressor the interface of the other decoders."""
 
     def __init__(self) -> None:
         self._decoder = zlib.decompressobj(wbits=31)
@@ -58,8 +58,8 @@ class _Gzip:
 def _zstd() -> _Decoder:
     from backports import zstd
 
-    # By default windows of at most 2 ** 27 bytes (https://docs.python.org/3.14/library/compression.zstd.html); the
-    # library takes memory of a window's size only as data fill it.
+    # The default limit on windows is 2 ** 27 bytes (https://docs.python.org/3.14/library/compression.zstd.html). A
+    # larger limit costs no memory until the data fill a window.
     largest = zstd.DecompressionParameter.window_log_max
     return zstd.ZstdDecompressor(options={largest: largest.bounds()[1]})
 
@@ -77,20 +77,20 @@ COMPRESSIONS: dict[str, Callable[[], _Decoder]] = {
 
 
 def compression(address: str) -> str | None:
-    """The ending of a compressed file's name, such as `.gz`; None for a plain one."""
+    """Return the suffix of a compressed file's name, such as `.gz`, or None for an uncompressed file."""
     suffix = PurePosixPath(address).suffix.lower()
     return suffix if suffix in COMPRESSIONS else None
 
 
 def decompress(file: BinaryIO, suffix: str) -> Iterator[bytes]:
-    """The content of a compressed file in blocks of at most 256 KiB.
+    """Yield the content of a compressed file in blocks of at most 256 KiB.
 
     Raises DamagedArchiveError after all data before the damage.
     """
     pending = b""
     try:
         for block in _members(file, suffix):
-            # Each of many small members is a small block.
+            # Join small blocks: a file may have many small members.
             pending = pending + block if pending else block
             if len(pending) >= BLOCK_BYTES:
                 yield pending
@@ -109,7 +109,7 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
     begun = is_full = False
     data = b""
     while True:
-        # After a full block a decoder may hold more, also where it says that it needs input.
+        # After a full block a decoder may have more output, even if it reports that it needs input.
         if decoder.needs_input and not data and not is_full:
             data = file.read(_PACKED_BYTES)
             if not data:
@@ -117,7 +117,7 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
                     raise DamagedArchiveError("the compressed data end too early")
                 return
         if not begun and suffix in (".gz", ".xz"):
-            data = data.lstrip(b"\0")  # tapes and xz pad the end of a member
+            data = data.lstrip(b"\0")  # tapes and xz pad members with zeros
             if not data:
                 continue
         begun = True
@@ -135,5 +135,5 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
 def _decompress(decoder: _Decoder, data: bytes) -> bytes:
     try:
         return decoder.decompress(data, BLOCK_BYTES)
-    except Exception as error:  # each library has its own error
+    except Exception as error:  # each library raises its own type
         raise DamagedArchiveError(f"the compressed data are damaged: {error}") from error

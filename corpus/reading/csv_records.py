@@ -1,8 +1,8 @@
-"""Reads batches of reviews from CSV by Python's reader in strict mode (RFC 4180).
+"""Reads batches of reviews from CSV with Python's `csv.reader` in strict mode (RFC 4180).
 
-A quoted field may hold newlines, so a record is not a line. An unbalanced quote would make one record of many, or of
-the rest of the file. So a record has a maximum size, one that holds whole records is malformed, and reading goes on at
-the line after the first of a malformed record.
+A quoted field may contain newlines, so a record may span several lines. One unbalanced quote would turn many records,
+or the rest of the file, into one. Three rules limit the damage: a record has a maximum size; a record that contains
+whole records is malformed; and after a malformed record, reading continues at its second line.
 """
 
 import csv
@@ -21,18 +21,18 @@ from corpus.reading.storage import open_blocks
 from corpus.reading.tally import EXCERPT_BYTES
 
 _SWALLOWED = 5
-"""Lines after the first of a record that are records, all of them, by no accident."""
+"""Minimum number of valid records inside a record that shows an unclosed quote."""
 _MOST = 0.9
 _MOST_AGAIN = 256 << 20
-"""The bytes that may be read again, because of quotes that are not closed, without an end."""
+"""Bytes that may be read again after unclosed quotes, whatever the size of the file."""
 
 
 class _RecordTooLongError(Exception):
-    """A record of more than MAX_LINE_BYTES."""
+    """Record of more than MAX_LINE_BYTES."""
 
 
 class _Lines:
-    """The lines of a file for a csv.reader, with the place, size and lines of its current record."""
+    """Iterator of a file's lines for `csv.reader`. It tracks the first line, size and lines of the current record."""
 
     def __init__(self, pieces: Iterator[list[bytes] | LongLine], name: str) -> None:
         self._pieces, self._name = pieces, name
@@ -43,14 +43,14 @@ class _Lines:
         self.begin()
 
     def begin(self) -> None:
-        """A record begins with the next line."""
+        """Start a record at the next line."""
         self.first = self.read + 1
         self.lines: list[bytes] = []
         self.size = 0
         self.is_utf8 = True
 
     def return_to_second(self) -> None:
-        """Have the line after the first of this record read next."""
+        """Rewind, so that the second line of this record is read next."""
         rest = self.lines[1:]
         back = sum(map(len, rest)) + len(rest)
         self._waiting.extendleft(reversed(rest))
@@ -71,7 +71,7 @@ class _Lines:
             self._waiting.extend([piece] if isinstance(piece, LongLine) else piece)
         line = self._waiting.popleft()
         if isinstance(line, LongLine):
-            if self.lines:  # it is a record of its own
+            if self.lines:  # the long line is a record by itself
                 self._waiting.appendleft(line)
             else:
                 self._take(line.begins)
@@ -82,7 +82,7 @@ class _Lines:
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            # The quotes of such a line still count: the end of the record depends on them.
+            # Quotes in such a line still count: they decide where the record ends.
             self.is_utf8 = False
             text = line.decode(errors="surrogateescape")
         return f"{text}\n"
@@ -95,7 +95,7 @@ class _Lines:
 
 
 def csv_rows(lines: Sequence[bytes], separator: str) -> list[list[str]]:
-    """The records in these lines, without malformed ones, up to a quote that is not closed in them."""
+    """Return the well-formed records of `lines`, up to a quote that is not closed in them."""
     read, rows = _Lines(iter([[*lines]]), ""), list[list[str]]()
     for fields in _records(read, separator):
         if isinstance(fields, list):
@@ -106,7 +106,10 @@ def csv_rows(lines: Sequence[bytes], separator: str) -> list[list[str]]:
 
 
 def _records(lines: _Lines, separator: str) -> Iterator[list[str] | MalformedLineError]:
-    """The fields of each record, or why it is malformed; until the next one is taken, `lines` has its lines."""
+    """Yield the fields of each record, or the error that makes it malformed.
+
+    Until the next record is requested, `lines` has the lines of the current one.
+    """
     reader = csv.reader(lines, delimiter=separator, strict=True)
     while True:
         lines.begin()
@@ -120,9 +123,9 @@ def _records(lines: _Lines, separator: str) -> Iterator[list[str] | MalformedLin
 
 
 def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
-    """The reviews of a whole file, each batch with the number of lines so far; a batch may be empty.
+    """Yield the reviews of a whole file in batches, each with the number of lines read so far.
 
-    Raises DamagedArchiveError after all whole records before the damage.
+    A batch may be empty. Raises DamagedArchiveError after all complete records before the damage.
     """
     form = part.format
     parse = fields_parser(form, codes, part.code)
@@ -135,7 +138,7 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
     given = 0
     try:
         for fields in _records(lines, form.separator):
-            if header:  # the first record with a cell
+            if header:  # the first record with a nonempty cell
                 header = not isinstance(fields, MalformedLineError) and not any(fields)
             elif isinstance(fields, MalformedLineError) or not is_blank(lines.lines[0]):
                 try:
@@ -173,7 +176,7 @@ def _review(fields: list[str] | MalformedLineError, lines: _Lines, parse: _Parse
 
 
 def _swallows(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
-    """Whether nearly all lines after the first of a record are records themselves: its quote was never closed."""
+    """Return whether nearly all lines after the first are records themselves, so that a quote was never closed."""
     if len(lines) <= _SWALLOWED:
         return False
     sound = 0
@@ -185,7 +188,8 @@ def _swallows(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
 
 
 def _could_be_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
-    """Whether each of the lines of a record would be one, if quotes were letters; the first may have more columns."""
+    """Return whether each line of a record would be a record if quotes were letters. The first line may have more
+    columns."""
     first, *others = (line.decode(errors="replace").removesuffix("\r").split(form.separator) for line in lines)
     try:
         for fields in (first[: len(form.columns) or None], *others):

@@ -1,4 +1,4 @@
-"""The format of a file: which fields of its records are text and rating or label, and the codes of their values.
+"""Defines the format of a file: its text fields, its rating or label field, and the integer codes of the values.
 
 True and 1.0 equal 1 in Python. But a bool is not a rating, and `1`, `1.0` and `"1"` are the same label.
 """
@@ -18,7 +18,7 @@ LABELS = (
     *("false", "true"),
 )
 LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (6, 7), (8, 9), (10, 11))
-"""The pairs of codes (indices of LABELS) that stand for two classes, the negative one first."""
+"""Pairs of codes (indices into LABELS) of the two known classes, negative first."""
 
 KINDS = ("json", "csv", "separated", "parquet", "fasttext", "text")
 
@@ -37,16 +37,16 @@ MALFORMED_REASONS = (
     "no_label",
     "bad_label",
 )
-"""The reasons why a record is malformed, in the order of the checks: the first one that applies is counted."""
+"""Reasons why a record is malformed, in the order of the checks. Only the first that applies is counted."""
 
 BLANK = "blank"
-"""The reason why a record without any value is left out; it is not counted, as blank lines are not."""
+"""Reason for skipping a record without any value. Like a blank line, it is not counted."""
 
 HOLDS_RECORDS = "holds_records"
-"""The reason why a record that is read is doubtful: each of its lines could be one, too."""
+"""Warning about a record that was read: each of its lines could be a record, too."""
 
 MISSING = ("", "nan", "\\n")
-"""How tables write that there is no rating or label, in small letters; `\\N` is that of MySQL and Hive."""
+r"""Lowercase forms of a missing rating or label in tables. `\N` comes from MySQL and Hive."""
 
 FASTTEXT_PREFIX = "__label__"
 
@@ -56,7 +56,7 @@ JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.A
 
 
 class MalformedLineError(ValueError):
-    """A record that is not a review; `reason` is one of MALFORMED_REASONS."""
+    """A record that is not a review. `reason` is one of MALFORMED_REASONS."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -65,27 +65,28 @@ class MalformedLineError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """How a file's records are read. Raises DataError for values that contradict each other.
+    """Format of a file: how its records are read.
 
-    `json`, `separated`, `fasttext` and `text` have a record a line. In `separated` nothing is quoted; in `csv`
-    a quoted field may hold separators and newlines (RFC 4180). `parquet` has columns of strings.
+    Files of the kinds `json`, `separated`, `fasttext` and `text` have one record per line. In `separated` nothing is
+    quoted. In `csv` a quoted field may contain separators and newlines (RFC 4180). `parquet` has columns of strings.
+    Raises DataError for values that contradict each other.
     """
 
     kind: str
     """One of KINDS."""
     text: tuple[str, ...] = ()
-    """The fields whose strings, joined by a space, are the text: names, or numbers from "1" where columns have none."""
+    """The text fields. Their strings, joined by a space, are the text. Columns without names are numbered from "1"."""
     value: str | None = None
-    """The field of the rating or label; None where all records have one class, or the kind itself has a label."""
+    """Field of the rating or label. None if all records have one class, or if the kind itself includes a label."""
     keep: tuple[str, ...] = ()
-    """Further fields whose values are wanted as they are."""
+    """Further fields to return with each review, unchanged."""
     header: bool = False
-    """Whether the first line of csv or separated names the columns."""
+    """Whether the first line names the columns (csv and separated)."""
     separator: str = ","
-    """The separator of columns: one character in csv, any string in separated."""
+    """Separator of columns: one character in csv, any string in separated."""
     columns: tuple[str, ...] = ()
-    """The names in the header, which a range in the middle of the file cannot read, or else the numbers of the columns
-    that records have; none where a record may have any number of them."""
+    """Column names of the header, or column numbers if there is no header. Empty if records may have any number of
+    columns. A range in the middle of the file cannot read the header, so its names are stored here."""
 
     def __post_init__(self) -> None:
         rules = (
@@ -104,16 +105,16 @@ class Format:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """All fields that are read: those of the text, that of the value, those to keep."""
+        """All fields to read: text, value, then `keep`."""
         return (*self.text, *(() if self.value is None else (self.value,)), *self.keep)
 
     @property
     def is_cut(self) -> bool:
-        """Whether a range of lines can be read without what is before it."""
+        """Whether a range of lines can be read without the lines before it."""
         return self.kind not in ("csv", "parquet")
 
     def position(self, name: str) -> int:
-        """The index of a column, from 0. Raises DataError where no column has that name."""
+        """Return the index of a column, from 0. Raises DataError if there is no such column."""
         if not self.header:
             if name.isascii() and name.isdigit() and int(name):
                 return int(name) - 1
@@ -124,19 +125,19 @@ class Format:
 
 
 OTHER = -1
-"""The code of a text that is read although it has no rating or label that counts."""
+"""Code of a text that is read although its rating or label is missing or not allowed."""
 
 
 class Codes:
-    """The codes, from 0 up, of all ratings or labels that the settings allow: up to 255, or to the last class.
+    """Encoder of ratings or labels as integer codes from 0 to at most 255.
 
-    The code of a rating is its number of steps. The code of a label is its index in LABELS; with a positive label it is
-    1 for that label and 0 for all others; where there are more than two classes it is the index of its class. With
-    `others` a record without a value, or with one that the settings do not allow, has the code OTHER.
+    The code of a rating is its number of steps. The code of a label is its index in LABELS. With a positive label, its
+    code is 1 and the code of all other labels is 0. With more than two classes, the code is the index of the class. If
+    `others` is true, a value that is missing or not allowed has the code OTHER.
     """
 
     known_codes: dict[object, int]
-    """Codes of the usual values as JSON has them, for a fast look-up. Never look up a bool: True equals 1."""
+    """Codes of the usual values, in the types that JSON gives, for fast lookup. Never look up a bool: True equals 1."""
 
     def __init__(self, settings: Settings, *, others: bool = False) -> None:
         self._missing_reason = "no_label" if settings.labelled else "no_rating"
@@ -147,7 +148,7 @@ class Codes:
             self._range = (low, high)
             self._steps = settings.rating_steps
             self._out_of = (high / self._steps,) if settings.rating_fraction else ()
-            # In Python 3 and 3.0 are one key.
+            # 3 and 3.0 are the same key in Python.
             self.known_codes = {n / self._steps: n for n in range(low, high + 1)}
             self.known_codes.update({form: n for n in range(low, high + 1) for form in _spellings(n / self._steps)})
         elif settings.classes:
@@ -166,7 +167,7 @@ class Codes:
         self.code_of: Callable[[object], int] = self._exact_or_other if others else self._exact
 
     def code_of_nothing(self) -> int:
-        """The code of a record without a value. Raises MalformedLineError where it has none."""
+        """Return the code of a missing value. Raises MalformedLineError unless `others` is true."""
         if not self._others:
             raise MalformedLineError(self._missing_reason)
         return OTHER
@@ -178,7 +179,7 @@ class Codes:
             return OTHER
 
     def _rating(self, value: object) -> int:
-        """The code of a number, or of a string that holds one."""
+        """Return the code of a number, or of a string that contains one."""
         if isinstance(value, str):
             value, out_of = rating_text(value)
             if out_of is not None and out_of not in self._out_of:
@@ -186,7 +187,7 @@ class Codes:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise MalformedLineError("bad_rating")
         low, high = self._range
-        steps = round(value * self._steps, 6)  # in tenths 0.7 is 7.000000000000001
+        steps = round(value * self._steps, 6)  # 0.7 in tenths is 7.000000000000001
         if not low <= steps <= high or steps % 1:
             raise MalformedLineError("bad_rating")
         return int(steps)
@@ -208,8 +209,10 @@ class Codes:
 
 
 def rating_text(text: str) -> tuple[float | None, float | None]:
-    """The number that a string holds, and the largest rating where the string has it, such as `4/5` or `4,0 out of 5
-    stars`; of anything else None."""
+    """Return the number in a string and, if the string names it, the largest rating.
+
+    Examples with a largest rating: `4/5`, `4,0 out of 5 stars`. A string that is not a rating gives (None, None).
+    """
     text = text.strip(" \t\r\n")
     if JSON_NUMBER.fullmatch(text):
         return float(text), None
@@ -222,22 +225,22 @@ def rating_text(text: str) -> tuple[float | None, float | None]:
 
 
 def usual_label(label: str) -> str:
-    """A label of a known pair as LABELS has it: in small letters, a number without `.0`."""
+    """Normalise a label to its form in LABELS: lowercase, and numbers without `.0`."""
     return label.lower() if label.isalpha() else label.removesuffix(".0") if label[:1].isdigit() else label
 
 
 def class_name(label: str) -> str:
-    """The name of a label's class: the label without the white space around it and without fastText's `__label__`."""
+    """Return the class name of a label: without surrounding white space and fastText's `__label__`."""
     return label.strip(" \t\r\n").removeprefix(FASTTEXT_PREFIX)
 
 
 def _spellings(rating: float) -> tuple[str, ...]:
-    """The usual ways to write a rating."""
+    """Return the usual spellings of a rating."""
     return (str(int(rating)), f"{int(rating)}.0") if rating.is_integer() else (str(rating),)
 
 
 def label_text(value: object) -> str:
-    """A label as text: `true`, `3` for 3.0, a string without the white space around it.
+    """Return a label as text: `true`, `3` for 3.0, strings without surrounding white space.
 
     Raises MalformedLineError for a value that is not a label.
     """

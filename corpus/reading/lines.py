@@ -1,6 +1,6 @@
 r"""Splits a range of a file into lines, in bounded memory.
 
-A line ends at `\n` only, and belongs to the range in which it begins. Keep the limit on a line's length, because a file
+A line ends at `\n` only and belongs to the range in which it begins. Keep the limit on the length of a line: a file
 without newlines would fill the memory.
 """
 
@@ -13,20 +13,20 @@ from corpus.reading.tally import EXCERPT_BYTES
 
 
 class LongLine(NamedTuple):
-    """A line of more than MAX_LINE_BYTES, of which only the beginning is kept."""
+    """Beginning of a line of more than MAX_LINE_BYTES."""
 
     begins: bytes
     size: int
-    """All of its bytes, without the newline."""
+    """Bytes of the whole line, without the newline."""
 
 
 def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
-    """The bytes of all lines that begin at or after `start` and before `end`, in blocks.
+    """Yield in blocks the bytes of all lines that begin in [`start`, `end`).
 
-    `file` stands at `start`, or one byte before it where `start` is not 0.
+    `file` must be at position `start - 1`, or at 0 if `start` is 0.
     """
     position = max(start - 1, 0)
-    # The bytes before the first newline belong to the last line of the previous range.
+    # The bytes before the first newline belong to the previous range.
     is_before = start > 0
     while block := file.read(BLOCK_BYTES):
         position += len(block)
@@ -46,7 +46,7 @@ def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
 
 
 def without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The blocks of a file, from its start, without a byte-order mark there."""
+    """Yield the blocks of a file without its byte-order mark."""
     first = b""
     for block in blocks:
         first += block
@@ -62,9 +62,9 @@ def _long(line: bytes) -> LongLine:
 
 
 def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
-    """Lists of lines without their newlines, and between them the lines that are too long.
+    """Yield lists of lines without their newlines. A line that is too long is yielded alone, as LongLine.
 
-    A block is shorter than MAX_LINE_BYTES. An error of `blocks` is raised after all whole lines before it.
+    Blocks must be shorter than MAX_LINE_BYTES. An error of `blocks` is raised after all complete lines before it.
     """
     carry = b""
     long: LongLine | None = None

@@ -1,7 +1,6 @@
-"""Reads batches of reviews from row groups of Parquet, only the columns that are needed.
+"""Reads batches of reviews from row groups of Parquet, and only the columns that are needed.
 
-Do not read a whole row group at once, because it can have a gigabyte. pyarrow takes long to load, so it is imported
-only where there is Parquet.
+Do not read a whole row group at once: it can be a gigabyte. pyarrow is slow to load, so import it only for Parquet.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +17,11 @@ from corpus.reading.tally import EXCERPT_BYTES
 
 _READ_BYTES = 1 << 20
 _BLOCK_BYTES = 64 << 20
-"""Of a block's values."""
+"""Target size of the values of one block, in bytes."""
 
 
 def group_sizes(address: str) -> list[int] | None:
-    """The bytes of each row group, decompressed; None where the file is damaged."""
+    """Return the decompressed bytes of each row group, or None if the file is damaged."""
     import pyarrow
 
     with open_range(address, ahead=0) as file:
@@ -34,9 +33,9 @@ def group_sizes(address: str) -> list[int] | None:
 
 
 def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
-    """The reviews of some row groups, each batch with the number of rows so far; a batch may be empty.
+    """Yield the reviews of some row groups in batches, each with the number of rows read so far.
 
-    Raises DamagedArchiveError after the rows before the damage.
+    A batch may be empty. Raises DamagedArchiveError after the rows before the damage.
     """
     import pyarrow
 
@@ -69,7 +68,7 @@ def _reviews(
     done: int,
     malformed: MalformedCallback,
 ) -> list[Review]:
-    """The reviews of some rows, given as columns; `done` rows come before them."""
+    """Return the reviews of rows that are given as columns. `done` rows come before them."""
     reviews: list[Review] = []
     for number, values in enumerate(zip(*columns, strict=True), done + 1):
         try:
@@ -86,7 +85,8 @@ def open_parquet(file: BinaryIO) -> Any:
 
 
 def blocks(parquet: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
-    """The rows of a row group, these columns alone, in blocks of at most BATCH_TEXTS rows and about _BLOCK_BYTES."""
+    """Yield the rows of a row group in blocks of at most BATCH_TEXTS rows and about _BLOCK_BYTES, with only these
+    columns."""
     known = parquet.metadata.row_group(group)
     columns = [known.column(number) for number in range(known.num_columns)]
     row_bytes = sum(
@@ -99,7 +99,7 @@ def blocks(parquet: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
 
 
 def first_values(parquet: Any, name: str, most: int) -> list[Any]:
-    """The values of a column in the first rows, at least `most` where there are so many."""
+    """Return the first values of a column: at least `most`, or all if there are fewer."""
     values: list[Any] = []
     for group in range(parquet.num_row_groups):
         for block in blocks(parquet, group, [name]):
@@ -110,7 +110,7 @@ def first_values(parquet: Any, name: str, most: int) -> list[Any]:
 
 
 def column_values(block: Any, name: str) -> list[Any]:
-    """A column as Python values; a string that is not UTF-8 as bytes."""
+    """Return a column as Python values. A string that is not UTF-8 becomes bytes."""
     import pyarrow
 
     column = block.column(name)
@@ -131,6 +131,6 @@ def _decoded(value: bytes | None) -> str | bytes | None:
 
 
 def _begins(values: Sequence[object]) -> bytes:
-    """The beginning of the first value that is not null."""
+    """Return the beginning of the first value that is not null."""
     first = next((value for value in values if value is not None), "")
     return first[:EXCERPT_BYTES] if isinstance(first, bytes) else str(first)[:EXCERPT_BYTES].encode()

@@ -1,7 +1,7 @@
 """Parses a record of an input file to its text and the code of its rating or label (docs/dataset.md, "Reading").
 
-Do not accept broken UTF-8, NaN or an overflowing number in a field that is not read, because the dataset would then
-depend on the parser. A record is valid as a whole, or malformed.
+Do not accept broken UTF-8, NaN or an overflowing number in a field that is not read: the dataset would then depend on
+the parser. The whole record is either valid or malformed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _JSON_WHITESPACE = b" \t\r\n"
 
 
 class Review(NamedTuple):
-    """The text of a record as written, the code of its rating or label, and the values of the format's `keep`."""
+    """Review: its text as written, the code of its rating or label, and the values of the format's `keep` fields."""
 
     text: str
     code: int
@@ -31,15 +31,15 @@ class Review(NamedTuple):
 
 
 def is_blank(line: bytes) -> bool:
-    """Whether a line has only JSON's white space; such a line is not counted."""
+    """Return whether a line has only white space of JSON. Blank lines are not counted."""
     return not line.strip(_JSON_WHITESPACE)
 
 
 def line_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[bytes], Review]:
-    """A parser of lines, for the kinds with a record a line; it raises MalformedLineError.
+    """Return a parser of lines for the kinds with one record per line.
 
-    It takes a line without its newline and, at a file's start, without the byte-order mark. `code` is the code of all
-    records where the format names no field for it.
+    The parser takes a line without its newline and without the byte-order mark of the file. It raises
+    MalformedLineError. `code` is the code of all records if the format names no value field.
     """
     if form.kind == "json":
         return _json_parser(form, codes, code)
@@ -52,9 +52,9 @@ def line_parser(form: Format, codes: Codes, code: int | None = None) -> Callable
 
 
 def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[str]], Review]:
-    r"""A parser of the fields of a record of csv or separated; see `line_parser`.
+    """Return a parser of the fields of a csv or separated record; see `line_parser`.
 
-    In their texts a backslash and an `n`, which stand for a newline in the polarity sets, count as a space.
+    In the text, a backslash followed by `n` is read as a space: the polarity datasets write newlines this way.
     """
     texts = [form.position(name) for name in form.text]
     place = None if form.value is None else form.position(form.value)
@@ -83,9 +83,9 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
 
 
 def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[object]], Review]:
-    """A parser of the values of `form.fields` in a row of Parquet, null being None; see `line_parser`.
+    """Return a parser of a Parquet row, given as the values of `form.fields`; see `line_parser`.
 
-    A value of bytes is a string that is not UTF-8.
+    Null becomes None. A value of type bytes is a string that is not UTF-8.
     """
     texts = len(form.text)
     needed = len(form.fields) - len(form.keep)
@@ -107,7 +107,8 @@ def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[
 
 
 def json_field(value: Mapping[str, object], name: str, absent: object = None) -> object:
-    """A field of a JSON object, or of one inside it whose path has dots (`review.body`); or else `absent`."""
+    """Return a field of a JSON object, or `absent`. A name with dots (`review.body`) is also a path into nested
+    objects."""
     if name in value:
         return value[name]
     first, _, rest = name.partition(".")
@@ -116,7 +117,7 @@ def json_field(value: Mapping[str, object], name: str, absent: object = None) ->
 
 
 def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[bytes], Review]:
-    from orjson import JSONDecodeError, loads  # only where there is JSON
+    from orjson import JSONDecodeError, loads  # slow to load, and only JSON needs it
 
     def parse(line: bytes) -> Review:
         try:
@@ -143,11 +144,11 @@ def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[byte
 
 
 def split_label(line: bytes) -> tuple[bytes, bytes]:
-    """The label of fastText's line, wherever it stands, and the text beside it.
+    """Return the label of a fastText line, which may be anywhere in the line, and the rest of the line.
 
-    Raises MalformedLineError where there is no label, or a second one.
+    Raises MalformedLineError if the line has no label or more than one.
     """
-    # Split the bytes, because a no-break space or the like belongs to the text.
+    # Split bytes, not str: a no-break space belongs to the text.
     label, text = (*line.split(None, 1), b"", b"")[:2]
     prefix = FASTTEXT_PREFIX.encode()
     if prefix in text:
@@ -165,19 +166,18 @@ def split_label(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _fasttext(line: bytes, codes: Codes) -> Review:
-    """Parse `__label__X the text`."""
     _decoded(line)
     label, text = split_label(line)
     return Review(text.decode(), codes.code_of(label.decode()))
 
 
 def _size(value: object) -> int:
-    """The bytes of a string in UTF-8."""
+    """Return the size of a string in UTF-8 bytes."""
     return len(value.encode()) if isinstance(value, str) else len(value) if isinstance(value, bytes) else 0
 
 
 def _cell(value: object) -> str:
-    """A text; null is an empty one."""
+    """Return a cell as text; null is empty."""
     if isinstance(value, str):
         return value
     if value is None:

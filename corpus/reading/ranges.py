@@ -1,8 +1,8 @@
 """Cuts files into ranges, assigns them to tasks, and reads a range.
 
-A mapper's input is a list of ranges, and it reads their bytes itself. The runners' own input formats differ in how they
-treat byte-order marks, compressed files, long lines and damage. Compressed files and CSV are not cut, because their
-middle cannot be read without their start.
+The input of a mapper is a list of ranges, and the mapper reads their bytes itself. The runners' own input formats
+differ in byte-order marks, compressed files, long lines and damage. Compressed files and CSV are not cut:
+reading their middle requires their beginning.
 """
 
 import heapq
@@ -29,14 +29,14 @@ _MAX_TASK_BYTES = 1 << 30
 
 
 def cut_into_tasks(files: Sequence[Source], tasks: int) -> list[list[Range]]:
-    """The ranges of all files, assigned to tasks of about the same size; the same for the same input.
+    """Return the ranges of all files, assigned to tasks of similar size. Equal input gives equal tasks.
 
-    There are `tasks` tasks, more where a task would have more than a gigabyte, or fewer for little input. A range has
-    1 to 64 MiB unless its file cannot be cut.
+    There are `tasks` tasks, more if a task would exceed 1 GiB, fewer if the input is small. A range has 1 to 64 MiB
+    unless its format does not allow cuts.
     """
     total = sum(file.plain_size for file in files)
     tasks = max(tasks, ceil(total / _MAX_TASK_BYTES))
-    # All ranges of one large file are equal, and every task gets the same number of them.
+    # Make all ranges of one large file equal, and the same number for every task.
     rounds = max(1, ceil(total / tasks / _MAX_RANGE_BYTES))
     size = max(_MIN_RANGE_BYTES, ceil(total / tasks / rounds))
     weighed = [each for file in files if file.size for each in _ranges_of(file, size)]
@@ -66,7 +66,7 @@ def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
 
 
 def _merge_row_groups(groups: Sequence[int], size: int) -> tuple[list[int], list[int]]:
-    """Join neighbouring row groups up to `size` bytes; returns the sizes, and the edges between them."""
+    """Join neighbouring row groups up to `size` bytes. Return the sizes and the edges between the joined groups."""
     weights: list[int] = []
     edges = [0]
     for number, group in enumerate(groups, 1):
@@ -80,14 +80,14 @@ def _merge_row_groups(groups: Sequence[int], size: int) -> tuple[list[int], list
 
 
 def task_line(ranges: Sequence[Range]) -> bytes:
-    """A task as a line of a job's input: ASCII, without newline."""
+    """Return a task as an ASCII line of a job's input, without newline."""
     formats = list(dict.fromkeys(part.format for part in ranges))
     places = [(*part[:3], formats.index(part.format), *part[4:]) for part in ranges]
     return json.dumps({"formats": [asdict(form) for form in formats], "ranges": places}).encode("ascii")
 
 
 def read_task(line: bytes) -> list[Range]:
-    """The inverse of `task_line`."""
+    """Return the ranges of a line that `task_line` wrote."""
     task = json.loads(line)
     formats = [made(Format, form) for form in task["formats"]]
     return [
@@ -97,10 +97,10 @@ def read_task(line: bytes) -> list[Range]:
 
 
 def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]:
-    """The reviews of a range, in order, in batches of at least one and at most 256 texts or about 256 KiB.
+    """Yield the reviews of a range, in order, in nonempty batches of at most 256 texts or about 256 KiB.
 
-    Counts lines and malformed lines in `tally`, and records damage there, after all whole lines before it. Raises
-    DataError when the file cannot be read.
+    Counts lines and malformed lines in `tally`. Damage is recorded there after all complete lines before it. Raises
+    DataError if the file is unreadable or was changed.
     """
 
     def malformed(reason: str, line: int, begins: bytes) -> None:

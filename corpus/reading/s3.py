@@ -1,7 +1,7 @@
-"""Operations on objects of S3, for any client, and a client for this process.
+"""Operations on S3 objects with any client, and the S3 client of this process.
 
-boto3 is loaded only when it is needed: work on local files then starts half a second sooner and with 40 MB less. An
-absent object has no error name in the answer to a HEAD request, only the status 404: check for both.
+boto3 is imported only when it is needed: work on local files then starts half a second sooner and uses 40 MB less. The
+response to a HEAD request for a missing object has only the status 404 and no error name: check for both.
 """
 
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef, ObjectTypeDef
 
 CHUNK_BYTES = 8 << 20
-"""The size of the parts of a larger transfer."""
+"""Part size of multipart transfers, in bytes."""
 
 _SCHEME = "s3://"
 _ATTEMPTS = 10
@@ -32,7 +32,7 @@ _NO_OBJECT = "404", "NoSuchKey", "NotFound"
 
 
 class S3Path(NamedTuple):
-    """The bucket and key of an object, or a bucket and a prefix of keys."""
+    """Bucket and key of an object, or bucket and key prefix."""
 
     bucket: str
     key: str
@@ -46,7 +46,7 @@ def is_s3(address: str) -> bool:
 
 
 def place_of(address: str) -> S3Path:
-    """The bucket and the key of an address of S3; the key may be empty. Raises DataError for any other text."""
+    """Return the bucket and key of an S3 address. The key may be empty. Raises DataError if it is not an S3 address."""
     bucket, _, key = address.removeprefix(_SCHEME).partition("/")
     if not is_s3(address) or not bucket:
         raise DataError(f"'{address}' is not an address of S3; it must look like s3://bucket/name")
@@ -54,13 +54,13 @@ def place_of(address: str) -> S3Path:
 
 
 def client() -> "S3Client":
-    """The S3 client of this process; it tries throttled calls and lost connections ten times."""
+    """Return the S3 client of this process. It tries throttled calls and lost connections ten times."""
     return _client(os.getpid(), os.environ.get("AWS_ENDPOINT_URL"))
 
 
 @cache
 def _client(process: int, endpoint: str | None) -> "S3Client":  # noqa: ARG001
-    """A client for each endpoint and process, because connections do not survive a fork."""
+    """Return a client for this endpoint and process: connections do not survive a fork."""
     import boto3
     from botocore.config import Config
 
@@ -70,7 +70,7 @@ def _client(process: int, endpoint: str | None) -> "S3Client":  # noqa: ARG001
 
 @contextmanager
 def explained_errors(address: str, verb: str) -> Iterator[None]:
-    """Turn an error of S3, after all attempts, into a DataError; `verb` is what was tried, such as `read`."""
+    """Convert an S3 error, after all retries, to a DataError. `verb` names the operation, such as `read`."""
     from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -79,7 +79,7 @@ def explained_errors(address: str, verb: str) -> Iterator[None]:
     except ClientError as error:
         raise _client_error(error, address, verb) from error
     except (BotoCoreError, Boto3Error) as error:
-        # A transfer wraps the answer of S3 in a message about its temporary file.
+        # A transfer wraps the response of S3 in a message about its temporary file.
         if isinstance(error.__context__, ClientError):
             raise _client_error(error.__context__, address, verb) from error
         raise DataError(f"cannot {verb} {address}: {error}; check the network and run it again") from error
@@ -101,7 +101,7 @@ def _error_code(error: "ClientError") -> str:
 
 
 def check_bucket(address: str) -> None:
-    """Raise DataError where the bucket of an address to write to does not exist or cannot be used."""
+    """Raise DataError if the bucket of an output address does not exist or is not accessible."""
     from botocore.exceptions import ClientError, ParamValidationError
 
     bucket = place_of(address).bucket
@@ -122,7 +122,7 @@ def check_bucket(address: str) -> None:
 
 
 def list_objects(s3: "S3Client", place: S3Path, at_most: int | None = None) -> Iterator["ObjectTypeDef"]:
-    """The objects whose keys start with the key of `place`, in the order of their keys; at most `at_most`."""
+    """Yield the objects with the key prefix of `place`, in key order, at most `at_most`."""
     limit: Any = {} if at_most is None else {"MaxItems": at_most, "PageSize": at_most}
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key, PaginationConfig=limit)
     for page in pages:
@@ -130,12 +130,12 @@ def list_objects(s3: "S3Client", place: S3Path, at_most: int | None = None) -> I
 
 
 def head(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef":
-    """The metadata of an object."""
+    """Return the metadata of an object."""
     return s3.head_object(Bucket=place.bucket, Key=place.key)
 
 
 def head_if_there(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef | None":
-    """The metadata of an object; None when it does not exist."""
+    """Return the metadata of an object, or None if it does not exist."""
     try:
         return head(s3, place)
     except s3.exceptions.ClientError as error:
@@ -147,9 +147,10 @@ def head_if_there(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef | N
 def get(
     s3: "S3Client", place: S3Path, start: int = 0, end: int | None = None, *, etag: str | None = None
 ) -> "StreamingBody":
-    """An object's bytes from `start` to before `end`, to be closed by the caller; only of the object with this `etag`.
+    """Return a stream of an object's bytes in [`start`, `end`), which the caller closes.
 
-    S3 refuses a range of an empty object, so a request for all of an object has none.
+    With `etag`, S3 fails the request if the object has another one. S3 rejects any range of an empty object, so a
+    request for a whole object sends no range.
     """
     request: Any = {} if etag is None else {"IfMatch": etag}
     if start or end is not None:
@@ -158,9 +159,9 @@ def get(
 
 
 def read_text(s3: "S3Client", place: S3Path) -> str | None:
-    """A small object's text, at most its first MiB; None when it does not exist.
+    """Return the text of a small object, at most its first MiB, or None if it does not exist.
 
-    Do not trust it: root on a node may have written it. Bytes that are not UTF-8 become U+FFFD.
+    Do not trust the text: root on a node may have written it. Bytes that are not UTF-8 become U+FFFD.
     """
     try:
         found = get(s3, place)
@@ -171,7 +172,7 @@ def read_text(s3: "S3Client", place: S3Path) -> str | None:
 
 
 def read_from(s3: "S3Client", place: S3Path, offset: int, most: int | None = None) -> bytes:
-    """An object's bytes from an offset on, at most `most`; none when it is not longer than that or does not exist."""
+    """Return at most `most` bytes of an object from `offset` on; empty if it is not that long or does not exist."""
     try:
         return get(s3, place, offset, None if most is None else offset + most).read()
     except s3.exceptions.ClientError as error:
@@ -188,7 +189,7 @@ def download(
     chunk_bytes: int = CHUNK_BYTES,
     count: Callable[[int], None] | None = None,
 ) -> None:
-    """Copy an object to a path. `count` is called with the number of new bytes."""
+    """Download an object to a path. `count` is called with the number of new bytes."""
     s3.download_file(place.bucket, place.key, os.fspath(path), Callback=count, Config=_transfer(chunk_bytes))
 
 
@@ -201,7 +202,7 @@ def upload(
     chunk_bytes: int = CHUNK_BYTES,
     count: Callable[[int], None] | None = None,
 ) -> None:
-    """Copy a file to an object, which appears complete. `count` is called with the number of new bytes."""
+    """Upload a file to an object, which appears complete. `count` is called with the number of new bytes."""
     extra = None if metadata is None else {"Metadata": dict(metadata)}
     s3.upload_file(
         os.fspath(path), place.bucket, place.key, ExtraArgs=extra, Callback=count, Config=_transfer(chunk_bytes)
@@ -211,7 +212,7 @@ def upload(
 def _transfer(chunk_bytes: int) -> "TransferConfig":
     from boto3.s3.transfer import TransferConfig
 
-    # The client retries only until an answer begins; this is for answers that break off later.
+    # The client retries only until a response begins. This is for responses that break off later.
     return TransferConfig(
         multipart_threshold=chunk_bytes, multipart_chunksize=chunk_bytes, num_download_attempts=_ATTEMPTS
     )
@@ -223,13 +224,15 @@ def put(s3: "S3Client", place: S3Path, content: bytes) -> None:
 
 
 def put_new(s3: "S3Client", place: S3Path, content: bytes) -> bool:
-    """Write a small object unless it exists already; returns whether this call wrote it."""
+    """Write a small object unless it exists. Return whether this call wrote it."""
     return put_if(s3, place, content, etag=None)
 
 
 def put_if(s3: "S3Client", place: S3Path, content: bytes, *, etag: str | None) -> bool:
-    """Write a small object in the place of that with this `etag`, or where there is none; returns whether this call
-    wrote it."""
+    """Write a small object if the existing one has this `etag`, or, without `etag`, if there is no object.
+
+    Return whether this call wrote it.
+    """
     condition: Any = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
     try:
         s3.put_object(Bucket=place.bucket, Key=place.key, Body=content, **condition)
@@ -237,6 +240,6 @@ def put_if(s3: "S3Client", place: S3Path, content: bytes, *, etag: str | None) -
         gone = _NO_OBJECT if etag is not None else ()
         if _error_code(error) not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409", *gone):
             raise
-        # After a lost answer boto3 repeats the request, and then finds the object that it has written itself.
+        # boto3 repeats a request after a lost response, and then finds the object that it wrote itself.
         return read_from(s3, place, 0) == content
     return True

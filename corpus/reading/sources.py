@@ -1,6 +1,6 @@
-"""The input of a run: what the user named (`Inputs`, `ReadingOptions`), a file of it, and a range of a file.
+"""Describes the input of a run: the user's addresses and options, the files, and ranges of files.
 
-An option applies to all files. Only what no option gives is detected from the files.
+An option applies to all files. Shoal detects only the settings that no option gives.
 """
 
 from collections.abc import Sequence
@@ -14,52 +14,52 @@ from corpus.reading.compression import compression
 from corpus.reading.formats import Format, class_name
 
 EXPANSION = {".gz": 4, ".bz2": 5, ".xz": 5, ".zst": 4}
-"""The usual ratio of decompressed to compressed size, by the ending of the name."""
+"""Usual ratio of decompressed to compressed size, by file suffix."""
 
 POSITIVE, NEGATIVE = 1, 0
-"""The codes of files of one class."""
+"""Codes of files with texts of one class."""
 UNLABELLED = 0
-"""The code of texts whose class is not known; it has no meaning."""
+"""Code of texts of unknown class. It has no meaning."""
 
 
 FORMAT_CHOICES = ("json", "csv", "tsv", "fasttext", "text", "parquet")
-"""The values of --format."""
+"""Values of --format."""
 
 QUOTING_CHOICES = ("doubled", "none")
-"""The values of --quoting: a quote in a quoted value is doubled, or nothing is quoted."""
+"""Values of --quoting. `doubled`: a quote inside a quoted value is doubled. `none`: nothing is quoted."""
 
 WHOLE = -1
-"""The end of a range that is a whole file."""
+"""End of a range that covers a whole file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """The user's options for reading the files; what they leave open is detected from the files."""
+    """User's options for reading files. Settings that they leave open are detected from the files."""
 
     kind: str | None = None
     """One of FORMAT_CHOICES."""
     separator: str | None = None
-    """The separator between the columns of a line."""
+    """Separator of columns."""
     quoting: str | None = None
     """One of QUOTING_CHOICES."""
     text: tuple[str, ...] = ()
-    """The fields, or numbers of columns from 1, of the text."""
+    """Text fields, or column numbers from 1."""
     rating: str | None = None
-    """The field of the rating."""
+    """Rating field."""
     label: str | None = None
-    """The field of the label; at most one of the two is given."""
+    """Label field. It excludes `rating`."""
     positive_label: str | None = None
-    """The label of the positive class, all others being negative."""
+    """Label of the positive class. All other labels are negative."""
     keep: tuple[str, ...] = ()
-    """Further fields, or numbers of columns, whose values are wanted as they are."""
+    """Further fields, or column numbers, to return unchanged."""
     classes: tuple[str, ...] = ()
-    """The labels of more than two classes, in the order of their numbers; with fastText's `__label__` or without."""
+    """Labels of more than two classes, in the order of their codes, with or without fastText's `__label__`."""
     others: bool = False
-    """Whether these classes are those of a model, and labels may be of none of them."""
+    """Whether `classes` are those of a model, so that texts may have other labels."""
     rating_range: tuple[int, int] = (1, 5)
-    """The smallest and the largest rating, in steps."""
+    """Smallest and largest rating, in steps."""
     rating_steps: int = 1
-    """See corpus.dataset_settings.Settings, as for the following."""
+    """See corpus.dataset_settings.Settings, also for `rating_fraction`."""
     rating_fraction: bool = False
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class ReadingOptions:
             ),
         )
         if self.classes:
-            Settings(ragged=True, labelled=True, classes=self.class_names)  # which checks the names
+            Settings(ragged=True, labelled=True, classes=self.class_names)  # checks the names
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -104,18 +104,18 @@ class ReadingOptions:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes, as `formats.class_name` has them."""
+        """Names of the classes, normalised by `formats.class_name`."""
         return tuple(map(class_name, self.classes))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The addresses of files, folders or patterns that the user gave, by use, and the options for reading them."""
+    """Addresses of files, folders or patterns that the user gave, by use, and the options for reading them."""
 
     files: tuple[str, ...] = ()
-    """To train on; without `test` a share of them is the test set."""
+    """Training texts. Without `test`, a share of them is the test set."""
     test: tuple[str, ...] = ()
-    """The test set."""
+    """Test texts."""
     positive: tuple[str, ...] = ()
     """Texts of the positive class."""
     negative: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class Inputs:
     unlabelled: tuple[str, ...] = ()
     """Texts of unknown class, for prediction only."""
     exclude: tuple[str, ...] = ()
-    """Patterns of files to leave out of all of these: of names, or of the ends of paths."""
+    """Patterns of files to skip. They match names or the ends of paths."""
     options: ReadingOptions = field(default_factory=ReadingOptions)
 
     @property
@@ -156,26 +156,26 @@ class Inputs:
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
     address: str
-    """An absolute path, or s3://..."""
+    """Absolute path or s3://..."""
     size: int
-    """Bytes of the file as it is stored."""
+    """Size of the stored file, in bytes."""
     identity: str
-    """Changes with the content: the modification time in nanoseconds, or the ETag."""
+    """Value that changes with the content: the modification time in nanoseconds, or the ETag."""
     test: bool = False
     """Whether its texts are in the test set."""
     code: int | None = None
-    """The class of all of its texts, where the option that named it gives one."""
+    """Class of all its texts, if the option that named the file gives one."""
     named: bool = True
-    """Whether the user gave its own address, not a folder or a pattern."""
+    """Whether the user gave this address itself, not a folder or a pattern."""
 
     @property
     def compression(self) -> str | None:
-        """The ending of the name of a compressed file; None for a plain one."""
+        """Suffix of a compressed file's name, or None for an uncompressed file."""
         return compression(self.address)
 
     @property
     def plain_size(self) -> int:
-        """About how many bytes it has after decompression."""
+        """Approximate size after decompression, in bytes."""
         return plain_size(self.address, self.size)
 
 
@@ -185,29 +185,29 @@ class Source(InputFile):
 
 
 class Range(NamedTuple):
-    """The records of a file that begin at or after byte `start` and before byte `end`; see `ranges.cut_into_tasks`."""
+    """Records of a file that begin in bytes [`start`, `end`); see `ranges.cut_into_tasks`."""
 
     path: str
-    """A path or s3://..."""
+    """Path or s3://..."""
     start: int
-    """A byte; of Parquet a row group."""
+    """Byte offset, or the index of a row group of Parquet."""
     end: int
-    """WHOLE for files that are not cut."""
+    """Byte offset, index of a row group, or WHOLE for a file that is not cut."""
     format: Format
     code: int | None
-    """The code of all records, where the format names no field for it."""
+    """Code of all records if the format names no value field."""
     test: bool
-    """Whether the texts are of the test set."""
+    """Whether the texts are in the test set."""
     size: int | None = None
-    """The bytes of the file when it was inspected; None for no check."""
+    """Size of the file in bytes when it was inspected; None disables the check."""
 
 
 def plain_size(name: str, size: int) -> int:
-    """About how many bytes a file of this name and size has after decompression."""
+    """Return the approximate decompressed size of a file, in bytes."""
     return size * EXPANSION.get(compression(name) or "", 1)
 
 
 def digest_of_files(files: Sequence[InputFile]) -> str:
-    """What stands for input that is not a dataset: it follows from the files' names, sizes and times."""
+    """Return a hash of the files' names, sizes and identities. It identifies input that is not a dataset."""
     named = "".join(f"{each.address}\0{each.size}\0{each.identity}\0" for each in files)
     return blake2b(named.encode(), digest_size=16).hexdigest()

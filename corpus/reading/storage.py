@@ -1,7 +1,7 @@
-"""Reads and writes files by address, a path or s3://..., for input files and for the files between the jobs.
+"""Reads and writes files at a path or an s3:// address: input files and the files between jobs.
 
 Do not write to the final name: a task can die at any moment, and another attempt of it may be running. `writable` gives
-a path of its own; the complete file then gets the final name, by rename or by upload.
+a temporary path. The complete file then gets the final name, by rename or by upload.
 """
 
 import io
@@ -27,7 +27,7 @@ FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 10.0
 _BUFFER_BYTES = 1 << 20
 PART_PREFIX = "part-"
-"""The prefix of the output files of a job's tasks, as Hadoop names them."""
+"""Prefix of the output files of a job's tasks, as Hadoop names them."""
 
 
 def join(folder: str, name: str) -> str:
@@ -35,9 +35,9 @@ def join(folder: str, name: str) -> str:
 
 
 def check_writable(folder: str) -> None:
-    """Raise DataError for a folder on S3 whose bucket does not exist or cannot be used, before any work is done.
+    """Raise DataError if the bucket of an S3 folder does not exist or is not accessible.
 
-    A folder that is a path is not checked.
+    Call it before any work is done. A local folder is not checked.
     """
     if is_s3(folder):
         s3.check_bucket(folder)
@@ -52,7 +52,7 @@ def exists(address: str) -> bool:
 
 
 def size_of(address: str) -> int:
-    """The bytes of a file. Raises DataError when there is none."""
+    """Return the size of a file in bytes. Raises DataError if there is no file."""
     if is_s3(address):
         with s3.explained_errors(address, "read"):
             return s3.head(s3.client(), s3.place_of(address))["ContentLength"]
@@ -61,7 +61,7 @@ def size_of(address: str) -> int:
 
 
 def identity_of(address: str) -> str:
-    """A value that changes with a file's content, as in `sources.InputFile`. Raises DataError when there is no file."""
+    """Return a value that changes with a file's content; see `sources.InputFile`. Raises DataError without a file."""
     if is_s3(address):
         with s3.explained_errors(address, "read"):
             return s3.head(s3.client(), s3.place_of(address))["ETag"].strip('"')
@@ -70,7 +70,7 @@ def identity_of(address: str) -> str:
 
 
 def list_files(folder: str) -> list[str]:
-    """A folder's files of records (`part-...`), in order of name; none if there is no such folder."""
+    """Return the record files (`part-...`) of a folder, sorted by name; empty if there is no such folder."""
     if not is_s3(folder):
         return sorted(str(path) for path in Path(folder).glob(f"{PART_PREFIX}*"))
     bucket, key = s3.place_of(folder)
@@ -80,10 +80,11 @@ def list_files(folder: str) -> list[str]:
 
 
 def open_range(address: str, start: int = 0, ahead: int | None = None) -> BinaryIO:
-    """A file from byte `start` on, to be closed by the caller; its `read(n)` gives n bytes but at the end.
+    """Open a file at byte `start`. The caller closes it. `read(n)` returns n bytes except at the end.
 
-    On S3 a request is for at least `ahead` bytes, so that bytes behind a range are not sent; None is for all bytes. A
-    lost connection is continued where it ended. Raises DataError when there is no such file, or it cannot be read.
+    An S3 request asks for at least `ahead` bytes, or, without `ahead`, for the rest of the object. A small value
+    avoids transfer of bytes behind the range. After a lost connection, reading continues where it stopped. Raises
+    DataError if the file does not exist or is unreadable.
     """
     if is_s3(address):
         return cast(BinaryIO, io.BufferedReader(_Object(address, start, ahead), _BUFFER_BYTES))
@@ -94,9 +95,9 @@ def open_range(address: str, start: int = 0, ahead: int | None = None) -> Binary
 
 
 def open_blocks(address: str) -> Iterator[bytes]:
-    """The content of a file, decompressed by the ending of its name, in blocks of at most 256 KiB.
+    """Yield the content of a file in blocks of at most 256 KiB, decompressed according to the suffix.
 
-    Raises DamagedArchiveError after all data before the damage, and DataError when it cannot be read.
+    Raises DamagedArchiveError after all data before the damage, and DataError if the file is unreadable.
     """
     suffix = compression(address)
     with open_range(address) as file:
@@ -108,14 +109,14 @@ def open_blocks(address: str) -> Iterator[bytes]:
 
 
 def open_lines(address: str) -> Iterator[bytes]:
-    """The lines of a file, with their newlines, as they are read."""
+    """Yield the lines of a file, with their newlines, as they are read."""
     with open_range(address) as file:
         yield from file
 
 
 @contextmanager
 def readable(address: str) -> Iterator[Path]:
-    """A local path to the file at an address; for S3 a copy, which is deleted afterwards."""
+    """Yield a local path to the file. For S3 it is a copy, which is deleted afterwards."""
     if not is_s3(address):
         yield Path(address)
         return
@@ -129,7 +130,7 @@ def readable(address: str) -> Iterator[Path]:
 
 @contextmanager
 def writable(address: str) -> Iterator[Path]:
-    """A local path to write to; after the block the complete file is at the address.
+    """Yield a local path to write to. After the block, the complete file is at the address.
 
     After an error neither the file nor a part of it remains.
     """
@@ -142,7 +143,7 @@ def writable(address: str) -> Iterator[Path]:
                 s3.upload(s3.client(), path, place)
         return
     final = Path(address)
-    final.parent.mkdir(exist_ok=True)  # not its parents: they may have been removed on purpose
+    final.parent.mkdir(exist_ok=True)  # not its parents: the user may have removed them on purpose
     with whole_file(final) as partial:
         yield partial
 
@@ -153,10 +154,10 @@ def write_text(address: str, text: str) -> None:
 
 
 class _Object(io.RawIOBase):
-    """The bytes of an object of S3; seekable. A request is for at least `ahead` bytes; None is for all that follow.
+    """Seekable stream of an S3 object. A request asks for at least `ahead` bytes, or, without `ahead`, for the rest.
 
-    The client's own retries cover the request only, but the connection can be lost hours later, during the body. Then
-    the rest is requested again, on condition that the object is still the same.
+    The client's own retries cover only the request, but the connection may be lost hours later, during the body. Then
+    this class requests the rest again, on condition that the object is unchanged.
     """
 
     def __init__(self, address: str, start: int, ahead: int | None) -> None:
@@ -189,7 +190,7 @@ class _Object(io.RawIOBase):
 
     def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
         cause: Exception | None = None
-        # One attempt may find the answer at its end, because all of its bytes were read; the next has to give bytes.
+        # One attempt may find a response that is fully read. The next attempt must return bytes.
         for attempt in range(_ATTEMPTS):
             if self._position >= self._size:
                 return 0
@@ -225,7 +226,7 @@ class _Object(io.RawIOBase):
 
 @cache
 def _cut() -> tuple[type[Exception], ...]:
-    """The errors that a lost connection can raise."""
+    """Return the error types that a lost connection can raise."""
     from botocore.exceptions import HTTPClientError, IncompleteReadError
     from urllib3.exceptions import HTTPError
 

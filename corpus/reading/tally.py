@@ -1,8 +1,8 @@
-"""Counts of a task and its first malformed lines; the sum over all tasks does not depend on how the input is cut.
+"""Counts lines and malformed lines of a task. The sum over all tasks does not depend on how the input is cut.
 
-A tally is sent between the jobs as records. Do not use the runner's counters, because a retried task counts twice.
-The line number of a malformed line is relative to its range, because a task does not know how many lines come before
-it. Each range reports its number of lines, and `malformed_lines` adds them up.
+Jobs exchange a tally as records. Do not use the runner's counters: a retried task counts twice. The number of a
+malformed line is relative to its range, because a task does not know how many lines precede it. Each range reports its
+number of lines, and `malformed_lines` adds them up.
 """
 
 import json
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from common.display import plural, printable
 from corpus.reading.formats import MALFORMED_REASONS
 
-# No word has a colon, by either rule of words: such a key is not that of a word's count.
+# A word never contains a colon, so these keys differ from the keys of word counts.
 COUNTS_KEY = b":counts"
 PLACES_KEY = b":places"
 LINES_KEY = b":lines"
@@ -30,9 +30,9 @@ _Found = tuple[str, int, int, str]
 
 @dataclass(frozen=True, kw_only=True)
 class MalformedLine:
-    """A malformed line: the reason, the file's address, the line from 1, its first 80 characters.
+    """Malformed line: its reason, the file's address, the line number from 1, and its first 80 characters.
 
-    In Parquet the line is the row; in csv it is the first line of the record.
+    In Parquet the line number is the row number; in csv it is the first line of the record.
     """
 
     reason: str
@@ -47,17 +47,20 @@ class MalformedLine:
 
 
 class Tally:
-    """Counts, the first malformed lines of each reason, the lines of each range, and the damaged files."""
+    """Counts, the first malformed lines for each reason, the lines of each range, and the damaged files."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        """By flat names, such as `malformed_by_reason.not_json`."""
+        """Counts by flat names, such as `malformed_by_reason.not_json`."""
         self._found: dict[str, list[_Found]] = {}
         self._lines: dict[str, dict[int, int]] = {}
         self._damaged: set[str] = set()
 
     def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
-        """Count the `line`-th line, from 1, of the range of `address` at `start`; it begins as `excerpt`."""
+        """Count a malformed line.
+
+        `line` is its number, from 1, in the range of `address` at byte `start`. `excerpt` is its beginning.
+        """
         for name in ("lines", "malformed", f"malformed_by_reason.{reason}"):
             self.counts[name] += 1
         found = self._found.setdefault(reason, [])
@@ -65,13 +68,16 @@ class Tally:
             self._keep(reason, [(address, start, line, excerpt_of(excerpt))])
 
     def add_range(self, address: str, start: int, lines: int, *, damaged: bool = False) -> None:
-        """Record the lines, blank ones too, of the range of `address` at `start`; `damaged`: there may be more."""
+        """Record the number of lines, with blank ones, of the range of `address` at byte `start`.
+
+        If `damaged` is true, the range may have more lines.
+        """
         self._lines.setdefault(address, {})[start] = lines
         if damaged:
             self._damaged.add(address)
 
     def records(self) -> list[tuple[bytes, bytes]]:
-        """The tally as records: ASCII, without tabs and newlines."""
+        """Return the tally as records of ASCII, without tabs and newlines."""
         parts = (
             (COUNTS_KEY, +self.counts),
             (PLACES_KEY, self._found),
@@ -96,12 +102,12 @@ class Tally:
 
     @property
     def malformed_by_reason(self) -> dict[str, int]:
-        """The numbers of malformed lines by the reasons that occur."""
+        """Number of malformed lines for each reason that occurs."""
         start = "malformed_by_reason."
         return {name.removeprefix(start): n for name, n in self.counts.items() if name.startswith(start) and n}
 
     def malformed_lines(self) -> list[MalformedLine]:
-        """The first malformed lines, at most three of each reason, in the order of reasons, files and lines."""
+        """Return the first malformed lines, at most three for each reason, sorted by reason, file and line."""
         return [
             MalformedLine(reason=reason, file=address, line=self._lines_before(address, start) + line, begins=begins)
             for reason in sorted(self._found, key=MALFORMED_REASONS.index)
@@ -109,7 +115,7 @@ class Tally:
         ]
 
     def damages(self) -> list[str]:
-        """A clause for each damaged file, with the number of lines before the damage."""
+        """Return a clause for each damaged file, with the number of lines before the damage."""
         read = {address: sum(self._lines[address].values()) for address in sorted(self._damaged)}
         return [
             f"{address} is damaged, and {plural(lines, 'line')} of it can be read" for address, lines in read.items()
@@ -127,5 +133,5 @@ def is_tally_key(key: bytes) -> bool:
 
 
 def excerpt_of(line: bytes) -> str:
-    """The first characters of a line, without those that cannot be printed."""
+    """Return the first characters of a line, without unprintable ones."""
     return printable(line[:EXCERPT_BYTES].decode("utf-8", "replace")[:EXCERPT_CHARACTERS])

@@ -1,7 +1,7 @@
 """Reads all texts of some files in order, for prediction and for training on raw texts.
 
-Do not read plain text as preprocessing does, which skips blank lines and lines that are not UTF-8: prediction gives an
-answer for each line.
+Prediction answers each line of plain text. So do not read plain text as preprocessing does, which skips blank lines and
+lines that are not UTF-8.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ from corpus.reading.storage import open_blocks
 from corpus.reading.tally import Tally
 
 _BLOCK_BYTES, _BLOCK_TEXTS = 4 << 20, 8192
-"""The size of a model's batch. Twice as many texts are hardly faster, and the answers come later."""
+"""Size of a batch for a model. Twice as many texts are hardly faster, and the answers come later."""
 
 
 def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterator[TextBatch]:
-    """The texts of the files, in order.
+    """Yield the texts of the files, in order.
 
-    Counts lines and malformed lines in `tally`. Raises DataError where a file cannot be read or is damaged, after all
+    Counts lines and malformed lines in `tally`. Raises DataError if a file is damaged or unreadable, after all
     texts before that.
     """
     for source in sources:
@@ -37,7 +37,7 @@ def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterato
 
 
 def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
-    """The same texts in larger batches. A DataError is raised after all texts that were read before it."""
+    """Yield the same texts in larger batches. A DataError is raised after all texts before it."""
     texts: list[str] = []
     codes: list[int] = []
     kept: list[tuple[object, ...]] = []
@@ -61,7 +61,7 @@ def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
 
 
 def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[TextBatch]:
-    """The lines of plain text, each of them a text; a line that is too long counts as malformed in `tally`."""
+    """Yield the lines of plain text, one text per line. A line that is too long counts as malformed in `tally`."""
     done = 0
     for lines in split_lines(blocks):
         if isinstance(lines, LongLine):

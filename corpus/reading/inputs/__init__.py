@@ -1,4 +1,4 @@
-"""Finds the files of the input and detects their formats and fields. `understanding.understand_inputs` is its front.
+"""Finds the input files and detects their formats and fields. Start with `understanding.understand_inputs`.
 
-It looks at the beginnings of files. The package above it, `corpus.reading`, reads them.
+This package reads only the beginnings of files. The package above it, `corpus.reading`, reads whole files.
 """

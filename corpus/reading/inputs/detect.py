@@ -1,6 +1,6 @@
-"""Detects the format of a file from its beginning: the kind of file here, its fields by `fields`.
+"""Detects the format of a file from its beginning. `fields` chooses its fields.
 
-Bytes in, a format out. Where the lines are not clear, the error names the option that says what they are.
+If the lines are ambiguous, the error names the option that decides.
 """
 
 import re
@@ -25,8 +25,8 @@ from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 PARQUET = b"PAR1"
 
 _MOST_LINES = 1000
-"""Of the beginning of a file, or rows of Parquet."""
-# A line is a JSON object by no accident: a few of them among broken lines are enough.
+"""Number of lines, or rows of Parquet, that are inspected."""
+# A line is hardly a JSON object by accident: a small share among broken lines is enough.
 _JSON_SHARE = 0.1
 _MOST = 0.9
 _JSON_NAMES = (".json", ".jsonl", ".ndjson")
@@ -34,33 +34,33 @@ _SHOWN_LETTERS = 60
 _LEVELS = 4
 _SEPARATORS = (",", ";", "\t", "|")
 _OTHER_JSON = re.compile(rb'\s*(\{\s*("|$)|\[\s*(\{|$))')
-"""The beginning of JSON that is an array, or an object over several lines."""
+"""Beginning of JSON that is an array, or an object over several lines."""
 _QUOTED = re.compile(rb'"([^"]|"")*"')
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
 
 
 class DetectedFormat(NamedTuple):
-    """The format of a file, and what its beginning shows."""
+    """Format of a file, and the facts that its beginning shows."""
 
     format: Format
     labelled: bool
     values: Counter[str]
-    """The labels or ratings in its beginning, with their counts."""
+    """Counts of the labels or ratings in its beginning."""
     rows: int | None = None
-    """The number of its records, where the file has it."""
+    """Number of its records, if the file states it."""
     plain_size: int | None = None
-    """The decompressed bytes of the columns that are read, where the file has them."""
+    """Decompressed bytes of the columns to read, if the file states them."""
     notes: tuple[str, ...] = ()
-    """Sentences on what was guessed."""
+    """Warnings about guesses."""
 
 
 def detect_format(
     name: str, data: bytes, whole: bool, options: ReadingOptions, code: int | None = None
 ) -> DetectedFormat | None:
-    """The format of a file that begins with `data`, decompressed; None where these have no whole line.
+    """Detect the format of a file from its decompressed beginning `data`; None if that has no complete line.
 
-    `whole` means that the file ends with `data`. `code` is the class of all of its texts, where that is known. Raises
-    DataError for a file that cannot be read, or whose format is not clear.
+    `whole` means that the file ends with `data`. `code` is the class of all its texts, if known. Raises DataError if the file is unsupported or its
+    format is ambiguous.
     """
     lines = data.removeprefix(BYTE_ORDER_MARK).split(b"\n", _MOST_LINES)
     if not whole or len(lines) > _MOST_LINES:
@@ -92,8 +92,8 @@ def detect_format(
 def detect_parquet_format(
     name: str, file: BinaryIO, options: ReadingOptions, code: int | None
 ) -> DetectedFormat | None:
-    """The format of a Parquet file, by its schema and first rows; None where it is damaged."""
-    import pyarrow as pa  # only where there is Parquet: it takes long to load
+    """Detect the format of a Parquet file from its schema and first rows; None if the file is damaged."""
+    import pyarrow as pa  # slow to load
 
     if options.kind not in (None, "parquet"):
         raise DataError(f"{name} is Parquet, not {options.kind}; leave out --format")
@@ -131,7 +131,7 @@ def detect_parquet_format(
 
 
 def count_values(values: Iterable[object]) -> Counter[str]:
-    """Values as text, with their counts; without those that cannot be a label or rating."""
+    """Count values as text. Values that are neither a label nor a rating are skipped."""
     seen: Counter[str] = Counter()
     for value in values:
         with suppress(MalformedLineError):
@@ -140,7 +140,7 @@ def count_values(values: Iterable[object]) -> Counter[str]:
 
 
 def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> tuple[str, str]:
-    """Kind and separator, by the options or else by the lines."""
+    """Return kind and separator, from the options or else from the lines."""
     if options.kind not in (None, "csv", "tsv"):
         return options.kind, ""
     separator = "\t" if options.kind == "tsv" else options.separator
@@ -161,7 +161,7 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
 
 
 def _kind_of_lines(name: str, lines: Sequence[bytes]) -> str | None:
-    """The kind of lines that are no columns; None for all others."""
+    """Return the kind of lines without columns, or None for other lines."""
     if len(_json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json"
     if 2 * sum(map(bool, map(_LABEL.search, lines))) > len(lines):
@@ -184,11 +184,11 @@ def _begins(lines: Sequence[bytes]) -> str:
 
 
 def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> str | None:
-    """The separator with which the first line is a header of known names, or of those in the options."""
+    """Return the separator that makes the first line a header of known names, or of those in the options."""
     for separator in _SEPARATORS:
         names = [each.strip() for row in csv_rows(lines[:1], separator) for each in row]
         given = options.fields and set(options.fields) <= set(names)
-        # A text may begin as a header does: below a header most records have its columns.
+        # A text may look like a header: below a header, most records have its columns.
         wide = [len(row) >= len(names) for row in csv_rows(lines[1:], separator)]
         below = code is None or given or (len(lines) > 1 and 2 * sum(wide) >= len(wide))
         if len(names) > 1 and below and (given or are_field_names(names, code)):
@@ -197,19 +197,22 @@ def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: 
 
 
 def _are_quoted_cells(lines: Sequence[bytes], code: int) -> bool:
-    """Whether lines are no plain texts but quoted cells: below a known name, or nearly all of three or more."""
+    """Return whether the lines are quoted cells and not plain texts.
+
+    True if they stand below a known name, or if nearly all of three or more lines are quoted.
+    """
     if are_field_names([lines[0].decode("utf-8", "replace").strip(' \r"')], code):
         return lines[1:2] != [] and lines[1].startswith(b'"')
     rows = csv_rows(lines, ",")
     covered = sum(1 + sum(cell.count("\n") for cell in row) for row in rows)
     opened = [line for line in lines if line.startswith(b'"')]
-    closed = sum(line.rstrip(b",\r").endswith(b'"') for line in opened)  # such as strings of JSON
+    closed = sum(line.rstrip(b",\r").endswith(b'"') for line in opened)  # unlike strings of JSON, for example
     most = _MOST * len(lines)
     return len(lines) > 2 and (closed >= most or (covered >= most and len(opened) >= _MOST * len(rows)))
 
 
 def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
-    """The separator of columns without known names, in a file that is a table by its name or by --format."""
+    """Return the separator of a table without known column names."""
     if _suffix(name) == ".tsv":
         return "\t"
     widths = {each: {len(row) for row in csv_rows(lines, each)} for each in _SEPARATORS}
@@ -224,7 +227,7 @@ def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
 
 
 def _fasttext_labels(lines: Sequence[bytes]) -> Counter[str]:
-    """The labels of fastText's lines, with their counts."""
+    """Count the labels of fastText lines."""
     seen: Counter[str] = Counter()
     for line in lines:
         with suppress(MalformedLineError):
@@ -233,13 +236,13 @@ def _fasttext_labels(lines: Sequence[bytes]) -> Counter[str]:
 
 
 def _suffix(name: str) -> str:
-    """The ending of the name, without that of the compression."""
+    """Return the suffix of the name before any suffix of compression."""
     path = PurePosixPath(name)
     return (path.with_suffix("") if compression(name) else path).suffix.lower()
 
 
 def _json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
-    """The objects in lines of JSON; other lines are left out."""
+    """Return the objects in lines of JSON, without the other lines."""
     from orjson import JSONDecodeError, loads
 
     objects = []
@@ -251,7 +254,7 @@ def _json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
 
 
 def _paths(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
-    """The fields of an object and of those inside it, some levels deep, by their paths with dots."""
+    """Yield the fields of an object and of nested objects, up to some levels, with their dotted paths."""
     for key, inner in value.items():
         if isinstance(inner, dict) and above.count(".") < _LEVELS:
             yield from _paths(inner, f"{above}{key}.")
@@ -344,7 +347,7 @@ def _detect_columns(
 
 
 def _refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes, width: int) -> None:
-    """Raise DataError where a line ends in a backslash, and it or the next one has too few columns."""
+    """Raise DataError if a line ends in a backslash and it or the next line has too few columns."""
     for line, following in pairwise(lines):
         escaped = (len(line) - len(line.rstrip(b"\\"))) % 2
         if escaped and min(line.count(separator), following.count(separator)) < width - 1:
@@ -356,13 +359,13 @@ def _refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes
 
 
 def _is_quoted(name: str, lines: Sequence[bytes], separator: bytes) -> bool:
-    """Whether cells between separators are quoted.
+    """Return whether the cells between separators are quoted.
 
-    Raises DataError where only some quotes stand around cells, and where a quoted cell may hold a newline.
+    Raises DataError if only some quotes surround cells, or if a quoted cell may contain a newline.
     """
     cells = [cell for line in lines for cell in line.removesuffix(b"\r").split(separator) if b'"' in cell]
     most = 2 * sum(separator + b'"' in separator + line for line in lines) > len(lines)
-    # Excel quotes a cell with a quote or a comma, and no other.
+    # Excel quotes only cells with a quote or a comma.
     usual = most or any(b'""' in cell for cell in cells) or all(b"," in cell for cell in cells)
     if cells and usual and all(map(_QUOTED.fullmatch, cells)):
         return True

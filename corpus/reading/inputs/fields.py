@@ -1,7 +1,7 @@
-"""Chooses the fields of a record that are its text and its rating or label: by the options, or else by known names.
+"""Chooses the text fields and the rating or label field of a record, from the options or else from known names.
 
-A wrong field makes a dataset that looks right and is useless. So a field is chosen only where exactly one fits;
-otherwise the error lists the fields and names the option.
+A wrong field makes a dataset that looks right and is useless. So a field is chosen only if exactly one fits. Otherwise
+the error lists the fields and names the option.
 """
 
 from collections import Counter
@@ -23,12 +23,12 @@ _SHOWN_LETTERS = 40
 
 
 def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
-    """Settings that read ratings or labels as the options say; their threshold between the classes has no meaning."""
+    """Return settings that read ratings or labels according to the options. Their `positive_from` has no meaning."""
     return Settings(
         labelled=labelled,
         positive_label=options.positive_label if labelled else None,
         classes=options.class_names if labelled else (),
-        ragged=bool(options.classes),  # as rows of so many classes have to be
+        ragged=bool(options.classes),  # more than two classes require it
         rating_range=options.rating_range,
         rating_steps=options.rating_steps,
         rating_fraction=options.rating_fraction,
@@ -37,20 +37,20 @@ def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
 
 
 class FieldChoice(NamedTuple):
-    """The fields of the text and the field of the value; `value` is None where the whole file has one class."""
+    """The text fields and the value field. There is no value field if the whole file has one class."""
 
     text: tuple[str, ...]
     value: str | None
     labelled: bool
     notes: tuple[str, ...] = ()
-    """Sentences on fields that were taken by their names alone."""
+    """Warnings about fields that were chosen only by their names."""
 
 
 def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions, code: int | None) -> FieldChoice:
-    """Choose among named fields; `fields` maps each to an example of its content.
+    """Choose among named fields. `fields` maps each field to an example of its content.
 
-    `name` is the file's, `code` the class of all of its texts where that is known. Raises DataError where a
-    field that the options name does not exist, or where it is not clear which field is meant.
+    `name` is the name of the file. `code` is the class of all its texts, if known. Raises DataError if a field in the
+    options does not exist, or if the choice is ambiguous.
     """
     _require_fields(name, fields, options)
     texts, values = candidates(fields)
@@ -87,8 +87,8 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
 def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOptions, code: int | None) -> FieldChoice:
     """Choose among columns without names, which are numbered from 1.
 
-    Without options this works for files like the polarity sets (a label or rating, then one or two texts), and for two
-    columns of which only one can be the value. Raises DataError for all others.
+    Without options this works for files like the polarity datasets: a label or rating, then one or two texts. It also works
+    for two columns if only one of them can be the value. Raises DataError for all other files.
     """
     columns = {str(number): cell for number, cell in enumerate(rows[0], 1)}
     unclear = DataError(
@@ -126,7 +126,7 @@ def _require_fields(name: str, fields: Mapping[str, str], options: ReadingOption
 
 
 def _hold_no_text(cells: Sequence[str]) -> bool:
-    """Whether nearly all cells of a column, of more than a few, are single words, dates or numbers."""
+    """Return whether nearly all cells of a column are single words, dates or numbers. False for fewer than 10 cells."""
     plain = (each.isascii() and (len(each.split()) < 2 or each.lower() == each.upper()) for each in cells)
     return len(cells) >= _FEW and sum(plain) >= _MOST * len(cells)
 
@@ -163,7 +163,7 @@ def _is_rating(cell: str, settings: Settings) -> bool:
 
 
 def _hold_labels(name: str, values: Counter[str], column: str, options: ReadingOptions) -> bool:
-    """Whether a column without a name has labels. Raises DataError where it has 1 or 2 alone."""
+    """Return whether a column without a name has labels. Raises DataError if its only value is 1 or 2."""
     if options.classes:
         return True
     if set(values) in ({"1"}, {"2"}):

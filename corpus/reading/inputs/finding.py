@@ -1,7 +1,7 @@
-"""Finds the input files: paths, folders, patterns and s3:// addresses to `InputFile`s.
+"""Finds the input files: expands paths, folders, patterns and s3:// addresses to `InputFile`s.
 
-Not every file in a folder is input: hidden files and results of an earlier run are left out. Do not list S3 by a prefix
-without its final slash, because `reviews` would take `reviews-old/` too.
+Not every file in a folder is input: hidden files and results of an earlier run are skipped. Do not list S3 by a prefix
+without its final slash, because `reviews` would also match `reviews-old/`.
 """
 
 import glob
@@ -22,41 +22,41 @@ from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, InputFile, Inputs
 
 Entry = tuple[str, int, str]
-"""The address of a file, its size in bytes, and a value that changes with its content."""
+"""Address of a file, its size in bytes, and a value that changes with its content."""
 
 _PATTERN = re.compile(r"[*?\[]")
-"""Where a pattern begins."""
+"""First special character of a pattern."""
 
 _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negative": NEGATIVE}
-"""The classes of the texts in folders of these names."""
+"""Classes of the texts in folders with these names."""
 _OTHERS = re.compile(
     r".+(~|\.(bak|old|orig|swp|part|partial|crdownload|tmp))|(readme|licen[cs]e|changelog)(\.\w+)?|desktop\.ini"
     rf"|{re.escape(DATASET_NAME)}|{re.escape(COUNTS_NAME)}",
     re.IGNORECASE,
 )
-"""The name of a backup, of an unfinished download, of a file about its folder, or of an earlier run's result."""
+"""Names of backups, unfinished downloads, files about their folder, and results of an earlier run."""
 # https://github.com/delta-io/delta/blob/master/PROTOCOL.md, https://iceberg.apache.org/spec/#file-system-tables,
 # https://hudi.apache.org/tech-specs/
 _TABLE_LOG = re.compile(r"(.*)/(_delta_log|\.hoodie|metadata/[^/]*\.metadata\.json)(/|$)")
-"""A path in the log of a table, which says which files of its folder count."""
+"""Path in the log of a table format. The log decides which files of the folder are valid."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """The input files, in the order in which they were given, and warnings about the others."""
+    """Input files, in the order in which the user gave them, and warnings about skipped files."""
 
     files: tuple[InputFile, ...]
     warnings: tuple[str, ...] = ()
 
 
 def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
-    """The files of the input.
+    """Find the input files.
 
-    A folder stands for all files below it, without hidden ones (a name that begins with `.` or `_`) and without those
-    below `leave_out`, the folder of the results. Backups (`reviews.csv~`), unfinished downloads, files about a folder
-    (`README.md`), results of an earlier run and files that match `exclude` are left out.
-    An address is a pattern only where no file has that name. Raises DataError for what does not exist, cannot be read,
-    is empty, or is given twice.
+    A folder means all files below it, except hidden ones (a name that begins with `.` or `_`) and those below
+    `leave_out`, the folder of the results. Backups (`reviews.csv~`), unfinished downloads, files about a folder
+    (`README.md`), results of an earlier run and files that match `exclude` are also skipped. An address is a pattern
+    only if no file has that name. Raises DataError if an address does not exist, is unreadable, is empty, or is given
+    twice.
     """
     found: list[InputFile] = []
     used: set[str] = set()
@@ -101,22 +101,22 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
 
 
 def _class_of_folder(address: str) -> int | None:
-    """The class of a text in a folder of its class, as of those of aclImdb; None where its name says none."""
+    """Return the class of a text in a folder such as those of aclImdb, or None if the folder's name is not a class."""
     path = PurePosixPath(address)
     is_text = path.with_suffix("" if compression(address) else path.suffix).suffix == ".txt"
     return _CLASS_FOLDERS.get(path.parent.name) if is_text else None
 
 
 def files_for_now(address: str) -> list[InputFile]:
-    """The files that an address stands for while they grow in number: one file, or those below a folder or prefix.
+    """Return the current files of an address that may get more of them: one file, or those below a folder or prefix.
 
-    Of those there may be none yet. Raises DataError for a path or a bucket that does not exist or cannot be read.
+    The list may be empty. Raises DataError if a path or bucket does not exist or is unreadable.
     """
     if is_s3(address):
         with s3.explained_errors(address, "list"):
             entries = _s3_entries(address, None)
     elif Path(address).is_dir():
-        # What is gone since the folder was listed had another name only while it was written.
+        # A file that vanished since the folder was listed was temporary, and was renamed after it was written.
         entries = [entry for path in _walk(Path(address), None) for entry in _entry_if_there(path)]
     else:
         entries = _local_files(address, None)
@@ -124,7 +124,7 @@ def files_for_now(address: str) -> list[InputFile]:
 
 
 def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
-    """The patterns that match a file, or a folder of it below the given address."""
+    """Return the patterns that match a file, or one of its folders below the given address."""
     path = PurePosixPath(address)
     root = PurePosixPath(*takewhile(lambda part: not _PATTERN.search(part), PurePosixPath(given).parts))
     inside = [path, *(folder for folder in path.parents if root in folder.parents)]
@@ -132,7 +132,10 @@ def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> lis
 
 
 def _without_others(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """The files without those that are no input by their names, unless they were named, and notes on these."""
+    """Return the files without those to skip by their names, and a warning about each skipped file.
+
+    A file that the user named is never skipped.
+    """
     others = [each.address for each in found if not each.named and _OTHERS.fullmatch(each.address.rpartition("/")[2])]
     notes = [f"{each} is left out by its name; give its own name to read it" for each in others]
     if len(others) == len(found):
@@ -141,7 +144,7 @@ def _without_others(found: Sequence[InputFile]) -> tuple[list[InputFile], list[s
 
 
 def _refuse_table(path: str) -> None:
-    """Raise DataError for a path in the log of a table, whose folder also holds rows that were removed."""
+    """Raise DataError for a path in the log of a table format: such a folder also contains deleted rows."""
     if found := _TABLE_LOG.match(path):
         raise DataError(
             f"{found[1]} is a table of Delta Lake, Iceberg or Hudi, whose files may hold rows that were removed; "
@@ -150,7 +153,7 @@ def _refuse_table(path: str) -> None:
 
 
 def _local_files(given: str, leave_out: str | None) -> list[Entry]:
-    """Address, size and identity of the local files that a path, a folder or a pattern names."""
+    """Return the local files of a path, a folder or a pattern."""
     if _PATTERN.search(given) and not os.path.lexists(given):
         return _matching(given, leave_out)
     path = Path(given)
@@ -188,7 +191,7 @@ def _entry_if_there(path: Path) -> list[Entry]:
 
 
 def _matching(pattern: str, leave_out: str | None) -> list[Entry]:
-    """The files that a pattern matches, and those in the folders that it matches; each once, and no results."""
+    """Return the files that a pattern matches and those in matching folders, each once and without results."""
     results = _folder_of(leave_out)
     entries: dict[str, Entry] = {}
     for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  it leaves out hidden files, as a shell does
@@ -239,12 +242,12 @@ def _check_duplicates(found: Sequence[InputFile]) -> None:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a file or folder of this name is skipped where its folder is given."""
+    """Return whether a file or folder of this name is skipped inside a given folder."""
     return name.startswith((".", "_"))
 
 
 def _s3_files(given: str, leave_out: str | None) -> list[Entry]:
-    """Address, size and identity of the objects that an address, a prefix or a pattern names."""
+    """Return the objects of an address, a prefix or a pattern."""
     if not (found := _s3_entries(given, leave_out)):
         what = "pattern" if _PATTERN.search(s3.place_of(given).key) else "address"
         raise DataError(f"there is nothing at {given}; check the {what}")
@@ -276,14 +279,14 @@ def _s3_entries(given: str, leave_out: str | None) -> list[Entry]:
 
 
 def _fits(key: str, pattern: str) -> bool:
-    """Whether a key fits a pattern, of which `*`, `?` and `[...]` do not match a slash."""
+    """Return whether a key matches a pattern. `*`, `?` and `[...]` do not match a slash."""
     parts, patterns = key.split("/"), pattern.split("/")
     return bool(parts[-1]) and len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
 
 
 def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[Entry]:
-    """The objects whose keys start with the key of `place`, in the order of their keys; at most `at_most`."""
-    from botocore.exceptions import ClientError  # here, because it takes long to load
+    """Yield the objects with the key prefix of `place`, in key order, at most `at_most`."""
+    from botocore.exceptions import ClientError  # slow to load
 
     try:
         for each in s3.list_objects(s3.client(), place, at_most):

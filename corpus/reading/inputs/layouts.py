@@ -1,7 +1,7 @@
-"""The layouts of known datasets, as a table, and which fields of a file may be its text and its rating or label.
+"""Lists the layouts of known datasets, and finds the fields of a file that may be its text, rating or label.
 
-Names are compared without case, spaces, underscores and dashes, also behind a prefix that ends in a dot
-(`reviews.text`). Fields that no dataset of the table has together are a guess, which has to be reported.
+Names are compared without case, spaces, underscores and dashes, and without a prefix that ends in a dot
+(`reviews.text`). A combination of fields that no known dataset has is a guess, which must be reported.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Layout(NamedTuple):
-    """The fields of a dataset: of the text, and of the rating, or of the label where the texts are `labelled`."""
+    """Text fields and value field of a dataset. The value is a label if `labelled`, otherwise a rating."""
 
     dataset: str
     text: tuple[str, ...]
@@ -40,11 +40,11 @@ LAYOUTS = (
     Layout("Goodreads, UCSD", ("review_text",), "rating"),
 )
 _POLARITY = Layout("Amazon and Yelp polarity, with a header", ("title", "text"), "label", labelled=True)
-"""It counts where there is no other field: in other files a title is not a part of the text."""
+"""Matches only if there is no other field: in other files a title is not a part of the text."""
 
 
 class Candidates(NamedTuple):
-    """The fields of a file that may be its text, each one field or several, and those that may be its value."""
+    """Fields of a file that may be its text, and those that may be its value. A text may consist of several fields."""
 
     texts: Sequence[tuple[str, ...]]
     values: Sequence[str]
@@ -68,7 +68,10 @@ _FIRST, _SECOND = ("reviewtext",), ("text",)
 
 
 def candidates(names: Collection[str]) -> Candidates:
-    """The fields that may be text and value: of one prefix where that has both, without a prefix first."""
+    """Find the fields that may be text and value.
+
+    Fields without a prefix are preferred, then fields with the same prefix.
+    """
     prefixes = dict.fromkeys(["", *(name.rpartition(".")[0] for name in names)])
     found = [_among([name for name in names if name.rpartition(".")[0] == prefix]) for prefix in prefixes]
     whole = [each for each in found if each.texts and each.values]
@@ -81,7 +84,7 @@ def candidates(names: Collection[str]) -> Candidates:
 
 
 def _among(names: Sequence[str]) -> Candidates:
-    """The candidates among the names of one prefix."""
+    """Find the candidates among the names with one prefix."""
     named: dict[str, list[str]] = defaultdict(list)
     for name in names:
         named[_plain(name)].append(name)
@@ -89,7 +92,7 @@ def _among(names: Sequence[str]) -> Candidates:
     texts = [text for text in texts if not any(set(text) < set(other) for other in texts)]
     if len(names) == len(named) and set(named) == {*_POLARITY.text, _POLARITY.value}:
         texts = [_POLARITY.text]
-    elif set(texts) == {_FIRST, _SECOND}:  # SNAP's own field; in some files a text of another kind is beside it
+    elif set(texts) == {_FIRST, _SECOND}:  # the field of SNAP; in some files a text of another kind is also present
         texts = [_FIRST]
     return Candidates(
         [fields for text in texts for fields in product(*(named[each] for each in text))],
@@ -98,21 +101,23 @@ def _among(names: Sequence[str]) -> Candidates:
 
 
 def is_labelled(value: str) -> bool:
-    """Whether a field with the name of a known value has labels."""
+    """Return whether a known value field has labels."""
     return _LABELLED[_plain(value)]
 
 
 def is_guess(text: Sequence[str], value: str) -> bool:
-    """Whether no known dataset has these fields together, or they belong to different objects, such as a review and a
-    business."""
+    """Return whether no known dataset has these fields together, or they belong to different objects.
+
+    Example of different objects: a review and a business.
+    """
     of = {name.rpartition(".")[0] for name in (*text, value)}
     return len(of) > 1 or (tuple(map(_plain, text)), _plain(value)) not in _KNOWN
 
 
 def are_field_names(names: Collection[str], code: int | None) -> bool:
-    """Whether these are names of fields, and not the first record of a file without a header.
+    """Return whether these are field names, and not the first record of a file without a header.
 
-    `code` is the class of all texts, where that is known: then no field of a value is needed.
+    If `code`, the class of all texts, is known, no value field is needed.
     """
     found = candidates(names)
     return len(found.texts) == 1 and (code is not None or bool(found.values))

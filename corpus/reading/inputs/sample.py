@@ -1,7 +1,7 @@
-"""Reads a sample, some megabytes of some files, by the same code that will read all of them.
+"""Reads a sample of the input, some megabytes of some files, with the code that later reads all files.
 
-Of files that can be cut it also reads some of the middle and of the end, because files may be sorted by label. Reading
-must end after many malformed records, because a file without reviews gives no batch.
+Files may be sorted by label, so the sample includes the middle and the end of files that can be cut. Reading must stop
+after many malformed records, because a file without reviews yields no batch.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from corpus.reading.tally import Tally
 from corpus.text import BY_RULE, unescape
 
 POSITIVE_NAME = "positive"
-"""The value of a text of the positive class where the label itself is not stored."""
+"""Value of a positive text if the label itself is not stored."""
 
 _FILES = 20
 _FILE_BYTES = 4 << 20
@@ -38,28 +38,28 @@ _MAX_MALFORMED = 10_000
 class FileSample:
     lines: int = 0
     bytes: int = 0
-    """The bytes of its records, decompressed."""
+    """Decompressed size of its records, in bytes."""
     expansion: float = 1.0
-    """The ratio of decompressed to stored size."""
+    """Ratio of decompressed to stored size."""
     whole: bool = True
-    """Whether all of it was read."""
+    """Whether the whole file was read."""
     texts: int = 0
-    """Its records that are reviews."""
+    """Number of its records that are reviews."""
     first_texts: list[str] = field(default_factory=list)
-    """The first of these texts."""
+    """First of these texts."""
 
     def words(self, rule: str) -> float:
-        """Words of a text by this rule, on average; counted at each call: counting takes longer than reading."""
+        """Return the mean number of words in a text. Not cached; counting takes longer than reading."""
         words, _ = BY_RULE[rule]
         return sum(len(words(text)) for text in self.first_texts) / max(len(self.first_texts), 1)
 
 
 class _EnoughError(Exception):
-    """Enough records are malformed."""
+    """Raised after enough malformed records."""
 
 
 class _Tally(Tally):
-    """A tally that ends reading after many malformed records."""
+    """Tally that stops reading after many malformed records."""
 
     def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
         super().count_malformed(reason, address, start, line, excerpt)
@@ -69,36 +69,36 @@ class _Tally(Tally):
 
 @dataclass(kw_only=True)
 class Sample:
-    """What was read of the input, file by file and together."""
+    """Sample of the input, for each file and in total."""
 
     files: dict[str, FileSample] = field(default_factory=dict)
-    """By address."""
+    """Samples of files by address."""
     values: Counter[str] = field(default_factory=Counter)
-    """Ratings or labels with their counts."""
+    """Counts of the ratings or labels."""
     example: str = ""
-    """The beginning of a text."""
+    """Beginning of a text."""
     example_value: str = ""
-    """Its rating or label."""
+    """Rating or label of the example."""
     tally: Tally = field(default_factory=_Tally)
 
     @property
     def lines(self) -> int:
-        """The number of records that were read, with the malformed ones."""
+        """Number of records that were read, with malformed ones."""
         return self.tally.counts["lines"]
 
     @property
     def line_bytes(self) -> float:
-        """Bytes of a record, on average; infinite where none was a review."""
+        """Mean size of a record in bytes; infinite if there was no review."""
         size = sum(each.bytes for each in self.files.values())
         return size / self.lines if size else inf
 
     def words(self, rule: str) -> float:
-        """Words of a text by this rule, on average."""
+        """Return the mean number of words in a text."""
         texts = sum(each.texts for each in self.files.values())
         return sum(each.words(rule) * each.texts for each in self.files.values()) / texts if texts else 0.0
 
     def word_warnings(self, rule: str) -> list[str]:
-        """What this rule of words does to the first texts that nobody wants, and what helps."""
+        """Return warnings about texts that this rule of words does not fit, with the remedy."""
         words, _ = BY_RULE[rule]
         texts = [text for each in self.files.values() for text in each.first_texts][:_WARNING_TEXTS]
         letters = Counter(letter for text in texts for letter in unescape(text).lower() if letter.isalpha())
@@ -119,7 +119,7 @@ class Sample:
 
 
 def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
-    """The first megabytes of at most 20 of the files, evenly chosen, read as the settings say."""
+    """Read the first megabytes of at most 20 files, evenly chosen."""
     chosen = sources[:: -(-len(sources) // _FILES)]
     limit = min(_FILE_BYTES, _ALL_BYTES // len(chosen))
     sample = Sample()
@@ -131,14 +131,14 @@ def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
 
 
 def _sample_file(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, kept: int) -> FileSample:
-    """About `limit` bytes of a file, of which the first `kept` texts are kept."""
+    """Read about `limit` bytes of a file, and keep its first `kept` texts."""
     cut = source.format.is_cut and not source.compression and source.size > limit
     of_file = FileSample(expansion=_expansion(source, limit // _USUAL_EXPANSION), whole=not cut)
     before = sample.lines
     try:
         for start, end in _sample_ranges(source.size, limit) if cut else [(0, WHOLE)]:
             part = Range(source.address, start, end, source.format, source.code, source.test)
-            # The number of lines before the middle is not known, so its lines have no number.
+            # Line numbers in the middle are unknown, so its malformed lines are counted but not kept.
             tally = _Tally() if start else sample.tally
             for texts, text_codes, raw_bytes, _ in read_batches(part, codes, tally):
                 if not sample.example:
@@ -160,14 +160,15 @@ def _sample_file(sample: Sample, source: Source, codes: Codes, settings: Setting
 
 
 def _sample_ranges(size: int, limit: int) -> list[tuple[int, int]]:
-    """The first half of `limit` bytes of a larger file, a quarter at its middle, and one at its end."""
+    """Return three ranges of a larger file: half of `limit` bytes at its start, a quarter in the middle, a quarter at
+    the end."""
     quarter = limit // 4
     middle = max(2 * quarter, size // 2)
     return [(0, 2 * quarter), (middle, min(middle + quarter, size - quarter)), (size - quarter, size)]
 
 
 def _expansion(source: Source, limit: int) -> float:
-    """The ratio of decompressed to stored size, by the first bytes of a file."""
+    """Return the ratio of decompressed to stored size in the first bytes of a file."""
     if not source.compression:
         return 1.0
     with closing(open_range(source.address, 0, limit)) as file:
@@ -180,7 +181,7 @@ def _expansion(source: Source, limit: int) -> float:
 
 
 def _value_text(code: int, source: Source, settings: Settings) -> str:
-    """The rating or label of a code, as a person writes it."""
+    """Return the rating or label of a code as users write it."""
     if not settings.labelled:
         return settings.in_units(code)
     if settings.classes:

@@ -1,6 +1,6 @@
-"""Inspects the input by the beginnings of its files: the format of each, a sample, and an estimate of its size.
+"""Inspects the beginnings of the input files: detects each format, reads a sample, and estimates the size.
 
-Do not read whole files here, because there can be ten thousand: it reads a little of each, and a sample of some.
+Do not read whole files here: there can be ten thousand.
 """
 
 import shlex
@@ -30,38 +30,38 @@ from corpus.reading.storage import open_range
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
 _CLASSES_SHOWN = 8
-# A review that is a file is hardly longer than this.
+# A file that is one review is hardly longer than this.
 _LINES_OF_A_TEXT = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class Understanding:
-    """How the input is read, and what its beginnings show."""
+    """Result of an inspection: how to read the input, and the facts that its beginnings show."""
 
     sources: tuple[Source, ...]
     labelled: bool
-    """Whether it has classes instead of ratings."""
+    """Whether the input has labels instead of ratings."""
     positive_label: str | None
     classes: tuple[str, ...]
-    """The names of more than two classes; empty where there are two."""
+    """Names of more than two classes; empty if there are two."""
     test_input: bool
     """Whether the test set has its own files."""
     warnings: tuple[str, ...]
     sample: Sample
     values_by_file: Mapping[str, Counter[str]]
-    """The ratings or labels in the beginning of each file, by its address, as they are written, with their counts."""
+    """Counts of the ratings or labels, as written, in the beginning of each file, by its address."""
     plain_bytes: int
-    """The approximate size of all of it, decompressed."""
+    """Approximate decompressed size of the whole input."""
     rows: int
-    """The approximate number of its records."""
+    """Approximate number of records."""
 
     @property
     def values(self) -> Counter[str]:
-        """The ratings or labels in the beginnings of all files, with their counts."""
+        """Counts of the ratings or labels in the beginnings of all files."""
         return sum(self.values_by_file.values(), Counter())
 
     def settings(self, chosen: Settings) -> Settings:
-        """The settings, with the values that depend on the input."""
+        """Return `chosen` with the values that depend on the input."""
         return replace(
             chosen,
             labelled=self.labelled,
@@ -71,12 +71,11 @@ class Understanding:
         )
 
     def warnings_for(self, words: str) -> tuple[str, ...]:
-        """What a person should know of the input where `words` is the rule of words."""
+        """Return the warnings about the input, if `words` is the rule of words."""
         return (*self.warnings, *self.sample.word_warnings(words))
 
     def check_values(self, settings: Settings, max_malformed: float) -> None:
-        """Raise DataError for ratings on another scale than that of the settings, and for labels of which more
-        than that share are of no class."""
+        """Raise DataError if more than a share `max_malformed` of the ratings or labels does not fit the settings."""
         if not self.labelled:
             check_scales(self.values_by_file, settings, max_malformed)
         elif settings.classes:
@@ -86,8 +85,8 @@ class Understanding:
 def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understanding:
     """Find the input files and detect the format of each.
 
-    It skips `leave_out`, the folder of the results. Raises DataError for input that cannot be used; where
-    a format is not clear, the message names the option to give.
+    Skips `leave_out`, the folder of the results. Raises DataError if the input is unusable. If a format is
+    ambiguous, the message names the option that decides.
     """
     listing = find_files(inputs, leave_out)
     settled, notes = _detect_all(listing.files, inputs.options)
@@ -145,7 +144,7 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
 
 
 def _line_notes(sample: Sample, sources: Collection[Source]) -> list[str]:
-    """A note where most files of plain text are short but have several lines: each file may be one text."""
+    """Return a note if most plain-text files have a few lines each: then each file may be one text."""
     plain = {each.address for each in sources if each.format.kind == "text"}
     read = {address: each for address, each in sample.files.items() if address in plain}
     several = [address for address, each in read.items() if each.whole and 1 < each.lines <= _LINES_OF_A_TEXT]
@@ -158,7 +157,7 @@ def _line_notes(sample: Sample, sources: Collection[Source]) -> list[str]:
 
 
 def _extent(source: Source, known: DetectedFormat, sample: Sample) -> tuple[float, float]:
-    """The approximate decompressed size of a file in bytes, and its number of records."""
+    """Return the approximate decompressed size of a file in bytes, and its number of records."""
     if known.rows is not None:
         return known.plain_size or source.size, known.rows
     of_file = sample.files.get(source.address)
@@ -172,7 +171,7 @@ def _extent(source: Source, known: DetectedFormat, sample: Sample) -> tuple[floa
 
 
 class _Head(NamedTuple):
-    """The beginning of a file, decompressed."""
+    """Decompressed beginning of a file."""
 
     data: bytes
     whole: bool
@@ -180,7 +179,7 @@ class _Head(NamedTuple):
 
 
 def _head(found: InputFile) -> _Head:
-    """The beginning of a file, long enough for a whole line."""
+    """Read the beginning of a file, until it contains a complete line."""
     limit = _HEAD_BYTES
     while True:
         head = _read_head(found, limit)
@@ -210,7 +209,7 @@ def _read_head(found: InputFile, limit: int) -> _Head:
 def _detect_all(
     found: Sequence[InputFile], options: ReadingOptions
 ) -> tuple[dict[InputFile, DetectedFormat], list[str]]:
-    """The format of each file that has a line, and notes on the others."""
+    """Detect the format of each file with lines, and return notes on the skipped files."""
     remote = any(is_s3(each.address) for each in found)
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
         seen = dict(zip(found, threads.map(lambda each: _detect_among(found, each, options), found), strict=True))
@@ -222,7 +221,7 @@ def _detect_all(
 
 
 def _choice_notes(settled: Mapping[InputFile, DetectedFormat]) -> list[str]:
-    """The notes on the choice of fields, each once with the first file that it is about."""
+    """Return the notes on chosen fields, each once, with the first file it applies to."""
     files: dict[str, list[str]] = {}
     for found, known in settled.items():
         for sentence in known.notes:
@@ -232,7 +231,7 @@ def _choice_notes(settled: Mapping[InputFile, DetectedFormat]) -> list[str]:
 
 
 def _detect_among(files: Sequence[InputFile], found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
-    """As `_detect`; the error on a file that the user did not name says how to leave it out."""
+    """Detect the format of a file. An error about a file that the user did not name also proposes --exclude."""
     try:
         return _detect(found, options)
     except DataError as error:
@@ -243,7 +242,10 @@ def _detect_among(files: Sequence[InputFile], found: InputFile, options: Reading
 
 
 def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
-    """The format of a file, or why it is left out. Raises DataError for a damaged one without a whole line."""
+    """Return the format of a file, or the reason for skipping it.
+
+    Raises DataError for a damaged file without a complete line.
+    """
     head = _head(found)
     ends = head.whole and not head.broken
     if head.data.startswith(PARQUET):
@@ -265,7 +267,7 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
 
 
 def _require_one_form(settled: Mapping[InputFile, DetectedFormat]) -> None:
-    """Raise DataError where only some tables have a header: the others may be the parts of one."""
+    """Raise DataError if only some tables have a header: the others may be parts of one file."""
     tables = {known.format.header: found.address for found, known in settled.items() if known.format.columns}
     if len(tables) > 1:
         raise DataError(
@@ -275,7 +277,7 @@ def _require_one_form(settled: Mapping[InputFile, DetectedFormat]) -> None:
 
 
 def _is_labelled(settled: Mapping[InputFile, DetectedFormat], options: ReadingOptions) -> bool:
-    """Whether the files have labels. Raises DataError where only some have."""
+    """Return whether the files have labels. Raises DataError if only some have them."""
     by_kind = {known.labelled: (found.address, known.format.value) for found, known in settled.items()}
     if len(by_kind) > 1:
         (labels, label), (ratings, rating) = by_kind[True], by_kind[False]

@@ -1,6 +1,6 @@
-"""Refuses files of unsupported formats by their beginning, with a message that lists what is read.
+"""Rejects files of unsupported formats by their beginning, with a message that lists the supported formats.
 
-Without these checks a picture or a file in UTF-16 would be counted as millions of malformed lines.
+Without these checks, an image or a file in UTF-16 would be counted as millions of malformed lines.
 """
 
 import codecs
@@ -11,7 +11,7 @@ from common.errors import DataError
 from corpus.reading.compression import compression
 
 SIGNATURE_BYTES = 6
-"""How many bytes of a file `check_signature` needs."""
+"""Number of bytes that `check_signature` needs."""
 
 _SIGNATURES = {
     ".gz": b"\x1f\x8b",
@@ -34,13 +34,13 @@ _READ = (
 
 
 class BinaryFileError(DataError):
-    """A file that is not text, such as a picture: in a folder it is skipped."""
+    """File that is not text, such as an image. In a folder it is skipped."""
 
 
 def check_signature(address: str, beginning: bytes) -> None:
-    """Raise DataError for a file whose compression does not fit its name, or is not supported.
+    """Raise DataError if the compression of a file does not match its name or is not supported.
 
-    `beginning` is the file's first SIGNATURE_BYTES as they are stored.
+    `beginning` is the first SIGNATURE_BYTES of the stored file.
     """
     if _UNSUPPORTED_NAMES.search(address):
         raise DataError(f"{address} is an archive, a spreadsheet, or has an unsupported compression; {_READ}")
@@ -59,7 +59,7 @@ def check_signature(address: str, beginning: bytes) -> None:
 
 
 def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
-    """Raise DataError where the beginning of a file, decompressed, or its whole `lines` are not text in UTF-8."""
+    """Raise DataError if the decompressed beginning of a file, or its complete `lines`, are not text in UTF-8."""
     begins = data[:1024]
     if begins.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{name} is in UTF-16 or UTF-32; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW")
@@ -82,7 +82,7 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
 
 
 def _is_utf8(data: bytes, *, whole: bool = True) -> bool:
-    """Whether these bytes are text in UTF-8; unless they are `whole`, the last letter may be cut."""
+    """Return whether the bytes are UTF-8. If not `whole`, the last character may be cut."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(data, whole)
     except UnicodeDecodeError:

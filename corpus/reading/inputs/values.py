@@ -1,6 +1,6 @@
-"""Checks the labels or ratings that the beginnings of files show: are they those that the options name?
+"""Checks the labels or ratings at the beginnings of files against the options.
 
-Do not guess the scale of ratings. On a scale up to 10 a 5 also fits 1 to 5: the rest would be malformed, and bad
+Do not guess the scale of ratings. On a scale up to 10, a 5 also fits 1 to 5: the rest would be malformed, and bad
 reviews would count as good.
 """
 
@@ -21,16 +21,16 @@ _SHOWN_LABELS = 8
 _MOST_LABEL = 2
 """Larger whole numbers are probably ratings."""
 _MOST_NAMED = 32
-"""More labels than these are hardly classes, and their names are no help."""
-# A file of fewer ratings shows no scale, and a smaller share of others may be mistakes.
+"""More labels than this are hardly classes, and a list of them does not help."""
+# A file of fewer ratings shows no scale, and a smaller share of other values may be mistakes.
 _FEW, _MOST_OF_A_FILE = 10, 0.2
 
 
 def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOptions) -> None:
-    """Raise DataError for labels of which the positive ones are not known: samples of those to learn from, and of those
-    of the files that are for the test alone, by `label_text`.
+    """Raise DataError if it is ambiguous which labels are positive.
 
-    A single label is accepted, because the rest of the input may have the other one of its pair.
+    `learnt` and `tested` count the labels, as `label_text` returns them, in samples of the training files and of the
+    test files. A single label is accepted, because the rest of the input may have the other label of its pair.
     """
     values = learnt + tested
     if options.positive_label is not None or options.classes or not values:
@@ -53,14 +53,14 @@ def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOpt
 
 
 def are_pair(values: Counter[str]) -> bool:
-    """Whether nearly all of these labels are of one known pair."""
+    """Return whether nearly all of these labels belong to one known pair."""
     known = Counter({value: count for value, count in values.items() if usual_label(value) in LABELS})
     found = set(map(usual_label, known))
     return bool(found) and any(found <= pair for pair in _PAIRS) and known.total() >= _LEAST_KNOWN * values.total()
 
 
 def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: float) -> None:
-    """Raise DataError where a larger share of the labels than `max_malformed` is none of the classes' names."""
+    """Raise DataError if more than a share `max_malformed` of the labels is in no class."""
     others = Counter({value: count for value, count in values.items() if class_name(value) not in classes})
     if others and others.total() / values.total() > max_malformed:
         raise DataError(
@@ -70,11 +70,10 @@ def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: f
 
 
 def check_scales(found: Mapping[str, Counter[str]], settings: Settings, max_malformed: float) -> None:
-    """Raise DataError where a larger share of the ratings than `max_malformed` is not valid by the settings.
+    """Raise DataError if more than a share `max_malformed` of the ratings is invalid.
 
-    It does so, too, where more than a fifth of the numbers of one file, of at least 10, are not valid.
-
-    `found` has the ratings of each file by its address, as they are written, with their counts.
+    It is also raised if more than a fifth of the numbers in one file, of at least 10, are invalid. `found` has the
+    counts of the ratings, as written, by file address.
     """
     _check_scale(sum(found.values(), Counter()), settings, max_malformed)
     for address, values in found.items():
@@ -84,7 +83,7 @@ def check_scales(found: Mapping[str, Counter[str]], settings: Settings, max_malf
 
 
 def _check_scale(values: Counter[str], settings: Settings, max_malformed: float, *, of: str = "") -> None:
-    """As `check_scales`, for these ratings; `of` begins the sentence."""
+    """Check these ratings; `of` begins the message."""
     codes = Codes(settings)
     bad = Counter(values)
     for value in values:
@@ -102,12 +101,12 @@ def _check_scale(values: Counter[str], settings: Settings, max_malformed: float,
 
 
 def list_values(values: Counter[str]) -> str:
-    """The most frequent of some labels or ratings with their counts, for a message."""
+    """Return the most frequent labels or ratings with their counts, for a message."""
     listed = ", ".join(f"{value[:_SHOWN_LETTERS]!r} ({count})" for value, count in values.most_common(_SHOWN_LABELS))
     return listed + (", ..." if len(values) > _SHOWN_LABELS else "")
 
 
 def _name_order(name: str) -> tuple[bool, int, str]:
-    """Numbers first, by their size, then all others."""
+    """Return a sort key: numbers first, by value, then all other names."""
     number = name.isascii() and name.isdigit()
     return not number, int(name) if number and len(name) < _SHOWN_LETTERS else 0, name
