@@ -1,1 +1,1 @@
-"""What every room uses: errors, whole files and locks, JSON that is checked, options as data; light to import."""
+"""Shared helpers: errors, atomic files, locks, validated JSON and option descriptions. Keep them light to import."""

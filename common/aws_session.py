@@ -1,8 +1,8 @@
-"""A session of AWS that takes the environment's credentials as they are, and whose errors are botocore's.
+"""A botocore session that never refreshes credentials from the environment and raises only botocore's errors.
 
-Where `AWS_CREDENTIAL_EXPIRATION` names their end botocore tries to renew them, which nobody can, and then raises a
-RuntimeError that says nothing of AWS. Without it AWS refuses them, in its own words. A `credential_process` that is not
-there or prints what is no credentials makes botocore raise whatever Python does.
+If `AWS_CREDENTIAL_EXPIRATION` is set, botocore tries to refresh credentials of the environment, fails, and raises a
+RuntimeError that does not mention AWS. Without it, AWS refuses expired credentials with a clear error. If a
+`credential_process` is missing or prints no valid credentials, botocore raises arbitrary Python errors.
 """
 
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def core_session() -> "Session":
-    """A session of botocore, for boto3's; loads botocore only now."""
+    """Return a botocore session to build a boto3 session from. Imports botocore on the first call."""
     import botocore.session
     from botocore.credentials import EnvProvider
 
@@ -28,8 +28,10 @@ def core_session() -> "Session":
 
 @cache
 def _explain_credential_process() -> None:
-    """Make every error of a `credential_process` a CredentialRetrievalError, also of a `source_profile`, whose provider
-    botocore makes where it needs it."""
+    """Turn every error of a `credential_process` into a CredentialRetrievalError.
+
+    Patches the provider class, because botocore creates further providers for a `source_profile` on demand.
+    """
     from botocore.credentials import ProcessProvider
     from botocore.exceptions import CredentialRetrievalError
     from botocore.utils import parse_timestamp

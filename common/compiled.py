@@ -1,7 +1,7 @@
 """A decorator for functions that numba compiles and caches for the next process.
 
-The cache is beside Python's bytecode or, where that folder cannot be written to, in the user's own cache. Who could
-change it there could change what Python runs anyway.
+The cache lies in Python's bytecode folder or, if that is read-only, in the user's cache folder. Anyone who can modify
+these folders can already modify the code that Python runs.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,12 @@ from numba import njit
 
 
 def compiled(function: Callable[..., Any], *, reordered: bool = False) -> Callable[..., Any]:
-    """The function, compiled at its first call with each combination of array types. It releases the GIL.
+    """Return the function, compiled at its first call with each combination of array types. It releases the GIL.
 
-    `reordered`: the processor may add up several numbers of a sum at once: another order of additions, and so another
-    last bit, than the loop has as it stands.
+    `reordered`: allow the compiler to reorder floating-point sums (SIMD), which changes the last bits of a result.
     """
-    fastmath = {"arcp", "contract", "nsz", "reassoc"} if reordered else False  # but NaN stays NaN
+    fastmath = {"arcp", "contract", "nsz", "reassoc"} if reordered else False  # no `nnan`: NaN must propagate
     try:
         return njit(cache=True, nogil=True, fastmath=fastmath)(function)
-    except RuntimeError:  # numba found no folder for its cache: each process compiles for itself
+    except RuntimeError:  # numba found no writable cache folder
         return njit(nogil=True, fastmath=fastmath)(function)

@@ -1,8 +1,8 @@
-"""The number of cores, for whoever starts a thread or a process for each of them."""
+"""The number of usable cores, to size pools of threads and processes."""
 
 import os
 
 
 def cores() -> int:
-    """The number of cores that this process may use, which may be fewer than the machine has."""
+    """Return the number of cores that this process may use; the machine may have more."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,18 +1,18 @@
-"""Numbers and text from files, as a person is shown them."""
+"""Formats numbers and untrusted text for people."""
 
 from collections.abc import Mapping
 
 
 def plural(number: int, what: str) -> str:
-    """A number of things: `1 row`, `1,234 rows`."""
+    """Return a count with its noun: `1 row`, `1,234 rows`."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def printable(text: str) -> str:
-    """The text on one line: white space as spaces, and a `?` for everything else that does not print.
+    """Return the text on one line: white space becomes spaces, other unprintable characters become `?`.
 
-    A terminal may execute what is in text of a file. The functions that print messages, notes and tables call this, so
-    that their callers need not.
+    Escape sequences in a file's text could control the terminal. The functions that print messages, notes and tables
+    call this, so their callers need not.
     """
     if text.isprintable():
         return text
@@ -20,14 +20,14 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The text with each of its lines as `printable` returns it."""
+    """Return the text with `printable` applied to each line."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def length_bins(lengths: Mapping[str, int]) -> dict[str, int]:
-    """The bins of a histogram of lengths from the first to the last that holds texts, named by both of their ends.
+    """Return a histogram of text lengths, from its first to its last non-empty bin, keyed by range (`3 to 4`).
 
-    `lengths`: the number of texts by the least length of a bin, ascending, as counts.json has them.
+    `lengths`: the number of texts by the smallest length of a bin, ascending, as in counts.json.
     """
     least = list(lengths)
     held = [number for number, each in enumerate(least) if lengths[each]]

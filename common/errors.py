@@ -1,4 +1,4 @@
-"""The errors whose text is one sentence for the user, by what failed, and the message for a full disk."""
+"""Errors with a one-sentence message for the user, one class for each kind of failure."""
 
 import errno
 from collections.abc import Iterator
@@ -7,31 +7,31 @@ from pathlib import Path
 
 
 class DataError(Exception):
-    """Input or a dataset that cannot be used. Its message is one sentence that names the file and what to do."""
+    """Input or a dataset is invalid or unreadable. The message names the file and says what to do."""
 
 
 class JobError(Exception):
-    """A job failed for another reason than its input. Its message is one sentence for the user."""
+    """A preprocessing job failed for a reason other than its input."""
 
 
 class TrainingError(Exception):
-    """Training cannot start or continue. The text is one sentence for the user, with the cause and what to do."""
+    """Training cannot start or continue. The message says why and what to do."""
 
 
 class ExperimentError(Exception):
-    """An input that cannot be used; the message is a sentence for the user, which names it and says what to do."""
+    """An experiment's file, run or prediction is invalid. The message names it and says what to do."""
 
 
 class ShoalError(Exception):
-    """Something failed; the text is one sentence for the user."""
+    """A command failed. The message is one sentence for the user."""
 
 
 class UsageError(ShoalError):
-    """The arguments do not fit together; the exit status is 2."""
+    """The command line is invalid; the exit status is 2."""
 
 
 class OutputError(ShoalError):
-    """Standard output cannot be written, or nobody reads it any more, which needs no sentence."""
+    """Writing to standard output failed. If its reader closed the pipe (`is_unread`), no message is printed."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(f"standard output cannot be written: {error.strerror or error}")
@@ -39,7 +39,7 @@ class OutputError(ShoalError):
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Whether an error means that the disk is full; HDF5 has the number only in its message."""
+    """Return whether an error means that the disk is full. HDF5 puts the error number only in its message."""
     return getattr(error, "errno", None) == errno.ENOSPC or f"errno = {errno.ENOSPC}," in str(error)
 
 
@@ -56,7 +56,7 @@ def explain_full_disk(path: Path, option: str = "--output") -> Iterator[None]:
 
 @contextmanager
 def explain_os_error(kind: type[Exception], failed: str, advice: str) -> Iterator[None]:
-    """Turn an OSError into an error of this kind, of which the sentence says what failed, why, and what to do."""
+    """Turn an OSError into an error of type `kind` with the message `FAILED: reason; ADVICE`."""
     try:
         yield
     except OSError as error:
@@ -64,7 +64,7 @@ def explain_os_error(kind: type[Exception], failed: str, advice: str) -> Iterato
 
 
 def require_rules(*rules: tuple[object, str]) -> None:
-    """Raise DataError with the sentence of the first rule that does not hold."""
+    """Raise DataError with the message of the first rule that does not hold."""
     for holds, sentence in rules:
         if not holds:
             raise DataError(sentence)

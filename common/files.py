@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all, and locks that end with their process.
+"""Atomic file writes, and locks that the system releases when their process ends.
 
-Do not write to the final name: a process can die at any moment. Do not lock a file whose holder removes it without
-asking whether it is still there.
+Never write to the final name: a process can die at any moment. After locking a file that its holder may remove, check
+that the path still names the locked file, as `lock` does.
 """
 
 import errno
@@ -17,17 +17,17 @@ from uuid import uuid4
 
 
 def regular(path: Path) -> Path:
-    """The path of a file or folder, which can be opened at once. Raises OSError for a pipe, whose writer may never
-    come, and for a device, which may never end."""
+    """Return the path if it names a regular file or a folder. Raises OSError for pipes and devices: reading one might
+    block or never end."""
     if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
         raise OSError(errno.EINVAL, "it is a pipe or a device and not a file", str(path))
     return path
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The files below a folder that another program may be changing, sorted; a folder that goes meanwhile has none.
+    """Return the files below a folder, sorted. Skips folders that another program removes during the walk.
 
-    `Path.rglob` raises FileNotFoundError then (Python 3.11). Raises OSError for a folder that cannot be read.
+    `Path.rglob` raises FileNotFoundError for these (Python 3.11). Raises OSError for an unreadable folder.
     """
 
     def fail(error: OSError) -> None:
@@ -38,13 +38,14 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def partial_path(path: Path) -> Path:
-    """A name to write to until the file is complete, a new one each time: two attempts of a task may run at once."""
+    """Return a temporary name to write to until the file is complete. It is unique, because two attempts of a task may
+    run at once."""
     return path.with_name(f".{path.name}.{uuid4().hex}.partial")
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A path to write to; after the block the complete file is at `path`, and after an error no part of it is."""
+    """Yield a temporary path to write to. The file moves to `path` after the block, and is removed after an error."""
     partial = partial_path(path)
     try:
         yield partial
@@ -54,13 +55,13 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write `content` to `path`, of which this is the only writer, and wait until it is on the disk.
+    """Write `content` to `path` atomically and flush it to disk. There must be no other writer of `path`.
 
-    Raises OSError, and then keeps the old file. A killed writer leaves one file, which the next one replaces.
+    Raises OSError, and then keeps the old file. A killed writer leaves one temporary file, which the next replaces.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.unlink(missing_ok=True)  # of a killed writer, or a link that would be followed
+        partial.unlink(missing_ok=True)  # left by a killed writer, or a link that `open` would follow
         with partial.open("xb") as file:
             file.write(content)
             file.flush()
@@ -73,15 +74,15 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
 
 
 def indented_json(content: Any) -> bytes:
-    """The content of a JSON file that people read, too. Raises ValueError for NaN and infinities."""
+    """Return the content as indented UTF-8 JSON. Raises ValueError for NaN and infinities."""
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
 def lock(path: Path, *, is_folder: bool = False, wait: bool = False) -> int | None:
-    """Lock a folder, or a file that is created if necessary; returns its handle, which holds the lock until it is
-    closed, or None where the earlier holder has removed what is at `path`. A link to a file is not followed.
+    """Lock a folder, or a file, which is created if missing. Does not follow a link to a file.
 
-    Raises BlockingIOError where another process holds the lock, unless `wait` is given, and OSError.
+    Returns the file descriptor, which holds the lock until it is closed; None if the previous holder removed the path.
+    Raises BlockingIOError if another process holds the lock and `wait` is false, and OSError.
     """
     kind = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     handle = os.open(path, kind, 0o600)

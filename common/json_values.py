@@ -19,28 +19,28 @@ _Kind = TypeVar("_Kind")
 _UNIONS = (UnionType, Union)
 _MUST = ", but must be "
 _MOST_SHOWN = 80
-"""Letters of a value in a sentence."""
+"""Characters of a value that a message shows."""
 
 
 class Bound(NamedTuple):
-    """A condition on the value of a field, in words that follow `must be`."""
+    """Condition on the value of a field; `words` follow `must be` in a message."""
 
     words: str
     holds: Callable[[Any], bool]
 
 
 def within(least: float, most: float) -> Bound:
-    """A number in this range, bounds included."""
+    """Return the bound of a number in the closed range [least, most]."""
     return Bound(f"{least:,} to {most:,}", lambda value: least <= value <= most)
 
 
 def long(least: int, most: int) -> Bound:
-    """A text or a tuple of such a length."""
+    """Return the bound of a string or tuple with `least` to `most` elements."""
     return Bound(f"{least:,} to {most:,} long", lambda value: least <= len(value) <= most)
 
 
 def matching(words: str, pattern: re.Pattern[str]) -> Bound:
-    """A text that matches a pattern as a whole."""
+    """Return the bound of a string that fully matches the pattern."""
     return Bound(words, lambda value: pattern.fullmatch(value) is not None)
 
 
@@ -49,15 +49,18 @@ def one_of(values: Collection[str]) -> Bound:
 
 
 def parse_json_object(text: str | bytes) -> dict[str, Any]:
-    """Parse a JSON object; bytes are UTF-8. Raises DataError for anything else, for a name that an object has twice,
-    for numbers that 64 bits cannot hold, for NaN and infinities, and for lone surrogates."""
+    """Parse a JSON object; bytes are UTF-8.
+
+    Raises DataError for other JSON values, duplicate names, numbers beyond 64 bits, NaN, infinities and lone
+    surrogates.
+    """
     try:
         text = text if isinstance(text, str) else text.decode()
         found = json.loads(
             text, parse_constant=_refuse_constant, parse_float=_float, parse_int=_integer, object_pairs_hook=_object
         )
         if "\\u" in text or not text.isascii():
-            json.dumps(found, ensure_ascii=False).encode()  # lone surrogates
+            json.dumps(found, ensure_ascii=False).encode()  # raises for lone surrogates
     except (ValueError, RecursionError) as error:
         raise DataError(f"it is not JSON: {error}") from error
     if not isinstance(found, dict):
@@ -66,9 +69,9 @@ def parse_json_object(text: str | bytes) -> dict[str, Any]:
 
 
 def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
-    """Raise DataError unless all names are fields of the dataclass and all values have their types and bounds.
+    """Raise DataError unless all names are fields of the dataclass and all values satisfy their types and bounds.
 
-    A list counts as a tuple.
+    A list is accepted for a tuple.
     """
     types = {entry.name: entry.type for entry in fields(kind)}
     for name, value in values.items():
@@ -79,9 +82,9 @@ def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
 
 
 def made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
-    """An object of the dataclass. Raises DataError where a value is unknown, missing, or of another type.
+    """Return an instance of the dataclass. Raises DataError for an unknown or missing field and for a wrong type.
 
-    A list becomes a tuple where its field is one, and an object a dataclass.
+    Converts lists to tuples and nested objects to dataclasses, as the fields' types require.
     """
     known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
     values = {name: _built(value, known[name].type) if name in known else value for name, value in written.items()}
@@ -93,7 +96,7 @@ def made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
 
 
 def _built(value: Any, kind: Any) -> Any:
-    """A value as a field of this type has it; one of another type stays as it is."""
+    """Convert a JSON value to a field's type; return a value of another type unchanged."""
     if get_origin(kind) in _UNIONS:
         kind = next((each for each in get_args(kind) if is_dataclass(each) or get_origin(each)), None)
     if get_origin(kind) is Annotated:
@@ -109,7 +112,7 @@ def _built(value: Any, kind: Any) -> Any:
 
 
 def _fault(value: Any, kind: Any) -> str:
-    """What is wrong with a value of this type, as a sentence goes on after the name of its field; else nothing."""
+    """Return the end of a sentence that starts with the field's name and says why the value is invalid, or ""."""
     parts = get_args(kind)
     if get_origin(kind) in _UNIONS:
         faults = [_fault(value, each) for each in parts]

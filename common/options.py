@@ -1,6 +1,6 @@
-"""Options of a command line as data, from which argparse and Click make their own.
+"""Command-line options as data, from which argparse and Click options are made.
 
-Jobs and trainer run where there is no Click, and read options by argparse; `shoal` has the same ones by Click
+Jobs and trainer run where Click is not installed and use argparse. `shoal` declares the same options with Click
 (bootstrap/cli/command.py).
 """
 
@@ -11,17 +11,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Option:
-    """An option: what help shows of it, and how its value is read."""
+    """Command-line option: its help and how its value is parsed."""
 
     name: str
-    """As Python spells it."""
+    """The option's Python identifier, such as `learning_rate`."""
     text: str
     """The help text."""
     _: KW_ONLY
     kind: Callable[[str], Any] = str
-    """Converts a typed value, and raises argparse.ArgumentTypeError with a sentence; `bool`: there is no value."""
+    """Function that converts the typed text or raises argparse.ArgumentTypeError. `bool`: a flag without a value."""
     group: str = ""
-    """The heading of the help under which it stands."""
+    """Heading in the help above this option."""
     default: Any = None
     required: bool = False
     choices: tuple[Any, ...] = ()
@@ -29,11 +29,11 @@ class Option:
     """Other flags with the same meaning."""
     metavar: str | None = None
     values: int = 1
-    """How many it takes at once."""
+    """Number of values that the option takes."""
     several: bool = False
-    """Whether it takes any number of values, and may be repeated."""
+    """Whether the option takes any number of values and may be repeated."""
     advanced: bool = False
-    """Whether few people need it, so that `shoal COMMAND --help` leaves it out."""
+    """Whether only `--help-all` shows the option."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ class Option:
 
     @property
     def help(self) -> str:
-        """The help text, with the default if there is one to show."""
+        """The help text, followed by the default if there is one."""
         if self.required or self.several or self.default is None or self.default is False:
             return self.text
         shown = self.default if self.values == 1 else " ".join(map(str, self.default))
@@ -49,12 +49,12 @@ class Option:
 
 
 def flag(name: str) -> str:
-    """The command-line flag of an option."""
+    """Return the command-line flag of an option."""
     return "--" + name.replace("_", "-")
 
 
 def argparse_argument(of: Option) -> dict[str, Any]:
-    """What argparse's `add_argument` is told of an option, besides its flags."""
+    """Return the keyword arguments of argparse's `add_argument` for an option."""
     how: dict[str, Any] = {"required": of.required, "default": of.default, "help": of.help.replace("%", "%%")}
     if of.kind is bool:
         return {**how, "action": "store_true", "default": False}

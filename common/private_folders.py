@@ -1,8 +1,8 @@
 """Folders that belong to this user alone, or to one process of this user.
 
-Do not use an existing folder with a predictable name unchecked. In a folder that all users may write to, another user
-can create a folder or a link of that name, and would then choose which files are read or removed. Do not remove a
-folder because it is old: its process may live. The lock beside it shows that, because it ends with the process.
+Do not use an existing folder with a predictable name unchecked. In a world-writable folder another user can create a
+folder or link of that name, and would then control which files are read or removed. Do not remove a folder because it
+is old: its process may still run. The folder's lock file shows whether it does, because the lock ends with the process.
 """
 
 import os
@@ -21,8 +21,8 @@ from common.files import lock
 def make_private_folder(path: Path, alternative: str) -> Path:
     """Create the folder for this user alone, or accept an existing one that only this user can write to.
 
-    `alternative`: what the user can do instead of removing it. Raises DataError where it is another user's or can be
-    written to by others, and OSError where it cannot be made.
+    `alternative`: what the user can do instead of removing it. Raises DataError if the folder belongs to another user
+    or is writable by others, and OSError if creating it fails.
     """
     try:
         path.mkdir(mode=0o700)
@@ -40,8 +40,10 @@ def make_private_folder(path: Path, alternative: str) -> Path:
 
 
 def make_users_folder(name: str, alternative: str) -> Path:
-    """A folder of this name for this user alone, which outlives the machine's next start, as `make_private_folder`. It
-    is on a disk: on many systems /tmp is in memory."""
+    """Create a folder for this user alone that survives a reboot, by `make_private_folder`, and return its path.
+
+    It lies in /var/tmp, on disk: on many systems /tmp is in memory.
+    """
     home = Path("/var/tmp")  # noqa: S108
     home = home if home.is_dir() else Path(tempfile.gettempdir())
     return make_private_folder(home / f"shoal-{name}-{os.geteuid()}", alternative)
@@ -49,10 +51,9 @@ def make_users_folder(name: str, alternative: str) -> Path:
 
 @contextmanager
 def locked(folder: Path, *, temporary: bool = False) -> Iterator[bool]:
-    """Hold the lock of a folder, which ends with the process; gives whether it was free.
+    """Hold a folder's lock, which ends with the process; yield whether the lock was free.
 
-    The lock file of a `temporary` folder is removed only once the folder is gone: it shows the next process what to
-    remove.
+    The lock file of a `temporary` folder is removed only after the folder: it marks leftovers for the next process.
     """
     path = folder.with_name(f"{folder.name}.lock")
     handle = None
@@ -69,11 +70,9 @@ def locked(folder: Path, *, temporary: bool = False) -> Iterator[bool]:
 
 @contextmanager
 def temporary_folder(prefix: str, home: Path | None = None) -> Iterator[Path]:
-    """A new folder in `home`, or in the system's for temporary files, whose name begins with `prefix`; it is removed
-    with its content.
+    """Create a folder with this prefix in `home` (default: the system's temporary folder), and remove it afterwards.
 
-    The folders with this prefix that killed processes left there are removed first. Raises OSError where it cannot be
-    made.
+    First removes folders with this prefix that killed processes left. Raises OSError if creating the folder fails.
     """
     home = home or Path(tempfile.gettempdir())
     _remove_leftovers(home, prefix)
@@ -93,7 +92,7 @@ def _new_name(home: Path, prefix: str) -> Path:
 
 
 def _remove_leftovers(home: Path, prefix: str) -> None:
-    """Remove the folders of processes that have ended. One without a lock, or of another user, stays."""
+    """Remove the folders of processes that have ended, but no folder without a lock file or of another user."""
     for held in home.glob(f"{prefix}*.lock"):
         folder = held.with_suffix("")
         with suppress(OSError), locked(folder, temporary=True) as free:

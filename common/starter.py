@@ -1,7 +1,7 @@
-"""Ends a process with the one that started it, also where that one is killed and cannot end anything itself.
+"""Ends a process when the process that started it ends, even if that one was killed.
 
-Readers and ranks have sessions of their own, so nothing else would end them: on an unbounded stream they would run on
-for ever, in a folder in which the next command wants to.
+Readers and ranks have their own sessions, so nothing else would end them. On an unbounded stream they would run
+forever and occupy the folder that the next command needs.
 """
 
 import ctypes
@@ -14,19 +14,19 @@ _PR_SET_PDEATHSIG = 1
 
 
 def ends_with_this_process() -> Mapping[str, str]:
-    """What a process that is to end with this one has in its environment, and it alone."""
+    """Return the environment variables for a child process that must end with this process."""
     return {_STARTER: str(os.getpid())}
 
 
 def end_with_starter() -> None:
-    """Have Linux send SIGTERM to this process once its starter is gone, if it is to end with that one.
+    """Have Linux send SIGTERM to this process when its starter ends, if the environment asks for it.
 
-    Call it after the handlers of signals are set, which may be called more than once: Linux sends the signal again for
-    each thread of the starter that adopted this process. Processes that this one starts do not inherit it.
+    Call this after the signal handlers are set. They may be called more than once: Linux sends the signal again for
+    each thread of the starter that adopted this process. Child processes do not inherit this.
     """
     starter = os.environ.pop(_STARTER, None)
     if starter is None:
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if str(os.getppid()) != starter:  # it was gone before
+    if str(os.getppid()) != starter:  # the starter ended before prctl took effect
         os.kill(os.getpid(), signal.SIGTERM)

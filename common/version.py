@@ -1,3 +1,3 @@
-"""The version of Shoal. GPU nodes have its code without having it installed, so no package metadata says it there."""
+"""The version of Shoal. GPU nodes run its code uninstalled, without package metadata to read the version from."""
 
 VERSION = "0.2.0"

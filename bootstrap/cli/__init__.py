@@ -1,1 +1,1 @@
-"""The command `shoal`: a command is a row of commands.py, and a file whose `run` declares its options."""
+"""The command line `shoal`. Each command is an entry in commands.py and a module with a function `run`."""

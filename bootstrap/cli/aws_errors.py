@@ -1,4 +1,4 @@
-"""Explains an error of AWS to the person who typed the command: one sentence, with what to do."""
+"""Explains an AWS error to the user in one sentence, with what to do."""
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import (
@@ -26,7 +26,7 @@ _NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"
 
 
 def sentence(error: AwsError) -> str:
-    """What happened, in AWS's words, and what to do."""
+    """Return a sentence that quotes the error and says what to do."""
     if isinstance(error, NoCredentialsError | PartialCredentialsError | CredentialRetrievalError | ProfileNotFound):
         return (
             f"there are no AWS credentials ({_words(error)}); run `aws configure` or set AWS_PROFILE, or, without an "

@@ -1,10 +1,10 @@
-"""Click's commands and options, with help in groups and with options of several values.
+"""Click commands and options, extended by grouped help and options with several values.
 
-An option of `several` values takes them separated by spaces, up to the next option (`--input a b c`), or repeated;
-Click itself has only repeated options. Options of jobs and trainer are data (common/options.py), which
-`described_options` declares here.
+An option with `several` values takes them separated by spaces, up to the next option (`--input a b c`), or repeated.
+Click itself supports only repetition. `described_options` declares the options of jobs and trainer, which are data
+(common/options.py).
 
-A command with `advanced` options leaves those out of its help, and reads files of options (config_options.py).
+A command with `advanced` options shows them only in `--help-all`, and accepts `--config` (config_options.py).
 """
 
 import argparse
@@ -25,18 +25,18 @@ Callback = TypeVar("Callback", bound=Callable[..., Any])
 
 
 MOST = 10**12
-"""The largest number that an option takes, unless it says another one."""
+"""Default upper bound of numeric options."""
 MOST_RANKS = 1024
-"""The largest number of ranks, which are processes on this machine."""
+"""Upper bound of ranks on this machine, which are processes."""
 _OPTIONS = "Options"
 _EVERY = "shoal.every"
-"""In a context: that help shows every option."""
+"""Key in a context's `meta`: true if help shows advanced options."""
 _JSON_HELP = "print the summary as JSON on standard output"
 _HYPHEN, _WHOLE = "-", "\N{NON-BREAKING HYPHEN}"
 
 
 class Help(click.HelpFormatter):
-    """Help that breaks lines between words only; Click also breaks `--learning-rate` at its hyphens."""
+    """Help formatter that breaks lines only between words. Click also breaks `--learning-rate` at its hyphens."""
 
     def write_text(self, text: str) -> None:
         super().write_text(text.replace(_HYPHEN, _WHOLE))
@@ -57,10 +57,9 @@ class _Context(click.Context):
 
 
 class Option(click.Option):
-    """An option that may have `several` values; the help shows it below the heading of its `group`, unless it is
-    `advanced`.
+    """Option that may take `several` values. Help lists it under its `group`, or only in `--help-all` if `advanced`.
 
-    A number without bounds of its own is finite, and at most MOST: with larger ones arithmetic overflows or never ends.
+    Numbers are finite and at most MOST by default: arithmetic with larger ones overflows or never ends.
     """
 
     def __init__(
@@ -77,12 +76,12 @@ class Option(click.Option):
         self.type = _bounded(self.type)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """Convert a value that was given, and note it as it was."""
+        """Convert a value, and record its original text for `given_words`."""
         note_given(ctx, self, value)
         return super().process_value(ctx, value)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """What the help shows behind the text: a range without its ends at MOST."""
+        """Return what help appends to the text, with a range that leaves out the default bound MOST."""
         extra = super().get_help_extra(ctx)
         ends = extra.pop("range", "x").removeprefix(f"{-MOST}<=").removesuffix(f"<={MOST}")
         return extra if ends == "x" else {**extra, "range": ends}
@@ -93,7 +92,7 @@ class _Whole(click.IntRange):
 
 
 class _Finite(click.FloatRange):
-    """A number within bounds, which NaN is not."""
+    """Range of finite numbers; rejects NaN, which Click accepts."""
 
     name = "number"
 
@@ -105,7 +104,7 @@ class _Finite(click.FloatRange):
 
 
 def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
-    """A type of option with the bounds of numbers that it lacks."""
+    """Return the option type with default bounds added to numeric types."""
     if isinstance(kind, click.IntRange):
         return _Whole(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
     if isinstance(kind, click.FloatRange):
@@ -116,10 +115,10 @@ def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
 
 
 class Command(click.Command):
-    """A command whose help shows its options in groups; `notes` are the sentences below the groups' headings.
+    """Command with grouped options in its help.
 
-    Its function returns a `Result`, which is printed as text or by --json as JSON, or an exit status. `json` is the
-    help of --json; a command without it has none.
+    Its function returns an exit status or a `Result`, which is printed as text or, with --json, as JSON. `notes` maps a
+    group's heading to the sentences below it. `json` is the help text of --json; "" leaves the option out.
     """
 
     context_class = _Context
@@ -136,17 +135,17 @@ class Command(click.Command):
             self.params += [config_option(), _help_all()]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and print what it returns; returns its exit status."""
+        """Run the command, print its result, and return the exit status."""
         ctx.meta[JSON] = ctx.params.pop("json", False)
         done = super().invoke(ctx)
         return print_result(done) if isinstance(done, Result) else done
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read a command line. Raises click.UsageError, which names the option."""
+        """Parse a command line. Raises click.UsageError, which names the option."""
         return super().parse_args(ctx, list(self._repeat_flags(args, lenient=ctx.resilient_parsing)))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, group by group, in the order in which they were declared; `--help` is the last."""
+        """Write the options by group, in the order of their declaration; the group of `--help` comes last."""
         groups: dict[str, list[tuple[str, str]]] = {_OPTIONS: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -161,17 +160,17 @@ class Command(click.Command):
                 formatter.write_dl(groups[group])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the end of the help, and where to find what it leaves out."""
+        """Write the epilog, and a pointer to `--help-all` if options were left out."""
         super().format_epilog(ctx, formatter)
         if self._advanced and _EVERY not in ctx.meta:
             formatter.write_paragraph()
             formatter.write_text(f"--help-all shows the other {self._advanced} options, too.")
 
     def _repeat_flags(self, args: Sequence[str], *, lenient: bool) -> Iterator[str]:
-        """The command line for Click: the flag of an option of several values is repeated before each value.
+        """Yield the command line for Click, with the flag of an option repeated before each of its several values.
 
-        Raises click.UsageError where an option is in the place of a value, because Click would take it for the value.
-        With `lenient`, for a line that is still being typed, it does not raise.
+        Raises click.UsageError if an option follows where a value is required: Click would take it for the value.
+        `lenient` suppresses this for shell completion of an unfinished line.
         """
         flags = {flag: option for option in self.params if isinstance(option, click.Option) for flag in option.opts}
         rest = list(args)
@@ -198,10 +197,10 @@ class Group(click.Group):
 
 
 class Commands(Group):
-    """Commands in a module each, which is imported when its command is typed; its `run` is the command."""
+    """Group that imports a command's module only when the command is used. The module's `run` is the command."""
 
     def __init__(self, *positional: Any, rows: Mapping[str, tuple[str, str]], **how: Any) -> None:
-        """`rows`: the module of each command, and what it does in a few words, in the order of the help."""
+        """`rows` maps each command's name to its module and short help, in the order of the help."""
         super().__init__(*positional, **how)
         self.commands = {name: click.Command(name, short_help=short) for name, (_, short) in rows.items()}
         self._modules = {name: module for name, (module, _) in rows.items()}
@@ -212,30 +211,33 @@ class Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that a line begins with. Raises click.NoSuchCommand, which names similar commands."""
+        """Return the command that the arguments start with. Raises click.NoSuchCommand, which names similar ones."""
         name, found, rest = super().resolve_command(ctx, args)
         return name, import_module(self._modules[name]).run if name else found, rest
 
 
 def command(**how: Any) -> Callable[[Callable[..., Any]], Command]:
-    """Make a function a command; see `Command`."""
+    """Decorator that makes a function a `Command`."""
     return click.command(cls=Command, **how)
 
 
 def group(**how: Any) -> Callable[[Callable[..., Any]], Group]:
-    """Make a function a command that has commands of its own."""
+    """Decorator that makes a function a `Group`, a command with subcommands."""
     return click.group(cls=Group, **how)
 
 
 def option(*flags: str, **how: Any) -> Callable[[Callback], Callback]:
-    """Declare an option of the function that follows; see `Option`."""
+    """Decorator that declares an `Option` of a command."""
     return click.option(*flags, cls=Option, **how)
 
 
 def described_options(
     options: Iterable[Description], *, group: str | None = None, but: Collection[str] = ()
 ) -> Callable[[Callback], Callback]:
-    """Declare options that jobs and trainer have, too, in a `group` or each in its own, `but` for some."""
+    """Decorator that declares options of jobs and trainer, except those named in `but`.
+
+    `group`: the heading for all of them (default: each option's own).
+    """
 
     def decorated(function: Callback) -> Callback:
         for each in reversed([each for each in options if each.name not in but]):
@@ -247,13 +249,12 @@ def described_options(
 
 
 def typed_options(ctx: click.Context) -> dict[str, Any]:
-    """The values of the parameters that were typed or stand in the file of --config, by their names; without
-    defaults."""
+    """Return the parameters set on the command line or in the --config file, by name; without defaults."""
     return {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) in GIVEN}
 
 
 def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Completions of the name of a topology that was begun; if there are none, files."""
+    """Return completions of a topology's name or, if no name matches, of files."""
     from bootstrap.aws.cdk import TOPOLOGIES
     from infra.topology import names
 
@@ -262,7 +263,7 @@ def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: 
 
 
 class Converted(click.ParamType[Any]):
-    """A value that a function converts, as argparse's `type` does."""
+    """Click type that converts a value by a function, like argparse's `type`."""
 
     name = "text"
 
@@ -279,7 +280,7 @@ class Converted(click.ParamType[Any]):
 
 
 def _click_argument(of: Description) -> dict[str, Any]:
-    """What Click is told of an option, besides its flags."""
+    """Return the keyword arguments of Click's option for a description."""
     how: dict[str, Any] = {"help": of.help, "required": of.required, "advanced": of.advanced}
     if of.kind is bool:
         return {**how, "is_flag": True}
@@ -315,7 +316,7 @@ def _show_all(ctx: click.Context, _param: click.Parameter, is_asked: bool) -> No
 
 
 def _is_flag(word: str) -> bool:
-    """Whether a word of a command line begins an option; a number below 0 is a value."""
+    """Return whether a word of a command line is an option. A negative number is a value."""
     if not word.startswith("-") or word == "-":
         return False
     try:

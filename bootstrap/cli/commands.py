@@ -1,7 +1,7 @@
-"""Runs the command that the command line names, and prints every known failure as one sentence.
+"""Runs a command, and prints every known failure as one sentence.
 
-Import what only one command needs in its module, and what it needs only while it runs in its functions, because every
-command waits for imports here.
+Import here only what every command needs, because every command waits for these imports. A command's module must import
+slow libraries inside its functions.
 """
 
 import os
@@ -50,7 +50,7 @@ COMMANDS = {
     "embedded": ("bootstrap.cli.deployments.embedded", "run an AWS emulator on this machine"),
     "completion": ("bootstrap.cli.completion", "let a shell complete commands and options"),
 }
-"""The commands in the order of the help: the module of each, and what it does in a few words."""
+"""Module and short help of each command, in the order of the help."""
 _KNOWN = (DataError, EmulatorError, ExperimentError, JobError, ShoalError, SweepError, TopologyError, TrainingError)
 _HELP = """\
 A pile of reviews to a trained sentiment model, on a cluster that switches
@@ -87,7 +87,7 @@ click.version_option(package_name="shoal", message="%(prog)s %(version)s")(shoal
 
 
 def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | None], None]) -> int:
-    """Run the command that `arguments` name; `interrupt` handles the signals that end it. Returns the exit status."""
+    """Run a command and return its exit status. `interrupt` is the handler of the signals that end it."""
     typed = sys.argv[1:] if arguments is None else list(arguments)
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)
@@ -101,7 +101,7 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
     except OutputError as error:
         if not error.is_unread:
             print_error(str(error))
-        # What Python writes at exit must not fail again.
+        # Python flushes standard output at exit, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
@@ -113,7 +113,7 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
 
 
 def _parse_and_run(typed: list[str]) -> int:
-    """Run what was typed, and return its exit status; errors that Click finds are printed."""
+    """Run the typed command and return its exit status. Prints Click's errors."""
     if COMPLETION in os.environ:  # a shell asks for completions
         shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
     _require_utf8(typed)
@@ -131,7 +131,7 @@ def _parse_and_run(typed: list[str]) -> int:
 
 
 def _require_utf8(typed: list[str]) -> None:
-    """Raise UsageError for a word that is not UTF-8, such as the name of a file: records and summaries are."""
+    """Raise UsageError for an argument that is not UTF-8, because records and summaries are UTF-8."""
     for word in map(os.fsencode, typed):
         try:
             word.decode()
@@ -140,14 +140,14 @@ def _require_utf8(typed: list[str]) -> None:
 
 
 def _with_help(error: click.ClickException) -> str:
-    """What is wrong with a command line, and the command that explains it."""
+    """Return Click's message with the help command that explains it."""
     sentence = error.format_message()
     where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "shoal"
     return f"{sentence[:1].lower()}{sentence[1:].rstrip('.')}; see: {where} --help"
 
 
 def _explanation(error: Exception) -> str | None:
-    """The sentence for an error; None for one that nobody foresaw."""
+    """Return the message of a known error; None for an unexpected one, which gets a traceback."""
     known = str(error) if isinstance(error, _KNOWN) else None
     if "botocore" not in sys.modules:  # the command has used no AWS
         return known
@@ -161,7 +161,7 @@ def _explanation(error: Exception) -> str | None:
 
 @contextmanager
 def _ending_its_children() -> Iterator[None]:
-    """End the processes that the command has started, and no others that this process has."""
+    """End the processes that the command started, but no earlier child process."""
     import psutil
 
     this = psutil.Process()

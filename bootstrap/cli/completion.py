@@ -1,4 +1,4 @@
-"""`shoal completion`: the lines with which a shell completes commands and options."""
+"""`shoal completion`: prints the shell code that completes commands and options."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -6,7 +6,7 @@ from click.shell_completion import get_completion_class
 from bootstrap.cli.command import command
 
 COMPLETION = "_SHOAL_COMPLETE"
-"""The environment variable by which a shell asks for completions."""
+"""Environment variable by which a shell requests completions."""
 
 
 @command(

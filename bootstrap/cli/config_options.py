@@ -1,4 +1,4 @@
-"""`--config`: the options of a command from a YAML file."""
+"""`--config`: reads a command's options from a YAML file."""
 
 import difflib
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from common.errors import UsageError
 from infra.topology_error import TopologyError
 
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
-"""Where the value of an option that was given comes from: the command line, or the file of --config."""
+"""Sources of explicitly set values: the command line and the --config file."""
 _WORDS = "shoal.words"
-"""In a context: the words that options were given."""
+"""Key in a context's `meta`: the original text of explicitly set options."""
 
 
 def config_option() -> click.Option:
-    """The option of a command that reads such a file."""
+    """Return the option --config."""
     return click.Option(
         ["--config"],
         type=click.Path(path_type=Path),
@@ -32,19 +32,19 @@ def config_option() -> click.Option:
 
 
 def note_given(ctx: click.Context, option: click.Option, value: Any) -> None:
-    """Note the value of an option as it was before it was converted, if it was given."""
+    """Record the text of an explicitly set option before its conversion."""
     if option.expose_value and ctx.get_parameter_source(str(option.name)) in GIVEN:
         words = () if option.is_flag else (value,) if isinstance(value, str) else tuple(value)
         ctx.meta.setdefault(_WORDS, {})[option.opts[0].removeprefix("--")] = words
 
 
 def given_words(ctx: click.Context) -> dict[str, tuple[str, ...]]:
-    """The words of the options given, by their names as typed, without dashes; none where an option has no value."""
+    """Return the text of explicitly set options, by option name without dashes; an empty tuple for a flag."""
     return dict(ctx.meta.get(_WORDS, {}))
 
 
 def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> None:
-    """Take the options in a file as given, unless they are typed, too. Raises UsageError, which names the line."""
+    """Set the options of a --config file; the command line overrides them. Raises UsageError, which names the line."""
     if path is None or ctx.resilient_parsing:
         return
     from bootstrap.config_file import read_config  # this import loads PyYAML
@@ -78,7 +78,7 @@ def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Non
 
 
 def _value(option: click.Option, words: Sequence[str], switch: bool | None) -> Any:
-    """The value of an option as a command line would have it. Raises click.BadParameter."""
+    """Return the value of an option as Click parses it from a command line. Raises click.BadParameter."""
     if option.is_flag:
         if switch is None:
             raise click.BadParameter("an option without a value is true or false.")

@@ -1,4 +1,4 @@
-"""Figures for a person: sizes, times, shares and amounts of money."""
+"""Formats sizes, durations, shares and amounts of money for people."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def size(number: float) -> str:
-    """Bytes with a unit, in powers of 1000."""
+    """Return a number of bytes with a decimal unit: `1.5 MB`."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if number < 1000:
             return f"{number:,.0f} {unit}" if unit == "bytes" or number >= 100 else f"{number:.1f} {unit}"
@@ -21,7 +21,7 @@ def size(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """An estimated time, without more digits than an estimate has."""
+    """Return a duration in seconds, rounded for an estimate: `12 minutes`."""
     if seconds < 0.5:
         return "less than a second"
     if seconds < 90:
@@ -32,22 +32,22 @@ def duration(seconds: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share; a dash where there is none."""
+    """Return a share as a percentage, or `-` for None."""
     return "-" if share is None else f"{share:.1%}"
 
 
 def dollars(amount: float | None, per: str = "") -> str:
-    """An amount; a dash where it is not known."""
+    """Return an amount of dollars, or `-` for None."""
     return "-" if amount is None else f"${amount:,.2f}{per}"
 
 
 def utc_time(moment: datetime | None) -> str:
-    """A time in UTC; a dash where it is not known."""
+    """Return a time with `UTC`, or `-` for None."""
     return "-" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def spent(guard: "GuardReport") -> str:
-    """What a deployment has cost, as its guard has counted."""
+    """Return a deployment's cost by its guard's count, with budget and time of the count."""
     if guard.spent is None:
         return "nothing counted yet"
     budget = f" of {dollars(guard.budget)}" if guard.budget else ""
@@ -56,7 +56,7 @@ def spent(guard: "GuardReport") -> str:
 
 
 def stays(kept: "KeptBucket") -> str:
-    """What stays in a bucket, its price, and why."""
+    """Return a retained bucket's address, size, monthly price, and the reason why it is kept."""
     content = "of unknown size and price"
     if kept.objects is not None and kept.bytes is not None:
         content = f"{plural(kept.objects, 'object')}, {size(kept.bytes)}, {_monthly(kept.monthly)}"
@@ -72,6 +72,6 @@ def _monthly(amount: float | None) -> str:
 def kept_content(
     kept: "Sequence[KeptBucket]", notes: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """What stays of a deployment, for a program, and as rows for a person, with a row for what cannot be told."""
+    """Return the retained buckets of a deployment as JSON content and as rows of text; `notes` become rows, too."""
     rows = [*(("stays", stays(each)) for each in kept), *(("problem", note) for note in notes)]
     return [vars(each) for each in kept], rows

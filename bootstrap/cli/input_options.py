@@ -1,6 +1,6 @@
-"""The options that choose the files to read, and how they are read, for all commands that read texts.
+"""Options of all commands that read texts: which files to read, and how.
 
-The usual review files need only --input. For other files an error names the option that is missing.
+Common review files need only --input. For other files an error names the missing option.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ NOTES = {
     "or .zst.",
     READING: "Found out from the first lines of each file; `shoal preprocess --local --dry-run` shows what was found.",
 }
-"""The sentences of the help below the headings of these groups of options."""
+"""Help below the headings of these groups of options."""
 READING_NAMES = (
     *("exclude", "format", "separator", "quoting"),
     *("text_field", "rating_field", "label_field", "positive_label", "classes"),
@@ -31,7 +31,7 @@ READING_NAMES = (
         "max_malformed",
     ),
 )
-"""The options of how texts are read."""
+"""Names of the options that say how texts are read."""
 
 
 classes_option = option(
@@ -42,11 +42,11 @@ classes_option = option(
     advanced=True,
     help="the labels of more than two classes, in the order of their numbers; with or without __label__",
 )
-"""Declares --classes."""
+"""Decorator that declares --classes."""
 
 
 def input_options(function: Callback) -> Callback:
-    """Declare the options that choose files and name their classes; `read_inputs` reads them."""
+    """Decorator that declares the options for input files and their classes, for `read_inputs`."""
     classes_option(function)
     for name, advanced, text in (
         ("negative-input", True, "texts of the negative class"),
@@ -60,7 +60,7 @@ def input_options(function: Callback) -> Callback:
 
 
 def reading_options(function: Callback) -> Callback:
-    """Declare the options for how files are read; `read_reading_options` reads them."""
+    """Decorator that declares the options for how files are read, for `read_reading_options`."""
     options: tuple[Callable[[Callback], Callback], ...] = (
         option(
             "--exclude",
@@ -115,9 +115,9 @@ def reading_options(function: Callback) -> Callback:
 
 
 def read_inputs(options: dict[str, Any], scale: Settings) -> Inputs:
-    """The files and how they are read, by `options`, with ratings on this scale.
+    """Return the input files and reading options that `options` select; `scale` has the scale of ratings.
 
-    Raises DataError for options that contradict each other.
+    Raises DataError for contradictory options.
     """
     return Inputs(
         files=options["input"],
@@ -130,9 +130,9 @@ def read_inputs(options: dict[str, Any], scale: Settings) -> Inputs:
 
 
 def read_reading_options(options: dict[str, Any], scale: Settings) -> ReadingOptions:
-    """How files are read, as far as options give it, with ratings on this scale.
+    """Return how to read files, by `options`; `scale` has the scale of ratings.
 
-    Raises DataError for options that contradict each other.
+    Raises DataError for contradictory options.
     """
     return ReadingOptions(
         kind=options["format"],
@@ -142,7 +142,7 @@ def read_reading_options(options: dict[str, Any], scale: Settings) -> ReadingOpt
         rating=options["rating_field"],
         label=options["label_field"],
         positive_label=options["positive_label"],
-        classes=options.get("classes", ()),  # which a model brings along
+        classes=options.get("classes", ()),  # absent in commands with a --model, which has its own classes
         rating_range=scale.rating_range,
         rating_steps=scale.rating_steps,
         rating_fraction=scale.rating_fraction,
@@ -150,7 +150,7 @@ def read_reading_options(options: dict[str, Any], scale: Settings) -> ReadingOpt
 
 
 def require_s3(*addresses: str | None) -> None:
-    """Raise ShoalError where one of these is in the S3 of an emulator that does not run."""
+    """Raise ShoalError if one of these is an S3 address and the configured emulator is not running."""
     if any(address and address.startswith("s3://") for address in addresses):
         from bootstrap.aws.loopback import require_s3  # this import loads boto3
 

@@ -1,7 +1,7 @@
-"""The entry point of `shoal`: Ctrl-C ends it with status 130 from the first moment on.
+"""The entry point of `shoal`. It handles Ctrl-C from the start.
 
-Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted by Ctrl-C, 143 by SIGTERM. Do not import
-`bootstrap.cli.commands` at the top, because that takes half a second, in which Ctrl-C would print a traceback.
+Exit status: 0 success; 1 failure, with a message; 2 wrong use; 130 interrupted by Ctrl-C, 143 by SIGTERM. Do not import
+`bootstrap.cli.commands` at the top: that takes half a second, during which Ctrl-C would print a traceback.
 """
 
 import os
@@ -19,7 +19,7 @@ _PROCESS = os.getpid()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the command line names; returns the exit status."""
+    """Run a command (default: of `sys.argv`) and return its exit status."""
     _prepare_streams()
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGALRM, _interrupt_again)
@@ -39,15 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Output(TextIOWrapper):
-    """Standard output, whose errors are told from those of other files."""
+    """Standard output that raises OutputError, to distinguish its errors from those of other files."""
 
     def write(self, text: str) -> int:
-        """Write a text. Raises OutputError."""
+        """Write text. Raises OutputError."""
         with _output_errors():
             return super().write(text)
 
     def flush(self) -> None:
-        """Write what is kept. Raises OutputError."""
+        """Flush the buffer. Raises OutputError."""
         with _output_errors():
             super().flush()
 
@@ -61,13 +61,13 @@ def _output_errors() -> Iterator[None]:
 
 
 def _prepare_streams() -> None:
-    """Write UTF-8 in every locale, as input is read, and names of files as they are; a closed stream is empty."""
+    """Use UTF-8 for output in every locale, keep the bytes of file names, and replace closed streams by /dev/null."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123
     if isinstance(sys.stderr, TextIOWrapper):
         sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout is sys.__stdout__:  # which is kept, and with it the buffer
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout is sys.__stdout__:  # which keeps the buffer open
         lines = sys.stdout.line_buffering
         sys.stdout = _Output(sys.stdout.buffer, encoding="utf-8", errors="surrogateescape", line_buffering=lines)
 
@@ -79,7 +79,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def _interrupt_again(_number: int, frame: FrameType | None) -> None:
-    handler = signal.getsignal(Interrupt.dropped)  # it may be one that holds interrupts back at the moment
+    handler = signal.getsignal(Interrupt.dropped)  # possibly one that defers interrupts
     if callable(handler):
         handler(Interrupt.dropped, frame)
 

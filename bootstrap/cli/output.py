@@ -1,10 +1,10 @@
-"""The results of commands, printed as text or as JSON (--json), and the messages before them.
+"""Prints results of commands as text or JSON (--json), messages and tables.
 
-A command returns a `Result`: what it found, for a program, and the parts of the text for a person. Texts are templates
-of `str.format` over the content, whose formats are those of figures.py: `{spent:dollars}`, `{group.bytes:size}`.
+A command returns a `Result`: the content for programs (JSON), and the parts of the text for people. Texts are templates
+of `str.format` over the content, with the formats of figures.py: `{spent:dollars}`, `{group.bytes:size}`.
 
-Text for a terminal is wrapped to its width, and no word is broken. Do not wrap text that goes into a file or to a
-program. All text is printed in printable form, and a cell of a table is on one line, whatever a name in it contains.
+Text for a terminal is wrapped to its width without breaking words. Do not wrap text for a file or a program. All text
+is made printable, and each cell of a table is on one line, whatever a name in it contains.
 """
 
 import json
@@ -24,11 +24,11 @@ from bootstrap.terminal import columns, wrapped
 from common.display import plural, printable, printable_lines
 
 JSON = "shoal.json"
-"""In a context: whether --json asks for JSON."""
+"""Key in a context's `meta`: true if --json was given."""
 _BETWEEN = 2
 """Spaces between two columns of a table."""
 _NUMBER = re.compile(r"(\W{0,2}[\d,.]++(%| [kMGT]?B| bytes)?( to )?)+|unknown|-|")
-"""A cell of a column that is aligned at the right. The quantifier is possessive: an id of many digits takes no time."""
+"""Cell of a right-aligned column. The possessive quantifier avoids backtracking on ids with many digits."""
 _FORMATS: dict[str, Callable[[Any], str]] = {
     "dollars": figures.dollars,
     "duration": figures.duration,
@@ -41,10 +41,10 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a row for each entry of a list, or of a mapping, whose keys are `{key}`: `of` is the name of that
-    field of the content, or the entries themselves.
+    """Table with a row for each entry of a list or mapping.
 
-    `columns` maps the heads to templates over an entry. A cell whose field is missing or None is empty.
+    `of`: the entries, or the name of the content's field that has them. The keys of a mapping are available as `{key}`.
+    `columns` maps heads to templates over an entry. A cell is empty if its field is missing or None.
     """
 
     of: str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -54,24 +54,24 @@ class Table:
 Template = str | Callable[[Mapping[str, Any]], str | None]
 Rows = Mapping[str, Template]
 Part = str | Rows | Iterable[tuple[str, str]] | Table
-"""A paragraph; labels and templates, of which those with a missing field are left out; labels and texts; or a table."""
+"""Paragraph; labels with templates, left out if a field is missing; labels with texts; or a table."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a command found or did: for a program, for a person, and its exit status."""
+    """Result of a command: `content` for programs, `parts` for people, and the exit status."""
 
     content: Mapping[str, Any]
     parts: Sequence[Part]
     status: int = 0
     warnings: Sequence[str] = ()
-    """Sentences for a person on standard error; a program has them in `content`."""
+    """Messages on standard error, not printed with --json: `content` has them."""
     failures: Sequence[str] = ()
-    """Sentences on standard error, also beside JSON."""
+    """Messages on standard error, also printed with --json."""
 
 
 def print_result(result: Result, stream: TextIO | None = None) -> int:
-    """Print a result as text, or as JSON where --json asks for it; returns the exit status."""
+    """Print a result as text or, with --json, as JSON; return the exit status."""
     stream = stream or sys.stdout
     if wants_json():
         print(json.dumps(result.content, default=_plain), file=stream)
@@ -85,13 +85,13 @@ def print_result(result: Result, stream: TextIO | None = None) -> int:
 
 
 def print_parts(parts: Sequence[Part], content: Mapping[str, Any], stream: TextIO) -> None:
-    """Print the text for a person, with an empty line between its parts."""
+    """Print the parts of a text, separated by empty lines."""
     text = "\n\n".join(filter(None, (_text(part, content, stream) for part in parts)))
     print(wrapped(text, columns(stream)), file=stream, flush=True)
 
 
 def wants_json() -> bool:
-    """Whether --json was given to the command that runs."""
+    """Return whether the running command was given --json."""
     ctx = click.get_current_context(silent=True)
     return ctx is not None and bool(ctx.meta.get(JSON))
 
@@ -109,7 +109,7 @@ def _text(part: Part, content: Mapping[str, Any], stream: TextIO) -> str:
 
 
 def filled_rows(rows: Rows, content: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Labels and texts, of which those with a missing field are left out."""
+    """Return labels with their filled templates. Leaves out rows with a missing field."""
     return [(label, text) for label, template in rows.items() if (text := filled(template, content)) is not None]
 
 
@@ -140,7 +140,7 @@ class _Figures(Formatter):
 
 
 def filled(template: Template, content: Mapping[str, Any]) -> str | None:
-    """A template with its fields; None where one is missing or None, for which its format has no sign."""
+    """Return a filled template; None if a field is missing, or is None and its format has no sign for None."""
     if callable(template):
         return template(content)
     try:
@@ -150,12 +150,12 @@ def filled(template: Template, content: Mapping[str, Any]) -> str | None:
 
 
 def say(text: str = "") -> None:
-    """Print a line for a person."""
+    """Print a message on standard error."""
     print(wrapped(text, columns(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def print_error(sentence: str) -> None:
-    """Print why a command fails, in red on a terminal."""
+    """Print an error message on standard error, with a red mark on a terminal."""
     _say_marked("shoal:", sentence, ink="red")
 
 
@@ -164,7 +164,7 @@ def print_warning(sentence: str) -> None:
 
 
 def colour() -> bool | None:
-    """Click's `color`: no escape codes where the environment refuses them, else on terminals alone."""
+    """Return the value of Click's `color`: False if the environment refuses colours, else None (terminals only)."""
     return False if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" else None
 
 
@@ -175,7 +175,7 @@ def _say_marked(mark: str, sentence: str, *, ink: str) -> None:
 
 
 def confirm(question: str) -> bool:
-    """Whether the person at the terminal says yes."""
+    """Ask a yes-or-no question at the terminal; return True for yes."""
     sys.stderr.write(f"{printable_lines(question)} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -189,12 +189,12 @@ def table(
     ruled: bool = False,
     stream: TextIO | None = None,
 ) -> str:
-    """Rows as a table that fits the width of the stream (by default standard output), if its words do.
+    """Return rows as a table that fits the width of the stream (default: standard output) if its words do.
 
-    `right` are the right-aligned columns; `ruled` draws a line below the heads. Where a table with heads is too wide
-    for the terminal, each row becomes several lines, one for each cell.
+    `right`: the indices of right-aligned columns. `ruled`: draw a line below the heads. If a table with heads is too
+    wide for the terminal, each cell becomes a line.
     """
-    from tabulate import tabulate  # this import takes as long as that of Click
+    from tabulate import tabulate  # slow to import
 
     cells = [[printable(str(cell)) for cell in row] for row in ([heads] if heads else []) + list(rows)]
     if not cells:
@@ -222,12 +222,12 @@ def _width(cell: str) -> int:
 
 
 def _longest_word(cell: str) -> int:
-    """The length of the longest word; a command counts as one word, because it is not broken."""
+    """Return the length of the longest word. A command counts as one word, because it is not wrapped."""
     return _width(wrapped(cell, 1))
 
 
 def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """The widths after the widest columns were made narrower until all fit; none is below its longest word."""
+    """Return the widths after narrowing the widest columns until the table fits; none below its longest word."""
     made = list(widths)
     while sum(made) + _BETWEEN * (len(made) - 1) > width:
         able = [number for number in range(len(made)) if made[number] > least[number]]

@@ -1,7 +1,7 @@
-"""One command at a time writes into a folder of results: it locks the folder itself, so that no file is added.
+"""Ensures that only one command at a time writes into an output folder.
 
-The lock ends with the process, however that ends. Do not fail where a file system has no such locks, as NFS has none of
-folders: there only a warning is possible.
+The lock is on the folder itself, so no lock file is added, and ends with the process. Do not fail if a file system does
+not support locks on folders, as NFS does not: print a warning.
 """
 
 import os
@@ -17,9 +17,9 @@ from corpus.reading.s3 import is_s3
 
 @contextmanager
 def sole_writer(output: str | Path) -> Iterator[None]:
-    """Hold the lock of a folder of results, which is made for that, and removed if it is left empty.
+    """Hold the lock of an output folder. Creates the folder, and removes it if it is still empty afterwards.
 
-    An address on S3 has no lock. Raises ShoalError where another command writes there.
+    Does nothing for an S3 address. Raises ShoalError if another command holds the lock.
     """
     if is_s3(str(output)):
         yield
@@ -31,14 +31,17 @@ def sole_writer(output: str | Path) -> Iterator[None]:
         yield
     finally:
         for each in made:
-            with suppress(OSError):  # it has what the command wrote
+            with suppress(OSError):  # not empty
                 each.rmdir()
         if handle is not None:
             os.close(handle)
 
 
 def _locked(folder: Path) -> int | None:
-    """The folder, open and locked; None where it cannot be: what needs it then says why it cannot be written."""
+    """Open and lock the folder; return its file descriptor.
+
+    Returns None if that fails: the command's first write to the folder then raises the error.
+    """
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)

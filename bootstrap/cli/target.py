@@ -1,6 +1,6 @@
-"""The options of commands about one existing deployment: its name, bare or by --deployment, and its region.
+"""Options that name a deployment and its region, or another place to run.
 
-Do not leave the region to boto3: it reads AWS_DEFAULT_REGION, but not AWS_REGION, which AWS's other tools read.
+Do not leave the region to boto3: it reads AWS_DEFAULT_REGION but not AWS_REGION, which other AWS tools read.
 """
 
 import os
@@ -27,7 +27,7 @@ _WHICH = "the deployment (`shoal deploy` prints its name: the topology's, unless
 
 @dataclass(frozen=True)
 class Target:
-    """The deployment that a command is about, as the command line names it, and its region."""
+    """Deployment and region that the command line names."""
 
     typed: str | None
     region: str | None
@@ -35,19 +35,19 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The deployment's name. Raises UsageError where it is missing or not valid."""
+        """The deployment's name. Raises UsageError if it is missing or invalid."""
         if not self.typed:
             raise UsageError(f"the deployment's name is missing; write: shoal {self.command} NAME")
         return check_name(self.typed)
 
     @property
     def account(self) -> "Account":
-        """The account and region to look in."""
+        """AWS account and region of the deployment."""
         return connect_account(self.region)
 
 
 def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare a deployment's name, bare or by --deployment, and its region; the function gets a `target`."""
+    """Decorator that declares [NAME], --deployment and --region, and passes a `Target` as `target`."""
 
     @click.argument("name", required=False, metavar="[NAME]", help=_WHICH)
     @option("--deployment", metavar="NAME", help="the same")
@@ -59,9 +59,8 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         from infra import topology
 
-        typed = (
-            topology.name_of(name) if name else None
-        )  # a deployment with its topology's name may be given by the topology's file
+        # NAME may be the topology's file if the deployment has the topology's name.
+        typed = topology.name_of(name) if name else None
         if typed and deployment and typed != deployment:
             raise UsageError(f"two deployments are named, '{typed}' and '{deployment}'; name one")
         return function(target=Target(typed or deployment, region, str(ctx.info_name)), **options)
@@ -70,7 +69,7 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def where_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare --local and --deployment; the function gets a `target`, which is None for this machine."""
+    """Decorator that declares --local, --deployment and --region, and passes `target`: None for this machine."""
 
     @option("--local", is_flag=True, group=_WHERE, help="on this machine")
     @option("--deployment", metavar="NAME", group=_WHERE, help=_WHICH)
@@ -104,7 +103,7 @@ hosts_option = option(
     help="on machines of your own, by SSH: a line each, user@host[:port] [gpus=N], and folder=/PATH that all of them "
     "share, or folder=s3://BUCKET",
 )
-"""Declares --hosts, below `where_options`; then `target` is its path."""
+"""Decorator that declares --hosts. Apply it before (below) `where_options`, which passes the path as `target`."""
 
 
 local_ranks_option = option(
@@ -114,11 +113,11 @@ local_ranks_option = option(
     metavar="N",
     help="with --local: ranks on this machine (default: 1)",
 )
-"""Declares --nodes, beside `where_options`."""
+"""Decorator that declares --nodes, the ranks of a local run."""
 
 
 def check_name(name: str) -> str:
-    """Return a deployment's name. Raises UsageError for a name that is not valid."""
+    """Return a deployment's name. Raises UsageError if it is invalid."""
     from infra import topology
     from infra.topology_error import TopologyError
 
@@ -129,7 +128,7 @@ def check_name(name: str) -> str:
 
 
 def connect_account(region: str | None) -> "Account":
-    """The account, in this region; by default in the region of the environment or of AWS's configuration."""
+    """Return the AWS account in this region. Default: AWS_REGION, the AWS configuration, then us-east-1."""
     from bootstrap.aws.account import Account, connect
     from infra.topology import Topology
 
@@ -156,7 +155,7 @@ _WISHES = ("detach", "keep", "min_nodes", "managed", "max_dollars")
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare what is wanted of a launch on a deployment; the function gets what was given as `wishes`."""
+    """Decorator that declares the options of a launch on a deployment, and passes those given as `wishes`."""
 
     @described_options(_LAUNCH, group=_WHERE)
     @option(

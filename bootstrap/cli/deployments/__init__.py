@@ -1,1 +1,1 @@
-"""The commands about deployments: their life, their runs, and AWS's catalog."""
+"""Commands about deployments, their runs, and the catalogue of AWS instance types."""

@@ -1,4 +1,4 @@
-"""`shoal attach`: what another command has begun on a deployment, followed to its results."""
+"""`shoal attach`: follows a run on a deployment that another command started, and copies its results."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`shoal catalog`: the instance types that a topology may name, and what they cost."""
+"""`shoal catalog`: lists the instance types that a topology may use, and their prices."""
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import Result, Table

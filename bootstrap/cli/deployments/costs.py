@@ -1,4 +1,4 @@
-"""`shoal costs`: what a deployment has cost: as the guard counts, as estimated, and as AWS bills."""
+"""`shoal costs`: shows what a deployment has cost by the guard's count, at most, and by AWS's bill."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""`shoal demo`: what `make demo` runs."""
+"""`shoal demo`: runs a deployment from start to end against the emulator; `make demo` calls it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -19,7 +19,7 @@ _SHOWN = 80
 
 
 def _nodes(result: Mapping[str, Any]) -> str:
-    """The texts of each node, and how many times slower this machine makes it."""
+    """Return each node's number of texts, and the factor by which the demo slows it down."""
     nodes = zip(result["summary"]["nodes"], result["summary"]["rows_of_ranks"], result["slowed"], strict=True)
     return "; ".join(
         f"{rows:,} texts on {node['instance_type']}{f', slowed down {slowed:g} times here' if slowed else ''}"

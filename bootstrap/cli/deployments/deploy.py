@@ -1,4 +1,4 @@
-"""`shoal deploy`: creates or updates a deployment; prints the plan before and a summary after."""
+"""`shoal deploy`: creates or updates a deployment, with a plan before and a summary after."""
 
 import os
 import sys
@@ -85,7 +85,7 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Re
 
 def _rows(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> list[tuple[str, str]]:
     name, least = request.deployment, "at least " if made.unknown else ""
-    # A deployment without preprocessing has no dataset of its own.
+    # Without preprocessing the deployment has no dataset that `shoal train` could use by default.
     on_node = made.topology.preprocesses_on_node
     data = "" if made.topology.preprocessing else " --input FILE" if on_node else " --data DATASET"
     next_one = [

@@ -1,4 +1,4 @@
-"""`shoal destroy`: deletes a deployment; shows first what will be deleted, and proves at the end that it is gone."""
+"""`shoal destroy`: deletes a deployment. It shows what will be deleted, and verifies afterwards that it is gone."""
 
 import sys
 from collections import Counter
@@ -104,7 +104,7 @@ def _look(name: str, account: "Account") -> "DestroyPreview":
 
 
 def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs: bool) -> list[str]:
-    """What a person should know before the deletion, line by line."""
+    """Return the lines that describe the planned deletion to the user."""
     lines = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
     goes = Counter(thing.kind for thing in before.goes)
     if goes:
@@ -128,8 +128,10 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
 
 
 def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool) -> bool:
-    """Stop trainings with a checkpoint; False where the user is asked and does not want that. A training that does not
-    stop is named, and ends with the stack."""
+    """Stop trainings with a checkpoint; return False if the user declines.
+
+    A training that fails to stop is reported; the deletion of the stack ends it.
+    """
     if ask and not confirm(f"Stop {', '.join(runs)} with a checkpoint, before you are asked about the rest?"):
         return False
     from botocore.exceptions import BotoCoreError, ClientError

@@ -1,4 +1,4 @@
-"""`shoal embedded`: the AWS emulator in the foreground, prepared for the CDK, for commands of the user."""
+"""`shoal embedded`: runs the AWS emulator in the foreground, prepared for the CDK, for the user's own commands."""
 
 import click
 

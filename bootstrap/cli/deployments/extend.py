@@ -1,4 +1,4 @@
-"""`shoal extend`: a later end of a deployment's life."""
+"""`shoal extend`: adds hours to a deployment's life."""
 
 import math
 from typing import Any

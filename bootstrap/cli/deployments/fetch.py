@@ -1,4 +1,4 @@
-"""`shoal fetch`: models and records of training runs, copied here."""
+"""`shoal fetch`: copies models and records of training runs from the data bucket to this machine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`shoal logs`: the newest logs of a deployment's steps, nodes and guard, and those of a run."""
+"""`shoal logs`: shows the newest logs of a deployment's steps, nodes and guard, or the output of a run."""
 
 import time
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _PAUSE_SECONDS = 2.0
 _ASK_SECONDS = 30.0
-"""Between two questions to AWS whether the run has ended."""
+"""Interval at which the command asks AWS whether the run has ended."""
 
 
 @command(
@@ -96,8 +96,10 @@ def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> N
 
 
 def _is_at_work(target: Target, run: str) -> bool:
-    """Whether a run may print more; not where its deployment is gone, or a command has collected it. Raises ShoalError
-    where nobody can tell."""
+    """Return whether a run may print more: its deployment exists, and no command has collected its results.
+
+    Raises ShoalError if the requested trainings are unknown.
+    """
     from bootstrap.aws import stacks
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.attaching import wanted_trainings

@@ -1,4 +1,4 @@
-"""`shoal plan`: what a topology would cost, what would keep it from starting, what the guard will do."""
+"""`shoal plan`: shows a topology's price, the problems that would keep it from starting, and the guard's limits."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _WORK = "The work"
 _REGION = "us-east-1"
-"""Whose machines are compared with topologies."""
+"""Region of the single machines that `--all` compares with topologies."""
 _MOST_BYTES = 1e18
 _TOPOLOGIES: Rows = {
     "topology": "{topology}",
@@ -35,7 +35,7 @@ _TOPOLOGIES: Rows = {
 
 
 def _read_size(text: str) -> float:
-    """The bytes that a text such as 92.45GB names, in powers of 1000. Raises argparse.ArgumentTypeError."""
+    """Return the bytes of a size such as 92.45GB, with decimal units. Raises argparse.ArgumentTypeError."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(|k|M|G|T)B?", text.strip(), re.IGNORECASE)
     size = float(found[1]) * 1000.0 ** " kmgt".index(found[2].lower() or " ") if found else 0.0
     if not 0 < size <= _MOST_BYTES:
@@ -143,7 +143,7 @@ def run(
 def _read_work(
     topologies: Sequence[str], *, rows: int | None, raw_bytes: float | None, epochs: int, every: bool
 ) -> "Work | None":
-    """The work to predict. Raises UsageError for options that do not go together."""
+    """Return the work to predict, or None. Raises UsageError for contradictory options."""
     if rows is None and (every or raw_bytes is not None):
         raise UsageError("--all and --raw-bytes go with the work to predict; give its --rows")
     if every if topologies else rows is not None and not every:
@@ -156,7 +156,7 @@ def _read_work(
 
 
 def _prediction(found: "Prediction") -> list[Part]:
-    """The stages of a prediction."""
+    """Return a prediction as a table of its stages."""
     rows = [
         (each.name, each.seconds.time() if each.seconds.high else "", each.dollars.dollars(), each.basis)
         for each in found.stages
@@ -174,7 +174,7 @@ def _prediction(found: "Prediction") -> list[Part]:
 
 
 def _list_choices(work: "Work") -> Result:
-    """Print what the work takes and costs on single machines, and on the topologies that can do it."""
+    """Return time and cost of the work on single machines and on the topologies that can do it."""
     from bootstrap.lifecycle.plan import retired
     from experiments.choices import machines, predict
     from infra import topology
@@ -183,7 +183,7 @@ def _list_choices(work: "Work") -> Result:
     for name in topology.names(cdk.TOPOLOGIES):
         chosen = topology.load(name, cdk.TOPOLOGIES)
         if chosen.training and not retired(chosen):
-            with suppress(ExperimentError):  # it lacks nodes for the work
+            with suppress(ExperimentError):  # the topology lacks nodes for the work
                 clusters.append(predict(chosen, work))
     clusters.sort(key=lambda each: (each.dollars.middle, each.seconds.middle))
     priced = [each for each in (*alone, *clusters) if each.dollars.high]
@@ -215,7 +215,7 @@ def _list_choices(work: "Work") -> Result:
 
 
 def _require_topologies(topologies: Sequence[str], *, hours: float | None, deployment: str | None) -> None:
-    """Raise UsageError for options that do not go with these topologies."""
+    """Raise UsageError for options that do not fit the number of topologies."""
     if hours is not None and not topologies:
         raise UsageError("--hours goes with topologies; name them")
     if deployment and len(topologies) != 1:
@@ -223,7 +223,7 @@ def _require_topologies(topologies: Sequence[str], *, hours: float | None, deplo
 
 
 def plan_content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
-    """A plan for a program."""
+    """Return a plan as JSON content."""
     from bootstrap.lifecycle.plan import guard_sentences
 
     return {
@@ -246,7 +246,7 @@ def plan_content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
 
 
 def plan_parts(made: "DeploymentPlan", content: Mapping[str, Any]) -> list[Part]:
-    """A plan for a person."""
+    """Return a plan as text."""
     at_work = {"item": f"everything at work{', at least' if made.unknown else ''}", "hourly": made.hourly}
     findings = [
         f"  {'on AWS an error' if each.level == 'error' and each not in made.refused else each.level}: {each.sentence}"
@@ -262,7 +262,7 @@ def plan_parts(made: "DeploymentPlan", content: Mapping[str, Any]) -> list[Part]
 
 
 def _prices(made: "DeploymentPlan") -> Iterator[str]:
-    """Sentences on what a deployment costs."""
+    """Yield sentences on what a deployment costs."""
     from infra.cost import hourly_of_run
 
     chosen, least = made.topology, "at least " if made.unknown else ""
@@ -300,7 +300,7 @@ _BILL: Rows = {
 
 
 def _list_topologies() -> Result:
-    """Print a line for each topology, also where another one cannot be read."""
+    """Return a row for each readable topology, and the errors of the others."""
     from bootstrap.lifecycle import plan
     from infra import topology
 

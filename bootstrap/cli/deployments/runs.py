@@ -1,4 +1,4 @@
-"""`shoal runs`: trainings beside each other: their settings, measures, time and dollars."""
+"""`shoal runs`: compares trainings by settings, measures, time and cost."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -54,13 +54,13 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
 
 
 def _measured(figures: Mapping[str, Any], *, measure: str) -> str | None:
-    """The figure of a measure, whose name may have any letter: it comes from the name of a file."""
+    """Return a formatted measure. Its name comes from a file name and may have any character: no template works."""
     value = figures["measures"].get(measure)
     return None if value is None else f"{value:.4f}"
 
 
 def _shortened(text: str) -> str:
-    """The settings, at most so many letters of them; --json has all."""
+    """Return the settings, cut to fit a table; --json has all."""
     if len(text) <= _SETTINGS_LETTERS:
         return text
     kept = text[:_SETTINGS_LETTERS].rpartition(", ")[0] or text[:_SETTINGS_LETTERS]
@@ -68,7 +68,7 @@ def _shortened(text: str) -> str:
 
 
 def _rank(figures: dict[str, Any], column: str) -> tuple[bool, float]:
-    """The best first, and runs without this figure last. Less is better for a loss, seconds and dollars."""
+    """Return the sort key: best first, runs without a value last. Lower is better for losses, seconds and dollars."""
     value = figures["measures"].get(column, figures.get(column))
     if value is None:
         return True, 0.0

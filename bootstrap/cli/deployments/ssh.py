@@ -1,4 +1,4 @@
-"""`shoal ssh`: a shell on a node of a deployment, by Systems Manager."""
+"""`shoal ssh`: opens a shell on a node of a deployment, by Systems Manager."""
 
 import os
 import shutil

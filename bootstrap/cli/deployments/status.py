@@ -1,4 +1,4 @@
-"""`shoal status`: what a deployment is doing, what it costs now, and when it ends."""
+"""`shoal status`: shows what a deployment does, what it costs now, and when it ends."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -60,7 +60,7 @@ def run(target: Target) -> Result:
 
 
 def _all(target: Target) -> Result:
-    """A line for each deployment. What cannot be read of one is said in its line."""
+    """Return a row for each deployment. A row shows the error if Shoal could not read that deployment."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     from bootstrap.aws.account import Account
@@ -89,7 +89,7 @@ def _all(target: Target) -> Result:
 
 
 def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | None, list[tuple[str, str]]]:
-    """The trainings that are wanted of the nodes, for a program (None where that cannot be told) and for a person."""
+    """Return the requested trainings as JSON content (None if they are unknown) and as rows of text."""
     from botocore.exceptions import ClientError
 
     from bootstrap.aws.deployment import Deployment
@@ -119,7 +119,7 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
 
 
 def describe_outlook(expected: "Outlook") -> str:
-    """How much of a run is done, when it ends, and what it costs."""
+    """Return the completed share of a run, its expected end, and its cost, as a sentence."""
     done = "unknown how much is done" if expected.done is None else f"{expected.done:.1%} done"
     if expected.ends is None or expected.seconds_left is None:
         ends = "unknown when it ends"
@@ -183,7 +183,7 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
 
 
 def describe_work(told: "NodeStatus | str") -> str:
-    """What a node does of a training, as far as it tells, or why that is unknown."""
+    """Return a node's phase, step and GPU use from its status, or why the status is unknown."""
     if isinstance(told, str):
         return f"unknown: {told}"
     of = "" if told.steps is None else f" of {told.steps:,}"

@@ -1,4 +1,4 @@
-"""`shoal stop`: a training on a deployment, stopped with a checkpoint, or a preprocessing, cancelled."""
+"""`shoal stop`: stops a training on a deployment with a checkpoint, or cancels a preprocessing."""
 
 import click
 

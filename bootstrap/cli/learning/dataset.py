@@ -1,6 +1,6 @@
-"""`shoal dataset info`: what is in a dataset: settings, counts, digest, and a few rows as words.
+"""`shoal dataset info`: shows a dataset's settings, counts, digest, and a few rows as text.
 
-Do not read arrays whole, because a dataset on S3 may have gigabytes; only --check reads all of it.
+Do not read whole arrays, because a dataset on S3 may have gigabytes. Only --check reads all of it.
 """
 
 import sys
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1 << 20
 _WIDTH = 118
-"""Letters of a line where the output is no terminal."""
+"""Characters in a line if the output is not a terminal."""
 _CLASSES_SHOWN = 20
 _NAMELESS = ("<padding>", "<unknown>")
 
@@ -34,7 +34,7 @@ _NAMELESS = ("<padding>", "<unknown>")
     epilog="Example: shoal dataset info results/data/dataset.h5",
 )
 def run() -> None:
-    """The group of commands about datasets."""
+    """Group of the commands about datasets."""
 
 
 @command(
@@ -49,7 +49,7 @@ def run() -> None:
 @option("--sample", type=click.IntRange(min=0), default=3, metavar="N", help="rows to show of each split (default: 3)")
 @option("--check", is_flag=True, help="read all of it, and compare its digest with the recorded one")
 def info(file: str, sample: int, check: bool) -> Result:
-    """Run `shoal dataset info`."""
+    """The command `shoal dataset info`."""
     require_s3(file)
     with _opened(file, whole=check) as (dataset, stored_bytes):
         if check:
@@ -75,7 +75,7 @@ run.add_command(info)
 
 @contextmanager
 def _opened(address: str, *, whole: bool) -> Iterator[tuple["Dataset", int]]:
-    """The dataset at an address, and its size in bytes; of one on S3 only what is used is fetched, unless `whole`."""
+    """Yield a dataset and its size in bytes. From S3, fetches only the ranges in use, unless `whole`."""
     from corpus.dataset import open_dataset
     from corpus.reading.s3 import is_s3
     from corpus.reading.storage import open_range, readable
@@ -115,7 +115,7 @@ def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -
 
 
 def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[str, Any]]:
-    """The first rows of a split. Rows are sorted by digest, so the first ones are as random as any others."""
+    """Yield the first rows of a split. They are a random sample, because rows are sorted by digest."""
     rows = split.rows(0, count)
     for number, (length, label, rating) in enumerate(zip(*rows[1:], strict=True)):
         tokens = rows.part(number, number + 1).tokens.reshape(-1)[:length].tolist()

@@ -1,6 +1,6 @@
-"""A dataset for a person: totals, histograms, frequent words; for `shoal preprocess` and `shoal dataset info`.
+"""Totals, histograms and frequent words of a dataset, for `shoal preprocess` and `shoal dataset info`.
 
-Bars are drawn in ASCII alone, because a terminal or a log file may lack other characters.
+Bars are ASCII, because a terminal or a log file may lack other characters.
 """
 
 import json
@@ -13,13 +13,16 @@ from common.display import length_bins
 from trainer.classification.metrics import TWO_CLASSES
 
 _BAR_LETTERS = 30
-"""The width of all bars of a line together: with their figures they fit into 80 letters."""
+"""Total width of the bars in a line, so that the line fits into 80 columns."""
 _WORDS_SHOWN = 20
 _CLASSES_SHOWN = 20
 
 
 def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSES) -> str:
-    """Ratings, classes (the most frequent of many), lengths and words of a dataset by its published counts."""
+    """Return histograms of ratings, classes and text lengths, and the most frequent words, from counts.json.
+
+    Of many classes it shows only the most frequent.
+    """
     before, after = counts["labels"]["before"], counts["labels"]["after"]
     codes = {name: str(label) for label, name in enumerate(classes)}
     if len(codes) > _CLASSES_SHOWN:
@@ -47,13 +50,13 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
 
 
 def malformed_text(counts: Mapping[str, Any]) -> str:
-    """The number of malformed records, with the numbers by reason."""
+    """Return the number of malformed records, in total and by reason."""
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts["malformed_by_reason"].items() if number)
     return f"{counts['malformed']:,}" + (f" ({reasons})" if reasons else "")
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """The settings of a dataset, without the names of its classes, which may be many."""
+    """Return the settings of a dataset without its class names, which may be many."""
     shown = {name: value for name, value in settings.items() if name != "classes"}
     return "settings: " + ", ".join(
         f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in shown.items()
@@ -61,7 +64,7 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
 
 def malformed_places(content: Mapping[str, Any]) -> str:
-    """Where the first malformed lines are, a line each."""
+    """Return the places of the first malformed lines, one place a line."""
     places = content["malformed_lines"]
     return "\n".join(f"{each['reason']}: {each['file']}, line {each['line']}: {each['begins']}" for each in places)
 
@@ -77,19 +80,19 @@ TOTALS: Rows = {
     "cut at the row length": "{cut:,}",
     "unknown words": lambda counts: percent(counts["unknown_tokens"] / counts["tokens"]),
 }
-"""What a person looks at after preprocessing, by the published counts and the address of the dataset."""
+"""Totals that `shoal preprocess` prints, from counts.json and the address of the dataset."""
 
 
 def bar(share: float, letters: int) -> str:
-    """A bar for a share of the largest one, which has `letters` letters; a share above 0 has at least one."""
+    """Return a bar of at most `letters` characters for a share from 0 to 1; at least one if the share is positive."""
     return "#" * (max(1, round(share * letters)) if share else 0)
 
 
 def histogram(title: str, columns: Mapping[str, Mapping[str, int]], shown: int | None = None) -> str:
-    """A table with a line for each entry, and for each column its number, share and bar.
+    """Return a table with a row for each entry, and for each column its count, share and bar.
 
-    `columns` maps each column's name, which may be empty, to its counts. All columns have the same entries, of which
-    the first `shown` have a line; None: all of them.
+    `columns` maps each column's name, which may be empty, to its counts. All columns have the same entries. `shown`:
+    the number of entries to show, from the first (default: all).
     """
     letters = _BAR_LETTERS // len(columns)
     lines = []

@@ -1,4 +1,4 @@
-"""`shoal embed`: text to word embeddings."""
+"""`shoal embed`: learns word embeddings from text."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,7 +120,7 @@ def run(
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "StreamSource":
-    """The text to learn from. Raises UsageError for options that do not go together."""
+    """Return the source of text. Raises UsageError for contradictory options."""
     from bootstrap.training.sources.stream import StreamSource
 
     data: str | None = options["data"]
@@ -143,7 +143,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "
 
 
 def _stream_settings(options: dict[str, Any]) -> StreamSettings:
-    """How the text is read, by `options`. Raises UsageError for values that cannot be."""
+    """Return how to read the text, by `options`. Raises UsageError for invalid values."""
     try:
         return StreamSettings(
             sources=tuple(map(absolute, options["input"])),
@@ -159,8 +159,10 @@ def _stream_settings(options: dict[str, Any]) -> StreamSettings:
 
 
 def _check_before_reading(config: TrainConfig, *, endless: bool) -> None:
-    """Raise UsageError for options that the text has no use for, and DataError for sets of words of another format:
-    reading may take hours, and the ranks would find that out after it."""
+    """Check options and evaluation sets before reading, which may take hours; the ranks would find errors only later.
+
+    Raises UsageError for options that do not fit the text, and DataError for malformed evaluation sets.
+    """
     try:
         require_text_of_kind(config, endless=endless)
     except TrainingError as error:

@@ -1,5 +1,5 @@
-"""`shoal evaluate`: how good a classifier is on files with ratings or labels; how good word embeddings are, by human
-scores of pairs of words, and by analogies."""
+"""`shoal evaluate`: evaluates a classifier on files with ratings or labels, or word embeddings on human similarity
+scores and analogies."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -121,7 +121,7 @@ def run(
 
 
 def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, Any]) -> Result:
-    """How good a classifier is on files. Raises DataError for files without ratings or labels."""
+    """Evaluate a classifier on files. Raises DataError for files without ratings or labels."""
     from bootstrap.prediction.scores import ScoredAnswers
     from bootstrap.prediction.texts import label_text_files
     from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
@@ -156,7 +156,7 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
 
 
 def _evaluate_vectors(model: str, similarity: Sequence[str], analogy: Sequence[str]) -> Result:
-    """How good word embeddings are, by sets of pairs and of analogies."""
+    """Evaluate word embeddings on sets of word pairs and analogies."""
     from trainer.embeddings.evaluation import analogies, read_pairs, read_questions, total, words_of
     from trainer.embeddings.evaluation import similarity as correlation
 

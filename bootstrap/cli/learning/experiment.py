@@ -1,4 +1,4 @@
-"""`shoal experiment run`: all runs of an experiment's file, repeated and in turns, and what they found."""
+"""`shoal experiment run`: makes all runs of an experiment's file, alternating between arms, and shows the results."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ _READ = {
     "preprocessing": "preprocessing; give --input FILE..., the raw reviews",
     "words": "word embeddings; give --input FILE..., the text",
 }
-"""By kind, of experiments that read their input themselves."""
+"""What an experiment compares, by its kind; only for kinds that take --input."""
 
 
 @group(
@@ -39,7 +39,7 @@ _READ = {
     epilog="Example: shoal experiment run strong-scaling --local --data results/data/dataset.h5",
 )
 def run() -> None:
-    """The group of commands about experiments."""
+    """Group of the commands about experiments."""
 
 
 @command(
@@ -135,7 +135,7 @@ run.add_command(run_file)
 
 
 def _run(plan: "RunningPlan") -> str | None:
-    """Make the runs; says how to go on where they were stopped."""
+    """Make the runs; return the signal that stopped them, if any. Prints how to continue after a stop."""
     from bootstrap.experiments.running import run_experiment
 
     try:
@@ -153,7 +153,7 @@ def _run(plan: "RunningPlan") -> str | None:
 
 
 def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run: bool) -> None:
-    """Raise UsageError for options that do not go together."""
+    """Raise UsageError for contradictory options."""
     local, deployments = asked["local"], asked["deployments"]
     if (local and deployments) or not (local or deployments or dry_run):
         raise UsageError("choose where it runs: shoal experiment run with either --local or --deployment NAME...")
@@ -172,7 +172,7 @@ def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run:
 
 
 def _maker(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "RunMaker":
-    """What makes the runs."""
+    """Return the maker of the experiment's kind of runs."""
     from bootstrap.experiments import preprocessings, trainings
     from bootstrap.experiments.places import Here
     from bootstrap.training.sources.dataset import DatasetSource
@@ -188,7 +188,7 @@ def _maker(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "Run
 
 
 def _deployments(found: "ExperimentFile", asked: dict[str, Any]) -> "Deployments":
-    """The deployments that are named; without any the topologies of the arms, to be priced."""
+    """Return the named deployments; without names, the arms' topologies, which suffice for a dry run's prices."""
     from bootstrap.aws import cdk
     from bootstrap.aws.deployment import Deployment, find_deployment
     from bootstrap.experiments.places import Deployments
@@ -234,7 +234,7 @@ _RUNS = Table(
 
 
 def planned_result(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPrice"]]) -> Result:
-    """The runs that are to be made, with what they would take and cost."""
+    """Return the planned runs with their expected time and cost."""
     from experiments.plans.prices import total_dollars
 
     dollars, done = total_dollars([price for _, price in prices]), len(plan.runs) - len(prices)
@@ -267,7 +267,7 @@ def planned_result(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "Ru
 
 
 def found_result(result: "ExperimentResult") -> Result:
-    """What an experiment found, an arm a line, as its report has it."""
+    """Return the results of an experiment: the same tables, with a row for each arm, as in its report."""
     from experiments.records.comparing import warnings
     from experiments.report.rows import about
     from experiments.report.sections import EXPERIMENT

@@ -1,4 +1,4 @@
-"""`shoal export`: a trained model to another folder, to S3, to ONNX."""
+"""`shoal export`: copies a trained model to another folder or to S3, optionally with an ONNX file."""
 
 import click
 

@@ -1,7 +1,7 @@
-"""`shoal predict`: texts in, a label and a probability a line out.
+"""`shoal predict`: prints a label and a probability for each text.
 
-Do not print anything else on standard output, because programs read it: it has one line for each text, in their order.
-Counts and warnings go to standard error.
+Programs read standard output: print one line for each text, in order, and nothing else. Counts and warnings go to
+standard error.
 """
 
 import json
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from trainer.classification.labelling import Prediction
     from trainer.classification.trained_model import TrainedModel
 
-# Characters that would end the line of an answer, divide it, or be a command to the terminal.
+# Characters that would end or split an answer's line, or control the terminal.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _EXAMPLES = """\
 \b
@@ -124,15 +124,14 @@ def run(
 
 
 def require_files_for(options: dict[str, Any]) -> None:
-    """Raise UsageError for an option of files: standard input is plain text, without ratings and labels."""
+    """Raise UsageError for an option about files: standard input is plain text without ratings and labels."""
     for name, value in options.items():
         if value not in (None, (), False):
             raise UsageError(f"--{name.replace('_', '-')} goes with files")
 
 
 def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> None:
-    """Raise UsageError for an option that has no meaning for classes with names: they have no ratings, and none is the
-    positive one."""
+    """Raise UsageError for an option about ratings or the positive class: a model of named classes has neither."""
     for name in ("threshold", "rating_field", "positive_label", *names):
         if options.get(name) not in (None, False):
             raise UsageError(
@@ -182,7 +181,7 @@ def _unknown(predictions: "Sequence[Prediction]") -> int:
 
 
 def _print_counts(tally: "Tally", unknown: int, *, threshold: float) -> None:
-    """Print on standard error what has no answer; nothing for a person where every text has one."""
+    """Print on standard error how many texts got no answer. As text, prints nothing if every text got one."""
     from bootstrap.prediction.texts import malformed_records
 
     malformed = tally.counts["malformed"]
@@ -203,7 +202,7 @@ def _print_counts(tally: "Tally", unknown: int, *, threshold: float) -> None:
 def find_files(
     model: "TrainedModel", files: Sequence[str], options: dict[str, Any], *, unlabelled: bool = False
 ) -> "TextFiles":
-    """The files, and how they are read; prints what a person should know of them. See `find_text_files`."""
+    """Return the files and how to read them, and print the warnings about them. See `find_text_files`."""
     from bootstrap.prediction.texts import find_text_files
 
     try:
@@ -223,12 +222,12 @@ def find_files(
 
 
 class _AnswerForm:
-    """How answers are written: columns divided by tabs, or JSON objects."""
+    """Writer of answers as tab-separated columns or JSON objects."""
 
     def __init__(self, classes: Sequence[str], *, probabilities: bool, keep: Sequence[str]) -> None:
-        """`classes`: the names of a model's classes, by label; `keep`: the names of the fields that are kept.
+        """`classes`: the model's class names, by label. `keep`: the fields of the input that answers repeat.
 
-        With `probabilities` an answer has those of all classes.
+        `probabilities`: write the probabilities of all classes.
         """
         self._names, self._probabilities, self._keep = classes, probabilities, keep
         self._line = self._json if wants_json() else self._columns
@@ -240,7 +239,7 @@ class _AnswerForm:
         predictions: "Sequence[Prediction]",
         kept: Sequence[Sequence[object]] = (),
     ) -> None:
-        """Write a line for each text; `kept` has the values of the fields for each, or nothing."""
+        """Write a line for each text. `kept`: each text's values of the fields in `keep`."""
         out.write("".join(map(self._line, texts, predictions, kept or repeat(()))))
         out.flush()
 
@@ -266,9 +265,9 @@ class _AnswerForm:
 
 @contextmanager
 def _answer_file(output: str | None) -> Iterator[TextIO]:
-    """What answers are written to: standard output, or a file at an address, which appears whole or not at all.
+    """Yield the output stream: standard output, or a file that replaces `output` after the block.
 
-    Raises ShoalError or DataError where it cannot be written.
+    Raises ShoalError or DataError if writing fails.
     """
     if output is None:
         yield sys.stdout
@@ -284,12 +283,12 @@ def _answer_file(output: str | None) -> Iterator[TextIO]:
 
 
 def _cell(value: object) -> str:
-    """A value of a field as text: a string as it is, nothing for a missing one, anything else as JSON."""
+    """Return a field's value as text: a string unchanged, "" for None, anything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, default=_as_text)
 
 
 def _as_text(value: object) -> str:
-    """A value that JSON does not have, such as a date of Parquet, as text."""
+    """Return a value without a JSON type, such as a Parquet date, as text."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,6 +1,6 @@
-"""`shoal preprocess`: raw reviews to dataset.h5 and counts.json.
+"""`shoal preprocess`: turns raw reviews into dataset.h5 and counts.json.
 
-Show in a dry run each setting that was found out and not given, because a wrong guess must be visible.
+A dry run must show every setting that was inferred from the files, so that the user can see a wrong guess.
 """
 
 from argparse import Namespace
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _BETTER = "these stopwords contain 'not'; with --stopwords keep-negations a model distinguishes 'not good' from 'good'"
 _KINDS = {"json": "JSON lines", "parquet": "Parquet", "fasttext": "fastText", "text": "a text a line"}
 _RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
-# The defaults are the first ones.
+"""Runners by place; the first is the default."""
 _DESCRIPTION = """\
 Turn raw reviews into a dataset: words as numbers, split into train and test,
 without duplicates unless they are to be kept.
@@ -137,7 +137,7 @@ def run(
 
 
 def result_of(made: "MergeResult", settings: "Settings") -> Result:
-    """The result on a dataset that was made."""
+    """Return the command's result for a new dataset."""
     warnings = dataset_warnings(made, settings)
     content = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
     content |= {"warnings": warnings}
@@ -146,7 +146,7 @@ def result_of(made: "MergeResult", settings: "Settings") -> Result:
 
 
 def _runner(target: Target | None, output: str | None, runner: str | None, *, dry_run: bool) -> str:
-    """The runner of the jobs. Raises UsageError for what does not go with --local, or with --deployment."""
+    """Return the runner of the jobs. Raises UsageError for options that do not fit the place of the run."""
     if target is None and output is None and not dry_run:
         raise UsageError("--local needs --output, the folder for dataset.h5 and counts.json")
     if target is not None and output is not None:
@@ -185,7 +185,7 @@ def _preview(
     settings: "Settings",
     **accepted: Any,
 ) -> Result:
-    """What would be done."""
+    """Return the result of --dry-run."""
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.preprocessing.preview import preview_local, preview_on_deployment
     from jobs.job_settings import read_stopwords
@@ -238,7 +238,7 @@ def _preview_content(preview: "PreprocessingPreview") -> dict[str, Any]:
 
 
 def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float) -> Result:
-    """The result of a dry run, which fails where the sample shows that the run would."""
+    """Return a preview as a result. It fails if the sample shows that the real run would fail."""
     from bootstrap.preprocessing.preview import check_preview
 
     found = _preview_content(preview)
@@ -312,7 +312,7 @@ def _files(understanding: "Understanding") -> str:
 
 
 def _groups(sources: "Sequence[Source]") -> "list[list[Source]]":
-    """The files by how they are read and what for, in the order of the first of each."""
+    """Return the files grouped by format, purpose (training or test) and class, in order of first appearance."""
     groups: dict[tuple[Format, bool, int | None], list[Source]] = {}
     for source in sources:
         groups.setdefault((source.format, source.test, source.code), []).append(source)

@@ -1,4 +1,4 @@
-"""`shoal report`: what runs took and bought, as one HTML page."""
+"""`shoal report`: writes an HTML page that compares runs, their times and costs."""
 
 import time
 from pathlib import Path

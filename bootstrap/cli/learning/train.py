@@ -1,4 +1,4 @@
-"""`shoal train`: a dataset to a trained model."""
+"""`shoal train`: trains a model on a dataset or on texts."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -95,8 +95,7 @@ def run(
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
-    """A dataset, or the texts to read, and what their ratings mean. Raises UsageError for options without texts to
-    which they belong."""
+    """Return the source of rows: a dataset, or texts to read. Raises UsageError for contradictory options."""
     if not any(options[name] for name in _FILES):
         if needless := [name for name in typed if name in READING_NAMES]:
             raise UsageError(f"{flag(needless[0])} goes with --input; a dataset was read already")

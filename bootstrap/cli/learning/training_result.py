@@ -1,4 +1,4 @@
-"""The result of a training: what it learnt, its nodes, speed, time and cost, and what is missing."""
+"""Formats a training's summary: scores, nodes, speed, time, cost, and files that were not fetched."""
 
 import shlex
 from collections import Counter
@@ -22,7 +22,7 @@ SCORES: Rows = {
     "calibration error": "{calibration_error:.1%}",
 }
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
-"""A confusion matrix of more classes is not shown, and longer names of classes are cut, to fit 80 columns."""
+"""Most classes of a confusion matrix and characters of a class name that fit into 80 columns."""
 _ON_HOSTS: Rows = {"run": "{run} goes on without this command; to follow it, or stop it by Ctrl-C: the same command"}
 _ON_DEPLOYMENT: Rows = {
     "run": "{run} goes on without this command; its nodes end by themselves",
@@ -33,7 +33,7 @@ _ON_DEPLOYMENT: Rows = {
 
 
 def training_result(summary: dict[str, Any], output: Path) -> Result:
-    """The result of a training by its summary; `output` is its folder here."""
+    """Return the command's result for a training's summary. `output`: the run's folder on this machine."""
     if summary.get("detached"):
         return Result(summary, [_ON_HOSTS if "hosts" in summary else _ON_DEPLOYMENT])
     rows = _FINISHED if summary.get("finished_before") else _ROWS
@@ -48,7 +48,7 @@ def training_result(summary: dict[str, Any], output: Path) -> Result:
 
 
 def confusion_rows(matrix: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Rows of a table, from `Confusion.plain`; none where there are many classes."""
+    """Return the rows of a confusion matrix made by `Confusion.plain`; [] if it has too many classes."""
     if len(matrix["classes"]) > _MOST_CLASSES:
         return []
     names = [_cut(name) for name in matrix["classes"]]
@@ -70,7 +70,7 @@ def confusion_rows(matrix: Mapping[str, Any]) -> list[tuple[str, str]]:
 def score_rows(
     texts: int, scores: Mapping[str, Any], matrix: Mapping[str, Any], **left_out: int
 ) -> list[tuple[str, str]]:
-    """Rows of a table: the number of scored texts, those `left_out` by reason, the scores, and the confusion matrix."""
+    """Return rows: scored texts, texts `left_out` by reason, scores, and the confusion matrix."""
     reasons = {"unknown": "without a word that the model knows", "other_labels": "without a known rating or label"}
     out = ", ".join(f"{number:,} {reasons.get(name, name)}" for name, number in left_out.items() if number)
     scored = plural(texts, "text") + (f"; left out: {out}" if out else "")
@@ -82,7 +82,7 @@ def _cut(name: str) -> str:
 
 
 def _model(summary: Mapping[str, Any], output: Path) -> str:
-    """The folder of the model, and how large its files are."""
+    """Return the model's folder and the size of its files."""
     folder = output / MODEL
     stored = sum(each.stat().st_size for each in folder.iterdir()) if folder.is_dir() else 0
     if not stored and summary["stopped"]:
@@ -91,7 +91,7 @@ def _model(summary: Mapping[str, Any], output: Path) -> str:
 
 
 def _words(summary: Mapping[str, Any]) -> str | None:
-    """Words of text, and how many a second; None for a classifier, of which rows are counted."""
+    """Return words trained on and words per second; None for a classifier."""
     if "words_a_row" not in summary:
         return None
     rows = summary["rows_seen"]
@@ -108,14 +108,14 @@ def _rows(summary: Mapping[str, Any]) -> str | None:
 
 
 def _nodes(summary: Mapping[str, Any]) -> str | None:
-    """The machines of a deployment: zone and market may differ from what the topology prefers."""
+    """Return the deployment's nodes. Their zone and market may differ from the topology's preference."""
     nodes = [*summary.get("nodes", ()), *summary.get("readers", ())]
     kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
     return "; ".join(f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()) or None
 
 
 def _text(summary: Mapping[str, Any]) -> str | None:
-    """What the readers of a deployment read."""
+    """Return the totals that a deployment's readers read."""
     if "read" not in summary:
         return None
     from corpus.stream.progress import Status
@@ -128,7 +128,7 @@ def _text(summary: Mapping[str, Any]) -> str | None:
 
 
 def _predicted(summary: Mapping[str, Any]) -> str | None:
-    """What the command was predicted to take and cost, and what it took, unless AWS was emulated."""
+    """Return the predicted time and cost, and the actual time unless AWS was emulated."""
     if "launch" not in summary:
         return None
     launch, predicted = summary["launch"], summary["launch"]["predicted"]
@@ -148,7 +148,7 @@ def _cost(summary: Mapping[str, Any]) -> str | None:
 
 
 def balanced_text(summary: Mapping[str, Any]) -> str | None:
-    """How near the ranks together came to the sum of their speeds, and why not nearer; None for a single rank."""
+    """Return the throughput as a share of the sum of the ranks' speeds, and the losses; None for a single rank."""
     if summary["balanced"] is None or summary["lost"] is None or len(summary["rows_of_ranks"]) == 1:
         return None
     lost = ", ".join(f"{percent(share)} {reason}" for reason, share in summary["lost"].items())
@@ -156,7 +156,7 @@ def balanced_text(summary: Mapping[str, Any]) -> str | None:
 
 
 def _judged(summary: Mapping[str, Any]) -> str | None:
-    """Word embeddings by sets of words with human scores, by analogies, and by the PIP loss."""
+    """Return the scores of word embeddings: similarity, analogies and PIP loss."""
     found = [
         f"{name.replace('_', ' ')} {'with too few known words' if value is None else f'{value:.3f}'}"
         for name, value in summary.items()

@@ -1,4 +1,4 @@
-"""What `shoal train` and `shoal embed` have in common: the configuration, the place, and the run."""
+"""Shared by `shoal train` and `shoal embed`: reads the configuration and the place, and trains."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
 
 _DATA = Path("dataset")
-"""The place of a run says where its data are."""
+"""Placeholder: the place of a run sets the actual path."""
 
 
 def config_of(
     ctx: click.Context, defaults: Mapping[str, Any] = MappingProxyType({}), *, endless: bool = False
 ) -> TrainConfig:
-    """The configuration that was typed; `endless`: for an unbounded stream; `defaults` of this command. Raises
-    UsageError for values that cannot be."""
+    """Return the configuration from the command's options. Raises UsageError for invalid values.
+
+    `defaults`: defaults of this command. `endless`: the source is an unbounded stream.
+    """
     try:
         config = from_args(Namespace(**{**defaults, **typed_options(ctx), "data": _DATA}), endless=endless)
     except TrainingError as error:
@@ -42,9 +44,11 @@ def config_of(
 def place_of(
     target: Target | Path | None, ranks: int | None, wishes: Mapping[str, Any] = MappingProxyType({})
 ) -> "Place":
-    """Where it runs: on the deployment that is named, on the hosts of a file, or on this machine; `wishes`: options
-    of a launch elsewhere; without `max_dollars` the limit of the deployment's topology holds. Raises UsageError for a
-    number of ranks at another place than this machine."""
+    """Return the place of the run: a deployment, the hosts of a file, or (target None) this machine.
+
+    `wishes`: launch options for a deployment or hosts. `max_dollars` defaults to the limit of the deployment's
+    topology. Raises UsageError if `ranks` is given for another place than this machine.
+    """
     if target is None:
         from bootstrap.training.places.this_machine import ThisMachine
 
@@ -69,7 +73,7 @@ def place_of(
 
 
 def run_training(ctx: click.Context, source: "Source", config: TrainConfig, place: "Place") -> dict[str, Any]:
-    """Train; returns the summary, as `bootstrap.training.train`."""
+    """Train and return the run's summary."""
     from bootstrap.training.train import train
 
     with sole_writer(config.output), Bars(unit="row") as bars:
