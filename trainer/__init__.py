@@ -1,8 +1,8 @@
-"""A dataset to a trained model: an ordinary distributed data-parallel program, started by torchrun.
+"""Trains a model on a dataset: an ordinary distributed data-parallel program that torchrun starts.
 
-`python -m trainer --help` explains the options; `loop.py` is the training loop. What is learnt is a task's (`task.py`):
-those are in `classification/` and `embeddings/`. The package knows the dataset's layout (`corpus`) and
-nothing of clusters: ranks of any speed, on any number of machines, are processes that find each other through
-torchrun's environment. Shoal starts them by `python -m trainer.launch`, which is torchrun and knows which failures are
-worth another start.
+`python -m trainer --help` explains the options. `loop.py` is the training loop. A task (`task.py`) defines the data,
+the model and the losses; the tasks are in `classification/` and `embeddings/`. The package knows the layout of datasets
+(`corpus`) but nothing of clusters. Its ranks are processes of any speed, on any number of machines, that find each
+other through torchrun's environment. Shoal starts them with `python -m trainer.launch`: torchrun, extended to decide
+which failures justify a restart.
 """

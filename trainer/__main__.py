@@ -1,9 +1,9 @@
-"""`python -m trainer`: one rank of a training run. Exit status 0, 1 for a run that failed, 2 for wrong use.
+"""`python -m trainer`: one rank of a training run. The exit status is 0, or 1 if the run failed, or 2 for wrong usage.
 
-The first rank reports an error that all ranks share (ranks.py). The first rank of a machine reports what keeps that
-machine from joining the others. An error of one rank alone is reported by that rank, with a traceback if it is not one
-of the trainer's own errors. Each rank also leaves its failure to the launcher (failures.py). A run that was asked to
-stop has ended well: it exits 0, with `"stopped": true` in its summary.
+If all ranks have the same error, the first rank reports it (ranks.py). If a machine cannot join the others, its first
+rank reports that. If only one rank has an error, that rank reports it; the report includes a traceback unless the error
+is one of the trainer's own types. Each rank also writes its failure for the launcher (failures.py). A run that was
+asked to stop is a success: it exits with 0, and its summary contains `"stopped": true`.
 """
 
 import os
@@ -20,12 +20,13 @@ from trainer.rank_errors import RankError
 
 
 class _ReportedError(Exception):
-    """The error was reported already, or another rank reports it."""
+    """Signals that the error was already reported, or that another rank reports it."""
 
 
 @contextmanager
 def _report_errors(*, here: bool) -> Iterator[None]:
-    """Report an error of this block at once if this rank has to: code that the error passes later may hang."""
+    """Report an error of this block immediately if this rank must report it: code that runs later during the unwinding
+    may hang."""
     try:
         yield
     except _ReportedError:
@@ -63,5 +64,5 @@ def main() -> int:
 if __name__ == "__main__":
     status = main()
     if status:
-        # The ordinary way out waits for threads and queues of a process group that may be broken.
+        # A normal exit would wait for threads and queues of a process group that may be broken.
         os._exit(status)

@@ -1,13 +1,13 @@
-"""Ranks that take steps each by itself, without waiting for each other (--mode async:K).
+"""Asynchronous training: each rank takes steps without waiting for the others (`--mode async:K`).
 
-The tables are those of a parameter server, whose rows are kept by all ranks (parameter_server.py). A rank takes the
-next step of the epoch from the first rank's dealer, pulls the rows that it needs, makes K steps of its own
-on them, and pushes how far it has moved them. A faster rank takes more steps, so nothing has to be balanced.
+All ranks together form a parameter server that holds the tables (parameter_server.py). A rank takes the next step of
+the epoch from the first rank's step queue and pulls the rows that it needs. It trains K local steps on them and pushes
+the differences. A faster rank takes more steps, so no balancing is needed.
 
-Nothing is decided in a step by all ranks together. The dealer ends the dealing for a checkpoint, a stop, or the end of
-the epoch; then every rank finishes its step, all meet, and have the same tables. What other ranks pushed between a
-rank's pull and its push is not known beforehand: a run is not repeated to the last digit, and an interrupted one goes
-on from a checkpoint with other numbers than it would have had. Each step of an epoch is taken exactly once.
+The ranks make no collective decisions during a step. The step queue stops for a checkpoint, a stop request, or the end
+of the epoch. Then every rank finishes its step, and a synchronisation gives all ranks the same tables. The pushes of
+other ranks between a rank's pull and its push are not deterministic. Runs are therefore not reproducible bit for bit,
+and a resumed run differs from an uninterrupted one. Each step of an epoch is taken exactly once.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,14 @@ from trainer.distributed.parameter_server import Dealer, Finished
 from trainer.loop import Trainer
 
 _STALENESS_A_RANK = 4
-"""How many times K steps for each rank a rank may be ahead of the slowest one."""
+"""Staleness bound per rank: the number of steps that a rank may be ahead of the oldest unfinished one is this times the
+world size."""
 _STEPS_A_REPORT = 4
-"""Steps of each rank, on average, that are reported as one."""
+"""Average number of steps per rank that are reported as one."""
 
 
 class AsynchronousTrainer(Trainer):
-    """A training run on this rank, which takes steps by itself."""
+    """Training run on this rank, which takes steps asynchronously."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -49,7 +50,7 @@ class AsynchronousTrainer(Trainer):
                 self.save()
 
     def communication(self) -> dict[str, Any]:
-        """The staleness of pushes over all ranks, and what ranks send."""
+        """Return the traffic of all ranks and the staleness of their pushes."""
         of_ranks = self.ranks.gather(vars(self._server.staleness))
         pushes = sum(staleness["pushes"] for staleness in of_ranks)
         return {
@@ -64,7 +65,7 @@ class AsynchronousTrainer(Trainer):
     def _train_until_meeting(self) -> None:
         """Take steps until the epoch ends, a checkpoint is due, or a rank was asked to stop."""
         ranks, dealer = self.ranks, self._new_dealer()
-        ranks.gather(None)  # the dealer is there
+        ranks.gather(None)  # Barrier: the step queue exists.
         where, error = f"at step {self.steps_done + 1}", None
         with failures.note_position(where), collectives.convert_errors(where):
             try:
@@ -76,7 +77,7 @@ class AsynchronousTrainer(Trainer):
             except TrainingError as raised:
                 error = raised
                 dealer.end()
-        ranks.gather(None)  # all have reported their last steps to the dealer
+        ranks.gather(None)  # Barrier: all ranks have reported their last steps to the queue.
         with ranks.agreement():
             if error:
                 raise error
@@ -90,7 +91,7 @@ class AsynchronousTrainer(Trainer):
         self.save_due = self.epoch_goes_on or ranks.broadcast(self.checkpointer.is_due(epoch_ends=True))
 
     def _new_dealer(self) -> Dealer:
-        """The dealer of the steps that are left of the epoch, whom all ranks ask on the first one."""
+        """Return the queue of the epoch's remaining steps. All ranks take their steps from the first rank's queue."""
 
         def is_due(finished: int) -> bool:
             return self.stop.made or self.checkpointer.is_due(epoch_ends=finished == self.order.steps)
@@ -101,7 +102,7 @@ class AsynchronousTrainer(Trainer):
         return dealer
 
     def _train_dealt_step(self, step: int) -> Finished:
-        """Take a step of the epoch."""
+        """Train one step of the epoch and return its report."""
         timer, order, ranks = self.timer, self.order, self.ranks.world_size
         done, size = order.steps * self.progress.epoch + step, order.size(step)
         timer.begin(size)
@@ -120,9 +121,12 @@ class AsynchronousTrainer(Trainer):
         return Finished(self.ranks.rank, step, float(loss), size, seconds)
 
     def _count(self, finished: list[Finished], *, last: bool = False) -> None:
-        """Count these steps, on the first rank, and report several as one, because each is of one rank: those that wait
-        for it if they are enough, or the `last` ones for now. Raises TrainingError if nothing can be learnt any
-        more."""
+        """Count finished steps, on the first rank, and report several of them as one, because each comes from a single
+        rank.
+
+        Steps are kept until there are enough for a report, or until `last` flushes them. Raises TrainingError if the
+        loss diverged.
+        """
         for step in finished:
             self.require_finite("loss", step.loss, self.steps_done)
             self.progress.loss_sum += step.loss * step.rows

@@ -1,7 +1,7 @@
-"""Where the time of a run goes: all of it by activity, and the training steps by phase.
+"""Time measurement of a run: total time by activity, and training steps by phase.
 
-Do not ask a GPU for the times of the step that was just queued: the host would wait for it at every step. On a GPU the
-newest times are those of two steps before, so the host may be one step ahead.
+Do not ask a GPU for the times of the step that was just queued: the host would wait for the GPU at every step. On a GPU
+the latest times are those of two steps earlier, so the host can be one step ahead.
 """
 
 import time
@@ -16,43 +16,44 @@ import torch
 
 ROWS, FORWARD, BACKWARD, SLOWED = "rows", "forward", "backward", "slowed"
 COMPUTE = (ROWS, FORWARD, BACKWARD, SLOWED)
-"""The phases of a rank's own computing: loading its rows, their loss, their gradients, and the sleep of --slow."""
+"""Phases of a rank's own computation: load its rows, forward pass, backward pass, and the sleep of `--slow`."""
 ORDER, PACK, ALL_REDUCE, UPDATE = "order", "pack", "all_reduce", "update"
-"""Finding the next rows and their words; copying gradients into one buffer and back; their sum over the ranks, with the
-wait for the last rank; the optimiser's step."""
+"""Other phases: find the next rows and their words; copy gradients into one buffer and back; sum them over ranks,
+including the wait for the slowest rank; update the weights."""
 
 
 class ComputeStats(NamedTuple):
-    """The rows that a rank computed in a step, and the seconds that it took."""
+    """Rows that a rank computed in one step, and the compute time."""
 
     rows: int
     seconds: float
 
 
 class Activity(StrEnum):
-    """What a run spends its time on."""
+    """Activity on which a run spends time."""
 
     LOADING = "loading"
-    """Reading the dataset, making the model."""
+    """Read the dataset and create the model."""
     RATES = "rates"
-    """Measuring the ranks' own rates."""
+    """Measure the ranks' own rates."""
     WAITING = "waiting"
-    """For the next rows of an unbounded stream."""
+    """Wait for the next rows of an unbounded stream."""
     SEARCH = "search"
-    """For the best settings (`--model auto`)."""
+    """Search for the best settings (`--model auto`)."""
     TRAINING = "training"
     CHECKPOINTS = "checkpoints"
-    """Writing them, while other ranks wait, or train."""
+    """Write checkpoints, while other ranks wait or train."""
     EVALUATION = "evaluation"
-    """Judging the model, by validation rows and at the end by test rows."""
+    """Evaluate the model on validation rows, and at the end on test rows."""
     OTHER = "other"
     """Everything else."""
 
 
 class Clock:
-    """Adds up the time of a run by activity. Every moment counts once, so the sums add up to the whole time.
+    """Sums up the time of a run by activity, in seconds. Each moment counts for one activity, so the sums add up to the
+    total.
 
-    Time counts from the creation of this object, first for loading.
+    The clock starts when this object is created, with `LOADING`.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class Clock:
         self._now, self._since = Activity.LOADING, time.perf_counter()
 
     def turn_to(self, activity: Activity) -> Activity:
-        """Count for `activity` from now on; returns the activity until now."""
+        """Switch to `activity`, and return the previous activity."""
         before, now = self._now, time.perf_counter()
         self._sums[before] += now - self._since
         self._now, self._since = activity, now
@@ -68,7 +69,7 @@ class Clock:
 
     @contextmanager
     def during(self, activity: Activity) -> Iterator[None]:
-        """Count for `activity` inside this block, and for the previous activity after it."""
+        """Count the time of this block for `activity`, then switch back to the previous activity."""
         before = self.turn_to(activity)
         try:
             yield
@@ -82,17 +83,17 @@ class Clock:
 
     @property
     def training(self) -> float:
-        """Seconds so far of training, with its checkpoints."""
+        """Seconds of training so far, including checkpoints."""
         times = self.times
         return times[Activity.TRAINING] + times[Activity.CHECKPOINTS]
 
 
 class StepTimer:
-    """The phases of each step, by the host's clock."""
+    """Measures the phases of each step by the host's clock."""
 
     def __init__(self) -> None:
         self.sums = _seconds()
-        """Seconds a phase, over all steps whose times are known."""
+        """Seconds per phase, over all steps with known times."""
         self._rows = 0
         self._now = _seconds()
         self._since = time.perf_counter()
@@ -103,7 +104,7 @@ class StepTimer:
         self._since = time.perf_counter()
 
     def end_phase(self, phase: str) -> None:
-        """End a phase, which may occur several times in a step; the next phase begins."""
+        """End a phase and start the next one. A phase may occur several times in a step."""
         now = time.perf_counter()
         self._now[phase] += now - self._since
         self._since = now
@@ -113,7 +114,7 @@ class StepTimer:
         self._now = _seconds()
 
     def latest_stats(self) -> ComputeStats:
-        """What was computed in the latest step whose times are known; zeros before the first one."""
+        """Return the statistics of the latest step with known times; zeros before the first such step."""
         return ComputeStats(self._rows, sum(self._now.get(phase, 0.0) for phase in COMPUTE))
 
     def _add(self, phases: Mapping[str, float]) -> None:
@@ -122,7 +123,7 @@ class StepTimer:
 
 
 class CUDAStepTimer(StepTimer):
-    """The phases of each step, by events in the device's queue of work."""
+    """Measures the phases of each step by CUDA events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,7 +157,7 @@ class CUDAStepTimer(StepTimer):
 
 
 def step_timer(device: torch.device) -> StepTimer:
-    """The timer for a rank that computes on `device`."""
+    """Return the timer for a rank that computes on `device`."""
     return CUDAStepTimer() if device.type == "cuda" else StepTimer()
 
 

@@ -1,4 +1,4 @@
-"""The options of a training run on a command line, by argparse."""
+"""Conversion between command lines and the configuration of a training run, with argparse."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,8 @@ from trainer.registry import AUTO, MODELS, SEARCHED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add every option of a run, in the groups of its sections. Those that are not typed are not in what it parses."""
+    """Add every option of a run, in the groups of its sections. Options that are not given are absent from the parsed
+    namespace."""
     groups: dict[str, Any] = {}
     models = (TrainConfig.model, *(name for name in MODELS if name != TrainConfig.model))
     for each in options_of(models, auto=False):
@@ -24,8 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def from_args(args: argparse.Namespace, *, endless: bool = False) -> TrainConfig:
-    """The configuration that parsed arguments ask for; `endless`: on an unbounded stream. Raises TrainingError for
-    values that cannot be."""
+    """Return the configuration for parsed arguments. Raises TrainingError for invalid values.
+
+    `endless`: the run trains on an unbounded stream.
+    """
     given = {each.name: getattr(args, each.name) for each in options(TrainConfig) if each.name in args}
     for each in options(TrainConfig):
         if each.several and each.name in given:
@@ -34,12 +37,13 @@ def from_args(args: argparse.Namespace, *, endless: bool = False) -> TrainConfig
 
 
 def as_arguments(config: TrainConfig) -> list[str]:
-    """The command line that `from_args` reads as this configuration, for a launcher to pass on to its ranks."""
+    """Return the command line that `from_args` converts to this configuration. Launchers pass it to ranks."""
     return [word for name, words in as_words(config).items() for word in (flag(name), *words)]
 
 
 def as_words(config: TrainConfig) -> dict[str, tuple[str, ...]]:
-    """The words of each option of a command line, by its name; an option that is not needed is left out."""
+    """Return the values of each option on a command line, keyed by option name. Options with their default effect are
+    left out."""
     found: dict[str, tuple[str, ...]] = {}
     for each in options(TrainConfig):
         if config.model not in options_of_some().get(each.name, (config.model,)):
@@ -61,8 +65,11 @@ def as_words(config: TrainConfig) -> dict[str, tuple[str, ...]]:
 
 
 def from_words(words: Mapping[str, Sequence[str]], *, endless: bool, **places: Path) -> TrainConfig:
-    """The inverse of `as_words`, with other `places`, by the names of their options. Raises TrainingError for what is
-    no option, or has no such value."""
+    """Return the configuration for `words`, the output of `as_words`. Paths in `places`, keyed by option name, override
+    it.
+
+    Raises TrainingError for unknown options and invalid values.
+    """
     parser = _Parser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
     known = {each.name: each for each in options(TrainConfig)}
@@ -77,7 +84,7 @@ def from_words(words: Mapping[str, Sequence[str]], *, endless: bool, **places: P
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises TrainingError for wrong use."""
+    """Parser that raises TrainingError for wrong usage."""
 
     def error(self, message: str) -> NoReturn:
         raise TrainingError(message)
@@ -92,7 +99,7 @@ def _is_number(text: str) -> bool:
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
-    """The configuration of a command line; wrong use ends the process with status 2, as argparse does."""
+    """Parse a command line. Wrong usage ends the process with status 2, as usual with argparse."""
     parser = argparse.ArgumentParser(
         prog="python -m trainer",
         description="Train a sentiment model on a dataset. Started by torchrun, it runs on all ranks; without, on one.",
@@ -108,8 +115,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
 
 
 def _is_endless(data: Path) -> bool:
-    """Whether these data are an unbounded stream; False also where they are not there."""
+    """Return whether `data` is an unbounded stream; also False if it does not exist."""
     try:
         return read_settings(data).follow
     except DataError:
-        return False  # a dataset, or what the task will not find either
+        return False  # a dataset, or a path that the task reports as missing

@@ -1,7 +1,7 @@
-"""The configuration of a training run, put together from the sections of its options.
+"""Configuration of a training run, composed of the option sections.
 
-Importing this module does not import torch: the `shoal` command has the same options on machines that do not train. The
-environment of a rank must be set before its process starts: whoever launches ranks applies `RANK_ENVIRONMENT`.
+This module does not import torch: the `shoal` command needs the same options on machines that do not train. The
+environment of a rank must be set before its process starts: launchers of ranks apply `RANK_ENVIRONMENT`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ from trainer.options.section import option, options, shown_options
 from trainer.registry import AUTO, MODELS, PRESETS, SEARCHED, RunSize, Settings
 
 SEARCH_MINUTES = 5.0
-"""What the search of `--model auto` takes at most, by default. docs/training.md has the measurements."""
+"""Default time limit of the search of `--model auto`, in minutes. docs/training.md has the measurements."""
 _WITHOUT_END: Settings = {"schedule": "constant"}
-"""Defaults on an unbounded stream without `--words` or `--epochs`: the rate has nothing to fall by."""
+"""Defaults on an unbounded stream without `--words` or `--epochs`: without a total, the learning rate cannot decay."""
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -37,14 +37,17 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
     "OMP_NUM_THREADS": "1",
     "PYTHONSAFEPATH": "1",
 }
-"""The malloc settings keep glibc from returning each step's memory to the system and asking for it again, which makes
-CPU ranks up to twice as slow and their time no longer linear in rows. torch itself gets one thread, because a rank has
-threads of its own (threads.py). No module is imported from the folder in which a rank is started, which may hold files
-of anybody."""
+"""Environment variables of a rank.
+
+With the malloc settings, glibc keeps the memory of each step instead of returning it to the system. Without them, ranks
+on CPUs are up to twice as slow, and their time is no longer linear in rows. PyTorch gets one thread because a rank has
+its own threads (threads.py). `PYTHONSAFEPATH` prevents imports from the working directory, which may contain untrusted
+files.
+"""
 
 
 NEEDS_GPU = "SHOAL_NEEDS_GPU"
-"""An environment variable: where it is set, a rank that finds no GPU fails, and does not compute on the CPU."""
+"""Environment variable: if it is set, a rank without a GPU fails instead of computing on the CPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,15 +62,15 @@ class TrainConfig(
     ComputeOptions,
     DebuggingOptions,
 ):
-    """All options of a training run, in the order in which help shows them."""
+    """All options of a training run, in the order of the help."""
 
     fixed: tuple[str, ...] = option("", default=())
-    """With `--model auto` the options of SEARCHED that were given, and so are the same in all trials; with a preset
-    those of OF_THE_RUN that were given; no option."""
+    """Internal. With `--model auto`: the given options of SEARCHED, which are the same in all trials. With a preset:
+    the given options of OF_THE_RUN."""
     row_length: int = option("", default=FIXED.row_length)
-    """The most words of a row in a padded batch of whole texts, which a preset may change; no option."""
+    """Internal. Largest number of words of a row in a padded batch. A preset may change it."""
     temperature: float | None = option("", default=None)
-    """The mean temperature of the folds of the trial that a search has chosen; no option."""
+    """Internal. Mean temperature over the folds of the trial that a search selected."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,24 +91,25 @@ class TrainConfig(
 
     @property
     def search_seconds(self) -> float:
-        """What the search of `--model auto` may take, with the training after it."""
+        """Time limit of the search of `--model auto`, in seconds, including the final training."""
         return 60 * (SEARCH_MINUTES if self.minutes is None else self.minutes)
 
     def with_step_rows(self, size: RunSize) -> "TrainConfig":
-        """This configuration with the default rows of a step for a run of this size, unless rows are given."""
+        """Return this configuration with the model's default batch size for a run of this size, unless a batch size was
+        given."""
         declared = MODELS[self.model].step_rows
         found = declared and declared.of(size._replace(optimiser=self.optimiser))
         return self if self.requested_batch(1) or not found else replace(self, global_batch=found)
 
     def of_model(self, model: str, values: Settings) -> "TrainConfig":
-        """This configuration for a model with its defaults and these values, of the options that it has."""
+        """Return this configuration for another model, with that model's defaults and `values`."""
         others = {name: default_of(model, name) for name, models in options_of_some().items() if model not in models}
         return replace(self, **{**MODELS[model].defaults, **values, **others, "model": model})
 
 
 @cache
 def options_of_some() -> Mapping[str, tuple[str, ...]]:
-    """The names of the models that have an option, by the options that not all models have."""
+    """Return the models that have an option, for each option that not all models have."""
     kinds = {ClassifierOptions.title: "classes", EmbeddingOptions.title: "words"}
     found = {}
     for each in options(TrainConfig):
@@ -117,27 +121,29 @@ def options_of_some() -> Mapping[str, tuple[str, ...]]:
 
 
 def _no_option(model: str, name: str) -> TrainingError:
-    """The error for an option that a model has not; it names the models that have it and learn the same."""
+    """Return the error for an option that a model does not have. It names the models of the same kind that have it."""
     having = [of for of in options_of_some()[name] if MODELS[of].learns == MODELS[model].learns]
     advice = f", or take --model {' or '.join(having)}" if having else ""
     return TrainingError(f"--model {model} has no {flag(name)}; leave it out{advice}")
 
 
 def default_of(model: str, name: str) -> Any:
-    """The default of an option of some models, for this model."""
+    """Return a model's default of an option that only some models have."""
     return MODELS[model].defaults.get(name, getattr(TrainConfig, name))
 
 
 def options_for(learns: str, *, auto: bool = False) -> list[Option]:
-    """The options of a run that learns `classes` or `words` (registry.py), or searches for a classifier (`auto`)."""
+    """Return the options of a run that learns `classes` or `words` (registry.py). `auto`: include those of a search."""
     return options_of(
         tuple(name for name, model in MODELS.items() if model.learns == learns and (auto or name != AUTO)), auto=auto
     )
 
 
 def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
-    """The options of a run of any of these models, the first of which is the default. `auto`: the run is of a dataset,
-    and may be of a search."""
+    """Return the options of a run of any of these models; the first model is the default.
+
+    `auto`: the run trains on a dataset and may start with a search.
+    """
     presets = {name: each.system for model in models for name, each in MODELS[model].presets.items()}
     systems = "; ".join(f"{name}, {system}" for name, system in presets.items())
     step_rows = "; ".join(f"of {name} {rows.about}" for name in models if (rows := MODELS[name].step_rows))
@@ -156,7 +162,7 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
         changed["minutes"] = {
             "text": f"with --model {AUTO}: what the search may take, and about the training of its best settings after "
             f"it; one trial is always made (default: {SEARCH_MINUTES:g})",
-            "group": ModelOptions.title,  # it is about a search here, and not about a stream
+            "group": ModelOptions.title,  # here it limits a search, not training on a stream
             "advanced": False,
         }
     found = []
@@ -173,7 +179,8 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
 
 
 def _described(models: Sequence[str]) -> str:
-    """What `--model` chooses from, and the defaults of all models but the first, whose defaults the options show."""
+    """Return the help of `--model`: the choices, and the defaults of all models except the first. The options show
+    those."""
     kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
     having = options_of_some()
     own = {
@@ -185,16 +192,14 @@ def _described(models: Sequence[str]) -> str:
 
 
 def default_model(given: Mapping[str, Any]) -> dict[str, str]:
-    """What a person who has `given` these options trains: a model that is searched for, unless they name one,
-    themselves or by a preset."""
+    """Return the default model for the options that the user gave: a search, unless they name a model or a preset."""
     return {} if {"model", "preset"} & given.keys() else {"model": AUTO}
 
 
 def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfig:
-    """The configuration for the options that were `given`, by name, including a preset. `endless`: whether it is of a
-    run on an unbounded stream.
+    """Return the configuration for the options that the user gave, keyed by name, including a preset.
 
-    Raises TrainingError for invalid values.
+    `endless`: the run trains on an unbounded stream. Raises TrainingError for invalid values.
     """
     values = dict(given)
     for one, other in (("global_batch", "rank_batch"), ("rank_batch", "global_batch")):
@@ -223,7 +228,7 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
             ends = values.get("words") or values.get("epochs")
             defaults |= {**declared.on_endless_text, **({} if ends else _WITHOUT_END)}
         values = {**defaults, **values}
-    config = TrainConfig(**values, preset=preset)  # refuses an unknown preset or model
+    config = TrainConfig(**values, preset=preset)  # raises TrainingError for an unknown preset or model
     if endless and not (config.words or config.epochs) and (config.schedule != "constant" or config.warm_up):
         raise TrainingError(
             f"--schedule is {config.schedule} and --warm-up {config.warm_up:g}, which are about the whole of a run, "

@@ -1,8 +1,7 @@
-"""Arrays on their way to a GPU; and checks that this machine's GPUs compute: `python -m trainer.devices COUNT`, run
-before ranks are started on them.
+"""Copies of arrays to a GPU, and a check that GPUs work: `python -m trainer.devices COUNT`, before ranks start on them.
 
-Do not rely on the number of GPUs that the driver lists: a listed GPU may refuse all work. And if PyTorch finds no GPU,
-it computes on the CPU without a message.
+Do not rely on the number of GPUs that the driver lists: a listed GPU may fail at any computation. If PyTorch finds no
+GPU, it silently computes on the CPU.
 """
 
 import sys
@@ -27,17 +26,17 @@ def require(count: int) -> None:
 
 
 def moved_to(array: npt.NDArray[Any], device: torch.device) -> Tensor:
-    """An array as a tensor on a device; on a CPU it has the array's own memory.
+    """Return an array as a tensor on a device. On a CPU, the tensor shares the array's memory.
 
-    A GPU's host does not wait for the copy, because it is made of pinned memory: for any other the host would wait
-    until the GPU has done all that is in its queue.
+    The copy to a GPU starts from pinned memory, so the host does not wait for it. From other memory, the host would
+    wait until the GPU has finished its queue.
     """
     found = torch.from_numpy(array)
     return found if device.type == "cpu" else found.pin_memory().to(device, non_blocking=True)
 
 
 def missing() -> str:
-    """The message if there is no GPU that a rank can use."""
+    """Return the error message for a machine without a GPU that PyTorch can use."""
     return f"this machine's GPUs cannot be used by PyTorch {torch.__version__}{_why()}"
 
 

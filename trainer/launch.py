@@ -1,14 +1,13 @@
-"""`python -m trainer.launch ARGUMENTS`: torchrun, with torchrun's arguments, that also reports why ranks failed.
+"""`python -m trainer.launch ARGUMENTS`: torchrun with the same arguments, which also reports why ranks failed.
 
-It prints a line for each failed attempt, which failures.py parses. With `--max-restarts` it starts the ranks again with
-`--resume`, if the run had come to its steps, the error is not one that would happen again, and it has not happened
-again at the same step. torchrun itself starts them again after any error, with the arguments of the first start.
+It prints a line for each failed attempt, which failures.py parses. With `--max-restarts` it restarts the ranks with
+`--resume`. It does so only if training steps had started, the error may be transient, and it did not recur at the same
+step. Plain torchrun restarts after any error, with the original arguments.
 
-The ranks of several machines are lost together, and so are started again together: all machines count the same
-attempts. They meet at another port for each attempt. Do not reuse a port: late ranks of the attempt before may still
-connect to it.
+The ranks of all machines fail together and restart together, so all machines count the same attempts. Each attempt uses
+another port. Do not reuse a port: late ranks of the previous attempt may still connect to it.
 
-Exit status 0, 1 for a run that failed, 128 plus the signal's number for a run that was asked to stop.
+The exit status is 0, or 1 if the run failed, or 128 plus the signal number if the run was asked to stop.
 """
 
 import os
@@ -48,23 +47,22 @@ from trainer.distributed.failures import Failure, FailureKind
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _MEETING_AGAIN_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
-"""A machine's ranks end once they know that the others are lost."""
+"""Time limit for the rendezvous of a restart. A machine's ranks end only after they notice that the others are lost."""
 _OWN_KILL_SECONDS = 20
-"""Torchrun kills ranks that do not end within 30 seconds after the first failure. A signal so late is not a failure of
-the rank itself."""
+"""Torchrun kills ranks that do not end within 30 seconds after the first failure. A rank that a signal ends this late
+did not fail itself."""
 
 _HERE, _LOOPBACK = "here", "127.0.0.1"
 
 _LEAVING_SECONDS = 15
-"""How long a launcher that was asked to stop waits for the others after its ranks have ended: all stop at one step."""
+"""Seconds that a stopping launcher waits for the others after its own ranks ended: all ranks stop at one step."""
 
 
 class _Agent(LocalElasticAgent):
-    """Torchrun's agent, which runs ranks, and tells while it waits for the agents of other machines. When asked to
-    stop, it still informs them that its ranks have ended.
+    """Torchrun's agent, which also marks the time that it waits for the agents of other machines.
 
-    The others wait for that: if they were not yet asked to stop themselves, they would wait for five minutes, and
-    ignore signals.
+    When it is asked to stop, it still informs the other agents that its ranks have ended. Otherwise an agent that was
+    not asked to stop would wait five minutes, and ignore signals.
     """
 
     def _rendezvous(self, worker_group: WorkerGroup) -> None:
@@ -82,10 +80,10 @@ class _Agent(LocalElasticAgent):
 
 
 class _Here(StaticTCPRendezvous):
-    """The meeting of the ranks of this machine alone, with a store that no other machine reaches.
+    """Rendezvous of the ranks of this machine alone, with a store that other machines cannot reach.
 
-    Torchrun's own listens at all addresses, and keeps a state in the store that the launcher unpickles every few
-    seconds: whoever finds the port could let it execute anything.
+    Torchrun's own store listens on all addresses, and its launcher regularly unpickles state from it. Anyone who finds
+    the port could execute code.
     """
 
     def get_backend(self) -> str:
@@ -103,7 +101,7 @@ class _Here(StaticTCPRendezvous):
 
 
 def _meet_here(asked: Namespace) -> None:
-    """Let the ranks of this machine alone meet where nobody else reaches them."""
+    """Configure a rendezvous of this machine's ranks that no other machine can reach."""
     asked.standalone, asked.rdzv_backend, asked.rdzv_endpoint = False, _HERE, f"{_LOOPBACK}:0"
     for library in ("GLOO", "NCCL"):
         os.environ.setdefault(f"{library}_SOCKET_IFNAME", "lo")
@@ -114,9 +112,9 @@ def _made_here(asked: RendezvousParameters) -> _Here:
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    """Ask the ranks to stop, once: another signal would interrupt that, and leave torchrun's threads running for ever.
+    """Ask the ranks to stop, once. A second signal would interrupt this, and leave torchrun's threads running forever.
 
-    A starter with several threads that is killed gives several: Linux sends one for each thread that adopted this
+    A killed starter with several threads sends several signals: Linux sends one for each thread that adopted this
     process.
     """
     for each in _ENDING:
@@ -145,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if lost.kind is FailureKind.FINAL or repeated or not begun or attempt == asked.max_restarts:
                 break
             before = lost
-            # Torchrun's own handlers would act only when all machines have met.
+            # Torchrun's own handlers would act only after the rendezvous.
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             _say(f"{lost.short}; starting again ({attempt + 1} of {asked.max_restarts})")
@@ -157,14 +155,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_again(lost: Failure, before: Failure) -> bool:
-    """Whether `lost` is the same failure as `before`, at the same step. A failure at many positions does not count, nor
-    does a consequence of a failure elsewhere, which that machine reports."""
+    """Return whether `lost` repeats `before` at the same step. Only causes count: another machine reports the
+    consequences."""
     at_a_step = (lost.where or "").startswith("at step ")
     return at_a_step and lost.kind is FailureKind.CAUSE and lost.short == before.short
 
 
 def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
-    """Run this machine's ranks to their end. Returns their failures, and whether the run had come to its steps."""
+    """Run this machine's ranks to their end. Return their failures, and whether the run had started its steps."""
     with temporary_folder("shoal-launch-") as folder:
         own = Namespace(**vars(asked))
         own.max_restarts, own.log_dir = 0, str(folder)

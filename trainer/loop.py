@@ -1,12 +1,12 @@
-"""The training loop, the same on every rank and for every task (task.py).
+"""Training loop, the same on every rank and for every task (task.py).
 
-Each step takes a global batch (order.py), splits it over the ranks (balancers.py), computes the gradients of each
-rank's rows (gradients.py), sums them by one all-reduce (exchange.py), and updates the weights (optimiser.py). What
-ranks must agree on (the split, when to stop or to save) follows from what the all-reduce brought (`handle_report`). Do
-not let one rank decide by what only it knows, such as its clock: the others would wait for it for ever.
+Each step takes a global batch (order.py) and splits it over the ranks (balancers.py). Each rank computes the gradients
+of its rows (gradients.py), one all-reduce sums them (exchange.py), and the optimiser updates the weights
+(optimiser.py). All joint decisions (the split, when to stop or save) follow from the result of the all-reduce
+(`handle_report`). A rank must not decide by local information such as its clock: the others would wait for it forever.
 
-A result depends on the data, the settings and the seed. The number of ranks, the splits and interruptions change it
-only by the order of floating-point sums: dropout, too, depends on seed, step and row alone (dropout.py).
+The result depends on the data, the settings and the seed. The number of ranks, the splits and interruptions change only
+the order of floating-point sums. This includes dropout, which depends only on seed, step and row (dropout.py).
 """
 
 import time
@@ -38,11 +38,13 @@ from trainer.task import TEST, VALIDATION, NextEpoch, RunData, task_class
 
 
 class Trainer:
-    """A training run on this rank. All ranks take each step together (asynchronous.py has the other way), and call each
-    method at once."""
+    """Training run on this rank.
+
+    All ranks take each step together, and call each method at the same time. For the other way, see asynchronous.py.
+    """
 
     silent = False
-    """Whether nothing is recorded, shown or kept of it."""
+    """True if the run records, shows and keeps nothing."""
 
     def __init__(
         self,
@@ -56,19 +58,20 @@ class Trainer:
         stop: Stop,
         search: Mapping[str, Any] | None = None,
     ) -> None:
-        """Make the model and its optimiser, as they were in the `saved` state if there is one, and measure the ranks'
-        own rates. `search`: what its settings were found by. Raises TrainingError on all ranks if the state is of
-        another run, if `config` does not fit the ranks, or if the output cannot be written."""
+        """Create the model and its optimiser, restore them from `saved` if given, and measure the ranks' own rates.
+
+        `search`: the search that found the settings. Raises TrainingError on all ranks if the state belongs to another
+        run, if `config` does not fit the ranks, or if the output is not writable.
+        """
         self.config, self.ranks, self.data, self.order, self.clock, self.stop = config, ranks, data, order, clock, stop
         self.search = search or {}
         self.epochs = config.epochs_for(order.steps)
         self.steps = self.epochs * order.steps
         self.stopped = False
-        """Whether the run ends early, because it was asked to stop."""
+        """True if the run ends early because it was asked to stop."""
         self.save_due = False
-        """Whether a checkpoint has to be written after this step."""
+        """True if a checkpoint must be written after this step."""
 
-        # The model, its optimiser, and the progress of the run.
         torch.manual_seed(config.seed)
         self.task = task = task_class(config.model)(config, ranks, data)
         self.optimiser = task.optimiser(config)
@@ -76,7 +79,6 @@ class Trainer:
         if saved:
             self.load_state_dict(saved)
 
-        # The gradients of this rank, their sum over the ranks, and the split of each step.
         self.timer = step_timer(ranks.device)
         self.compute = task.gradient_computer(self.timer)
         self.compute.slowness = config.slow.get(ranks.rank, 1.0)
@@ -104,7 +106,6 @@ class Trainer:
             except ValueError as error:
                 raise TrainingError(f"--balance {config.balance}: {error}") from error
 
-        # What the user learns of it, and the checkpoints.
         clock.turn_to(Activity.OTHER)
         self.throughput = Throughput(self.progress, clock, rates)
         self.reporter = Reporter(
@@ -120,22 +121,25 @@ class Trainer:
         )
 
     def initial_rates(self) -> list[float]:
-        """Rows per second of every rank."""
+        """Return the rows per second of every rank."""
         return measure_initial_rates(self.compute, self.optimiser, total=self.order.size(0))
 
     @property
     def steps_done(self) -> int:
-        """The steps of the whole run so far."""
+        """Number of steps of the whole run so far."""
         return self.order.steps * self.progress.epoch + self.progress.step
 
     @property
     def epoch_goes_on(self) -> bool:
-        """Whether there are more steps to take of this epoch."""
+        """True if this epoch has more steps to take."""
         return self.progress.step < self.order.steps and not self.stopped
 
     def train(self, notes: Sequence[str] = ()) -> dict[str, Any]:
-        """Train until the end, or until the run is asked to stop; returns the content of summary.json. `notes`: for
-        the user, of the start. Raises TrainingError, the same on all ranks, if nothing can be learnt any more."""
+        """Train to the end, or until the run is asked to stop. Return the content of summary.json.
+
+        `notes`: messages for the user about the start. Raises TrainingError, the same on all ranks, if training
+        diverged.
+        """
         with self.reporter:
             self.reporter.start(
                 self.config,
@@ -151,12 +155,12 @@ class Trainer:
             self.learn()
             self.reporter.close_bar()
             self.save()
-            # Nothing is chosen by the test rows, so they are evaluated only once.
+            # No decision depends on the test rows, so one evaluation at the end is enough.
             tested = None if self.stopped else self.evaluate(TEST)
             return self.finish(tested)
 
     def learn(self) -> None:
-        """Take all steps that are left, unless the run is asked to stop."""
+        """Take all remaining steps, unless the run is asked to stop."""
         failures.mark_begun()
         while self.progress.epoch < self.epochs and self.begin_epoch():
             self.train_epoch()
@@ -167,12 +171,12 @@ class Trainer:
             self.end_epoch()
 
     def begin_epoch(self) -> bool:
-        """Get the rows of the next epoch, or of one resumed; waits until they are there. Returns False if there
-        are none any more, or if the run is asked to stop."""
+        """Wait for the rows of the next epoch, or of a resumed one. Return False if there are no more, or if asked to
+        stop."""
         with self.clock.during(Activity.WAITING):
             following = self.task.begin_epoch(lambda: self.stop.made, wait=False)
             if following is NextEpoch.LATER:
-                self.save()  # who sends rows may wait for a checkpoint of those before
+                self.save()  # The reader of a stream may wait for a checkpoint of the previous rows.
                 since = time.monotonic()
                 self.reporter.waiting(self.steps_done, 0.0)
                 while following is NextEpoch.LATER:
@@ -182,8 +186,7 @@ class Trainer:
         return following is NextEpoch.READY
 
     def train_epoch(self) -> None:
-        """Take the steps that are left of the epoch, unless the run is asked to stop, and write the checkpoints that
-        are due meanwhile."""
+        """Take the remaining steps of the epoch, unless asked to stop. Write the checkpoints that are due during it."""
         with self.clock.during(Activity.TRAINING):
             self.train_steps()
             if not self.stopped:
@@ -192,7 +195,7 @@ class Trainer:
                     self.save()
 
     def train_steps(self) -> None:
-        """Take these steps; after the last one all ranks have the same weights, but for rounding."""
+        """Take the remaining steps of the epoch. Afterwards all ranks have the same weights, except for rounding."""
         while self.epoch_goes_on:
             with failures.note_position(f"at step {self.steps_done + 1}"):
                 self.train_step()
@@ -201,8 +204,7 @@ class Trainer:
         self.handle_report(self.exchange.drain())
 
     def train_step(self) -> None:
-        """Take one step: compute this rank's share of the gradients, sum them over the ranks, and update the
-        weights."""
+        """Take one step: compute this rank's gradients, sum them over the ranks, and update the weights."""
         task, order, progress, timer, step = self.task, self.order, self.progress, self.timer, self.steps_done
         size = order.size(progress.step)
         split = self.balancer.split(size)
@@ -234,8 +236,11 @@ class Trainer:
         self.handle_report(report)
 
     def handle_report(self, report: StepReport | None) -> None:
-        """Act on the report of a step. All ranks must do so at the same point: otherwise they would split the next step
-        differently. Raises TrainingError, on all ranks, if nothing can be learnt any more."""
+        """Act on the report of a step. All ranks must call this at the same point: otherwise they would split the next
+        step differently.
+
+        Raises TrainingError on all ranks if training diverged.
+        """
         if report is None:
             return
         self.require_finite("loss", report.loss, report.step)
@@ -257,8 +262,10 @@ class Trainer:
             self.reporter.write(Epoch(epoch=self.progress.epoch + 1, loss=loss, validation=validation))
 
     def evaluate(self, part: str) -> dict[str, Any] | None:
-        """The loss and measures on a part of the rows, the same on all ranks. Returns None, and stops the run, if it is
-        asked to stop; the resumed run then evaluates this part."""
+        """Return the loss and other measures on a part of the rows, the same on all ranks.
+
+        Returns None and stops the run if it is asked to stop. The resumed run then evaluates this part.
+        """
         with self.clock.during(Activity.EVALUATION):
             split = self.balancer.split(self.data.sizes[part])
             measures = self.task.evaluate(part, split=split, stop=lambda: self.stop.made)
@@ -269,20 +276,20 @@ class Trainer:
         return measures
 
     def end_epoch(self) -> None:
-        """Begin the next epoch: the rows of this one were learnt from."""
+        """Finish this epoch and advance to the next."""
         self.progress.end_epoch()
         if self.task.end_epoch():
             self.checkpointer.outdate()
 
     def save(self) -> None:
-        """Write a checkpoint, after a check of the latest loss: weights that it spoilt must not be saved."""
+        """Write a checkpoint, after checking the latest loss: diverged weights must not be saved."""
         self.handle_report(self.exchange.drain())
         self.save_due = False
         if self.checkpointer.save(self.steps_done, awaited=self.epoch_goes_on):
             self.task.checkpoint_written()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a run needs to be resumed (checkpoint.py)."""
+        """Return all state that resuming a run needs (checkpoint.py)."""
         return {
             "format": checkpoint.FORMAT,
             "config": {**self.config.plain(), "epochs": self.epochs},
@@ -296,15 +303,17 @@ class Trainer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from such a state. Raises TrainingError on all ranks if it is of another model."""
+        """Restore the run from a state. Raises TrainingError on all ranks if it belongs to another model."""
         with self.ranks.agreement():
             self.progress = checkpoint.restore(
                 state, self.task.model, self.optimiser, self.task.restore, where=self.config.output / CHECKPOINTS
             )
 
     def finish(self, tested: dict[str, Any] | None) -> dict[str, Any]:
-        """Report the end of the run, and save the model; returns the content of summary.json. `tested`: the measures on
-        the test rows; None in a run that was stopped."""
+        """Report the end of the run, save the model, and return the content of summary.json.
+
+        `tested`: the measures on the test rows; None if the run was stopped.
+        """
         self.timer.finish()
         if tested:
             self.reporter.notes(self.task.closing_notes())
@@ -312,7 +321,7 @@ class Trainer:
             with self.clock.during(Activity.RATES):
                 split = self.balancer.split(self.order.size(0))
                 rates = measure_own_rates(self.compute, self.optimiser, split=split)
-            # Of each rank's two rates the higher counts.
+            # The higher of a rank's two measured rates counts.
             self.throughput.rates = [max(pair) for pair in zip(self.throughput.rates, rates, strict=True)]
         summary = self.summary(tested)
         if self.ranks.is_first:
@@ -323,7 +332,7 @@ class Trainer:
         return summary
 
     def summary(self, tested: dict[str, Any] | None) -> dict[str, Any]:
-        """The content of summary.json (`End` of output/lines.py)."""
+        """Return the content of summary.json (`End` in output/lines.py)."""
         return {
             **self.task.summary_measures(tested),
             **self.throughput.summary(self.ranks, self.timer),
@@ -343,12 +352,12 @@ class Trainer:
         }
 
     def communication(self) -> dict[str, Any]:
-        """What summary.json has of what ranks send each other."""
+        """Return the fields of summary.json about traffic between ranks."""
         traffic = self.ranks.gather(vars(self.exchange.traffic))
         return {"bytes_a_step": bytes_a_step(traffic, local_steps=self.config.local_steps or 1)}
 
     def require_finite(self, what: str, value: float, step: int) -> None:
-        """Raise DivergedError if a `value`, known after `step` steps, is infinite or NaN."""
+        """Raise DivergedError if `value`, which is known after `step` steps, is infinite or NaN."""
         if not np.isfinite(value):
             way = "" if self.task.precision == "float32" else ", or take --precision float32"
             raise DivergedError(
@@ -357,7 +366,7 @@ class Trainer:
             )
 
     def require_complete(self, report: StepReport) -> None:
-        """Raise TrainingError if the ranks have not computed all rows of a step, each once."""
+        """Raise TrainingError unless the ranks computed every row of the step exactly once."""
         if not report.is_complete:
             computed = report.computed.tolist()
             of_ranks = "; ".join(f"{name}: {rows:,}" for name, rows in zip(self.reporter.names, computed, strict=True))

@@ -1,16 +1,18 @@
-"""`python -m trainer.managed`: trains in a container of SageMaker's, by the contract of its training jobs.
+"""`python -m trainer.managed`: trains in a SageMaker container, following the contract of SageMaker training jobs.
 
-What is read and written there, below /opt/ml (or SAGEMAKER_BASE_DIR, as in AWS's own toolkit):
+The program reads and writes these paths below /opt/ml (or SAGEMAKER_BASE_DIR, as in AWS's own toolkit):
 
-- input/config/hyperparameters.json: the options of the training, by their names; a value is one word, or a JSON list
-  of words. Those that begin with `sagemaker_` are the toolkit's, and left out.
-- input/config/resourceconfig.json: the hosts in their order, this one, and the network interface between them.
-- input/data/CHANNEL: `data` has the dataset; a channel named as an option has that option's file, files or folder.
-- checkpoints: the run's output folder, which SageMaker copies to S3 as it changes, and brings back to a job that it
-  starts again after an interruption: then the run goes on. A job without it has output/data in its place.
-- model: the trained model, once more; output/failure: why there is none, in one sentence.
-- standard output: what the ranks print, and lines such as `step=10 loss=0.69`, for SageMaker's metrics.
-- SIGTERM: stop with a checkpoint; SageMaker kills whatever is there 120 seconds later.
+- input/config/hyperparameters.json: the training options, keyed by name. A value is one word, or a JSON list of words.
+  Keys that begin with `sagemaker_` belong to the toolkit and are ignored.
+- input/config/resourceconfig.json: the ordered hosts, the current host, and the network interface between them.
+- input/data/CHANNEL: channel `data` contains the dataset. A channel with the name of an option contains that option's
+  file, files or folder.
+- checkpoints: the run's output folder. SageMaker copies changes to S3, and restores them if it restarts the job after
+  an interruption; then the run continues. Without this folder, output/data is used.
+- model: a copy of the trained model.
+- output/failure: the reason for a failure, in one sentence.
+- standard output: the ranks' output, and lines such as `step=10 loss=0.69` for SageMaker's metrics.
+- SIGTERM: stop with a checkpoint. SageMaker kills all remaining processes 120 seconds later.
 """
 
 import hashlib
@@ -51,30 +53,30 @@ from trainer.rank_processes import LAUNCHER_ENVIRONMENT, failure_in, launcher
 
 BASE = "SAGEMAKER_BASE_DIR"
 MEASURES = ("accuracy", "macro_f1", "log_loss")
-"""Of a summary, what is printed at the end."""
+"""Fields of the summary that are printed at the end."""
 DATA = "data"
-"""The channel of what is learnt from."""
+"""Channel of the training data."""
 OF_THE_START = ("code", "wheels", "script")
-"""Channels of whoever has started this program (bootstrap/nodes/managed/start.sh)."""
+"""Channels of the program's starter (bootstrap/nodes/managed/start.sh)."""
 _OF_THE_TOOLKIT = "sagemaker_"
 _PORTS = range(20_000, 30_000)
 _NAMES_SECONDS = 300.0
-"""How long another host's name may take to resolve: hosts of a job start one after the other."""
+"""Seconds that another host's name may take to resolve: the hosts of a job start one after the other."""
 _LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hosts:
-    """The hosts of a job, in the order of its resource configuration."""
+    """Hosts of a job, in the order of its resource configuration."""
 
     names: tuple[str, ...]
     rank: int
-    """This node's."""
+    """Index of the current host in `names`."""
     interface: str
 
     @classmethod
     def read(cls, path: Path) -> "Hosts":
-        """Raises DataError for what is no resource configuration."""
+        """Read a resource configuration. Raises DataError if the file is not one."""
         found = _read_config(path)
         names, current, interface = (found.get(key) for key in ("hosts", "current_host", "network_interface_name"))
         if not isinstance(names, list) or not names or not all(isinstance(each, str) for each in names):
@@ -85,7 +87,7 @@ class Hosts:
 
 
 def main() -> int:
-    """Train; returns the exit status, after which SageMaker reads `failure`."""
+    """Train and return the exit status. After a failure, SageMaker reads the file `failure`."""
     base = Path(os.environ.get(BASE) or "/opt/ml")
     try:
         return _Job(base).train()
@@ -105,7 +107,7 @@ def _leave_failure(base: Path, sentence: str) -> None:
 
 
 class _Job:
-    """A container's part of a job."""
+    """This container's part of a job."""
 
     def __init__(self, base: Path) -> None:
         self._base = base
@@ -118,7 +120,7 @@ class _Job:
         signal.signal(signal.SIGTERM, self._stop)
 
     def train(self) -> int:
-        """Start this host's ranks, wait for their end, and leave the model, on the first host. Raises DataError and
+        """Run this host's ranks to their end. On the first host, also copy the model. Raises DataError and
         TrainingError."""
         config = self._base / "input" / "config"
         hosts = Hosts.read(config / "resourceconfig.json")
@@ -131,17 +133,17 @@ class _Job:
         if first and summary is not None and not summary["stopped"]:
             print(*(f"{name}={summary[name]:.6f}" for name in MEASURES if name in summary), flush=True)  # noqa: T201
             shutil.copytree(self._output / MODEL, self._base / "model", dirs_exist_ok=True)
-            shutil.rmtree(self._output / CHECKPOINTS, ignore_errors=True)  # those that are not in S3 yet
+            shutil.rmtree(self._output / CHECKPOINTS, ignore_errors=True)  # SageMaker need not copy the rest to S3
         return 0
 
     def _has_finished(self) -> bool:
-        """Whether an earlier container has left a model here, and all of it came back."""
+        """Return whether an earlier container finished the run, and SageMaker restored its model completely."""
         weights = (WEIGHTS, BINARY_VECTORS, TEXT_VECTORS)
         whole = any((self._output / MODEL / name).exists() for name in weights)
         return whole and finished_summary(self._output) is not None
 
     def _run(self, config: TrainConfig, hosts: Hosts) -> None:
-        """Raises TrainingError where the ranks fail."""
+        """Start the ranks and wait for their end. Raises TrainingError if they fail."""
         environment = {**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT}
         if len(hosts.names) > 1:
             environment |= {f"{library}_SOCKET_IFNAME": hosts.interface for library in ("GLOO", "NCCL")}
@@ -180,7 +182,7 @@ class _Job:
             self._launcher.terminate()
 
     def _print_steps(self) -> None:
-        """Print the newest of the steps that the record has got."""
+        """Print the latest step among the new lines of the record."""
         with suppress(OSError), (self._output / RECORD).open("rb") as record:
             record.seek(self._read)
             whole, newline, _ = record.read().rpartition(b"\n")
@@ -192,8 +194,11 @@ class _Job:
 
 
 def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> TrainConfig:
-    """The configuration by a job's hyperparameters and its channels. Raises DataError for values that are no texts, and
-    a channel without files, and TrainingError for what is no option of a training."""
+    """Return the configuration for a job's hyperparameters and channels.
+
+    Raises DataError for hyperparameters that are not strings and for invalid channels. Raises TrainingError for unknown
+    options.
+    """
     words = {name: _words(name, value) for name, value in given.items() if not name.startswith(_OF_THE_TOOLKIT)}
     named = {name.removeprefix("--"): each for each in options(TrainConfig) for name in (each.name, *each.flags)}
     words = {named[name].name if name in named else name: each for name, each in words.items()}
@@ -205,7 +210,7 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
     data = None
     for folder in sorted(path for path in channels.iterdir() if path.is_dir()) if channels.is_dir() else ():
         files = sorted(str(path) for path in folder.iterdir() if not path.name.startswith("."))
-        files = [each for each in files if not each.endswith(".answers")]  # beside a set of analogies
+        files = [each for each in files if not each.endswith(".answers")]  # of analogy sets
         if folder.name == DATA:
             if len(files) != 1:
                 raise DataError(f"the channel {DATA} must have one dataset, and has {len(files)} files")
@@ -224,7 +229,7 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
 
 
 def _words(name: str, value: Any) -> tuple[str, ...]:
-    """The words of a hyperparameter, which is a text: a JSON list of words, or one word. `true` is a flag's."""
+    """Return the words of a hyperparameter: a JSON list of words, one word, or `true` for a flag."""
     if not isinstance(value, str):
         raise DataError(f"the hyperparameter {name} is no text")
     with suppress(ValueError):
@@ -232,13 +237,13 @@ def _words(name: str, value: Any) -> tuple[str, ...]:
             return tuple(found)
         if found is True:
             return ()
-        if isinstance(found, str):  # as the SDK of SageMaker encodes texts
+        if isinstance(found, str):  # the SageMaker SDK encodes strings as JSON
             return (found,)
     return (value,)
 
 
 def _rendezvous(hosts: Hosts) -> list[str]:
-    """The launcher's arguments by which ranks find each other, once the first host's name resolves."""
+    """Return the launcher's rendezvous arguments, once the first host's name resolves."""
     if len(hosts.names) == 1:
         return ["--standalone"]
     job = os.environ.get("TRAINING_JOB_ARN", "").encode()
@@ -250,7 +255,7 @@ def _rendezvous(hosts: Hosts) -> list[str]:
 
 
 def address_of(name: str, seconds: float = _NAMES_SECONDS) -> str:
-    """The IPv4 address of a host, whose name may resolve late. Raises TrainingError after so many seconds."""
+    """Return the IPv4 address of a host. Raises TrainingError if its name does not resolve within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -265,7 +270,7 @@ def address_of(name: str, seconds: float = _NAMES_SECONDS) -> str:
 
 
 def _gpus() -> int:
-    """This host's GPUs, by a process of its own: this one needs nothing of PyTorch."""
+    """Return the number of this host's GPUs. A child process counts them, so that this one need not import PyTorch."""
     counting = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
     found = subprocess.run(counting, capture_output=True, text=True, check=False)
     if found.returncode:

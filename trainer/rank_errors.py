@@ -1,13 +1,13 @@
-"""Errors of one rank among others."""
+"""Errors of a rank."""
 
 from common.errors import TrainingError
 
 SAME_SPLIT_ADVICE = "they split the rows differently; give all ranks the same Python and NumPy, or use --balance off"
-"""Advice for ranks whose rows do not add up to the global batch."""
+"""Advice for ranks that computed more or fewer rows than the global batch has."""
 
 
 class RankError(TrainingError):
-    """An error of one rank alone during its steps. That rank has to report it: the others only know that it is gone."""
+    """Error of a single rank during its steps. That rank must report it: the others only notice that it is lost."""
 
 
 class DivergedError(TrainingError):
@@ -15,8 +15,10 @@ class DivergedError(TrainingError):
 
 
 class LostError(TrainingError):
-    """A failure elsewhere, as this rank sees it: `what` it lost, `where` in the run, and `then`, the rest of the
-    sentence."""
+    """Failure elsewhere, as this rank observes it.
+
+    `what` was lost, `where` in the run, and `then`, the rest of the sentence.
+    """
 
     def __init__(self, what: str, where: str, then: str) -> None:
         super().__init__(f"{what} {where}{then}".strip())

@@ -1,4 +1,4 @@
-"""How the ranks of a run are started by `trainer.launch`, and what their output means when they failed."""
+"""Starts the ranks of a run with `trainer.launch`, and explains their failure from their output."""
 
 import os
 import re
@@ -13,32 +13,37 @@ from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
 
 STOP_SECONDS = 60
-"""How long the launcher gives the ranks to end with a checkpoint, once they are asked to stop."""
+"""Seconds that the launcher gives the ranks to end with a checkpoint after a stop request."""
 RESTARTS = 3
-"""How often ranks are started again when one is lost: each time costs the steps since the last checkpoint."""
+"""Maximum number of restarts after a failure. Each restart repeats the steps since the last checkpoint."""
 OPTIONS = (f"--max-restarts={RESTARTS}", "--tee=3")
-"""Of the launcher: the number of restarts, and that it prints what ranks print. The launcher is the torchrun of a
-machine's own torch, and refuses options of later versions. All versions have those in `tests/trainer/torch_2_9.yaml`.
+"""Launcher options: the number of restarts, and printing of the ranks' output.
+
+The launcher is the torchrun of the machine's own PyTorch, which rejects options of later versions. All supported
+versions have the options in `tests/trainer/torch_2_9.yaml`.
 """
 LAUNCHER_ENVIRONMENT = {
     "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank ${rank}] ",
     "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": f"{STOP_SECONDS}",
 }
-"""Environment variables of the launcher: the prefix of each line that a rank prints, for `of_rank`; and STOP_SECONDS.
-torch 2.9 ignores the second one, and gives ranks 30 seconds (torch/distributed/elastic/multiprocessing/api.py, 2.9.0
-and 2.13.0, read on 2026-11-29)."""
+"""Environment variables of the launcher: the prefix of each line that a rank prints, which `of_rank` parses, and
+STOP_SECONDS.
+
+PyTorch 2.9 ignores the second one, and gives ranks 30 seconds (torch/distributed/elastic/multiprocessing/api.py, 2.9.0
+and 2.13.0, read on 2026-11-29).
+"""
 LOG = "train.log"
-"""The file in a run's output folder for what the ranks of one machine print."""
+"""File in a run's output folder for the output of one machine's ranks."""
 
 _FAILURE_PREFIX = "trainer: "
 _OF_RANK = re.compile(r"\[rank ([0-9]{1,6})\] (.*)")
 
 
 def start_ranks(config: TrainConfig, *, ranks: int, log: IO[str]) -> "subprocess.Popen[bytes]":
-    """Start a run with so many ranks on this machine; their output goes to `log`.
+    """Start a run with `ranks` ranks on this machine. Their output is written to `log`.
 
-    SIGTERM asks the process to stop the run with a checkpoint, and so does the end of this process. It has a session
-    of its own: Ctrl-C reaches the caller alone, who passes it on so.
+    SIGTERM to the returned process, or the end of the calling process, stops the run with a checkpoint. The process has
+    its own session, so Ctrl-C reaches only the caller, which must forward it.
     """
     return subprocess.Popen(
         launcher(config, "--standalone", f"--nproc-per-node={ranks}"),
@@ -51,23 +56,23 @@ def start_ranks(config: TrainConfig, *, ranks: int, log: IO[str]) -> "subprocess
 
 
 def launcher(config: TrainConfig, *meeting: str) -> list[str]:
-    """The command that starts this machine's ranks, which meet as these options of the launcher say."""
-    # -P: no module comes from the current folder, which may hold anybody's files.
+    """Return the command that starts this machine's ranks with these rendezvous options."""
+    # -P: import no module from the working directory, which may contain untrusted files.
     program = [sys.executable, "-P", "-m", "trainer.launch", *meeting, *OPTIONS]
     return [*program, "-m", "trainer", *as_arguments(config)]
 
 
 def of_rank(line: str) -> tuple[int | None, str]:
-    """The rank that has printed a line of the output, and what it has printed; None for a line of the launcher's."""
+    """Return the rank that printed a line, and its text. For a line of the launcher, the rank is None."""
     found = _OF_RANK.fullmatch(line)
     return (int(found[1]), found[2]) if found else (None, line)
 
 
 def failure_in(output: str, where: str) -> TrainingError:
-    """The error for the output of a run without a result, that of one machine or of all, one after the other.
+    """Return the error for a run without a result, from the output of one machine or the concatenated output of all.
 
-    Its sentence is the trainer's own for what failed first, or else the last line; `where` the whole output is follows,
-    unless the sentence is enough.
+    The message is the trainer's own sentence about the first failure, or else the last line. Unless that is sufficient,
+    `where` follows: the location of the whole output.
     """
     reported = [failure for failure in map(failures.parse, output.splitlines()) if failure]
     if reported:

@@ -1,9 +1,10 @@
-"""A rank's own rate: rows per second of plain training on this hardware, without waiting for other ranks.
+"""Measurement of each rank's own rate: rows per second of plain training on its hardware, without waiting for other
+ranks.
 
-A run is compared with the sum of its ranks' own rates. Do not measure one rank at a time: ranks on one machine share
-its memory bandwidth. So all ranks compute at once, for the same time, without a collective in between. They train a
-copy of the model, at a learning rate of 0. The copy must not be slower than the model itself: a rate that is too low
-makes every run look good. Sparse tables are not copied: the optimiser rehearses its steps on them, and changes nothing.
+The sum of these rates is the ideal of a run. Do not measure one rank at a time: ranks on one machine share its memory
+bandwidth. All ranks compute simultaneously for the same time, without a collective in between. They train a copy of the
+model with a learning rate of 0. The copy must not be slower than the model: rates that are too low would make every run
+look efficient. Sparse tables are not copied: the optimiser rehearses steps on them without changing them.
 """
 
 import time
@@ -22,17 +23,18 @@ _LOOK, _SECONDS = 0.2, 0.6
 _WARM_UP = 3
 
 _ROOM = 1.5
-"""How much larger than needed the heap of a CPU process is made at first. The first use of memory is slow, and would
-make the first steps longer."""
+"""Factor by which the heap of a CPU process is initially larger than needed. First use of memory is slow and would
+lengthen the first steps."""
 
 _QUEUE = 16
-"""Steps that the host may be ahead of a GPU: enough that the GPU never waits, few enough to end in time."""
+"""Steps that the host may be ahead of a GPU: enough to keep the GPU busy, few enough to end in time."""
 
 
 def measure_initial_rates(compute: GradientComputer, optimiser: Optimiser, *, total: int) -> list[float]:
-    """Rows per second of every rank, each on its share of `total` rows by these rates; the same on every rank.
+    """Return the rows per second of every rank (ranks,), the same list on every rank.
 
-    A short measurement on equal shares gives the shares, and allocates memory for larger ones; one rank needs neither.
+    The split of `total` rows is proportional to a short first measurement on equal shares. That measurement also
+    allocates memory for larger shares. A single rank does not need it.
     """
     if dist.get_world_size() == 1:
         return measure_own_rates(compute, optimiser, split=np.array([total]))
@@ -50,10 +52,10 @@ def measure_own_rates(
     seconds: float = _SECONDS,
     warm_up: int = _WARM_UP,
 ) -> list[float]:
-    """Rows per second of every rank, on steps of its own share `split` (ranks,), of at least one row; the same on every
-    rank.
+    """Return the rows per second of every rank (ranks,), the same list on every rank.
 
-    Measured for `seconds`, after `warm_up` steps, or after one step if it takes as long.
+    Each rank trains on steps of its own share of `split` (ranks,), at least one row, for `seconds`. Before that it
+    takes `warm_up` steps, or only one if that takes longer than `seconds`.
     """
     device = compute.device
     timer = StepTimer()
@@ -74,12 +76,12 @@ def measure_own_rates(
         step()
         _finish(device)
         if time.perf_counter() - start > seconds:
-            break  # shares as large as these are warm after one
+            break  # shares of this size need only one warm-up step
     queue = max(1, min(_QUEUE, int(seconds / (time.perf_counter() - start))))
     with collectives.convert_errors("between two steps"):
         dist.barrier()
     count, start = 0, time.perf_counter()
-    while count == 0 or time.perf_counter() - start < seconds:  # a busy machine may have taken all of them meanwhile
+    while count == 0 or time.perf_counter() - start < seconds:  # the first step may start late
         step()
         count += 1
         if count % queue == 0:
@@ -92,6 +94,6 @@ def measure_own_rates(
 
 
 def _finish(device: torch.device) -> None:
-    """Wait until a GPU has done the work in its queue."""
+    """Wait until a GPU has finished its queue."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -1,9 +1,9 @@
-"""The registry of models: one declaration for each, from which options, help, defaults, checks, candidates of a search,
-plans and reports follow.
+"""Registry of models. Options, help, defaults, checks, search candidates, plans and reports follow from its
+declarations.
 
-A new model of texts is a module in `classification/models/`, a row here, and its test. A new kind of learning is a
-package beside `classification/`, with a subclass of Task (task.py), and its options among those of `TrainConfig`
-(config.py). Classes are named here and imported when a run needs them, so that `--help` does not import torch.
+To add a text classifier, add a module in `classification/models/`, a row here, and a test. To add a kind of learning,
+add a package next to `classification/` with a subclass of Task (task.py), and its options to `TrainConfig` (config.py).
+Classes are declared by import path and imported when a run needs them, so that `--help` does not import torch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,76 +12,77 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 Settings = Mapping[str, Any]
-"""Values of options, by their names."""
+"""Option values, keyed by option name."""
 
 STEPS_AN_EPOCH = 100
 
 
 class RunSize(NamedTuple):
-    """What the default rows of a step follow from."""
+    """Properties of a run that determine its default batch size."""
 
     on_gpus: bool
     optimiser: str = ""
     rows: int = 0
-    """Training rows."""
+    """Number of training rows."""
     words: float = 0.0
-    """Of a training row, on average."""
+    """Mean number of words of a training row."""
 
     def hundredth(self, fewest: int, most: int) -> int:
-        """The rows that make STEPS_AN_EPOCH steps an epoch, within bounds."""
+        """Return the batch size that makes STEPS_AN_EPOCH steps an epoch, within [fewest, most]."""
         return max(fewest, min(most, self.rows // STEPS_AN_EPOCH))
 
 
 class StepRows(NamedTuple):
-    """The default rows of a step."""
+    """Default batch size of a model."""
 
     about: str
-    """For the help of `--global-batch`."""
+    """Description for the help of `--global-batch`."""
     of: Callable[[RunSize], int | None]
-    """None: those that all models have."""
+    """Returns the rows of a step for a run; None for the default of all models."""
 
 
 class Preset(NamedTuple):
-    """Settings of another system under one name."""
+    """Named settings that reproduce another system."""
 
     system: str
-    """For the help of `--preset`."""
+    """Description for the help of `--preset`."""
     settings: Settings
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A kind of model, as `--model` chooses it."""
+    """Declaration of a model, a choice of `--model`."""
 
     about: str
-    """For the help of `--model`."""
+    """Description for the help of `--model`."""
     task: str = "trainer.classification.task:Classification"
-    """The import path of its task's class."""
+    """Import path of the task class."""
     classifier: str = ""
-    """Of a model of texts: the import path of its class, a Classifier."""
+    """Import path of the Classifier class of a text classifier."""
     settings: tuple[str, ...] = ()
-    """Of a model of texts: the options that its class is built from."""
+    """Options that the constructor of a text classifier takes."""
     options: tuple[str, ...] = ()
-    """Other options that it has, and not every model. An option that no model names is one of all that learn the same
-    as its section."""
+    """Further options that this model has and some others do not. An option that no model lists belongs to all models
+    of its section's kind."""
     optimisers: tuple[str, ...] = ()
-    """The only ones that it learns by; empty: all."""
+    """Supported optimisers; empty: all."""
     learns: str = "classes"
-    """What it learns: `classes` of texts; or embeddings of `words`, from a stream of text."""
+    """Kind of learning: `classes` (text classification) or `words` (word embeddings from a text stream)."""
     defaults: Settings = field(default_factory=dict)
-    """Defaults, where they are not those of the options. docs/training.md has the measurements."""
+    """Defaults that differ from those of the options. docs/training.md has the measurements."""
     with_embeddings: Settings = field(default_factory=dict)
-    """Defaults of a run with --embeddings."""
+    """Defaults of a run with `--embeddings`."""
     on_endless_text: Settings = field(default_factory=dict)
     """Defaults of a run on an unbounded stream."""
     presets: Mapping[str, Preset] = field(default_factory=dict)
     step_rows: StepRows | None = None
     changes: Sequence[Settings] = ()
-    """What a search changes while it is the best model; besides its loss, epochs and learning rate."""
+    """Settings that a search tries on this model while it is the best. The search also varies loss, epochs and learning
+    rate."""
     is_slow: bool = False
-    """A search tries it early on short texts alone, and no other model where it is the best."""
+    """True if a search tries this model early only on short texts, and tries no other models once it is the best."""
     has_known_rates: bool = False
-    """The catalogue of instance types has the rates of GPUs in it."""
+    """True if the catalogue of instance types contains GPU rates for this model."""
 
 
 _REFERENCE = Preset(
@@ -115,7 +116,7 @@ _FASTTEXT = Preset(
     {
         "epochs": 5,
         "optimiser": "sgd",
-        "learning_rate": 51.2,  # fastText's .1 a row, for 256 rows; one output takes steps twice as large as two
+        "learning_rate": 51.2,  # fastText's .1 per row, for 256 rows; one output takes steps twice as large as two
         "word_rate": 0.5,
         "rate_scaling": "linear",
         "momentum": 0.0,
@@ -126,7 +127,7 @@ _FASTTEXT = Preset(
         "positive_weight": 1.0,
     },
 )
-_GLUON = Preset(  # what a student's project took for 560,000 Yelp reviews
+_GLUON = Preset(  # settings of a student project for 560,000 Yelp reviews
     "Gluon's fastText (Adam, single words)",
     {
         "global_batch": 16,
@@ -156,10 +157,10 @@ _OF_PAIRS: Settings = {
     "warm_up": 0.0,
     "clip_norm": 0.0,
 }
-"""Of a students' system that was to learn word embeddings from a stream."""
+"""Settings of a student system for word embeddings from a stream."""
 
 AUTO = "auto"
-"""What stands for the model that a search finds."""
+"""Value of `--model` for the model that a search finds."""
 
 _CLASSIFIERS = {
     "linear": Model(
@@ -188,8 +189,8 @@ _CLASSIFIERS = {
         settings=("embedding", "vocabulary", "hidden", "layers", "pooling", "dropout", "embedding_dropout"),
         options=("embeddings", "word_dropout"),
         defaults={"vocabulary": 30_000},
-        # It soon forgets what its vectors knew if they move as fast as random ones must. In fastText's model the
-        # vectors of n-grams have the same rate, and are random.
+        # The LSTM soon forgets pretrained vectors at the high rate that random ones need. In fastText's model the
+        # n-gram vectors have the same rate, and are random.
         with_embeddings={"word_rate": 0.02},
         presets={"reference": _REFERENCE},
         step_rows=StepRows(
@@ -214,8 +215,8 @@ _CLASSIFIERS = {
             "dropout": 0.5,
         },
         presets={"fasttext": _FASTTEXT, "gluon": _GLUON},
-        # SGD learns less of a larger step. Of texts with fewer than 20 words it learns as much of 192 rows, and a step
-        # of 64 would take longer to begin than to compute (`python -m benchmarks fasttext quality`).
+        # With SGD, larger steps learn less. On texts with fewer than 20 words, 192 rows a step learn as much, and the
+        # overhead of a step of 64 rows would exceed its compute time (`python -m benchmarks fasttext quality`).
         step_rows=StepRows(
             "by SGD 64, or 192 of short texts",
             lambda run: (192 if run.words < 20 else 64) if run.optimiser == "sgd" else None,
@@ -240,10 +241,10 @@ _WORD_MODELS = {
             "clip_norm": 100.0,
             "embedding": 100,
         },
-        # SGD needs a rate that falls, and so the end of the text; Adagrad's falls for each word by how often it came.
+        # SGD needs a decaying rate, and so a known end. Adagrad's rate for each word decays with the word's frequency.
         on_endless_text={"optimiser": "adagrad", "learning_rate": 0.2, "rate_scaling": "none"},
         presets={"sgns": Preset("a system that learnt skip-gram embeddings from a stream", _OF_PAIRS)},
-        # Where steps are short, calls take most of their time. 256 rows learn much less, 64 a little.
+        # The overhead of calls dominates short steps. 256 rows learn much less, 64 slightly less.
         step_rows=StepRows("16, on GPUs 64", lambda run: 64 if run.on_gpus else 16),
     ),
     "char-lstm": Model(
@@ -270,7 +271,7 @@ _WORD_MODELS = {
 }
 
 _OF_ONE_MODEL = ("char_ngrams", "embeddings")
-"""Options that make no sense for several models."""
+"""Options that a search does not set, because they suit only some models."""
 _SEARCH = Model(
     about="the one that does best on training rows held out, with its settings, found in --minutes",
     options=(
@@ -302,9 +303,9 @@ SEARCHED = tuple(
 """Options that `--model auto` chooses unless they are given."""
 
 COMMANDS: Mapping[str, str] = {"classes": "train", "words": "embed"}
-"""The command of each kind of learning."""
+"""Command for each kind of learning."""
 
 
 def imported(path: str) -> Any:
-    """The class of an import path of a declaration."""
+    """Return the class at an import path of a declaration."""
     return resolve_name(path)

@@ -1,10 +1,9 @@
-"""A run from its start, the same on every rank: its data, the order of its rows, the checkpoint to resume from, and
-then the training loop (loop.py).
+"""Start of a run, the same on every rank: load data, checkpoint and row order, then run the training loop (loop.py).
 
-Do not trust that all machines were given the same: ranks with different settings or rows would train without an error.
-A resumed run has the configuration of its checkpoint, except for the settings that may change. An option that was not
-given does not count as given with its default: epochs and rows of a step are then those of the run. The number of
-ranks must not change a step: rows, order and learning rate depend on the global batch, which a run keeps.
+Do not trust that all machines received the same input: ranks with different settings or rows would train without an
+error. A resumed run has the configuration of its checkpoint, except for the settings that may change. An option that is
+not given does not override the checkpoint with its default: epochs and batch size are then those of the run. The number
+of ranks must not change a step: rows, order and learning rate depend on the global batch, which a run keeps.
 """
 
 from collections.abc import Callable
@@ -31,11 +30,11 @@ from trainer.search.search import Search
 from trainer.task import TRAINING, DataT, RunData, Task, task_class
 
 _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
-"""Settings in which ranks may differ: each node has paths, memory and cores of its own."""
+"""Settings that may differ between ranks: each node has its own paths, memory and cores."""
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
-    """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, if it cannot."""
+    """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, if training fails."""
     clock = Clock()
     with StopRequest() as stop, memory.convert_errors(ranks.device):
         trainer_class = AsynchronousTrainer if config.is_asynchronous else Trainer
@@ -59,15 +58,16 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
 
 
 def load_data(task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: Callable[[], bool]) -> DataT:
-    """The data of a run of this task; also prepares the output folder.
+    """Load the data of a run of this task, and prepare the output folder.
 
-    Raises TrainingError on all ranks if one of them cannot read the data, or has another dataset or other settings; and
-    if a run from the beginning would remove the checkpoints of an unfinished run, or replace a model without --force.
+    Raises TrainingError on all ranks if a rank cannot read the data, or if a rank's dataset or settings differ. Also
+    raises TrainingError if a new run would remove the checkpoints of an unfinished run, or replace a model without
+    `--force`.
     """
     with ranks.agreement():
         if ranks.is_first and not config.resume:
             require_free_output(config.output, force=config.force)
-    free = min(ranks.gather(memory.free()))  # before any rank has filled some
+    free = min(ranks.gather(memory.free()))  # before any rank allocates
     with ranks.agreement(loading=True):
         if config.slow and max(config.slow) >= ranks.world_size:
             raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.world_size - 1}")
@@ -92,11 +92,10 @@ def load_data(task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: 
 def load_checkpoint(
     config: TrainConfig, ranks: Ranks, data: RunData
 ) -> tuple[dict[str, Any] | None, TrainConfig, list[str]]:
-    """The state to resume from, or None to start from the beginning; `config` for the resumed run; and notes for the
-    user, on the first rank.
+    """Return the state to resume from (None for a new run), the configuration of the run, and notes for the user.
 
-    Raises TrainingError on all ranks if the state is of another run, if all checkpoints are of another version, and as
-    `load_data` does if there is none at all.
+    The notes are those of the first rank. Raises TrainingError on all ranks if the state belongs to another run, or if
+    all checkpoints are of another version. Without any checkpoint, raises the same errors as `load_data`.
     """
     state: dict[str, Any] | None = None
     notes: list[str] = []
@@ -119,7 +118,7 @@ def load_checkpoint(
 
 
 def make_order(config: TrainConfig, ranks: Ranks, data: RunData, *, saved: dict[str, Any] | None) -> BatchOrder:
-    """The global batches of a run on `data`, of the size that `saved` had; without it, of the requested size.
+    """Return the global batches of a run on `data`: of the size in `saved`, or else of the requested size.
 
     Raises TrainingError on all ranks if a batch has fewer rows than there are ranks.
     """
@@ -136,8 +135,11 @@ def make_order(config: TrainConfig, ranks: Ranks, data: RunData, *, saved: dict[
 
 
 def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:
-    """Raise TrainingError where ranks have checkpoints, by `holding`, and the first has none in its folder: a machine
-    that joined a run may be the first, and would begin it anew."""
+    """Raise TrainingError if other ranks have checkpoints, but the folder of the first is empty.
+
+    `holding` (ranks,): the name and folder of each rank with checkpoints. If a machine that joins a run becomes the
+    first, it must not start the run from the beginning.
+    """
     others = [rank for rank in holding if rank]
     if others and holding[0] is None:
         who, there = others[0]
@@ -148,11 +150,11 @@ def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:
 
 
 def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
-    """The state of the newest valid checkpoint, and notes about newer invalid ones, which are set aside."""
+    """Return the state of the latest valid checkpoint, and notes about later invalid ones, which are renamed."""
     folder = config.output / CHECKPOINTS
     newest, unusable = checkpoint.newest(folder)
     for passed in unusable:
-        if passed.whole and newest is None:  # usually hours of work, though by another version
+        if passed.whole and newest is None:  # usually hours of work, even though from another version
             raise TrainingError(
                 f"{passed.path} {passed.why}, and there is no other to resume from; resume with what wrote it, or "
                 "start in another --output"
@@ -190,16 +192,16 @@ _MAY_CHANGE = frozenset(
 """Settings that change the result by no more than rounding."""
 
 _FOLLOWING = ("embedding", "buckets", "temperature")
-"""Settings that follow from vectors or rows where they are not given, and are kept."""
+"""Settings that default to a property of the vectors or rows, and are kept in a resumed run."""
 
 _MAY_CHANGE_AFTER_DIVERGENCE = ("learning_rate", "word_rate", "clip_norm")
-"""Settings by which a run whose loss became infinite or NaN can be resumed."""
+"""Settings that a resumed run may change after its loss became infinite or NaN."""
 
 
 def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -> tuple[TrainConfig, list[str]]:
-    """The configuration with which the run of `state` (checkpoint.py) is resumed, and notes about it for the user.
+    """Return the configuration for resuming the run of `state` (checkpoint.py), and notes for the user.
 
-    `digest` is that of the dataset. Raises TrainingError if the state is of another run.
+    `digest`: the digest of the dataset. Raises TrainingError if the state belongs to another run.
     """
     if config.preset:
         left: dict[str, Any] = {name: None for name in OF_THE_RUN if name not in config.fixed}
@@ -223,7 +225,7 @@ def _require_same(state: dict[str, Any], config: TrainConfig, digest: str) -> No
     now = config.plain()
     free = {*_MAY_CHANGE, *_MAY_CHANGE_AFTER_DIVERGENCE}
     free |= {name for name in (*OF_THE_RUN, *_FOLLOWING) if now[name] is None}
-    if now["global_batch"] == state["global_batch"]:  # also where that is the default
+    if now["global_batch"] == state["global_batch"]:  # also if it is the default
         free.add("global_batch")
     for name, value in state["config"].items():
         if name not in free and now[name] != value:

@@ -1,8 +1,8 @@
-"""The interface of a task: a kind of learning, on the data of one run.
+"""Interface of a task: one kind of learning on the data of one run.
 
-The loop knows only row numbers and steps. A task knows what these rows are, what is learnt from them, how that is
-evaluated, and what is saved at the end. A task must not answer by what only one rank knows: all ranks ask at the same
-time and, except for the gradients of their own rows, must get the same answers.
+The loop knows only row numbers and steps. A task knows the content of the rows, the loss, the evaluation, and the files
+to save. All ranks call a method at the same time. Except for the gradients of a rank's own rows, all ranks must get the
+same result, so a task must not use information that only one rank has.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ from trainer.distributed.ranks import Ranks
 from trainer.registry import MODELS, imported
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
-"""The parts of a task's rows: to learn from; to evaluate after each epoch; to evaluate once at the end."""
+"""Parts of a task's rows: to train on; to evaluate after each epoch; to evaluate once at the end."""
 
 
 class NextEpoch(Enum):
@@ -33,16 +33,16 @@ class NextEpoch(Enum):
 
 
 class RunData(Protocol):
-    """The data of a run, as far as the loop knows it."""
+    """Data of a run, as the loop sees it."""
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """The number of rows of each part."""
+        """Number of rows in each part."""
         ...
 
     @property
     def digest(self) -> str:
-        """The digest of the data. A run can be resumed only with the same data."""
+        """Digest of the data. A run can be resumed only with the same data."""
         ...
 
 
@@ -50,68 +50,71 @@ DataT = TypeVar("DataT", bound=RunData)
 
 
 class Traits(NamedTuple):
-    """What a search of settings has to know of labelled rows."""
+    """Statistics of labelled rows that the candidates of a search depend on."""
 
     rows: int
-    """To learn from."""
+    """Number of training rows."""
     rated: bool
-    """Whether there are ratings besides the labels."""
+    """True if the rows have ratings in addition to labels."""
     words: float
-    """Of a training row, on average."""
+    """Mean number of words of a training row."""
 
 
 class BlockScore(NamedTuple):
-    """How good a model is on a block of rows."""
+    """Quality of a model on one block of rows."""
 
     score: float
-    """By which models are compared."""
+    """Score by which models are compared."""
     metric: float
-    """The one of `--metric`."""
+    """Value of the metric of `--metric`."""
     log_loss: float
-    """Of calibrated probabilities; lower is better."""
+    """Log loss of calibrated probabilities; lower is better."""
     log_temperature: float
-    """The logarithm of the temperature that fits the rows of all blocks."""
+    """Logarithm of the temperature, fitted on the rows of all blocks."""
 
 
 class Task(ABC, Generic[DataT]):
-    """One kind of learning, on the data of one run."""
+    """One kind of learning on the data of one run."""
 
     model: nn.Module
-    """The model, with all of its parameters on this rank's device."""
+    """Model with all parameters on this rank's device."""
     tables: Sequence[Tensor]
-    """Parameters (rows, ...) of which a batch touches few rows."""
+    """Parameters (rows, ...) that have few touched rows in a batch."""
     sparse_tables: Sequence[Tensor] = ()
-    """Parameters (rows, columns) so large that nothing may take as long as all of their rows: their gradients have the
-    touched rows alone (computing/row_gradients.py). All parameters in neither have gradients everywhere."""
+    """Very large parameters (rows, columns). No operation may take time proportional to all their rows.
+
+    Their gradients contain only touched rows (computing/row_gradients.py). Parameters in neither list have dense
+    gradients.
+    """
     row_rates: Sequence[Tensor | None] = ()
-    """Of the sparse tables what Adagrad's rates of their rows (rows, 1) are multiplied by; None: by nothing."""
+    """Factors (rows, 1) for Adagrad's rate of each row of a sparse table; None: no factors."""
     precision: str
-    """The precision of the layers."""
+    """Precision of the layers."""
 
     @staticmethod
     @abstractmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> DataT:
-        """Load the data that `config` names; this rank may use `memory` bytes. `stop`: whether this rank was asked to
-        stop, for who has to wait for data.
+        """Load the data that `config` names. This rank may use `memory` bytes.
 
-        Raises TrainingError or DataError, also on one rank alone: the caller informs the others.
+        `stop`: returns whether this rank was asked to stop; for tasks that wait for data. Raises TrainingError or
+        DataError, possibly on one rank only: the caller informs the others.
         """
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: DataT) -> tuple[TrainConfig, DataT, list[str]]:  # noqa: ARG004
-        """The configuration of a new run, with what depends on the data; the data with what only a new run needs; and
-        notes for the user, on the first rank.
+        """Return the configuration of a new run, its data, and notes for the user on the first rank.
 
-        Every rank calls it. Raises TrainingError, the same on all ranks.
+        Fills in settings that depend on the data, and adds data that only a new run needs. Every rank calls it. Raises
+        TrainingError, the same on all ranks.
         """
         return config, data, []
 
     @abstractmethod
     def __init__(self, config: TrainConfig, ranks: Ranks, data: DataT) -> None:
-        """The model's weights are drawn from torch's generator. Raises TrainingError, the same on all ranks."""
+        """Create the model, with weights drawn from torch's generator. Raises TrainingError, the same on all ranks."""
 
     def optimisation(self, config: TrainConfig) -> TrainConfig:
-        """The optimiser's options for the steps that all ranks take together."""
+        """Return the optimiser options for the steps that all ranks take together."""
         return config
 
     def optimiser(self, config: TrainConfig) -> Optimiser:
@@ -119,98 +122,107 @@ class Task(ABC, Generic[DataT]):
         return Optimiser(self.model, self.tables, options, sparse_tables=self.sparse_tables, row_rates=self.row_rates)
 
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
-        """The learning rate of a step of `size` rows, of `steps` in the whole run; asked before its gradients."""
+        """Return the learning rate of step `step` of `steps`, with `size` rows. Called before the step's gradients."""
         return learning_rate(config, step, steps, size)
 
     @abstractmethod
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
-        """What computes the gradients of training rows; it reports its phases to `timer`."""
+        """Return the computer of gradients of training rows. It reports its phases to `timer`."""
 
     evaluates_epoch = True
-    """Whether the model is evaluated after this epoch."""
+    """True if the model is evaluated after this epoch."""
     saves_when_stopped = False
-    """Whether a run that is asked to stop leaves a model, too."""
+    """True if a stopped run also saves a model."""
 
     def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:  # noqa: ARG002
-        """Get the rows of the next epoch, or of one that was begun before a checkpoint. All ranks call it at once, and
-        get the same answer. `stop`: whether this rank was asked to stop. `wait`: some time for rows to be there."""
+        """Prepare the rows of the next epoch, or of an epoch that is resumed from a checkpoint.
+
+        All ranks call it at the same time, and get the same result. `stop`: returns whether this rank was asked to
+        stop. `wait`: wait a short time for rows.
+        """
         return NextEpoch.READY
 
     def end_epoch(self) -> bool:
-        """The rows of the epoch were learnt from, all of them; returns whether that changes `state`."""
+        """Finish an epoch after all its steps. Return whether that changes `state`."""
         return False
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint has to hold of the task, besides the model: plain values."""
+        """Return the plain values of the task that a checkpoint must contain in addition to the model."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from such a state. Raises DamagedError for another one."""
+        """Resume from a state. Raises DamagedError if it does not fit this task."""
         del state
 
     def checkpoint_written(self) -> None:
-        """The newest state is in a checkpoint; on the first rank."""
+        """Act on a written checkpoint of the latest state. Called on the first rank."""
         return
 
     def share(self, rows: IntArray, split: IntArray, rank: int) -> IntArray:
-        """(split[rank],): which of a global batch's rows (n,) a rank computes."""
+        """Return the indices (split[rank],) of the rows of a global batch (n,) that a rank computes."""
         return stratified_rows(self.lengths(rows), split, rank)
 
     @abstractmethod
     def lengths(self, rows: IntArray) -> Lengths:
-        """(n,): the lengths of these training rows (n,); each rank gets short and long ones alike."""
+        """Return the lengths (n,) of training rows (n,). They are used to give each rank short and long rows alike."""
 
     @abstractmethod
     def touched_rows(self, rows: IntArray) -> Sequence[IntArray]:
-        """For each table the rows (m,) that have gradients in a batch of these training rows (n,)."""
+        """Return, for each table, the rows (m,) that have gradients in a batch of training rows (n,)."""
 
     def touched_sparse_rows(self, rows: IntArray, step: int) -> Sequence[Tensor]:
-        """For each sparse table the rows (m,) int64 that these training rows (n,) need at a step of the run; other rows
-        may be there, too."""
+        """Return, for each sparse table, the rows (m,), int64, that training rows (n,) need at a step of the run.
+
+        The result may contain further rows.
+        """
         raise NotImplementedError
 
     @abstractmethod
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        """The `loss` of the model on a part's rows, and other measures, as JSON has them, the same on every rank.
+        """Return the `loss` and other measures of the model on a part's rows, in JSON types, the same on every rank.
 
-        `split` (ranks,) sums to the part's size: each rank evaluates so many rows. Returns None, on every rank, once
-        `stop` returns True on any of them.
+        `split` (ranks,): the number of rows that each rank evaluates; the sum is the size of the part. Returns None on
+        every rank once `stop` returns True on any rank.
         """
 
     @staticmethod
     def traits(data: DataT) -> Traits:
-        """What candidates of a search on `data` depend on."""
+        """Return the statistics of `data` that the candidates of a search depend on."""
         raise NotImplementedError
 
     @staticmethod
     def folds(config: TrainConfig, ranks: Ranks, data: DataT) -> Sequence[DataT]:
-        """Training rows of `data`, split into some to train on and others, as validation rows, to compare models by: a
-        split each trial of a search is made of; none where there are too few rows."""
+        """Return splits of the training rows of `data` into training and validation rows, to compare models.
+
+        Each trial of a search trains on every fold. Returns an empty sequence if there are too few rows.
+        """
         raise NotImplementedError
 
     def block_scores(self, *, split: IntArray, stop: Callable[[], bool]) -> Sequence[BlockScore] | None:
-        """The scores on the validation rows of a fold, split as in `evaluate`, the same on every rank; None where it
-        was stopped."""
+        """Return the scores on the validation rows of a fold, the same on every rank; None if stopped.
+
+        `split` (ranks,): as for `evaluate`.
+        """
         raise NotImplementedError
 
     @abstractmethod
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The measures on the test rows that summary.json begins with; all None in a run that was stopped."""
+        """Return the first fields of summary.json: the measures on the test rows. After a stop, the values are None."""
 
     @abstractmethod
     def summary_settings(self) -> dict[str, Any]:
-        """The settings of the task for summary.json, such as its precision."""
+        """Return the task's settings for summary.json, such as its precision."""
 
     def closing_notes(self) -> list[str]:
-        """Notes for the user when the run has come to its end; of the first rank."""
+        """Return notes for the user at the end of the run, on the first rank."""
         return []
 
     @abstractmethod
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
-        """Save the model, as it is after `epoch` epochs, in a run's folder."""
+        """Save the model after `epoch` epochs in the run's folder."""
 
 
 def task_class(model: str) -> type[Task[Any]]:
-    """The task class of a model. Raises KeyError for an unknown model."""
+    """Return the task class of a model. Raises KeyError for an unknown model."""
     kind: type[Task[Any]] = imported(MODELS[model].task)
     return kind

@@ -1,1 +1,1 @@
-"""The ranks of a run: their process group, what they exchange at each step, and how a failure is reported."""
+"""Ranks of a run: their process group, the exchange at each step, and reports of failures."""

@@ -1,13 +1,13 @@
-"""Collectives of values, and what becomes of a collective that fails.
+"""Collectives of Python values, and the handling of failed collectives.
 
-Values are numbers, texts, None, tensors, and tuples, lists, sets and dictionaries of these. Do not use torch's
-`all_gather_object` and `broadcast_object_list`: they unpickle what comes, which executes whatever a peer wants, and
-gloo does not ask who a peer is. torch.load reads the values named above, and refuses all others.
+Values are numbers, strings, None, tensors, and tuples, lists, sets and dictionaries of these. Do not use torch's
+`all_gather_object` and `broadcast_object_list`: they unpickle received bytes, so a peer could execute any code, and
+gloo does not authenticate peers. torch.load accepts only the types named above.
 
-A collective fails because other ranks are gone. Gloo raises an error as soon as a connection breaks. A collective of
-NCCL is work on the GPU, and never ends if a peer is gone. Do not simply wait for it: torch's watchdog thread would kill
-the process without a message that a user understands. So `wait` asks what the watchdog has found, some seconds before
-it kills.
+A collective fails if other ranks are lost. Gloo raises an error as soon as a connection breaks. A collective of NCCL is
+work on the GPU, and never ends if a peer is lost. Do not simply wait for it: torch's watchdog thread would kill the
+process without a message that a user understands. So `wait` polls the watchdog's finding, some seconds before the
+watchdog kills.
 """
 
 import time
@@ -26,34 +26,34 @@ from trainer.distributed.memory import is_full
 from trainer.rank_errors import LostError
 
 TIMEOUT = timedelta(minutes=10)
-"""A collective fails if a peer shows no sign of life for so long. Rank 0 may take this long to write a checkpoint."""
+"""Time-out of a collective with an unresponsive peer. Rank 0 may take this long to write a checkpoint."""
 LOADING_TIMEOUT = timedelta(hours=6)
-"""By how much ranks may differ in reading the dataset: one may have to unpack it, or read it from a slow share. A
-process that dies meanwhile is noticed all the same, by its connections."""
+"""Largest difference between ranks in the time to read the dataset: one may have to unpack it, or read it from a slow
+share. A process that dies is noticed earlier, because its connections break."""
 MEETING_TIMEOUT = timedelta(minutes=5)
-"""How long ranks and machines wait at the start for the others."""
+"""Time that ranks and machines wait for the others at the start."""
 
 _PAUSE_SECONDS = 0.0002
 
 
 class DeviceEvent(Protocol):
-    """An event in a GPU's queue of work, such as torch.cuda.Event."""
+    """Event in a GPU's queue, such as torch.cuda.Event."""
 
     def query(self) -> bool:
-        """Whether all work before it is done."""
+        """Return whether all work before the event is done."""
         ...
 
 
 class CollectiveBackend(Protocol):
-    """What carries out collectives, and knows when one has failed, such as torch's ProcessGroupNCCL."""
+    """Backend that executes collectives and detects their failures, such as torch's ProcessGroupNCCL."""
 
     def get_error(self) -> Any:
-        """A member of torch's ErrorType."""
+        """Return a member of torch's ErrorType."""
         ...
 
 
 def gather(mine: Any, size: int, group: dist.ProcessGroup | None) -> list[Any]:
-    """The value of each of so many ranks. Raises RuntimeError if other ranks are gone."""
+    """Return the value of each of `size` ranks, in rank order. Raises RuntimeError if other ranks are lost."""
     own = _packed(mine)
     lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(size)]
     dist.all_gather(lengths, torch.tensor([len(own)]), group)
@@ -64,7 +64,7 @@ def gather(mine: Any, size: int, group: dist.ProcessGroup | None) -> list[Any]:
 
 
 def broadcast(value: Any, rank: int) -> Any:
-    """The value of rank 0. Raises RuntimeError if other ranks are gone."""
+    """Return the value of rank 0. Raises RuntimeError if other ranks are lost."""
     own = _packed(value) if rank == 0 else torch.empty(0, dtype=torch.uint8)
     length = torch.tensor([len(own)])
     dist.broadcast(length, src=0)
@@ -75,7 +75,7 @@ def broadcast(value: Any, rank: int) -> Any:
 
 @contextmanager
 def convert_errors(where: str) -> Iterator[None]:
-    """Convert the failure of a collective inside this block to a LostError, which names `where` the run was."""
+    """Convert the failure of a collective in this block to a LostError. `where`: the position in the run."""
     try:
         yield
     except RuntimeError as error:
@@ -90,7 +90,7 @@ def convert_errors(where: str) -> Iterator[None]:
 
 
 def rendezvous_message(who: str, place: str, error: Exception) -> str:
-    """The error message for a rank, or a machine, that did not find the others at `place`, HOST:PORT."""
+    """Return the error message for a rank or machine `who` that did not find the others at `place` (HOST:PORT)."""
     reason = next(iter((str(error.__cause__ or error)).splitlines()), type(error).__name__)
     if "EADDRINUSE" in str(error) or "address already in use" in str(error).lower():
         return (
@@ -103,13 +103,13 @@ def rendezvous_message(who: str, place: str, error: Exception) -> str:
 
 
 def backend_of(device: torch.device) -> CollectiveBackend:
-    """The backend of the default group's collectives on this GPU."""
+    """Return the backend for collectives of the default group on this GPU."""
     found: CollectiveBackend = dist.distributed_c10d._get_default_group()._get_backend(device)
     return found
 
 
 def wait(arrival: DeviceEvent, of: CollectiveBackend) -> None:
-    """Wait until all work before `arrival` is done. Raises RuntimeError if `of` reports that it will never be."""
+    """Wait until all work before `arrival` is done. Raises RuntimeError if backend `of` reports an error."""
     while not arrival.query():
         error = of.get_error()
         if error.name != "SUCCESS":

@@ -1,8 +1,8 @@
-"""Weights that differ between ranks: compared once an epoch, and made equal if they differ.
+"""Drift of weights between ranks: compared once an epoch, and corrected if found.
 
-All ranks step by the same gradients. But each computes the gradient's length, by which it is clipped, and the step with
-the routines of its own processor, and different processors round differently. A difference in a last bit would stay,
-and grow. Do not correct the weights alone: the optimiser's moments would make them differ again.
+All ranks apply the same gradients. But each rank computes the norm for clipping and the update locally, and different
+processors round differently. A difference in the last bit would remain and grow. Do not correct the weights alone:
+unequal moments of the optimiser would make them diverge again.
 """
 
 from zlib import crc32
@@ -17,10 +17,10 @@ from trainer.distributed.ranks import Ranks
 
 
 def synchronise(model: nn.Module, optimiser: Optimiser, ranks: Ranks) -> float | None:
-    """If the ranks' weights differ, give all ranks the weights and moments of rank 0.
+    """Compare the ranks' weights. If they differ, give all ranks the weights and moments of rank 0.
 
-    Returns, on every rank, the largest difference of a weight; None if all were equal. Every rank has to call it,
-    between two steps. Raises TrainingError if other ranks are gone.
+    Returns the largest difference of a weight, the same on every rank; None if all weights were equal. Every rank must
+    call it, between two steps. Raises TrainingError if other ranks are lost.
     """
     if ranks.world_size == 1 or len(set(ranks.gather(_checksums(model)))) == 1:
         return None
@@ -33,12 +33,12 @@ def synchronise(model: nn.Module, optimiser: Optimiser, ranks: Ranks) -> float |
 
 
 def _checksums(model: nn.Module) -> tuple[int, ...]:
-    """One for each parameter. Not a digest: nobody forges weights, and a large table would take as long as an epoch."""
+    """Return a checksum for each parameter. CRC is enough against rounding, and fast on large tables."""
     return tuple(crc32(parameter.detach().cpu().contiguous().numpy().data) for parameter in model.parameters())
 
 
 def _take_first(own: Tensor) -> float:
-    """Replace a tensor by rank 0's; returns the largest difference."""
+    """Replace a tensor by that of rank 0. Return the largest absolute difference."""
     first = own.clone(memory_format=torch.contiguous_format)
     dist.broadcast(first, src=0)
     most = float((first - own).abs().max())

@@ -1,18 +1,20 @@
-"""What ranks send each other at a step, in one all-reduce: gradients, loss, compute times, requests to stop or save.
+"""Exchange of a step, in one all-reduce: gradients, loss, compute times, and requests to stop or save.
 
-Of a table it carries only the rows that the global batch touches. This is why torch's DistributedDataParallel is not
-used: it sends whole tables, which are most of the parameters, although a batch touches a fraction of their rows. Every
-rank knows the rows, because every rank knows the whole global batch. All other gradients are zero on all ranks, so the
-result is the same. To find the rows of a very large table, a rank would have to read all texts of the batch. So each
-rank sends the others the ids of its own rows and one gradient for each text: less than a tenth of the rows with their
-gradients (`means_of_ranks`). Every rank joins them in the order of the ranks, so that all get the same, to the last
-bit. An all-gather would need messages of one size, and gloo's copies them twice.
+The all-reduce carries only those rows of a table that the global batch touches. torch's DistributedDataParallel would
+send whole tables, which hold most of the parameters, although a batch touches few of their rows. Every rank knows the
+whole global batch, and therefore the touched rows. All other gradients are zero on all ranks, so the result is the
+same.
 
-The all-reduce sums shares that are already divided by the rows of the global batch (gradients.py). It comes after
-`backward()`, so that a rank's own compute time is known apart from its wait for other ranks.
+For a sparse table, a rank would have to read all texts of the batch to find its rows. Instead, each rank sends the
+others the ids of its own rows and one gradient per text: less than a tenth of the bytes of all row gradients
+(`gather_gradients`). Every rank joins them in rank order, so that all get bit-identical results. An all-gather would
+need messages of equal size, and gloo's copies them twice.
 
-Reports are read one step late, so that a GPU's host never waits for the step that it has just queued. All ranks must
-read them at the same point: otherwise they would split the next batch differently.
+The all-reduce sums gradients that are already divided by the rows of the global batch (gradients.py). It comes after
+`backward()`, so that a rank's own compute time is separate from its wait for other ranks.
+
+Reports are read one step late, so that a GPU's host never waits for the step that it just queued. All ranks must read
+them at the same point: otherwise they would split the next batch differently.
 """
 
 import math
@@ -34,51 +36,53 @@ from trainer.distributed import collectives
 
 @dataclass(kw_only=True)
 class Traffic:
-    """The bytes that a rank has sent to others for its steps since its start: not the parameters at the start, nor
-    whole tables at a checkpoint."""
+    """Bytes that a rank sent to others for its steps since its start, without initial parameters and whole tables at
+    checkpoints."""
 
     bytes: float = 0.0
     steps: int = 0
-    """Exchanges, or steps that it took by itself."""
+    """Number of exchanges, or of steps that the rank took alone."""
 
     def add_sum(self, size: int, ranks: int) -> None:
-        """Add a sum of `size` bytes over so many ranks, as a ring takes it: all but a rank's own part goes round
+        """Add an all-reduce of `size` bytes over `ranks` ranks, as a ring does it: all but a rank's own part is sent
         twice."""
         self.bytes += 2 * size * (ranks - 1) / ranks
 
 
 def bytes_a_step(of_ranks: Sequence[Mapping[str, float]], *, local_steps: int) -> float | None:
-    """The bytes that a rank sends for a step of its own, by the fields of the ranks' Traffic; None before the first
-    step. `local_steps`: how many of a rank's own steps are between two exchanges, at least 1."""
+    """Return the bytes that a rank sends per own step; None before the first step.
+
+    `of_ranks`: the fields of each rank's Traffic. `local_steps`: a rank's own steps between two exchanges, at least 1.
+    """
     steps = sum(each["steps"] for each in of_ranks) * local_steps
     return sum(each["bytes"] for each in of_ranks) / steps if steps else None
 
 
 _HALF = 1 << 16
-"""Numbers of ids are sent as two numbers, the lower one below this: float32 has no odd numbers above 2**24."""
+"""Base of the two numbers that encode a count of ids: float32 cannot represent odd numbers above 2**24."""
 
 
 def counts_of(own: Means) -> tuple[int, int, int]:
-    """Three numbers below 2**24: how much this rank sends."""
+    """Return three numbers below 2**24 that encode the sizes that this rank sends."""
     return (*divmod(len(own.ids), _HALF), len(own.lengths))
 
 
 def of_counts(counts: Sequence[int]) -> tuple[int, int]:
-    """The numbers of ids and of means of a rank with these `counts_of`."""
+    """Return the number of ids and of texts of a rank, decoded from `counts_of`."""
     high, low, means = counts
     return high * _HALF + low, means
 
 
 def bytes_of(own: Means) -> int:
-    """The bytes that this rank sends each of the others."""
+    """Return the bytes that this rank sends to each other rank."""
     return own.ids.nbytes + own.lengths.nbytes + own.gradients.nbytes
 
 
 def means_of_ranks(own: Means, counts: Sequence[Sequence[int]], rank: int) -> Means:
-    """What the gradient of one table is made of over the ranks of the default group, whose `counts_of` are `counts`
-    (ranks, 3); this is `rank`.
+    """Return the gradient of one sparse table, gathered from all ranks of the default group.
 
-    Raises RuntimeError if other ranks are gone.
+    `own`: the gradient of this rank, `rank`. `counts` (ranks, 3): the `counts_of` of each rank. Raises RuntimeError if
+    other ranks are lost.
     """
     columns = own.gradients.shape[1]
     sent = own._replace(gradients=own.gradients.contiguous())
@@ -107,9 +111,10 @@ def means_of_ranks(own: Means, counts: Sequence[Sequence[int]], rank: int) -> Me
 
 
 _SHORT_ROW = 8
-"""Ranks send the sums of rows of at most so many numbers: means have these rows so often that they are fewer."""
+"""Largest number of columns for which ranks send summed rows: factored gradients of narrow tables repeat rows so often
+that the sums are smaller."""
 _MOST_TOUCHED = 0.8
-"""If batches touch a larger share of a table, finding the rows takes longer than sending all."""
+"""Share of touched rows above which it is faster to send the whole table than to find the rows."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
 _A_RANK = len(ComputeStats._fields) + 2  # numbers per rank: its statistics, rows of a piece, rows of this step
@@ -117,36 +122,36 @@ _A_RANK = len(ComputeStats._fields) + 2  # numbers per rank: its statistics, row
 
 @dataclass(frozen=True, kw_only=True)
 class StepReport:
-    """What all ranks know about a step, the same on each."""
+    """Report of a step, the same on all ranks."""
 
     step: int
-    """Steps of the run before this one."""
+    """Number of steps of the run before this one."""
     size: int
     """Rows of the global batch."""
     loss: float
-    """The mean over the global batch."""
+    """Mean loss over the global batch."""
     norm: float
-    """The norm of the gradient, before it was clipped."""
+    """Norm of the gradient before clipping."""
     stop: bool
-    """Whether any rank was asked to stop."""
+    """True if any rank was asked to stop."""
     save: bool
-    """Whether any rank wants a checkpoint."""
+    """True if any rank requests a checkpoint."""
     rows: IntArray
-    """(ranks,): the rows that each rank computed in `seconds` (on a GPU, those of two steps before)."""
+    """(ranks,): rows that each rank computed in `seconds` (on a GPU, those of two steps earlier)."""
     seconds: npt.NDArray[np.float64]
-    """(ranks,): each rank's own compute time; 0 while none is known."""
+    """(ranks,): own compute seconds of each rank; 0 while unknown."""
     pieces: IntArray
-    """(ranks,): the rows of the pieces in which a rank computes its share if it does not fit into memory; else 0."""
+    """(ranks,): rows of a piece for each rank that computes its share in pieces because of its memory; else 0."""
     computed: IntArray
-    """(ranks,): the rows of this step that each rank computed."""
+    """(ranks,): rows of this step that each rank computed."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the computed rows add up to the global batch.
+        """True if the computed rows add up to the global batch.
 
-        If not, the ranks split differently: rows are missing, or computed twice. The check does not show which, nor
-        does it find wrong rows of the right number. The numbers are sent in float32, which rounds numbers of rows from
-        2**24 on, by one in 2**24 at most.
+        If not, the ranks split differently: rows are missing, or computed twice. The check finds neither which rows
+        these are, nor wrong rows of the right number. The counts are sent in float32, with a relative rounding error of
+        at most 2**-24 from 2**24 rows on.
         """
         return abs(int(self.computed.sum()) - self.size) <= self.size >> 24
 
@@ -163,11 +168,11 @@ class GradientExchange:
         clip_norm: float = 0.0,
         sparse_tables: Sequence[Tensor] = (),
     ) -> None:
-        """Also give every rank the parameters, and the masks of dropout, of rank 0.
+        """Also copy the parameters and buffers, such as seeds of dropout, of rank 0 to every rank.
 
-        `tables`: the parameters (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients
-        to this; 0: never. `timer`: this rank's times, which all ranks are sent. `sparse_tables`: those
-        whose gradients have touched rows alone (row_gradients.py); each rank knows only its own.
+        `tables`: the parameters (rows, ...) that have few touched rows in a batch. `clip_norm`: scale longer gradients
+        down to this norm; 0: never. `timer`: this rank's compute times, which are sent to all ranks. `sparse_tables`:
+        parameters with gradients of touched rows only (row_gradients.py); each rank knows only its own rows.
         """
         self._timer = timer
         self._clip_norm = clip_norm
@@ -180,14 +185,15 @@ class GradientExchange:
         first = next(model.parameters())
         self._device, self._dtype = first.device, first.dtype
         self._is_brief = self._ranks == 1 and bool(sparse_tables) and self._device.type == "cpu"
-        """Whether nothing is sent, and steps are so short that packing would be most of them."""
+        """True if nothing is sent, and steps are so short that packing would dominate them."""
         self._pending: tuple[int, int, Tensor, collectives.DeviceEvent | None] | None = None
         with collectives.convert_errors("at the start"):
             for tensor in (*model.parameters(), *model.buffers()):
                 dist.broadcast(tensor.data, src=0)
 
     def is_sparse_cheaper(self, touched: Sequence[IntArray]) -> bool:
-        """Whether it is cheaper to send only the rows (m,) that batches like this one touch in each table."""
+        """Return whether it is cheaper to send only touched rows: `touched` has the rows (m,) of each table for a
+        typical batch."""
         return all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
 
     def reduce(
@@ -203,12 +209,12 @@ class GradientExchange:
         stop: bool,
         save: bool,
     ) -> StepReport | None:
-        """Replace the gradients by their sum over ranks; returns the report of the step before.
+        """Replace the gradients by their sum over ranks. Return the report of the previous step.
 
-        `size`: rows of the global batch. `touched`: for each table the rows (m,) that the batch touches, the same on
-        all ranks; None: send all rows. `means`: what this rank's gradient of each sparse table is made of. `loss`: this
-        rank's part of the mean, over `rows` rows, computed in pieces of `piece` rows, or at once (0). Raises
-        TrainingError if other ranks are gone.
+        `size`: rows of the global batch. `touched`: the rows (m,) of each table that the batch touches, the same on all
+        ranks; None: send all rows. `means`: this rank's gradient of each sparse table. `loss`: this rank's part of the
+        mean loss, over `rows` rows. `piece`: the rows of a piece, if the share was computed in pieces, else 0. Raises
+        TrainingError if other ranks are lost.
         """
         self.traffic.steps += 1
         if self._ranks > 1:
@@ -249,8 +255,10 @@ class GradientExchange:
         return self._report(step, size, tail)
 
     def _of_ranks(self, means: Sequence[Means], counts: Tensor) -> list[Means]:
-        """What the gradients of the sparse tables are made of over all ranks. The host waits for `counts`, of what each
-        rank sends, because no rank can receive messages whose size it does not know."""
+        """Return the gradients of the sparse tables, gathered from all ranks.
+
+        The host waits for `counts`, the sizes of each rank's messages, because a receiver must know a message's size.
+        """
         self.traffic.bytes += (self._ranks - 1) * sum(bytes_of(own) for own in means)
         arrived = self._arrived(*_on_its_way(counts)).view(len(means), -1, self._ranks).mT.long()
         return [
@@ -258,15 +266,14 @@ class GradientExchange:
         ]
 
     def _arrived(self, numbers: Tensor, arrival: collectives.DeviceEvent | None) -> Tensor:
-        """Numbers that are on their way to the host, when they are there. Raises RuntimeError if other ranks are
-        gone."""
+        """Return numbers after their copy to the host is complete. Raises RuntimeError if other ranks are lost."""
         if arrival is not None:
             collectives.wait(arrival, collectives.backend_of(self._device))
         return numbers
 
     def _finish(self, dense: list[Tensor], means: Sequence[Means]) -> Tensor:
-        """Set the gradients of the sparse tables, which are made of `means`, and shorten them and the `dense` ones if
-        they are too long; returns the norm of all before that."""
+        """Set the gradients of the sparse tables from `means`, and clip these and the `dense` ones. Return the norm
+        before clipping."""
         summed = [rows_of_means(each) for each in means]
         whole = [*dense, *(each.values for each in summed)]
         norm = _norm(whole)
@@ -277,16 +284,16 @@ class GradientExchange:
         return norm
 
     def _report(self, step: int, size: int, tail: Tensor) -> StepReport | None:
-        """Keep what ranks reported in this step; returns the report of the step before."""
+        """Keep the ranks' report of this step. Return the report of the previous step."""
         previous = self.drain()
         self._pending = (step, size, *((tail, None) if self._is_brief else _on_its_way(tail)))
         self._timer.end_phase(PACK)
         return previous
 
     def drain(self) -> StepReport | None:
-        """The report of the last step that was reduced, unless it was returned already.
+        """Return the report of the last reduced step, unless it was returned already.
 
-        Raises TrainingError if other ranks are gone.
+        Raises TrainingError if other ranks are lost.
         """
         if self._pending is None:
             return None
@@ -311,7 +318,7 @@ class GradientExchange:
 
 
 def _norm(parts: list[Tensor]) -> Tensor:
-    if len(parts) > 1 and parts[0].is_cpu:  # in fewer calls, which take longer than the sums
+    if len(parts) > 1 and parts[0].is_cpu:  # fewer calls: these take longer than the sums
         flat = [part.numpy().reshape(-1) for part in parts]
         return torch.tensor(math.sqrt(sum(float(each @ each) for each in flat)), dtype=parts[0].dtype)
     norms = [part.norm() for part in parts]
@@ -324,7 +331,7 @@ def _gradient(parameter: Tensor) -> Tensor:
 
 
 def _on_its_way(tail: Tensor) -> tuple[Tensor, collectives.DeviceEvent | None]:
-    """A copy on the host, and the event after which it is complete."""
+    """Start a copy to the host. Return the copy, and the event that marks its completion (None on a CPU)."""
     if tail.device.type != "cuda":
         return tail.clone(), None
     host = torch.empty(tail.shape, dtype=tail.dtype, pin_memory=True)

@@ -1,8 +1,8 @@
-"""Failures of ranks, so that the launcher can report which came first, and decide whether to start the ranks again.
+"""Failures of ranks, from which the launcher finds the root cause and decides whether to restart the ranks.
 
 A rank that fails writes a file for its launcher (launch.py), which prints the failures of all its ranks. Do not rely on
-the order of output: ranks that lost a peer often report before it, or instead of it. So a failure contains its time,
-and whether it is a cause or a consequence.
+the order of output: ranks that lost a peer often report before the peer, or instead of it. So a failure records its
+time, and whether it is a cause or a consequence.
 """
 
 import json
@@ -19,13 +19,13 @@ from common.json_values import made
 from trainer.rank_errors import LostError, RankError
 
 NODE = "SHOAL_NODE"
-"""The environment variable with the name by which users know this machine; unset if there is only one."""
+"""Environment variable with the user's name for this machine; unset if there is only one."""
 LOST = "SHOAL_LOST"
-"""The environment variable of restarted ranks: the failure that ended the ranks before them."""
+"""Environment variable of restarted ranks: the failure that ended the previous attempt."""
 FOLDER = "SHOAL_FAULTS"
-"""The environment variable with the folder in which ranks leave their failures for the launcher."""
+"""Environment variable with the folder in which ranks leave their failures for the launcher."""
 MEETING = "SHOAL_MEETING"
-"""The environment variable of a launcher with the file that it keeps while it waits for those of other machines."""
+"""Environment variable of a launcher: the path of a file that exists while the launcher waits for other machines."""
 
 _PREFIX = "failed: "
 _BEGUN, _SUFFIX = "begun", ".failed"
@@ -33,27 +33,27 @@ _BEGUN, _SUFFIX = "begun", ".failed"
 
 class FailureKind(StrEnum):
     FINAL = "final"
-    """It would happen again after a restart."""
+    """Error that would recur after a restart."""
     CAUSE = "cause"
-    """It ended the run, and might not happen again."""
+    """Error that ended the run, and might not recur."""
     CONSEQUENCE = "consequence"
-    """It follows from a failure elsewhere."""
+    """Result of a failure elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """The end of a rank, or of all ranks of a machine."""
+    """Failure of a rank, or of all ranks of a machine."""
 
     kind: FailureKind
     time: float
-    """Seconds since 1970."""
+    """Unix timestamp."""
     what: str
     where: str | None = None
-    """The position in the run, such as `at step 5`."""
+    """Position in the run, such as `at step 5`."""
     then: str = ""
-    """The rest of the sentence: details, and what to do."""
+    """Rest of the sentence: details, and what to do."""
     attempt: int = 0
-    """The number of restarts before it."""
+    """Number of restarts before it."""
 
     @property
     def short(self) -> str:
@@ -63,12 +63,12 @@ class Failure:
         return self.short + self.then
 
     def line(self) -> str:
-        """One line that `parse` reads."""
+        """Return the failure as one line, which `parse` reads."""
         return _PREFIX + json.dumps(asdict(self))
 
 
 def parse(line: str) -> Failure | None:
-    """The failure in a line of output; None for any other text, which any program may have printed."""
+    """Return the failure in a line of output; None for any other line."""
     if not line.startswith(_PREFIX):
         return None
     with suppress(DataError, TypeError, KeyError, ValueError, RecursionError):  # half a line of a killed process
@@ -78,7 +78,7 @@ def parse(line: str) -> Failure | None:
 
 
 def root_cause(failures: Sequence[Failure]) -> Failure:
-    """The failure to report: one that would happen again; else the earliest cause of the last attempt."""
+    """Return the failure to report: one that would recur, or else the earliest cause of the last attempt."""
     last = max(failure.attempt for failure in failures)
     candidates = [failure for failure in failures if failure.kind is FailureKind.FINAL] or [
         failure for failure in failures if failure.attempt == last
@@ -97,7 +97,7 @@ def rank_name(rank: int) -> str:
 
 @contextmanager
 def note_position(where: str) -> Iterator[None]:
-    """Add the position in the run to an error of this block."""
+    """Add the position in the run to an exception of this block."""
     try:
         yield
     except Exception as error:
@@ -126,7 +126,7 @@ def describe(error: Exception, rank: int) -> Failure:
 def write_failure(failure: Failure, rank: int) -> None:
     folder = os.environ.get(FOLDER)
     if folder:
-        with suppress(OSError):  # the log has the message in any case
+        with suppress(OSError):  # the log contains the message in any case
             (Path(folder) / f"{rank}{_SUFFIX}").write_text(failure.line(), "utf-8")
 
 
@@ -138,7 +138,7 @@ def read_failures(folder: Path) -> dict[int, Failure]:
 
 
 def mark_begun() -> None:
-    """Note for the launcher that the run has come to its steps: later failures are worth another start."""
+    """Mark for the launcher that training steps started: later failures justify a restart."""
     folder = os.environ.get(FOLDER)
     if folder:
         with suppress(OSError):
@@ -146,13 +146,14 @@ def mark_begun() -> None:
 
 
 def has_begun(folder: Path) -> bool:
-    """Whether a rank that was given this folder has come to its steps."""
+    """Return whether a rank with this folder started its training steps."""
     return (folder / _BEGUN).exists()
 
 
 @contextmanager
 def mark_meeting() -> Iterator[None]:
-    """Keep a file during this block, for whoever wants to know that the launchers of other machines are waited for."""
+    """Keep the file of MEETING during this block. Its existence means that this launcher waits for those of other
+    machines."""
     path = os.environ.get(MEETING)
     if path:
         Path(path).touch()
@@ -164,5 +165,5 @@ def mark_meeting() -> Iterator[None]:
 
 
 def previous_failure() -> Failure | None:
-    """The failure after which the ranks were started again; None for a first start."""
+    """Return the failure that caused this restart; None on a first start."""
     return parse(os.environ.get(LOST, ""))

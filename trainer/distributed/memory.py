@@ -1,9 +1,9 @@
-"""Free memory of a machine, and the error for a GPU whose memory is full.
+"""Free memory of a machine, and the error for full GPU memory.
 
-A share that does not fit into memory is computed in smaller pieces (gradients.py), and so is an evaluation. The buffer
-of all gradients, the optimiser's moments and a collective's own buffers cannot be cut: a rank that lacks memory for
-them ends with one sentence. Do not look for torch.OutOfMemoryError alone: NCCL, cuBLAS and cuDNN allocate memory of
-their own, and report in other words that it is full.
+A share that does not fit into memory is computed in smaller pieces (gradients.py), and so is an evaluation. The
+gradient buffer, the optimiser's moments and the buffers of collectives are indivisible. A rank that lacks memory for
+them fails with a one-sentence error. Do not check only for torch.OutOfMemoryError: NCCL, cuBLAS and cuDNN allocate
+their own memory, and raise other errors.
 """
 
 import os
@@ -19,13 +19,13 @@ _SIGNS = ("out of memory", "ALLOC_FAILED")
 
 
 def is_full(error: RuntimeError) -> bool:
-    """Whether an error means that a GPU's memory is full."""
+    """Return whether an error means that a GPU's memory is full."""
     return isinstance(error, torch.OutOfMemoryError) or any(sign in str(error) for sign in _SIGNS)
 
 
 @contextmanager
 def convert_errors(device: torch.device) -> Iterator[None]:
-    """Convert an error of this block that means that the memory of `device` is full to a RankError."""
+    """Convert an error of this block that means full memory of `device` to a RankError."""
     try:
         yield
     except RuntimeError as error:
@@ -39,7 +39,7 @@ def convert_errors(device: torch.device) -> Iterator[None]:
 
 
 def free() -> int:
-    """Bytes of memory that are free, or can be freed by dropping cached files."""
+    """Return the bytes of memory that are free, or that the system can free by dropping cached files."""
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         for line in meminfo.read_text().splitlines():

@@ -1,11 +1,12 @@
-"""Tables of vectors of which every rank keeps some rows for all: rank r those with the numbers r, r + ranks, and so on.
+"""Parameter server: tables that are sharded over all ranks. Rank r owns the rows r, r + ranks, r + 2 * ranks, ...
 
-A rank pulls the rows that it needs, and pushes what is to be added to them. The owner adds up what comes, a push at a
-time, and counts the pushes: so each knows how many came between its pull and its push (`Staleness`).
+A rank pulls the rows that it needs, and pushes additive updates. An owner applies one push at a time and counts pushes,
+so it knows how many came between a rank's pull and its push (`Staleness`).
 
-Owners answer in threads, one for each rank that asks for a pull, a push, or the next step of the dealer.
-Messages are gloo's, whose sizes both ends know: a request begins with its kind and the numbers of its rows. Requests
-have a group of their own: an owner may wait for one as long as the run lasts, an asker soon has its answer.
+Owners answer in threads, one for each requesting rank. A request is a pull, a push, or a request for the next step of
+the queue. Messages are gloo's, and both ends know their sizes: a request begins with its kind and the counts of its
+rows. Requests have a separate process group: an owner may wait for one as long as the run lasts, but an answer comes
+soon.
 """
 
 import os
@@ -30,38 +31,39 @@ _LOOK_SECONDS = 0.5
 
 
 class Finished(NamedTuple):
-    """A step that a rank has finished."""
+    """Report of a step that a rank finished."""
 
     rank: int
     step: int
     loss: float
     rows: int
     seconds: float
-    """Of computing."""
+    """Compute time."""
 
 
 class Dealer:
-    """Deals the steps from `first` to `last` - 1 of an epoch to ranks that take them one by one, until it is asked to
-    end.
+    """Hands out the steps [first, last) of an epoch to ranks, one at a time, until it is closed.
 
-    The first rank has the dealer; all ranks ask it, in threads of their own. It gives no step that is more than `bound`
-    ahead of the oldest unfinished one: whoever asks for it waits. So a gradient is never older than the steps of
-    `bound` and those that other ranks had begun already.
+    The queue is on the first rank; all ranks request steps, each in its own thread. A request waits while its step
+    would be more than `bound` ahead of the oldest unfinished one. So the staleness of a gradient is at most `bound`
+    plus the steps that other ranks had already started.
     """
 
     def __init__(self, *, first: int, last: int, bound: int, is_due: Callable[[int], bool]) -> None:
-        """`is_due`: whether to end for now, after so many finished steps."""
+        """`is_due`: return whether to close the queue after this number of finished steps."""
         self._next, self._last, self._bound, self._is_due = first, last, bound, is_due
         self._finished = first
         self._open: set[int] = set()
         self._reports: list[Finished] = []
         self._changed = Condition()
         self.ended = False
-        """Whether no more steps are dealt."""
+        """True if the queue hands out no more steps."""
 
     def take(self, finished: Finished | None, stop: bool) -> int | None:
-        """The next step for a rank; None if no more are dealt for now. `finished`: the step that the rank has just
-        finished, if any. `stop`: whether the rank was asked to stop."""
+        """Return the next step for a rank; None if the queue is closed or empty.
+
+        `finished`: the report of the rank's previous step, if any. `stop`: whether the rank was asked to stop.
+        """
         with self._changed:
             if finished is not None:
                 self._open.remove(finished.step)
@@ -69,7 +71,7 @@ class Dealer:
                 self._reports.append(finished)
             self.ended = self.ended or stop
             self._changed.notify_all()
-            # A rank that is lost finishes no step, and nobody would notify: so the one that waits looks by itself, too.
+            # A lost rank finishes no step and notifies nobody, so waiting ranks also poll.
             while not self._changed.wait_for(lambda: self._may_answer, timeout=_LOOK_SECONDS):
                 pass
             if self.ended or self._next == self._last:
@@ -84,7 +86,7 @@ class Dealer:
             self._changed.notify_all()
 
     def take_reports(self) -> list[Finished]:
-        """The steps that were finished since the last call."""
+        """Return the reports of the steps that finished since the last call."""
         with self._changed:
             found, self._reports = self._reports, []
             return found
@@ -97,11 +99,13 @@ class Dealer:
 
 
 _REQUEST_TIMEOUT = timedelta(days=365)
-"""An unbounded stream may have no text for days. A rank that dies meanwhile is noticed by its connections."""
+"""Time-out of requests: an unbounded stream may have no text for days. A dead rank is noticed earlier, because its
+connections break."""
 _NONE = -1
 
 Take = Callable[[Finished | None, bool], int | None]
-"""Takes the next step for a rank: `Dealer.take`, with whether the rank was asked to stop."""
+"""Function that returns the next step for a rank, given its previous report and whether it was asked to stop:
+`StepQueue.take`."""
 
 
 class _Kind(IntEnum):
@@ -113,7 +117,7 @@ class _Kind(IntEnum):
 
 @dataclass(kw_only=True)
 class Staleness:
-    """How many pushes of others came between a pull and its push."""
+    """Number of pushes from other ranks between a pull and its push."""
 
     pushes: int = 0
     total: int = 0
@@ -124,7 +128,7 @@ class Staleness:
 
 
 class _Shard:
-    """The rows of this rank, which one thread at a time reads or changes."""
+    """Rows of this rank. One thread at a time reads or changes them."""
 
     def __init__(self, tables: list[Tensor]) -> None:
         self.tables = tables
@@ -133,12 +137,12 @@ class _Shard:
         self._lock = Lock()
 
     def pull(self, rows: Sequence[Tensor]) -> tuple[int, list[Tensor]]:
-        """The number of pushes until now, and rows of each table."""
+        """Return the number of pushes so far, and the given rows of each table."""
         with self._lock:
             return self._version, [table[own] for table, own in zip(self.tables, rows, strict=True)]
 
     def push(self, rows: Sequence[Tensor], values: Sequence[Tensor], pulled: int) -> None:
-        """Add values to rows of each table, pulled after so many pushes."""
+        """Add values to rows of each table. `pulled`: the number of pushes at the time of the pull."""
         with self._lock:
             for table, own, each in zip(self.tables, rows, values, strict=True):
                 table.index_add_(0, own, each)
@@ -148,9 +152,10 @@ class _Shard:
 
 @contextmanager
 def joined(ranks: Ranks, tables: Sequence[Tensor]) -> Iterator["ParameterServer"]:
-    """A server of `tables`, which are equal on all ranks. All ranks enter the block at once, and leave it at once.
+    """Run a parameter server of `tables`, which must be equal on all ranks. All ranks enter and leave the block at the
+    same time.
 
-    After an error the threads stay as they are: the process must then end without cleaning up.
+    After an error the threads are left running: the process must then end without cleanup.
     """
     scheduling = batch_scheduling() if ranks.device.type == "cpu" else nullcontext()
     with collectives.convert_errors("at the start"), scheduling:
@@ -163,26 +168,30 @@ def joined(ranks: Ranks, tables: Sequence[Tensor]) -> Iterator["ParameterServer"
 
 
 class ParameterServer:
-    """The rows of all ranks, as one of them uses them. All ranks create it at once, with equal tables."""
+    """Tables sharded over all ranks, as one rank accesses them. All ranks create it at the same time, with equal
+    tables."""
 
     def __init__(self, tables: Sequence[Tensor], requests: Any, answers: Any) -> None:
-        """`tables` (rows, columns) of float32: this rank's copies of the whole tables, in which pulled rows are
-        written. `requests`, `answers`: two process groups of all ranks, by gloo."""
+        """`tables` (rows, columns), float32: this rank's copies of the whole tables. A pull writes rows into them.
+
+        `requests`, `answers`: two gloo process groups of all ranks.
+        """
         self._rank, self._ranks = requests.rank(), requests.size()
         self._others = [rank for rank in range(self._ranks) if rank != self._rank]
         self._requests, self._answers = requests, answers
         self._copies = list(tables)
         self.traffic = Traffic()
-        """Also what is sent to this rank: each byte is counted by the rank that pulls or pushes it."""
+        """Traffic of this rank. It includes received rows: the rank that pulls or pushes a byte counts it."""
         self._shard = _Shard([each[self._rank :: self._ranks].cpu().clone() for each in tables])
         self.deal: Take | None = None
-        """What deals the steps, on the first rank."""
+        """Function that hands out the steps, on the first rank."""
         self._threads = [Thread(target=self._serve, args=(other,), daemon=True) for other in self._others]
         for each in self._threads:
             each.start()
 
     def pull(self, rows: Sequence[Tensor]) -> list[int]:
-        """Write the newest rows (n,) of each table to this rank's copies; returns each owner's number of pushes."""
+        """Write the latest rows (n,) of each table to this rank's copies. Return the number of pushes of each owner
+        (ranks,)."""
         parts = [self._of_owner(rows, owner) for owner in range(self._ranks)]
         for owner in self._others:
             self._ask(owner, _Kind.PULL, parts[owner][1])
@@ -200,7 +209,7 @@ class ParameterServer:
         return versions
 
     def push(self, rows: Sequence[Tensor], values: Sequence[Tensor], versions: Sequence[int]) -> None:
-        """Add `values` (n, columns) to the rows (n,) of each table, pulled at these `versions`."""
+        """Add `values` (n, columns) to the rows (n,) of each table. `versions` (ranks,): the result of the `pull`."""
         for owner in range(self._ranks):
             chosen = [ids % self._ranks == owner for ids in rows]
             local = [(ids[own] // self._ranks).cpu() for ids, own in zip(rows, chosen, strict=True)]
@@ -215,7 +224,7 @@ class ParameterServer:
         self.traffic.steps += 1
 
     def take(self, finished: Finished | None, *, stop: bool) -> int | None:
-        """The next step for this rank, from the first one, which deals them; see `Dealer.take`."""
+        """Return the next step for this rank from the queue on the first rank; see `StepQueue.take`."""
         if self._rank == 0:
             assert self.deal is not None
             return self.deal(finished, stop)
@@ -225,7 +234,7 @@ class ParameterServer:
         return None if step == _NONE else step
 
     def gather(self) -> None:
-        """Make this rank's copies equal to the tables. All ranks call it at once, when no push is under way."""
+        """Make this rank's copies equal to the tables. All ranks call it at the same time, when no push is in progress."""
         for number, copy in enumerate(self._copies):
             for owner in range(self._ranks):
                 part = copy[owner :: self._ranks].cpu().contiguous()
@@ -235,7 +244,7 @@ class ParameterServer:
                 copy[owner :: self._ranks] = part.to(copy.device)
 
     def close(self) -> None:
-        """End the threads of all ranks. All ranks call it at once."""
+        """End the threads of all ranks. All ranks call it at the same time."""
         for owner in self._others:
             self._ask(owner, _Kind.END, [])
         for each in self._threads:
@@ -243,16 +252,16 @@ class ParameterServer:
 
     @property
     def staleness(self) -> Staleness:
-        """That of the pushes to this rank."""
+        """Staleness of the pushes to this rank."""
         return self._shard.staleness
 
     def _of_owner(self, rows: Sequence[Tensor], owner: int) -> tuple[list[Tensor], list[Tensor]]:
-        """Of the rows of each table those of this owner, by their numbers in the table, and in its shard."""
+        """Return the rows of each table that `owner` has, as indices into the table and into the owner's shard."""
         own = [ids[ids % self._ranks == owner] for ids in rows]
         return own, [(ids // self._ranks).cpu() for ids in own]
 
     def _count(self, owner: int, tensors: Sequence[Tensor]) -> None:
-        """Count the tensors that go to another owner, or come from it."""
+        """Count the bytes that this rank exchanges with another owner."""
         if owner != self._rank:
             self.traffic.bytes += sum(each.nbytes for each in tensors)
 
@@ -264,26 +273,26 @@ class ParameterServer:
         _send(self._requests, owner, *(each for each in messages if each is not None))
 
     def _answered(self, owner: int) -> int:
-        """The number with which an answer begins."""
+        """Return the integer at the start of an answer."""
         return int(_receive(self._answers, owner, torch.empty(1, dtype=torch.int64)))
 
     def _received_values(self, group: Any, rank: int, counts: Sequence[int]) -> list[Tensor]:
-        """The rows of each table, so many, that a rank sends."""
+        """Receive the given number of rows of each table from a rank."""
         columns = [copy.shape[1] for copy in self._copies]
         sizes = [count * width for count, width in zip(counts, columns, strict=True)]
         parts = torch.split(_receive(group, rank, torch.empty(sum(sizes))), sizes)
         return [part.view(-1, width) for part, width in zip(parts, columns, strict=True)]
 
     def _serve(self, asker: int) -> None:
-        """Answer what another rank asks, until it has no more to ask, or is lost.
+        """Answer another rank's requests until it sends END or is lost.
 
-        An error of this rank ends its process, so that no other rank waits for an answer.
+        An error on this rank ends its process, so that no other rank waits for an answer.
         """
         try:
             self._answer(asker)
         except Exception as error:
             if isinstance(error, RuntimeError) and "gloo" in str(error):
-                return  # whoever asks a lost rank next reports it
+                return  # the next rank that sends it a request reports the loss
             traceback.print_exc()
             os._exit(1)
 
@@ -311,19 +320,19 @@ class ParameterServer:
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:
-    """The numbers of tensors, one after the other."""
+    """Return the flattened tensors, concatenated."""
     return torch.cat([each.flatten() for each in parts]) if parts else torch.empty(0)
 
 
 def _send(group: Any, rank: int, *messages: Tensor) -> None:
-    """Send what is not empty. Raises RuntimeError if the rank is gone, or does not receive it in time."""
+    """Send all messages that are not empty. Raises RuntimeError if the rank is lost, or does not receive one in time."""
     for each in messages:
         if len(each):
             group.send([each], rank, 0).wait(collectives.TIMEOUT)
 
 
 def _receive(group: Any, rank: int, message: Tensor) -> Tensor:
-    """Fill a tensor, unless it is empty. Raises RuntimeError if the rank is gone."""
+    """Receive into a tensor, unless it is empty. Raises RuntimeError if the rank is lost."""
     if len(message):
         group.recv([message], rank, 0).wait()
     return message

@@ -1,7 +1,7 @@
-"""The process group: which rank this process is, its device, and how ranks fail and stop together.
+"""Process group: this process's rank and device, and joint failure and stop of all ranks.
 
-An error on one rank alone makes the others wait in a collective until a time-out. So whatever can fail before the first
-step is done inside `agreement()`: after it all ranks continue, or none does.
+An error on one rank makes the others wait in a collective until a time-out. So all code that can fail before the first
+step runs inside `agreement()`: after it, either all ranks continue, or none does.
 """
 
 import os
@@ -35,15 +35,15 @@ class Ranks:
     world_size: int
     device: torch.device
     local_size: int = 1
-    """The number of ranks on this machine."""
+    """Number of ranks on this machine."""
     threads: Threads
-    """The threads that compute on a CPU; on a GPU only the main thread."""
+    """Threads that compute on a CPU; on a GPU only the main thread."""
     loading_group: dist.ProcessGroup | None = None
-    """A second group of all ranks, with a time-out as long as reading a dataset may take."""
+    """Second group of all ranks, with a time-out that suffices for reading a dataset."""
 
     @property
     def is_first(self) -> bool:
-        """Whether this rank writes files and reports to the user."""
+        """True if this rank writes files and reports to the user."""
         return self.rank == 0
 
     @property
@@ -52,10 +52,10 @@ class Ranks:
 
     @contextmanager
     def agreement(self, *, loading: bool = False) -> Iterator[None]:
-        """Convert an error of any rank inside this block to the same error on all ranks.
+        """Convert an error of any rank in this block to the same error on all ranks.
 
-        `loading`: allow ranks to differ by collectives.LOADING_TIMEOUT in the time that they take, not only by
-        collectives.TIMEOUT.
+        `loading`: use collectives.LOADING_TIMEOUT instead of collectives.TIMEOUT as the largest time difference between
+        ranks.
         """
         mine: tuple[str, str] | None = None
         try:
@@ -69,26 +69,28 @@ class Ranks:
                 raise TrainingError(sentence if rank == 0 else f"{who}: {sentence}")
 
     def gather(self, mine: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
-        """The value that each rank passed, in the order of ranks; `group`: a group of all ranks with another
-        time-out."""
+        """Return the value of each rank, in rank order.
+
+        `group`: a group of all ranks with another time-out.
+        """
         with collectives.convert_errors("between two steps"):
             return collectives.gather(mine, self.world_size, group)
 
     def broadcast(self, value: Any) -> Any:
-        """The value that rank 0 passed."""
+        """Return the value of rank 0."""
         with collectives.convert_errors("between two steps"):
             return collectives.broadcast(value, self.rank)
 
 
 @contextmanager
 def batch_scheduling() -> Iterator[None]:
-    """Start threads inside this block under Linux's batch scheduling, so that they take no core from another thread
-    when they wake.
+    """Start threads in this block under Linux's batch scheduling, so that they do not preempt another thread when they
+    wake.
 
-    Gloo's thread for sockets (gloo/transport/tcp/pair.cc, `handleEvents`) wakes, tries a lock, and tries it again and
-    again. If it took the core of the thread that holds the lock, it does so until its time slice ends: some 4 ms,
-    several times per all-reduce, if there are hardly more cores than ranks. Threads that compute are excluded: if other
-    programs run, a thread that waits for another would wait for a time slice, too.
+    Gloo's socket thread (gloo/transport/tcp/pair.cc, `handleEvents`) wakes and spins on a lock. If it preempted the
+    thread that holds the lock, it would spin until its time slice ends. With hardly more cores than ranks, that costs
+    some 4 ms, several times per all-reduce. Compute threads are excluded: while other programs run, a thread that waits
+    for another would lose a time slice, too.
     """
     _schedule(getattr(os, "SCHED_BATCH", None))
     try:
@@ -107,12 +109,11 @@ def _schedule(policy: int | None) -> None:
 def join_process_group(threads: int | None) -> Iterator[Ranks]:
     """Join the process group of torchrun's environment; without torchrun, a group of one.
 
-    `threads` of a rank; None: the cores that this process may use, shared among the ranks on its machine, whichever
-    torchrun started them.
+    `threads`: CPU threads of a rank; None: the cores of this process, shared among all ranks on its machine. Raises
+    TrainingError if this machine has too few GPUs, or if the other ranks are not found.
 
-    After an error the group on GPUs is left as it is, because destroying it would wait for collectives that never end:
-    the process must then end without cleaning up. Raises TrainingError if this machine has too few GPUs, or if
-    the other ranks are not found.
+    After an error, the group on GPUs is not destroyed, because that would wait for collectives that never end: the
+    process must then end without cleanup.
     """
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     local_rank, local_size = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -125,12 +126,12 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
             )
         device, backend = torch.device("cuda", local_rank), "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(device)
-        # With TF32, newer GPUs round float32 products to 10 bits, and older ones do not: different GPUs would compute
-        # different gradients, and the result would depend on the split.
+        # With TF32, newer GPUs round float32 products to 10 bits, but older ones do not: gradients would differ between
+        # GPUs, and the result would depend on the split.
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     elif os.environ.get(NEEDS_GPU):
         raise TrainingError(f"{failures.rank_name(rank)}: {devices.missing()}")
-    store = _rendezvous(rank)  # before batch scheduling: the store's thread must answer at once
+    store = _rendezvous(rank)  # before batch scheduling: the store's thread must answer immediately
     failed = True
     with batch_scheduling() if device.type == "cpu" else nullcontext():
         dist.init_process_group(backend, timeout=collectives.TIMEOUT, store=store, rank=rank, world_size=size)
@@ -151,7 +152,7 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
 
 
 def _rendezvous(rank: int) -> Any:
-    """The store in which the ranks find each other's addresses."""
+    """Return the store through which the ranks find each other's addresses."""
     if "RANK" not in os.environ:
         return dist.HashStore()  # type: ignore[attr-defined]
     try:
@@ -165,8 +166,7 @@ def _rendezvous(rank: int) -> Any:
 
 
 def _machine() -> str:
-    """An identifier of this machine, the same for all processes of one running kernel, even if each has its own host
-    name."""
+    """Return an identifier of this machine: the same for all processes of one kernel, even if their host names differ."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return boot.read_text() if boot.exists() else platform.node()
 
@@ -177,7 +177,7 @@ class Stop(Protocol):
 
 
 class StopRequest:
-    """Notes a SIGTERM or SIGINT, instead of ending the process."""
+    """Records a SIGTERM or SIGINT instead of ending the process."""
 
     def __init__(self) -> None:
         self.made = False

@@ -1,6 +1,6 @@
-"""The options of a model of texts, and its loss.
+"""Options of text classifiers and their loss.
 
-A model file keeps some of these settings. Each is checked against the rules here when a file is read.
+A model file contains some of these settings. They are checked by the same rules when a file is read.
 """
 
 import re
@@ -12,15 +12,14 @@ from trainer.options.section import ABOVE_0, SHARE, Bound, Section, from_1_to, o
 from trainer.registry import MODELS
 
 _WIDEST, _DEEPEST = 8192, 64
-"""The largest models. A model file with a false claim must not fill the memory, and nobody trains a larger model on
-reviews."""
+"""Limits of model sizes: a model file with wrong sizes must not fill the memory, and reviews need no larger models."""
 
 _MOST_NGRAMS, _MOST_BUCKETS, _MOST_WORDS = 8, 1 << 28, 2_000_000
 
 
 def char_lengths(text: str) -> range:
-    """The lengths of character n-grams that a value of `--char-ngrams` names, such as 3-6: 3, 4, 5 and 6; none if it is
-    no such value."""
+    """Return the lengths of character n-grams for a value of `--char-ngrams`: 3-6 gives 3, 4, 5 and 6. An invalid value
+    gives an empty range."""
     found = re.fullmatch("([1-9])-([1-9])", text)
     return range(int(found[1]), int(found[2]) + 1) if found else range(0)
 
@@ -32,7 +31,7 @@ _CHARS = Bound(
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(Section):
-    """The layers of a classifier of texts, its dropout, and its loss."""
+    """Layers, dropout and loss of a text classifier."""
 
     title: ClassVar[str] = "model"
 
@@ -109,8 +108,10 @@ class ClassifierOptions(Section):
     )
 
     def model_settings(self, model: str, *, words: int, outputs: int) -> dict[str, Any]:
-        """The settings of a model for `models.build`, for so many ids and outputs per row; without those that are
-        None, or have no effect."""
+        """Return the settings of a model for `models.build`, with `words` word ids and `outputs` outputs per row.
+
+        Unset settings and settings without effect are left out.
+        """
         values = {name: getattr(self, name) for name in MODELS[model].settings}
         if self.vocabulary == _MOST_WORDS or self.vocabulary + FIRST_WORD >= words:
             values.pop("vocabulary", None)

@@ -1,4 +1,4 @@
-"""The options of word embeddings: training pairs, negative samples, and evaluation."""
+"""Options of word embeddings: training pairs, negative samples, and evaluation."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,15 +7,15 @@ from common.errors import TrainingError
 from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Section, from_1_to, option
 
 PIP_LOSS, PIP_MEAN_SQUARE, PIP_COSINE, SIMILARITY = "pip_loss", "pip_mean_square", "pip_cosine", "similarity"
-"""The names of measures that embeddings have after each epoch; beside the last one there is that of each set."""
+"""Names of the measures of embeddings after each epoch. The last one is a prefix for each similarity set."""
 
 ENDLESS = 1_000_000
-"""The epochs of a run on an unbounded stream: it ends when it is stopped, and not after so many."""
+"""Number of epochs of a run on an unbounded stream: effectively infinite, because the run ends when it is stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingOptions(Section):
-    """Training pairs and negative samples, the end of a run, and what its embeddings are evaluated on."""
+    """Training pairs, negative samples, the end of a run, and the evaluation of embeddings."""
 
     title: ClassVar[str] = "word embeddings"
 
@@ -78,7 +78,7 @@ class EmbeddingOptions(Section):
 
 
 def require_text_of_kind(options: EmbeddingOptions, *, endless: bool) -> None:
-    """Raise TrainingError for an option of finite text, or of an `endless` stream, alone."""
+    """Raise TrainingError for an option that does not apply to this kind of text: finite text, or an `endless` stream."""
     if endless and options.pip:
         raise TrainingError("--pip goes with finite text, by whose counts embeddings are evaluated; leave it out")
     if not endless and options.minutes is not None:

@@ -1,4 +1,4 @@
-"""The options of the number and size of steps, of the optimiser, and of how ranks learn together."""
+"""Options of steps, the optimiser, and the cooperation of ranks."""
 
 import re
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from common.errors import TrainingError
 from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, option
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
-"""Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
+"""Small datasets have few steps per epoch, and a model learns slowly from texts that lose half of their words."""
 MIN_STEPS = 192
-"""With fewer steps a model learns next to nothing, however often it sees each row."""
+"""Below this number of steps, a model learns almost nothing, however often it sees each row."""
 
 GLOBAL_BATCH = 256
-"""Rows of a step, where neither the user nor the model says another number."""
+"""Rows of a step if neither the user nor the model sets another number."""
 OF_THE_RUN = ("global_batch", "rank_batch", "epochs")
 """Settings that a resumed run keeps unless they are given. A preset does not change them."""
 
@@ -21,14 +21,14 @@ _MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
 
 
 def local_steps(mode: str) -> int:
-    """K of a mode; 0 of sync."""
+    """Return K, the local steps of a mode; 0 for sync."""
     found = _MODE.fullmatch(mode)
     return int(found[1] or 0) if found else 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimisationOptions(Section):
-    """The number and size of steps, and the optimiser."""
+    """Number and size of steps, and the optimiser."""
 
     title: ClassVar[str] = "optimisation"
 
@@ -107,19 +107,19 @@ class OptimisationOptions(Section):
 
     @property
     def local_steps(self) -> int:
-        """The steps that each rank takes by itself within a step of the run; 0 where all take each step together."""
+        """Steps that each rank takes alone within one step of the run; 0 if all ranks take each step together."""
         return local_steps(self.mode)
 
     @property
     def is_asynchronous(self) -> bool:
-        """Whether ranks take steps without waiting for each other."""
+        """True if ranks take steps without waiting for each other."""
         return self.mode.startswith("async")
 
     def batch_for(self, world_size: int) -> int:
         return self.requested_batch(world_size) or GLOBAL_BATCH
 
     def requested_batch(self, world_size: int) -> int | None:
-        """Rows of a global batch if they were given, else None."""
+        """Return the rows of a global batch if the user set them, else None."""
         if self.local_steps:
             own = self.rank_batch or self.global_batch
             return own and own * self.local_steps * (1 if self.is_asynchronous else world_size)

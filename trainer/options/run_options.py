@@ -1,4 +1,4 @@
-"""The options that a run of every model has: its data and output, its model, and how that is computed and balanced."""
+"""Options of every run: data, output, model, computation and balancing."""
 
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
@@ -25,8 +25,10 @@ _WRITING_SHARE = 0.01
 
 
 def seconds_between_checkpoints(minutes: float, writing: float) -> float:
-    """Seconds from one checkpoint to the next, by the option `--checkpoint-minutes` and the seconds that writing one
-    takes."""
+    """Return the seconds between two checkpoints.
+
+    `minutes`: the value of `--checkpoint-minutes`. `writing`: the seconds that it takes to write a checkpoint.
+    """
     least, most = _CHECKPOINT_SECONDS
     return 60 * minutes or min(max(writing / _WRITING_SHARE, least), most)
 
@@ -45,7 +47,7 @@ def slowed(text: str) -> tuple[int, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(Section):
-    """The dataset, and where ranks keep its rows."""
+    """Dataset, and where ranks keep its rows."""
 
     title: ClassVar[str] = "data"
 
@@ -73,7 +75,7 @@ class DataOptions(Section):
     )
 
     def rows_to_learn(self, every: int) -> int:
-        """Of so many training rows those that are learnt from."""
+        """Return the number of rows to train on, out of `every` training rows."""
         return max(1, round(self.train_share * every))
 
 
@@ -113,7 +115,7 @@ class ComputeOptions(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class BalanceOptions(Section):
-    """How steps are split over ranks."""
+    """Split of each step over the ranks."""
 
     title: ClassVar[str] = "balance"
 
@@ -135,7 +137,7 @@ class BalanceOptions(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Section):
-    """The output folder, and how often it is written to."""
+    """Output folder, and how often the run writes to it."""
 
     title: ClassVar[str] = "output"
 
@@ -166,7 +168,7 @@ class OutputOptions(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class DebuggingOptions(Section):
-    """Options to try out what equal hardware does not show."""
+    """Options for tests that equal hardware does not allow."""
 
     title: ClassVar[str] = "debugging"
 

@@ -1,7 +1,7 @@
-"""Options as data: what a command line shows of the fields of a dataclass, and what it checks.
+"""Options as data: declares and checks the fields of a dataclass that a command line shows.
 
-A section is a dataclass of options that belong together. A field has its default and, as metadata from
-`option_metadata`, its help text and rules. `options` lists them for a front end, such as command_line.py.
+A section is a dataclass of related options. Each field has a default and, as metadata from `option_metadata`, its help
+text and rules. `options` lists them for a front end such as command_line.py.
 """
 
 import math
@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 
 class Bound(NamedTuple):
-    """A condition on a value, in words that follow `must be`."""
+    """Condition on a value. Its text completes the phrase `must be`."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -36,7 +36,7 @@ _COMPUTABLE = Bound(
 
 
 def from_1_to(most: int) -> Bound:
-    """A number from 1 to `most`."""
+    """Return the bound of a number from 1 to `most`."""
     return Bound(f"from 1 to {most}", lambda value: 1 <= value <= most)
 
 
@@ -51,9 +51,10 @@ def option_metadata(
     several: bool = False,
     advanced: bool = True,
 ) -> dict[str, Any]:
-    """The metadata of a field: what `common.options.Option` has of it, and what its value `must` be.
+    """Return the metadata of a field: the attributes of `common.options.Option`, and the bound that its value `must`
+    satisfy.
 
-    `parse` reads a value that its type cannot. Most options of a training are `advanced`.
+    `parse` converts the text of a value that its type cannot parse. Most training options are `advanced`.
     """
     return {
         "text": text,
@@ -68,13 +69,13 @@ def option_metadata(
 
 
 def option(text: str, *, default: Value, **how: Any) -> Value:
-    """A field with the metadata of `option_metadata`, and a default of the annotated type."""
+    """Return a field with the metadata of `option_metadata`, and a default of the annotated type."""
     return field(default=default, metadata=option_metadata(text, **how))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Options that belong together. Raises TrainingError for invalid values."""
+    """Group of related options. Raises TrainingError for invalid values."""
 
     title: ClassVar[str]
 
@@ -95,12 +96,12 @@ class Section:
             raise TrainingError(f"{flag(name)} is {self.plain()[name]}, but must be {words}")
 
     def plain(self) -> dict[str, Any]:
-        """The fields in types that JSON and checkpoints can hold."""
+        """Return the fields as types that JSON and checkpoints can contain."""
         return {name: _plain(value) for name, value in vars(self).items()}
 
 
 def options(kind: type[Section]) -> list[Option]:
-    """All options of a dataclass that inherits from sections, section by section."""
+    """Return all options of a dataclass that inherits from sections, section by section."""
     entries = {entry.name: entry for entry in fields(kind)}
     return [
         _option_of(entries[name], section.title)

@@ -1,1 +1,1 @@
-"""What a run records and keeps: its output folder, the record and summary, checkpoints, and where time went."""
+"""Output of a run: its record, its checkpoints, its speed, and the files in its folder."""

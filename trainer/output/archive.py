@@ -1,6 +1,6 @@
-"""Reading of files of torch (checkpoints), and checks of tensors that users provide, without trust in their content.
+"""Safe reading of torch files (checkpoints), and checks of tensors from users.
 
-Do not trust tensors because torch loads them: it makes terabytes of a few bytes if a tensor's strides say so.
+Do not trust a tensor because torch loads it: with crafted strides, a few bytes become terabytes.
 """
 
 from collections.abc import Mapping
@@ -11,20 +11,20 @@ import torch
 
 
 class DamagedError(Exception):
-    """The file was not written by torch, or is damaged; the text is a clause that says how."""
+    """The file is damaged, or torch did not write it. The message is a clause that describes the damage."""
 
 
 def read(content: bytes) -> dict[str, Any]:
-    """The dictionary of tensors (on the CPU) and plain values in the bytes of a file, whose digest is right.
+    """Return the dictionary of tensors (on the CPU) and plain values in a file's bytes, after a check of their digest.
 
-    Raises DamagedError; and MemoryError, which does not mean that the file is damaged.
+    Raises DamagedError. Also raises MemoryError, which does not mean that the file is damaged.
     """
     try:
         found = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
     except MemoryError:
         raise
     except Exception as error:
-        # torch raises whatever it stumbles over: pickle, zip, type and key errors.
+        # torch raises various errors: pickle, zip, type and key errors.
         raise DamagedError("it is not an archive of torch, or a damaged one") from error
     if not isinstance(found, dict):
         raise DamagedError("it is not a dictionary")
@@ -32,8 +32,7 @@ def read(content: bytes) -> dict[str, Any]:
 
 
 def require_finite(tensors: Any) -> None:
-    """Raise DamagedError unless `tensors` is a dictionary of tensors of finite numbers, each stored with bytes of its
-    own."""
+    """Raise DamagedError unless `tensors` is a dictionary of contiguous CPU tensors with finite values."""
     if not isinstance(tensors, dict):
         raise DamagedError("it has no tensors")
     for name, tensor in tensors.items():
@@ -48,7 +47,7 @@ def require_finite(tensors: Any) -> None:
 
 
 def require_tensors(tensors: Any, expected: Mapping[str, torch.Tensor]) -> None:
-    """Raise DamagedError unless `tensors` have these names, shapes and types, are stored, and are of finite numbers."""
+    """Raise DamagedError unless `tensors` have the expected names, shapes and dtypes, and are contiguous and finite."""
     require_finite(tensors)
     if tensors.keys() != expected.keys():
         raise DamagedError("its tensors are not those of the model that it describes")

@@ -1,8 +1,8 @@
-"""Checkpoints: all that a run needs to be resumed, on any number of ranks.
+"""Checkpoints: all state that resuming a run needs, on any number of ranks.
 
-Do not trust a file because it can be loaded. A checkpoint is torch's archive followed by the digest of all its bytes.
-The digest is checked first, because bits may have flipped; then the content, because another program, or another
-version of this one, may have written it. start.py checks whether a checkpoint is of the run that is to be resumed.
+Do not trust a file because it can be loaded. A checkpoint is a torch archive followed by the digest of its bytes. The
+digest is checked first, because bits may have flipped. The content is checked next, because another program or version
+may have written it. start.py checks whether a checkpoint belongs to the run to resume.
 """
 
 import io
@@ -25,7 +25,7 @@ from trainer.output.run_files import CHECKPOINT_PATTERN, write_whole
 
 KEPT = 2
 FORMAT = 15
-"""The format of the states. It increases when their names or content change."""
+"""Version of the state format. It increases when names or content change."""
 
 _DIGEST_BYTES = 16
 
@@ -43,37 +43,37 @@ _KINDS = {
 
 @dataclass(kw_only=True)
 class RunProgress:
-    """How far a run has come: its counts, including those from before it was resumed."""
+    """Progress of a run: counts over all of its starts."""
 
     epoch: int = 0
     step: int = 0
-    """Steps done of this epoch; all of them while the epoch waits for its evaluation."""
+    """Steps done in this epoch; all of them while the evaluation is pending."""
     rows_seen: int = 0
     seconds: float = 0.0
-    """Of training."""
+    """Training time."""
     loss_sum: float = 0.0
-    """Of this epoch, over its rows so far."""
+    """Sum of the loss over this epoch's rows so far."""
     validation: dict[str, float] | None = None
-    """The loss and measures of the latest epoch on the validation rows."""
+    """Loss and measures of the latest epoch on the validation rows."""
 
     def end_epoch(self) -> None:
         self.epoch, self.step, self.loss_sum = self.epoch + 1, 0, 0.0
 
 
 class UnusableCheckpoint(NamedTuple):
-    """A checkpoint from which no run can be resumed."""
+    """Checkpoint from which no run can be resumed."""
 
     path: Path
     why: str
-    """The rest of a sentence that begins with the path."""
+    """Rest of a sentence that begins with the path."""
     whole: bool
-    """Whether the file is as it was written: it may still be of use to the user."""
+    """True if the file is intact: it may still be useful to the user."""
 
 
 def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
-    """Write `state` (tensors and plain values) as the checkpoint after `steps` steps, and remove all but the last two.
+    """Write `state` (tensors and plain values) as the checkpoint after `steps` steps, and keep only the latest two.
 
-    Raises TrainingError if it cannot be written; the earlier ones then still exist.
+    Raises TrainingError if the write fails; the earlier checkpoints then still exist.
     """
     with explain_os_error(TrainingError, f"cannot make the folder {folder}", "remove what is in its place"):
         folder.mkdir(exist_ok=True)
@@ -82,21 +82,21 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
     torch.save(state, buffer)
     content = buffer.getvalue()
     write_whole(path, content + _digest(content))
-    before = [each for each in in_folder(folder) if each.name < path.name]  # a later one could not be set aside
+    before = [each for each in in_folder(folder) if each.name < path.name]  # a later one was not renamed
     for old in before[KEPT - 1 :]:
-        with suppress(OSError):  # an old one does no harm
+        with suppress(OSError):  # an old checkpoint is harmless
             old.unlink()
     return path
 
 
 _MOST = 10**15
-"""Of steps, rows, seconds; larger ones are of no run, and overflow."""
+"""Largest plausible count of steps, rows or seconds; larger values would overflow."""
 
 
 def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[UnusableCheckpoint]]:
-    """The newest valid checkpoint, with its state on the CPU, or None; and the newer ones that are not valid.
+    """Return the latest valid checkpoint and its state on the CPU, or None; and the later invalid ones.
 
-    Raises TrainingError if one cannot be read, and MemoryError: neither means that it is damaged.
+    Raises TrainingError if a file is unreadable, and MemoryError: neither means that it is damaged.
     """
     passed_over = []
     for path in in_folder(folder):
@@ -148,7 +148,7 @@ def require_state(state: dict[str, Any]) -> None:
 
 def set_aside(path: Path) -> None:
     """Rename an invalid checkpoint, so that it is neither used nor removed."""
-    with suppress(OSError):  # it is then passed over again
+    with suppress(OSError):  # it is then ignored again
         path.rename(path.with_name(f"{path.name}.damaged"))
 
 
@@ -160,9 +160,9 @@ def restore(
     *,
     where: Path,
 ) -> RunProgress:
-    """Load a state into a model, its optimiser and, by `restore_task`, its task; returns the progress of the run.
+    """Load a state into a model, its optimiser and, through `restore_task`, its task. Return the progress of the run.
 
-    `state` is from `newest`. Raises TrainingError if it is of another model.
+    `state` comes from `newest`. Raises TrainingError if it belongs to another model.
     """
     try:
         progress = RunProgress(**state["progress"])
@@ -187,5 +187,5 @@ def clear(folder: Path) -> None:
 
 
 def in_folder(folder: Path) -> list[Path]:
-    """All checkpoints, the newest first."""
+    """Return all checkpoints, latest first."""
     return sorted(folder.glob(CHECKPOINT_PATTERN), reverse=True)

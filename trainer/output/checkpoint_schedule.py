@@ -1,6 +1,6 @@
-"""When checkpoints are written, and how: by the first rank, while the others continue.
+"""Schedule and writing of checkpoints: the first rank writes them while the others continue.
 
-The first rank must not fail alone, because the others would wait for it for ever. It reports what it cannot write.
+The first rank must not fail alone, because the others would wait for it forever. It reports a failed write.
 """
 
 import time
@@ -16,11 +16,11 @@ from trainer.output.run_files import CHECKPOINTS
 from trainer.output.throughput import Throughput
 
 _EPOCH_CHECKPOINT_SECONDS = 10.0
-"""At the end of an epoch a new checkpoint is written if the last one is older than this."""
+"""Age in seconds above which a new checkpoint is written at the end of an epoch."""
 
 
 class Checkpointer:
-    """Writes checkpoints, and knows the newest one."""
+    """Writes checkpoints, and knows the latest one."""
 
     def __init__(
         self,
@@ -35,28 +35,35 @@ class Checkpointer:
         self._folder, self._minutes, self._writing = config.output / CHECKPOINTS, config.checkpoint_minutes, 0.0
         self._state, self._reporter, self._clock, self._throughput = state, reporter, clock, throughput
         self.steps = steps
-        """The steps of the newest checkpoint; None if there is none."""
+        """Steps of the latest checkpoint; None if there is no checkpoint."""
         self._since = time.monotonic()
         self._written: int | None = None
 
     def is_due(self, *, epoch_ends: bool) -> bool:
-        """Whether a checkpoint is due after this step. At the end of an epoch it is due sooner, because an evaluation
-        follows, which may take long, and the machine may be lost in it."""
+        """Return whether a checkpoint is due after this step.
+
+        At the end of an epoch it is due sooner: an evaluation follows, which may take long, and the machine may fail
+        during it.
+        """
         seconds = seconds_between_checkpoints(self._minutes, self._writing)
         seconds = min(seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else seconds
         return time.monotonic() - self._since > seconds
 
     def way_back(self) -> str:
-        """The rest of a sentence about a run that cannot continue: from where it can, if there is a checkpoint."""
+        """Return the rest of a sentence about a failed run: the step from which it can continue, if a checkpoint
+        exists."""
         return "" if self.steps is None else f", and continue from step {self.steps} with --resume"
 
     def outdate(self) -> None:
-        """There is something to save that the checkpoint of the newest step lacks."""
+        """Require a new checkpoint, even if no step follows the latest one."""
         self._written = None
 
     def save(self, steps: int, *, awaited: bool) -> bool:
-        """Write a checkpoint after `steps` steps of the run, if this is the first rank and has not written it yet;
-        returns whether it did. `awaited`: the others wait for it in the next step."""
+        """Write a checkpoint after `steps` steps, if this is the first rank and it is not written yet. Return whether
+        it was written.
+
+        `awaited`: the other ranks wait for it in the next step.
+        """
         start, before = time.monotonic(), self.steps
         self._since, self.steps = start, steps
         if not self._reporter.first or steps == self._written:

@@ -1,10 +1,10 @@
-"""The lines of record.jsonl: a class for each kind, which the trainer writes and every reader is given.
+"""Lines of record.jsonl: one class for each kind, which the trainer writes and all readers use.
 
-A line is a JSON object that has `kind`, the class's name in lower case, `time`, and the other fields of the class; of a
-Test and of an End the measures and the summary lie beside them. Readers leave out a line that is not what it should be:
-a killed process, or a full disk, may leave half a line, and another version writes other fields.
+A line is a JSON object with `kind`, the class name in lower case, `time`, and the other fields of the class. The
+measures of a Test and the summary of an End are fields of the line itself. Readers skip an invalid line: a killed
+process or a full disk may leave half a line, and another version writes other fields.
 
-A resumed run appends, beginning with another Start; steps after its `from_step` are then there twice.
+A resumed run appends, beginning with another Start. Steps after its `from_step` then appear twice.
 """
 
 import math
@@ -17,7 +17,7 @@ from common.errors import DataError
 from common.json_values import parse_json_object
 
 _LATEST = 2.5e11
-"""Seconds from 1970 to about the year 9900: no later one is a date."""
+"""Unix timestamp of about the year 9900; later ones are invalid."""
 
 
 def _is_count(value: Any) -> bool:
@@ -47,18 +47,18 @@ Object = Annotated[Mapping[str, Any], lambda value: isinstance(value, dict)]
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What all lines have."""
+    """Base class of all lines."""
 
     rest: ClassVar[str | None] = None
-    """The field whose values lie beside the others in the line."""
+    """Name of the field that is a mapping, and is stored as fields of the line itself."""
 
     time: Annotated[float, lambda value: _is_seconds(value) and value < _LATEST] = field(
         default_factory=lambda: round(time.time(), 3)
     )
-    """Since 1970."""
+    """Unix timestamp."""
 
     def plain(self) -> dict[str, Any]:
-        """The line as JSON has it."""
+        """Return the line as a JSON object."""
         content = {"kind": type(self).__name__.lower(), **vars(self)}
         beside = content.pop(self.rest) if self.rest else {}
         return {**content, **beside}
@@ -66,80 +66,84 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Search(Line):
-    """The beginning of a search of settings (`--model auto`); its trials follow, and then the run of the settings that
-    it chose."""
+    """Start of a search of settings (`--model auto`). Its trials follow, then the run with the best settings."""
 
     limit: Seconds
-    """All that it may take."""
+    """Time limit of the whole search."""
     rows: Count
-    """To train on in each fold."""
+    """Training rows of each fold."""
     folds: Count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial(Line):
-    """A trial of settings: the means over the blocks of the rows that were held out (search/trials.py), null where the
-    model learnt nothing, or the time was over."""
+    """Trial of settings, measured on held-out rows (search/trials.py)."""
 
     trial: Count
-    """From 1."""
+    """Number of the trial, from 1."""
     settings: Object
-    """Options that are not the defaults of the model."""
+    """Options that differ from the defaults of the model."""
     measures: Object
-    """`score`, by which trials are compared, the `metric` that was asked for, `log_loss` and `log_temperature`."""
+    """`score`, by which trials are compared, the requested `metric`, `log_loss` and `log_temperature`.
+
+    Each is a mean over the blocks of held-out rows. It is null if the model learnt nothing, or if the time was over.
+    """
     folds: Count
-    """That were measured; the others were not where it was worse already."""
+    """Number of measured folds. A trial that is already worse skips the others."""
     seconds: Seconds
     best: Annotated[bool, lambda value: isinstance(value, bool)]
-    """Whether it is the best one so far."""
+    """True if it is the best trial so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Start(Line):
-    """The beginning of a run, or where it was resumed."""
+    """Start of a run, or of a resumed run."""
 
     config: Object
     world_size: Annotated[int, lambda value: _is_count(value) and value >= 1]
     devices: Annotated[Sequence[str], _each(lambda value: isinstance(value, str))]
-    """A name a rank."""
+    """Device name of each rank."""
     rows: Annotated[Mapping[str, int], lambda value: isinstance(value, dict) and all(map(_is_count, value.values()))]
-    """Of `training`, `validation` and `test`."""
+    """Number of rows in `training`, `validation` and `test`."""
     digest: Text
-    """The dataset's."""
+    """Digest of the dataset."""
     global_batch: Annotated[int, lambda value: _is_count(value) and value >= 1]
     epochs: Annotated[int, lambda value: _is_count(value) and value >= 1]
     steps: Count
-    """Of the whole run."""
+    """Number of steps of the whole run."""
     from_step: Count
-    """0, or where it was resumed."""
+    """Step from which the run was resumed, or 0."""
     own_rates: Rates
-    """Rows/s, a rank."""
+    """Own rate of each rank, in rows/s."""
     precision: Text = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Line):
-    """A step of the run: every `record_every` steps, but at most one in half a second, so that quick steps make no
-    large file, and one at least in five seconds; the first and the last step after each start always; with
-    `record_every` 1 all of them."""
+    """Step of the run.
+
+    Every `record_every` steps are recorded, but at least half a second apart, so that quick steps make no large file.
+    Slow steps are recorded at least every five seconds. The first and last step after each start are always recorded.
+    With `record_every` 1, all steps are recorded.
+    """
 
     epoch: Count
     step: Count
-    """Of the run; both from 1."""
+    """Step of the run. Epoch and step count from 1."""
     loss: Number
-    """The mean over the global batch."""
+    """Mean loss over the global batch."""
     rows_per_second: Annotated[float | None, lambda value: value is None or _is_seconds(value)] = None
     balanced: Annotated[float | None, lambda value: value is None or _is_seconds(value)] = None
-    """Both since the start, evaluation left out."""
+    """Share of the ideal time. Both values are since the start, without evaluation."""
     split: Counts
-    """Rows, a rank, as they were computed."""
+    """Computed rows of each rank."""
     compute_seconds: Rates
-    """A rank's own, without waiting for others."""
+    """Own compute time of each rank, without waiting for others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint(Line):
-    """A checkpoint that was written, and the seconds that this took."""
+    """Written checkpoint, and the seconds that writing took."""
 
     step: Count
     file: Text
@@ -148,7 +152,7 @@ class Checkpoint(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting(Line):
-    """A wait for text after a step: 0 seconds where it began, and what it took at its end."""
+    """Wait for text after a step: 0 seconds when it starts, the whole duration when it ends."""
 
     step: Count
     seconds: Seconds
@@ -156,71 +160,82 @@ class Waiting(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class Note(Line):
-    """A problem that did not end the run, such as a checkpoint that could not be written, a share that did not fit into
-    a rank's memory, a rank that was lost before this start, or weights that differed between ranks and were made equal
-    (once after a start, with the difference in the first such epoch)."""
+    """Problem that did not end the run, such as a failed checkpoint, a share that did not fit into memory, or a lost
+    rank.
+
+    Different weights on different ranks are noted once after a start, with the difference in the first such epoch.
+    """
 
     text: Text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Epoch(Line):
-    """The end of an epoch."""
+    """End of an epoch."""
 
     epoch: Count
     loss: Number
     validation: Object = field(default_factory=dict)
-    """The loss and the measures of classification/metrics.py."""
+    """Loss and measures of classification/metrics.py."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Test(Line):
-    """The measures on the test rows, at the end, and `confusion`: `classes`, their names by label, and `counts`, where
-    `counts[i][j]` rows have the label i and the prediction j. `temperature` and `threshold` are fitted on the
-    validation rows (classification/calibration.py); `log_loss` is that of the calibrated probabilities of the labels,
-    `uncalibrated_log_loss` that at a temperature of 1."""
+    """Measures on the test rows at the end of the run.
 
-    __test__: ClassVar = False  # no test of pytest's
+    `confusion` has `classes`, the names by label, and `counts`: `counts[i][j]` rows have label i and prediction j.
+    `temperature` and `threshold` are fitted on the validation rows (classification/calibration.py). `log_loss` is that
+    of the calibrated probabilities of the labels, `uncalibrated_log_loss` that at temperature 1.
+    """
+
+    __test__: ClassVar = False  # not a pytest class
     rest = "measures"
 
     epoch: Count
-    """The last one."""
+    """Last epoch."""
     loss: Number
     measures: Object = field(default_factory=dict)
 
     @classmethod
     def of(cls, epoch: int, tested: Mapping[str, Any]) -> Self:
-        """The line of measures among which is the loss."""
+        """Return the line for measures that include the loss."""
         return cls(epoch=epoch, loss=tested["loss"], measures={k: v for k, v in tested.items() if k != "loss"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class End(Line):
-    """The end of a run, with the content of summary.json.
+    """End of a run, with the content of summary.json.
 
-    Of the whole run: `accuracy`, `balanced_accuracy`, `macro_f1`, `majority`, for two classes also `f1_positive` and
-    `f1_negative`, and `log_loss`, `uncalibrated_log_loss`, `temperature`, `threshold` and `confusion` (on the test
-    rows, at the end; null where a run was stopped; more than two classes have a threshold of 0.5), `validation` (after
-    the latest epoch), `stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included),
-    `samples_per_second`; and its settings: `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`,
-    `positive_weight` (1 for more than two classes), `digest`. Since its latest start:
+    These fields are about the whole run:
 
-    - `own_rates`, rows/s: the higher of two measurements of each rank; `share_of_ideal`, rows a second over their sum;
-      `balanced`, the same over the sum of the rates that the ranks had in the run; `lost`, where the rest of it went
-      (`imbalance`, `communication`, `data`, `checkpoints`, `rest`; with `balanced` they add up to 1). These three are
-      null without a step.
-    - `split` (of a full step, as it was last), and `rows_of_ranks`.
-    - `bytes_a_step`: what a rank sends to the others for a step of its own, with what it pulls of them (`--mode
-      async`); of a sum over the ranks what a ring sends; null without a step.
-    - `profile`: how many seconds each rank spent in each phase of its steps (clock.py); what a rank waits for others is
-      in `all_reduce`.
-    - `times`, the first rank's seconds, by what they were spent on (`loading`, `search` for settings, `rates`,
-      `waiting` for text that is to come, `training` without its `checkpoints`, `evaluation`, `other`), which add up to
-      `wall`, the time from where the ranks had met.
-    - `search`: of a run that began with one, the `verdict`, a sentence, and the `trials` as their lines have them.
+    - Measures on the test rows, null if the run was stopped: `accuracy`, `balanced_accuracy`, `macro_f1`, `majority`,
+      `log_loss`, `uncalibrated_log_loss`, `temperature`, `threshold` (0.5 for more than two classes), `confusion`, and
+      for two classes `f1_positive` and `f1_negative`.
+    - Course of the run: `validation` (measures after the latest epoch), `stopped`, `steps`, `rows_seen`, `seconds` (of
+      training, including checkpoints), `samples_per_second`.
+    - Settings: `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`, `positive_weight` (1 for more
+      than two classes), `digest`.
+    - `search`, if the run began with a search: the `verdict`, a sentence, and the `trials`, in the format of their
+      lines.
 
-    `shoal train --deployment` adds `run` (its folder), `nodes`, `cost` (dollars), and, where that was predicted,
-    `launch` (what each stage of the command took, and what it was to take).
+    These fields are about the time since the latest start:
+
+    - `own_rates`, rows/s: the higher of two measurements of each rank.
+    - `share_of_ideal`: rows per second divided by the sum of `own_rates`; null without a step.
+    - `balanced`: rows per second divided by the sum of the rates that the ranks had during the run; null without a
+      step.
+    - `lost`: shares of the remaining time by reason (`imbalance`, `communication`, `data`, `checkpoints`, `rest`). With
+      `balanced` they add up to 1. Null without a step.
+    - `split`: the latest split of a full step; and `rows_of_ranks`.
+    - `bytes_a_step`: the bytes that a rank sends to the others per own step, including pulled rows (`--mode async`). An
+      all-reduce counts as a ring. Null without a step.
+    - `profile`: each rank's seconds in each phase of its steps (clock.py). The wait for other ranks is in `all_reduce`.
+    - `times`: the first rank's seconds by activity: `loading`, `search`, `rates`, `waiting` (for text), `training`
+      (without `checkpoints`), `checkpoints`, `evaluation`, `other`. They add up to `wall`, the time since the
+      rendezvous.
+
+    `shoal train --deployment` adds `run` (its folder), `nodes`, `cost` (dollars) and, if predicted, `launch` (predicted
+    and measured time of each stage of the command).
     """
 
     rest = "summary"
@@ -237,7 +252,7 @@ _KINDS = {kind.__name__.lower(): (kind, _checks(kind)) for kind in Line.__subcla
 
 
 def parse_line(line: bytes) -> Line | None:
-    """What a line tells; None where it is not what it should be."""
+    """Parse a line; return None if it is invalid."""
     try:
         content = parse_json_object(line)
         kind, checks = _KINDS[content.pop("kind")]

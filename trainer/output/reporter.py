@@ -1,4 +1,4 @@
-"""What a run reports while it runs: lines of its record (lines.py), messages to its user, and a progress bar."""
+"""Reports of a run in progress: lines of its record (lines.py), messages to its user, and a progress bar."""
 
 import json
 import math
@@ -37,10 +37,10 @@ def print_notice(text: str) -> None:
 
 
 class Record:
-    """Appends lines to a file; without a path (on all ranks but the first) it writes nothing.
+    """Appends lines to a file. Without a path, as on all ranks but the first, it writes nothing.
 
-    A line that cannot be written is left out, and the first such line is reported on stderr: the rank that writes the
-    record must not fail alone while the others wait for it.
+    If a write fails, the line is skipped, and the first failure is reported on stderr. The rank that writes the record
+    must not fail alone while the others wait for it.
     """
 
     def __init__(self, path: Path | None, *, fresh: bool) -> None:
@@ -61,7 +61,7 @@ class Record:
             self._file.close()
 
     def write(self, line: Line) -> None:
-        """Append a line, and hand it to the operating system."""
+        """Append a line, and pass it to the operating system."""
         if self._file is not None:
             encoded = f"{'' if self._whole else chr(10)}{json.dumps(line.plain(), allow_nan=False)}\n".encode()
             try:
@@ -75,16 +75,18 @@ class Record:
 
 
 class StepSampling:
-    """Chooses the steps that are recorded, since a run was started."""
+    """Selects the steps to record since a run was started."""
 
     def __init__(self, every: int) -> None:
-        """`every`: steps between two lines. Lines are also at least half a second apart, and at most five seconds if
-        steps are slow; 1: every step, however quick."""
+        """`every`: steps between two lines; 1: record every step.
+
+        Otherwise lines are at least half a second apart, and at most five seconds if steps are slow.
+        """
         self._every = every
         self._latest: float | None = None
 
     def takes(self, step: int, *, last: bool, now: float) -> bool:
-        """Whether to record this step (of the run, from 0); `now` in seconds."""
+        """Return whether to record this step (of the run, from 0). `now`: the time in seconds."""
         since = math.inf if self._latest is None else now - self._latest
         due = step % self._every == 0 and (self._every == 1 or since >= _STEP_SECONDS)
         if not (due or last or since >= _QUIET_SECONDS):
@@ -94,17 +96,20 @@ class StepSampling:
 
 
 class Reporter:
-    """Reports on the first rank; on the others it does nothing."""
+    """Reports on the first rank; does nothing on the others."""
 
     def __init__(
         self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool, silent: bool = False
     ) -> None:
-        """`rows` of all epochs, of which `seen` were seen before; `fresh`: replace the record of an earlier run;
-        `silent`: report nothing. All ranks call it at once. Raises TrainingError on all ranks if the output cannot be
-        written."""
+        """Open the record. All ranks call it at the same time. Raises TrainingError on all ranks if the output is not
+        writable.
+
+        `rows`: rows of all epochs, `seen` of them before this start. `fresh`: replace the record of an earlier run.
+        `silent`: report nothing.
+        """
         self.first = ranks.is_first and not silent
         self.names = ranks.gather(failures.rank_name(ranks.rank))
-        """The name of each rank for the user."""
+        """Name of each rank for the user."""
         with ranks.agreement():
             self._record = open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
         self._thinning = StepSampling(config.record_every)
@@ -115,7 +120,7 @@ class Reporter:
             initial=seen,
             unit=" rows",
             unit_scale=True,
-            disable=None if self.first else True,  # None: shown where stderr is a terminal
+            disable=None if self.first else True,  # None: shown if stderr is a terminal
         )
 
     def __enter__(self) -> Self:
@@ -140,8 +145,10 @@ class Reporter:
         rates: list[float],
         notes: Sequence[str],
     ) -> None:
-        """Report that the run begins, or resumes after `done` steps; `notes`: messages for the user. All ranks call it
-        at once."""
+        """Report that the run starts, or resumes after `done` steps. All ranks call it at the same time.
+
+        `notes`: messages for the user.
+        """
         self.write(
             Start(
                 config=config.plain(),
@@ -172,19 +179,19 @@ class Reporter:
         self._record.write(line)
 
     def note(self, text: str) -> None:
-        """Report a problem that does not end the run; only the first rank has to know it."""
+        """Report a problem that does not end the run. Only the first rank needs to call it."""
         if self.first:
             print_notice(text)
             self._record.write(Note(text=text))
 
     def notes(self, texts: Sequence[str]) -> None:
-        """Report several of these."""
+        """Report several problems."""
         for text in texts:
             self.note(text)
 
     def weights_synchronised(self, most: float | None) -> None:
-        """Report that the ranks' weights differed by up to `most` after an epoch, and were made equal; None: they did
-        not differ."""
+        """Report that the ranks' weights differed by up to `most` after an epoch, and were made equal; None: no
+        difference."""
         if most is not None and not self._apart:
             self.note(
                 f"the ranks' weights differed by up to {most:.1e}, because different processors round differently; all "
@@ -196,14 +203,14 @@ class Reporter:
         self._bar.update(rows)
 
     def close_bar(self) -> None:
-        """Close the bar, after the last step or when the run is to stop."""
+        """Close the bar, after the last step or before a stop."""
         self._bar.close()
 
     def checkpoint(self, steps: int, path: Path, seconds: float) -> None:
         self._record.write(Checkpoint(step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3)))
 
     def waiting(self, steps: int, seconds: float) -> None:
-        """Record that rows are waited for after `steps` steps: 0 `seconds` so far, and at the end all that it took."""
+        """Record a wait for rows after `steps` steps. `seconds`: 0 at its start, its duration at its end."""
         self._record.write(Waiting(step=steps, seconds=round(seconds, 3)))
 
     def step(self, report: StepReport, throughput: Throughput, *, epoch: int, last: bool) -> None:
@@ -229,8 +236,10 @@ class Reporter:
 
 
 def open_record(output: Path, *, fresh: bool) -> Record:
-    """The record of a run that begins or goes on; `fresh`: in place of the one, and the checkpoints, of an earlier run.
-    Raises TrainingError if it cannot be written."""
+    """Open the record of a run that starts or continues. Raises TrainingError if the output is not writable.
+
+    `fresh`: replace the record and the checkpoints of an earlier run.
+    """
     try:
         (output / SUMMARY).unlink(missing_ok=True)
         if fresh:

@@ -1,8 +1,7 @@
-"""A run's output folder: its file names, whether a new run may write there, and files and folders that are written
-whole or not at all.
+"""Output folder of a run: its file names, protection of earlier results, and atomic writes of files and folders.
 
-A folder cannot be replaced in one step. So the old one is renamed first, and a writer that is killed before the new one
-has the name leaves both, under hidden names.
+No system call replaces a folder atomically. So the old one is renamed first. A writer that is killed before it renames
+the new one leaves both under hidden names.
 """
 
 import os
@@ -20,9 +19,9 @@ from common.json_values import parse_json_object
 RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model"
 LAUNCH = "launch.json"
 STREAM = "stream.npz"
-"""What a run on a stream has made of its first parts, which may be gone later."""
+"""State that a run on a stream made from its first parts, which may not exist later."""
 CHECKPOINT_PATTERN = "step-*.pt"
-"""The file names of checkpoints."""
+"""File names of checkpoints."""
 CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
     "config.json",
     "model.safetensors",
@@ -32,15 +31,17 @@ CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
     "model.onnx",
 )
 MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
-"""The file names of a model's folder. Only an export writes those of other programs."""
+"""File names in a model's folder. Only an export writes the formats of other programs."""
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)
-"""The file names of such a folder with word embeddings. Only a character model writes the last one."""
+"""File names in a folder of word embeddings. Only a character model writes the last one."""
 
 
 def require_free_output(output: Path, *, force: bool) -> None:
-    """Raise TrainingError if a run from the beginning would remove the checkpoints of an unfinished run, replace a
-    folder that is no model, or, without `force`, replace a finished model."""
+    """Raise TrainingError if a new run would overwrite results.
+
+    These are the checkpoints of an unfinished run, a folder that is not a model, or, without `force`, a finished model.
+    """
     checkpoints = output / CHECKPOINTS
     if any(checkpoints.glob(CHECKPOINT_PATTERN)) and not _has_ended(output):
         raise TrainingError(
@@ -55,12 +56,12 @@ def require_free_output(output: Path, *, force: bool) -> None:
 
 
 def has_model(output: Path) -> bool:
-    """Whether a run's folder has a model, and not only a part of one."""
+    """Return whether a run's folder has a complete model."""
     return (output / MODEL / CONFIG).exists()
 
 
 def finished_summary(output: Path) -> dict[str, Any] | None:
-    """The summary of a run that came to its end and left its model; None for any other."""
+    """Return the summary of a run that finished and saved its model; None for any other run."""
     summary = read_json(output / SUMMARY)
     if summary is None or summary.get("stopped") is not False:
         return None
@@ -68,7 +69,7 @@ def finished_summary(output: Path) -> dict[str, Any] | None:
 
 
 def was_stopped(output: Path) -> bool:
-    """Whether the run there was stopped; its model may then be replaced by the resumed run."""
+    """Return whether the run was stopped. A resumed run may then replace its model."""
     return (read_json(output / SUMMARY) or {}).get("stopped") is True
 
 
@@ -77,31 +78,30 @@ def _has_ended(output: Path) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object that a JSON file holds; None where there is no such file, or it holds none."""
+    """Return the JSON object in a file; None if there is no such file, or no object in it."""
     with suppress(OSError, DataError):
         return parse_json_object(path.read_bytes())
     return None
 
 
 def prepare_output(folder: Path) -> None:
-    """Create the folder, and check that files can be written there. Raises TrainingError."""
+    """Create the folder, and check that it is writable. Raises TrainingError."""
     with explain_os_error(TrainingError, f"cannot write to {folder}", "choose another --output"):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` to `path`, replacing the old file. Raises TrainingError, and then keeps the old file."""
+    """Write `content` to `path` atomically, replacing an old file. Raises TrainingError, and then keeps the old file."""
     with explain_os_error(TrainingError, f"cannot write {path}", "free some space, then --resume"):
         files.write_whole(path, content)
 
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A new folder to fill; after the block it is at `path`, in place of an old one, with all of its files on the disk.
+    """Yield a new folder to fill. After the block it atomically replaces the one at `path`, with all files on disk.
 
-    After an error the old one is still there. Raises TrainingError if `path` is no folder of a model's files, and
-    OSError.
+    After an error the old folder still exists. Raises TrainingError if `path` is not a folder of a model, and OSError.
     """
     _require_replaceable(path)
     partial, old = (path.with_name(f".{path.name}.{state}") for state in ("partial", "old"))
@@ -127,7 +127,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def _require_replaceable(model: Path) -> None:
-    """Raise TrainingError if there is something else than the folder of a model."""
+    """Raise TrainingError if the path exists and is not the folder of a model."""
     if model.is_symlink() or (model.exists() and not model.is_dir()):
         raise TrainingError(f"{model} is not a folder, and the model's folder has this name; choose another --output")
     with explain_os_error(TrainingError, f"cannot read {model}", "choose another --output"):
@@ -141,7 +141,7 @@ def _require_replaceable(model: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, or a link or a file in its place."""
+    """Remove a folder, or a link or file in its place."""
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
     elif folder.exists():
@@ -149,7 +149,7 @@ def _remove(folder: Path) -> None:
 
 
 def _synchronise(path: Path) -> None:
-    """Wait until a file's bytes, or a folder's names, are on the disk."""
+    """Wait until a file's bytes, or a folder's names, are on disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -1,7 +1,7 @@
-"""The speed of a run since it was started, and where its time went.
+"""Speed of a run since its latest start, and where its time went.
 
-Do not confuse this with the whole run, which may have been resumed on other ranks and machines: rows and seconds of the
-run count over all of its starts, speeds and shares of time only since the latest.
+Do not confuse this with the whole run, which may have been resumed on other ranks and machines. Rows and seconds of the
+run count over all starts; speeds and shares of time only since the latest one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,31 +19,31 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _WINDOW = 10
-"""Steps over which a rank's rate is measured. Noise of a tenth of a step's time then changes the ideal by a
-thousandth."""
+"""Steps over which a rank's rate is measured. Noise of a tenth of a step's time then changes the ideal by a thousandth.
+"""
 
 
 class Efficiency:
-    """Adds up the steps since a run was started or resumed: the time that ranks of these speeds needed at least, and
-    where the rest of the time went.
+    """Sums up the steps since the latest start: the least time that ranks of these speeds needed, and where the rest
+    went.
 
-    A rank's rate is its rows divided by its own compute seconds, in a window of steps: noise in a single step would
+    A rank's rate is its rows divided by its own compute seconds in a window of steps: in single steps, noise would
     count as speed. A window's ideal time is its rows divided by the sum of the rates. Most of a rank's time in the
-    all-reduce is the wait for slower ranks, so communication is that of the rank that spends least time there, less its
-    wait for ranks that compute longer, summed over steps.
+    all-reduce is the wait for slower ranks. Communication is therefore that of the rank with the least time there,
+    minus its wait for slower ranks, summed over steps.
     """
 
     def __init__(self, rates: Sequence[float]) -> None:
-        """`rates` (ranks,): rows per second before the first step; a rank keeps its rate until it has had rows."""
+        """`rates` (ranks,): rows per second before the first step. A rank keeps its rate until it has rows."""
         self._rates = np.array(rates, dtype=np.float64)
-        self._rows, self._seconds = np.zeros(len(rates)), np.zeros(len(rates))  # of this window
+        self._rows, self._seconds = np.zeros(len(rates)), np.zeros(len(rates))  # in this window
         self._steps = 0
-        self._ideal = 0.0  # seconds, of the windows before
+        self._ideal = 0.0  # seconds, of the previous windows
         self._counted = 0
-        self._longest = 0.0  # seconds of computing of each step's slowest rank
+        self._longest = 0.0  # compute seconds of each step's slowest rank
 
     def add(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Add one step: (ranks,) rows and own compute seconds; all 0 while they are not known."""
+        """Add one step: rows (ranks,) and own compute seconds (ranks,), all 0 while unknown."""
         if not seconds.any():
             return
         self._rows += rows
@@ -57,8 +57,8 @@ class Efficiency:
             self._rows[:], self._seconds[:], self._steps = 0, 0, 0
 
     def ideal_seconds(self, rows: int) -> float:
-        """The least seconds that ranks of these speeds needed for `rows`: those of the added steps, and of a few more
-        whose times are not known."""
+        """Return the least seconds that ranks of these speeds needed for `rows` rows: the added steps, and a few with
+        unknown times."""
         return (self._ideal + self._window_ideal()) * self._scale(rows)
 
     def shares(
@@ -70,11 +70,11 @@ class Efficiency:
         checkpoints: float,
         awaited: float,
     ) -> dict[str, float]:
-        """The shares of `seconds` of training on `rows` rows: the `balanced` share, and the others by reason; none is
-        below 0, and they add up to 1.
+        """Return the shares of `seconds` of training on `rows` rows: `balanced`, and the others by reason.
 
-        `phases`: each rank's seconds by phase (clock.py). `checkpoints`: the first rank's seconds of checkpoints;
-        `awaited`: those for which the others waited in the all-reduce of the next step.
+        Each share is at least 0, and all add up to 1. `phases` (ranks,): each rank's seconds by phase (clock.py).
+        `checkpoints`: the first rank's seconds of checkpoints. `awaited`: the part of them for which the others waited
+        in the all-reduce of the next step.
         """
         reducing = np.array([spent.get(ALL_REDUCE, 0.0) for spent in phases])
         reducing[1:] -= awaited
@@ -107,17 +107,17 @@ class Efficiency:
 
 
 class Throughput:
-    """Measured by the first rank's clock and the reports of steps, since the run was started or resumed."""
+    """Throughput since the latest start, by the first rank's clock and the reports of steps."""
 
     def __init__(self, progress: RunProgress, clock: Clock, rates: list[float]) -> None:
-        """`progress`: that of the run, which changes meanwhile. `rates` (ranks,): the ranks' own, in rows per
-        second."""
+        """`progress`: the progress of the run, which the caller updates. `rates` (ranks,): the ranks' own rates in rows
+        per second."""
         self._progress, self._clock, self.rates = progress, clock, rates
         self._rows_before, self._seconds_before = progress.rows_seen, progress.seconds
         self._efficiency = Efficiency(rates)
         self.own_rows = 0
         self.awaited = 0.0
-        """Seconds that the other ranks waited, in the all-reduce of the next step, for this rank's other work."""
+        """Seconds that the other ranks waited for this rank's other work, in the all-reduce of the next step."""
 
     def add(self, report: StepReport) -> None:
         self._efficiency.add(report.rows, report.seconds)
@@ -134,17 +134,17 @@ class Throughput:
 
     @property
     def share_of_ideal(self) -> float | None:
-        """Rows per second over the sum of the ranks' own rates; None before the first step."""
+        """Rows per second divided by the sum of the ranks' own rates; None before the first step."""
         rate = self.rows_per_second
         return None if rate is None else rate / sum(self.rates)
 
     @property
     def balanced(self) -> float | None:
-        """The share of the time that ranks of these speeds would have needed; None before the first step."""
+        """Share of the time that ranks of these speeds would have needed; None before the first step."""
         return min(1.0, self._efficiency.ideal_seconds(self._rows) / self._clock.training) if self._rows else None
 
     def summary(self, ranks: Ranks, timer: StepTimer) -> dict[str, Any]:
-        """The times and speeds for summary.json, of the run and since its latest start. All ranks call it at once."""
+        """Return the times and speeds for summary.json. All ranks call it at the same time."""
         phases = ranks.gather(dict(timer.sums))
         times = self._clock.times
         shares: dict[str, float] = {}
