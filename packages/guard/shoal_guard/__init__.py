@@ -1,11 +1,10 @@
-"""A guard, by which any CDK stack ends itself at an age or a budget, and a sweep of what any stack has left.
+"""A guard that deletes a CDK stack at a maximum age or budget, and a sweep that lists what a stack left behind.
 
     from shoal_guard import Guard
 
     Guard(stack, "Guard", max_hours=8, budget=20, mail="me@example.org", dollars_an_hour=0.05)
 
-The constructs need Node.js, as all of the CDK does; `left_of` needs boto3 alone. A name is imported when it is asked
-for.
+The constructs need Node.js, as the CDK does; `left_of` needs only boto3. Each name is imported on first use.
 """
 
 from importlib import import_module

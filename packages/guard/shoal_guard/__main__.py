@@ -1,6 +1,7 @@
-"""`python -m shoal_guard STACK`: what a stack of this name has left, and what it costs a month.
+"""`python -m shoal_guard STACK`: list what a stack left behind, with its cost per month.
 
-The exit status is 1 if anything is left that costs money, or if a service does not answer; 2 if nothing can be asked.
+The exit status is 0 if nothing is left that costs money. It is 1 if something is left, or if a service does not answer.
+It is 2 if the arguments or the credentials are not valid.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from shoal_guard.left import left_of
 
 
 def main(arguments: list[str]) -> int:
-    """Print a line for each resource that is left, and the sum of the known prices."""
+    """Print one line for each leftover resource and the sum of the known prices. Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m shoal_guard", description="list what a stack has left, priced")
     parser.add_argument("stack", metavar="STACK", help="the name of a CloudFormation stack, which may be deleted")
     try:

@@ -1,4 +1,4 @@
-"""A private bucket, and one that its stack can always delete."""
+"""`CleanBucket`, a private bucket that its stack can always delete, even while machines still write to it."""
 
 from typing import Any, ClassVar
 
@@ -11,11 +11,11 @@ from shoal_guard.cleanup import Cleanup
 from shoal_guard.grants import accept, allow
 
 ABANDONED = Duration.days(2)
-"""After this time S3 deletes what an interrupted command has left unfinished."""
+"""Age at which S3 deletes an unfinished multipart upload."""
 
 
 def private(key: kms.IKey | None) -> dict[str, Any]:
-    """The options of a bucket that is encrypted by `key` or by S3's own, private, and reached by TLS alone."""
+    """Return the options of a private, encrypted bucket that requires TLS. `key` replaces S3's own key."""
     return {
         "encryption": s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
         "encryption_key": key,
@@ -26,27 +26,29 @@ def private(key: kms.IKey | None) -> dict[str, Any]:
 
 
 def accept_private(bucket: s3.Bucket) -> None:
-    """Acknowledge what the rules find in a bucket whose objects do not outlive the stack."""
+    """Acknowledge the findings that do not matter for a bucket that is deleted with its stack."""
     for rule in ("S1", "CKV_AWS_18"):
         accept(bucket, rule, "Access logs arrive hours late, and their bucket must be empty for the stack's deletion.")
     accept(bucket, "CKV_AWS_21", "Objects are written once and never changed, so versions would only add costs.")
 
 
 class CleanBucket(s3.Bucket):
-    """A bucket that its stack can always delete, with all objects, their versions and unfinished uploads.
+    """A bucket that its stack can always delete, with all objects, versions and unfinished uploads.
 
-    The CDK's own `auto_delete_objects` empties a bucket while machines still write to it, and CloudFormation then fails
-    on what they wrote last. Here the writers that you name go first, and the function that empties the bucket also
-    deletes it, also where the bucket alone is taken out of the stack. To keep it, have an `s3.Bucket` of the same name
-    take its place, with a removal policy that retains it: without the tag `shoal:clean` nothing is deleted. It is
-    encrypted, private, and reached by TLS alone, if you do not say otherwise. Uploads that were never finished end
-    after two days.
+    The CDK's own `auto_delete_objects` empties a bucket while machines still write to it. CloudFormation then fails to
+    delete the bucket. A `CleanBucket` is emptied after the writers that you name with `written_by` are deleted. The
+    function that empties the bucket also deletes it. This also happens if you remove only the bucket from the stack.
+
+    By default the bucket is encrypted and private, and it requires TLS. S3 deletes unfinished uploads after two days.
+
+    To keep the bucket, replace it with an `s3.Bucket` of the same name and the removal policy RETAIN. The replacement
+    does not have the tag `shoal:clean`, so the function does not delete it.
     """
 
     _tag: ClassVar[str | None] = "shoal:clean"
-    """Without it the bucket stays: so it does where an `s3.Bucket` of the same name takes its place in the stack."""
+    """Key of the tag that permits the deletion. A replacement `s3.Bucket` does not have it, so its objects stay."""
     emptied: CustomResource
-    """What empties the bucket when it is deleted; what writes must depend on it."""
+    """Custom resource that empties the bucket on deletion. Everything that writes to the bucket must depend on it."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, encryption_key: kms.IKey | None = None, **options: Any
@@ -54,13 +56,13 @@ class CleanBucket(s3.Bucket):
         """Create the bucket.
 
         Args:
-            scope: In a stack.
+            scope: A construct in a stack.
             construct_id: The construct's id.
-            encryption_key: A key of the account in place of S3's own.
-            options: All others of `aws_cdk.aws_s3.Bucket`, but for `removal_policy` and `auto_delete_objects`.
+            encryption_key: A customer managed key (default: S3's own key).
+            options: Options of `aws_cdk.aws_s3.Bucket`, except `removal_policy` and `auto_delete_objects`.
 
         Raises:
-            TypeError: One of these two is given.
+            TypeError: `removal_policy` or `auto_delete_objects` is given.
         """
         if given := {"removal_policy", "auto_delete_objects"} & options.keys():
             raise TypeError(f"a CleanBucket is deleted with its stack: leave out {', '.join(sorted(given))}")
@@ -80,15 +82,16 @@ class CleanBucket(s3.Bucket):
         if self._tag:
             Tags.of(self).add(self._tag, "true")
             allow(cleanup.role, ["s3:GetBucketTagging"], [self.bucket_arn])
-        if self.policy:  # the function deletes the bucket, so that its policy must be gone by then
+        if self.policy:  # CloudFormation could not delete the policy once the function has deleted the bucket
             self.written_by(self.policy)
 
     @property
     def _emptier(self) -> str:
-        """The name, in the stack's cleanup, of what empties the bucket; changed, it empties that of a running stack."""
+        """Construct id of `emptied`. Do not change it: CloudFormation would replace the resource of a deployed stack,
+        and the replacement empties the bucket."""
         return f"{Names.unique_id(self)}Bucket"
 
     def written_by(self, *writers: IConstruct) -> None:
-        """Have these resources created after the bucket, and deleted before it is emptied."""
+        """Create these resources after the bucket, and delete them before it is emptied."""
         for writer in writers:
             writer.node.add_dependency(self.emptied)

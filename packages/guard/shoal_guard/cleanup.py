@@ -1,8 +1,8 @@
-"""Makes a stack deletable: deletes its buckets with their content, removes the rules between EMR's security groups, and
-deletes the guard's parameters. The same function also keeps the owner of the deployment.
+"""Custom resources that make a stack deletable. They empty and delete buckets, remove the rules between EMR's security
+groups, and delete the guard's parameters. The same function records the owner of a deployment.
 
-CloudFormation deletes in reverse order of creation. So nodes and clusters must depend on the resources made here, and
-these on the buckets and groups: then the function runs after everything that writes to a bucket or changes a group.
+Get the dependencies right: CloudFormation deletes in reverse order of creation. Nodes and clusters must depend on these
+resources, and these resources on the buckets and groups. Then the function runs after the last write to a bucket.
 """
 
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ class Cleanup(Construct):
 
     @classmethod
     def of(cls, scope: Construct) -> "Cleanup":
-        """That of the stack that this is in; there is one in a stack, and the first that asks makes it."""
+        """Return the stack's only `Cleanup`. The first call creates it."""
         stack = Stack.of(scope)
         found = stack.node.try_find_child(_CHILD)
         return found if isinstance(found, cls) else cls(stack, _CHILD)
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
-        """Build the function; its role has no permissions yet."""
+        """Create the function and its role. The role has no permissions yet."""
         super().__init__(scope, construct_id)
         self._function, self.role = function(
             self,
@@ -54,39 +54,38 @@ class Cleanup(Construct):
         unfetched: tuple[str, str] | None = None,
         tag: str | None = None,
     ) -> CustomResource:
-        """Delete the bucket with its content; with a tag only if it still has that.
+        """Add a resource that deletes the bucket with its content. CloudFormation then has nothing left to delete.
 
-        `unfetched` are the prefixes of runs and of the notes of what was fetched: the bucket stays if it holds a run
-        that was not.
+        With `tag`, the resource deletes the bucket only if the bucket still has the tag. `unfetched` has two prefixes,
+        of runs and of the records of fetched runs. With it the bucket stays while it holds a run that was not fetched.
 
-        CloudFormation, which deletes it afterwards, finds it gone. A bucket to keep has this resource, too, but it does
-        nothing. Do not leave it out: when a user decides to keep the data of a running deployment, the deletion of the
-        resource would empty the bucket.
+        A bucket to keep needs this resource, too, with `keep`. Without it an update of a deployed stack would delete
+        the resource, and that would empty the bucket.
         """
         runs = dict(zip(("Runs", "Fetched"), unfetched, strict=True)) if unfetched else {}
         tagged = {"Tag": tag} if tag else {}
         return self._resource(name, {} if keep else {"Bucket": bucket.bucket_name, **runs, **tagged})
 
     def claim(self, *, deployment: str, owner: str, topology: str) -> CustomResource:
-        """Record the owner and the topology at creation; an update with another owner or topology fails here."""
+        """Add a resource that records owner and topology at creation. An update with other values fails."""
         claim = {"Deployment": deployment, "Owner": owner, "Topology": topology}
         return self._resource("Claim", {"Claim": claim})
 
     def delete_parameters(self, parameters: Sequence[str]) -> CustomResource:
-        """Delete these parameters of Systems Manager, which CloudFormation did not create."""
+        """Add a resource that deletes parameters of Systems Manager that CloudFormation did not create."""
         names = [name.lstrip("/") for name in parameters]
         arns = [Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
         allow(self.role, ["ssm:DeleteParameters"], arns)
         return self._resource("Parameters", {"Parameters": list(parameters)})
 
     def stop_jobs(self, deployment: str, tag: str, logs: str) -> CustomResource:
-        """Stop the training jobs of SageMaker with this tag of a deployment of Shoal, and delete what they printed into
-        the log group `logs`."""
+        """Add a resource that stops the SageMaker training jobs of a Shoal deployment, found by this tag, and deletes
+        their streams from the log group `logs`."""
         stack, jobs = Stack.of(self), f"{job_prefix(deployment)}-*"
         job = stack.format_arn(service="sagemaker", resource="training-job", resource_name=jobs)
         group = stack.format_arn(service="logs", resource="log-group", resource_name=logs, arn_format=_COLON)
-        # A policy of its own: when a topology loses its jobs, CloudFormation changes the role's other policy before it
-        # asks the function to stop them, and deletes this one afterwards.
+        # A separate policy: if an update removes the jobs from a topology, CloudFormation changes the role's default
+        # policy before it asks the function to stop the jobs. It deletes this policy afterwards.
         policy = iam.Policy(self, "JobsPolicy", roles=[self.role])
         for actions, resource in (
             (["sagemaker:ListTrainingJobs"], "*"),
@@ -109,11 +108,11 @@ class Cleanup(Construct):
         return stopped
 
     def revoke_group_rules(self, groups: Sequence[ec2.ISecurityGroup], name: str) -> CustomResource:
-        """Remove the rules of these groups that refer to other groups, before the groups are deleted."""
+        """Add a resource that removes rules between security groups before the groups are deleted."""
         return self._resource(name, {"SecurityGroups": [group.security_group_id for group in groups]})
 
     def allow_empty(self, bucket: s3.Bucket, *, fetched: str = "") -> None:
-        """Let the function delete the bucket with its content, and read what is below the prefix `fetched`, if any."""
+        """Allow the function to delete the bucket with its content, and to read the objects below `fetched`."""
         allow_objects(self.role, bucket, ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"))
         more = ["s3:ListBucketVersions", "s3:ListBucketMultipartUploads", "s3:DeleteBucket"]
         allow(self.role, more, [bucket.bucket_arn])
@@ -122,10 +121,10 @@ class Cleanup(Construct):
             allow_objects(self.role, bucket, READ, under=(fetched,))
 
     def allow_revoke_group_rules(self, tag: str, value: str) -> None:
-        """Let the function remove rules of security groups that have this tag.
+        """Allow the function to remove rules of security groups that have this tag.
 
-        The permission is by tag, not by group. When a topology loses its cluster, CloudFormation removes permissions
-        for single groups before it asks the function to remove the groups' rules.
+        The permission is limited by tag because CloudFormation would remove permissions for single groups too early. It
+        would do so before it asks the function to remove their rules.
         """
         allow(self.role, ["ec2:DescribeSecurityGroups"], ["*"])
         allow(

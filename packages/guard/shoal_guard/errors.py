@@ -1,13 +1,13 @@
-"""The errors of a sweep."""
+"""Errors of a sweep."""
 
 
 class SweepError(Exception):
-    """Something cannot be listed, recognised or deleted; the text is one sentence for the user."""
+    """The sweep cannot list, recognise or delete a resource. The text is one sentence for the user."""
 
 
 class OwnershipUnknownError(SweepError):
-    """The owner of a resource cannot be found out; the text is the reason."""
+    """The owner of a resource is unknown. The text is the reason."""
 
 
 class NameOnlyError(OwnershipUnknownError):
-    """Nothing certain tells the owner, whoever asks; the text says what to do."""
+    """Only the name of a resource indicates its owner, for any credentials. The text says what to do."""

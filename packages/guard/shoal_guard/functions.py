@@ -1,7 +1,7 @@
-"""Creates the functions that run inside AWS, and the log groups of the stack.
+"""Creates Lambda functions and log groups.
 
-Do not use AWS's managed policy for functions, because it allows creating log groups: the last log lines of a function
-would create the log group again that the stack has just deleted.
+Do not use AWS's managed policy for functions. It allows creating log groups, so the last log lines of a function would
+create the log group again after the stack has deleted it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ def function(
     timeout: Duration,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[lambda_.Function, iam.Role]:
-    """Create a function from these files of `handlers/`, and its role, which can only write the log."""
+    """Create a function from these files of `handlers/`, and a role that may only write the function's log."""
     log = log_group(scope, "Log")
     role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     allow(role, ["logs:CreateLogStream", "logs:PutLogEvents"], [log.log_group_arn])

@@ -1,7 +1,7 @@
-"""Permissions of roles, and acknowledgements of what the template rules find in them.
+"""Permissions of roles, and acknowledged findings of the template rules (cdk-nag's AWS Solutions, and checkov).
 
-AWS Solutions' rules identify a finding by its full id, which contains the resource. Acknowledge a finding where the
-resource is defined.
+AWS Solutions identifies a finding by its full id, which contains the resource. Acknowledge a finding where the resource
+is defined.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from constructs import IConstruct
 READ = ("s3:GetObject",)
 LIST = ("s3:ListBucket",)
 UNEXERCISED = "shoal:unexercised"
-"""The metadata of a role's policy in which `explain` keeps its reasons."""
+"""Metadata key of a role's policy under which `explain` stores its reasons."""
 
 
 def accept(where: IConstruct, rule: str, reason: str) -> None:
@@ -29,19 +29,19 @@ def accept(where: IConstruct, rule: str, reason: str) -> None:
 
 
 def accept_pattern(role: iam.Role, resource: str, reason: str) -> None:
-    """Acknowledge that the role's own policy has a pattern of resources."""
+    """Acknowledge a resource pattern in the role's default policy."""
     accept(role.node.find_child("DefaultPolicy"), f"IAM5[Resource::{resource}]", reason)
 
 
 def region_in_rule(stack: Stack) -> str:
-    """The stack's region as the id of a finding has it, also of a stack for any region."""
+    """Return the stack's region as finding ids spell it; `<AWS::Region>` for a stack without a fixed region."""
     return "<AWS::Region>" if Token.is_unresolved(stack.region) else stack.region
 
 
 def explain(role: iam.Role, grants: Sequence[str], reason: str) -> None:
-    """Say why the role has grants that no call of an emulated deployment needs: actions, or patterns of resources.
+    """Record why the role has grants (actions or resource patterns) that no emulated deployment uses.
 
-    A grant that no call needs and no reason explains fails the tests.
+    The tests fail on a grant that is neither used nor explained.
     """
     policy = role.node.find_child("DefaultPolicy").node.default_child
     assert isinstance(policy, CfnResource)
@@ -51,7 +51,7 @@ def explain(role: iam.Role, grants: Sequence[str], reason: str) -> None:
 def allow(
     role: iam.Role, actions: Sequence[str], resources: Sequence[str], conditions: Mapping[str, object] | None = None
 ) -> None:
-    """Allow the role these actions on these resources; `conditions` are those of the policy's statement."""
+    """Allow the role these actions on these resources, under the policy statement's `conditions`."""
     role.add_to_policy(iam.PolicyStatement(actions=[*actions], resources=[*resources], conditions=conditions))
 
 
@@ -63,7 +63,7 @@ def allow_objects(
     under: Sequence[str] = ("",),
     listing: Sequence[str] = LIST,
 ) -> None:
-    """Allow the actions on objects below these prefixes, and listing of the bucket.
+    """Allow the actions on objects below the prefixes `under`, and listing of the whole bucket.
 
     Do not limit listing to the prefixes: S3 would then answer 403 instead of 404 for a missing object, and Hadoop would
     fail.
@@ -75,7 +75,7 @@ def allow_objects(
 
 
 def accept_keys(role: iam.Role, bucket: s3.IBucket, keys: str) -> None:
-    """Acknowledge that the role is allowed something on objects whose keys are like this."""
+    """Acknowledge that the role has permissions for objects with keys like this pattern."""
     resource = bucket.node.default_child
     name = f"arn:<AWS::Partition>:s3:::{bucket.bucket_name}"
     if isinstance(resource, s3.CfnBucket):

@@ -1,4 +1,4 @@
-"""The guard of any stack of a CDK app: by it the stack ends itself at an age or a budget."""
+"""`Guard`, a construct that deletes its own stack at a maximum age or budget."""
 
 import math
 import re
@@ -17,21 +17,25 @@ _TAG = "shoal:guarded"
 _MOST_HOURS = 720
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _LONGEST_NAME = 70
-"""Of the stack's, in the name of a budget, of which an account has one in all regions."""
+"""Longest part of the stack's name in the name of its AWS budget, in characters."""
 
 
 class Guard(StackGuard):
-    """Ends the stack that it is in, from inside the account: a function that AWS runs every five minutes.
+    """A function that AWS runs every five minutes, and that deletes the stack at its end of life or budget.
 
-    At the end of the stack's life, or when its budget is spent, it sets auto scaling groups to zero, terminates EMR
-    clusters, and deletes the stack; and before, it ends EMR clusters that are idle. Nothing is deleted without a
-    warning by mail, at least ten minutes earlier, where there is an address.
+    The guard first sends a warning by mail. At least ten minutes later it sets auto scaling groups to zero, terminates
+    EMR clusters, and deletes the stack. It terminates idle EMR clusters earlier.
 
-    All other resources of the stack are created after the guard and deleted before it, so that it also ends a stack
-    that was created only in part, and they get the tag `shoal:guarded`. What CloudFormation cannot delete stays: a
-    bucket that is not empty and has no `auto_delete_objects`, a stack with `termination_protection` or one that was
-    deployed without a role for CloudFormation (the CDK gives it one), and what has the
-    removal policy RETAIN, as databases of RDS leave a snapshot. `shoal_guard.left_of` lists it.
+    All other resources of the stack depend on the guard and get the tag `shoal:guarded`. So the guard also deletes a
+    stack that was created only in part.
+
+    CloudFormation does not delete:
+
+    - buckets that hold objects and do not have `auto_delete_objects`
+    - resources with the removal policy RETAIN, and the snapshots that SNAPSHOT leaves
+    - stacks with `termination_protection`, or deployed without a role for CloudFormation (the CDK sets one)
+
+    `shoal_guard.left_of` lists what stays.
     """
 
     def __init__(
@@ -48,20 +52,20 @@ class Guard(StackGuard):
         """Guard a stack.
 
         Args:
-            scope: The stack. What it has when it is synthesised is what counts.
+            scope: The stack. The guard prices the resources that the stack has at synthesis.
             construct_id: The construct's id.
-            max_hours: Whole hours that it lives from its first deployment with the guard on, 1 to 720. More can be
-                added while it lives, as the warning says, by a parameter of Systems Manager.
-            budget: Dollars since then, counted every five minutes: instances and EMR clusters of the stack at
+            max_hours: Life of the stack in whole hours, 1 to 720, from its first deployment with the guard. A parameter
+                of Systems Manager adds hours while the stack lives; the warning names it.
+            budget: Dollars over the stack's life (default: no limit). The guard counts instances and EMR clusters at
                 on-demand prices with a public address each, NAT gateways, elastic addresses, interface endpoints, and
-                `dollars_an_hour`. Volumes, requests and traffic do not count. Without it, no limit.
-            mail: An address for warnings; without one there are none.
-            idle_minutes: How long an EMR cluster may be idle, 5 to 10,080 minutes.
-            dollars_an_hour: What all else costs that runs as long as the stack, such as a database; needed with a
-                budget where the stack has such things, and else an error of the synthesis.
+                `dollars_an_hour`. It does not count volumes, requests and traffic.
+            mail: Address for warnings (default: no warnings).
+            idle_minutes: Time after which an idle EMR cluster is terminated, 5 to 10,080 minutes.
+            dollars_an_hour: Cost of all other resources that run as long as the stack, such as a database. With a
+                budget, synthesis fails if the stack has such resources and this is missing.
 
         Raises:
-            ValueError: A value is not within its bounds.
+            ValueError: An argument is out of range.
         """
         hours, mails = f"a whole number of hours from 1 to {_MOST_HOURS}", "a mail address"
         for name, value, is_valid, bounds in (
@@ -114,19 +118,19 @@ def _is_whole(value: object, least: int, most: int) -> bool:
 
 
 def _is_finite(value: object) -> bool:
-    """Whether it is a number from 0 on."""
+    """Return whether the value is a finite number of at least 0."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 class _Found:
-    """The prices of a stack, read once when it is synthesised."""
+    """Prices of a stack, computed once at synthesis, when all constructs exist."""
 
     def __init__(self, stack: Stack, dollars_an_hour: float | None) -> None:
         self._stack, self._given = stack, dollars_an_hour
 
     @cached_property
     def prices(self) -> StackPrices:
-        """What the stack costs; what has no price is in the dollars that were given."""
+        """Prices of the stack. A given `dollars_an_hour` covers all resources without a price."""
         found = prices_of(self._stack)
         if self._given is not None:
             found.standing += self._given
@@ -139,7 +143,7 @@ class _Found:
 
 @jsii.implements(IStableAnyProducer)
 class _Price:
-    """One field of them."""
+    """One field of the prices, read at synthesis."""
 
     def __init__(self, found: _Found, field: str) -> None:
         self._found, self._field = found, field
@@ -151,7 +155,8 @@ class _Price:
 
 @jsii.implements(IAspect)
 class _AfterGuard:
-    """Has all other resources of the stack depend on the guard; and a budget needs the price of each."""
+    """Aspect that makes all other resources of the stack depend on the guard. With a budget it also reports resources
+    without a price as errors."""
 
     def __init__(self, stack: Stack, guard: Guard, found: _Found | None) -> None:
         self._stack, self._guard, self._found = stack, guard, found

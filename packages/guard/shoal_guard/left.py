@@ -1,4 +1,4 @@
-"""What is left in an AWS account of any stack, as plain data."""
+"""`left_of`: list, and optionally delete, what a stack left behind in an AWS account, as plain data."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,50 +14,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """Something that is left, or that a service did not tell."""
+    """A resource that is left, or a list that a service did not return."""
 
     kind: str
-    """`volume`, `log group`, `rds snapshot` and so on; `other` is what AWS's tagging service alone names."""
+    """Kind of the resource, such as `volume`, `log group` or `rds snapshot`. `other` is a resource that only AWS's
+    tagging service names."""
     identifier: str
-    """The service's own: an id, a name or an ARN; `(all)` where a service did not list a kind."""
+    """Id, name or ARN that the service uses. `(all)` stands for a kind that a service did not list."""
     dollars_a_month: float | None
-    """What it costs at list prices; None where that is not known."""
+    """Cost per month at list prices; None if unknown."""
     bound: str
-    """`at least` or `at most` where the price is no more than that; else empty."""
+    """`at least` or `at most` if `dollars_a_month` is only a bound; empty otherwise."""
     costs: bool
-    """Whether it is there, and billed by time or size. Of what was deleted it is False."""
+    """True if the resource exists and is billed by time or size. False for a deleted resource."""
     is_certain: bool
-    """False where a service did not tell: it may be there or not, and may be another's."""
+    """False if a service did not answer: the resource may not exist, or may belong to something else."""
     outcome: str
-    """`goes`, `deleted`, `is left` and so on, the outcome of the sweep."""
+    """Outcome of the sweep: `goes`, `deleted`, `is left` and so on."""
     reason: str
-    """Why it is left, or why it is not certain; else empty."""
+    """Reason why the resource is left or uncertain; empty otherwise."""
 
 
 def left_of(
     stack: str = "", *, tag: str = "", prefix: str = "", session: "boto3.Session | None" = None, delete: bool = False
 ) -> list[Leftover]:
-    """List what is left in an account and region, service by service; delete it if asked.
+    """List what a stack, a tag or a name prefix left in an account and region, and optionally delete it.
 
-    With `delete` data go, too: databases without a last snapshot, buckets with all versions. Buckets with the tag
-    `shoal:keep` (`true` or `unfetched`) stay, and so do those whose tags cannot be read.
+    Give exactly one of `stack`, `tag` and `prefix`. Deletion includes data: databases without a final snapshot, and
+    buckets with all versions. It keeps buckets with the tag `shoal:keep` (`true` or `unfetched`) and buckets with
+    unreadable tags.
 
     Args:
-        stack: What a CloudFormation stack of exactly this name has, or has left.
-        tag: What has this tag, KEY=VALUE, or KEY with whatever value. One of the three is given.
-        prefix: What has a name, or is of a stack whose name, begins with this.
-        session: Whose account and region (default: those of AWS's configuration).
-        delete: Delete all of it, in an order that works, and try again what others still hold.
+        stack: Exact name of a CloudFormation stack. It may be deleted.
+        tag: Tag of the resources: KEY=VALUE, or KEY for any value.
+        prefix: Prefix of the names of resources, or of the names of their stacks.
+        session: Session of an account and region (default: AWS's configuration).
+        delete: Delete the resources in a safe order, and retry those that other resources still hold.
 
     Returns:
-        Everything that was found, in the order of deletion.
+        All resources found, in the order of deletion.
 
     Raises:
-        ValueError: Not one of the three is given, or it is not valid.
-        SweepError: With `delete`, a stack of these exists, which CloudFormation has to delete first, or may exist. The
-            file of the region's prices is broken.
-        botocore.exceptions.BotoCoreError: There are no credentials, no region, or no network.
-        botocore.exceptions.ClientError: AWS does not accept the credentials.
+        ValueError: Not exactly one of the three is given, or its value is not valid.
+        SweepError: With `delete`, a matching stack exists or may exist: CloudFormation must delete it first. Also
+            raised if the price file of the region is broken.
+        botocore.exceptions.BotoCoreError: Credentials, region or network are missing.
+        botocore.exceptions.ClientError: AWS rejects the credentials.
     """
     account = Account(session)
     owner = StackOwner(account, stack=stack, tag=tag, prefix=prefix)

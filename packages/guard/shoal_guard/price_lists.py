@@ -1,6 +1,6 @@
-"""Reads the price lists of `prices/`: what machines and services cost in a region, by date.
+"""Reads the price lists of `prices/`: dated prices of machines and services in a region.
 
-A list may lack a price: AWS does not offer the type there, or nobody asked.
+A list may lack a price, because AWS does not offer the type in the region or because the price was never looked up.
 """
 
 import datetime
@@ -13,41 +13,41 @@ from typing import Any, Self
 import yaml
 
 PRICES = Path(__file__).with_name("prices")
-"""The price lists, one file for each region."""
+"""Folder of the price lists, one file for each region."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Dollars for what is not an instance; None where that is not known."""
+    """Prices in dollars of everything that is not an instance; None if unknown."""
 
     interface_endpoint_hour: float | None = None
     nat_gateway_hour: float | None = None
     nat_gib: float | None = None
-    """What passes the gateway."""
+    """Price of traffic through a NAT gateway."""
     public_ipv4_hour: float | None = None
     gp3_gib_month: float | None = None
     efs_gib_month: float | None = None
     efs_read_gib: float | None = None
-    """Elastic throughput, as `efs_write_gib`."""
+    """Price of reads in elastic throughput mode; `efs_write_gib` is the price of writes."""
     efs_write_gib: float | None = None
     s3_gib_month: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceList:
-    """The prices of a region from a date on: dollars an hour, on demand, Linux."""
+    """Prices of a region, valid from `date`: dollars an hour, on demand, Linux."""
 
     region: str
     date: datetime.date
     source: str
     instances: Mapping[str, float]
     emr: Mapping[str, float] = field(default_factory=dict)
-    """What EMR adds."""
+    """Surcharge of EMR by instance type, added to `instances`."""
     sagemaker: Mapping[str, float] = field(default_factory=dict)
-    """What SageMaker takes for training on a type, in place of `instances`."""
+    """Price of SageMaker training by instance type, in place of `instances`."""
     other: Prices = Prices()
     zones: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The ids of the zones that offer a type; empty: not known."""
+    """Ids of the zones that offer a type; empty if unknown."""
 
     def __post_init__(self) -> None:
         prices = [*self.instances.values(), *self.emr.values(), *self.sagemaker.values(), *vars(self.other).values()]
@@ -64,9 +64,9 @@ class PriceList:
 
     @classmethod
     def lists(cls, region: str, folder: Path = PRICES) -> list[Self]:
-        """All lists of a region, from the oldest to the newest; none when it has no file.
+        """Return all lists of a region, the oldest first. The result is empty for a region without a file.
 
-        Raises ValueError with a sentence that names a file that does not hold lists.
+        Raises ValueError with a sentence that names a broken file.
         """
         path = folder / f"{region}.yaml"
         if not path.exists():
@@ -81,7 +81,7 @@ class PriceList:
 
     @classmethod
     def newest(cls, region: str, folder: Path = PRICES) -> Self:
-        """The newest list of a region; for a region without a file one without prices."""
+        """Return the newest list of a region. For a region without a file the list has no prices."""
         if lists := cls.lists(region, folder):
             return lists[-1]
         today = datetime.datetime.now(datetime.UTC).date()
@@ -90,5 +90,5 @@ class PriceList:
 
 @functools.cache
 def _read(path: Path, _changed: int) -> list[Any]:
-    """The documents of a file as it was at this time of change."""
+    """Return the YAML documents of a file, cached until its modification time changes."""
     return list(yaml.safe_load_all(path.read_text("utf-8")))

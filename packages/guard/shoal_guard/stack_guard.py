@@ -1,7 +1,8 @@
-"""The base of guards: a function that AWS runs every five minutes.
+"""Base class of guards: a function that AWS runs every five minutes.
 
-At the end of its life, or of a budget, the guard ends what costs most, and deletes the stack. So whatever costs by the
-hour must depend on it: it is created first and deleted last, and also ends a stack that was created only in part.
+At the stack's end of life, or when its budget is spent, the guard ends the most expensive resources and deletes the
+stack. Every resource with an hourly price must depend on the guard. Then the guard exists first and is deleted last,
+and it also deletes a stack that was created only in part.
 """
 
 from collections.abc import Mapping
@@ -24,21 +25,21 @@ from shoal_guard.grants import accept, accept_pattern, allow, region_in_rule
 
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
-"""Shorter than the interval, so that two runs do not overlap."""
+"""Timeout of the function. It is shorter than the interval, so that two rounds do not overlap."""
 _WARM_UP = cloudwatch.CfnAlarm.WarmUpConfigurationProperty(warm_up_period_duration_in_minutes=30)
 _MISSED = 3
-"""After how many failed or missed runs in a row a mail is sent."""
+"""Number of consecutive failed or missed rounds after which an alarm sends a mail."""
 _LONGEST_NAME = 100
-"""Of a topic's display name."""
+"""Longest display name of an SNS topic, in characters."""
 _MAIL_AT = (80, 100)
-"""Per cent of the budget at which AWS's own budget sends a mail."""
+"""Percentages of the budget at which the AWS budget sends a mail."""
 
 
 class StackGuard(Construct):
-    """The function, its schedule, and its SNS topic; `topic` is None without a mail address.
+    """The guard's function, its schedule, and an SNS topic. Without a mail address there is no topic.
 
-    With a mail address and a budget there is also an AWS budget. It sends mails and stops nothing. It counts what AWS
-    bills, hours late, and only if the tag is activated as a cost allocation tag in the account.
+    With a mail address and a budget there is also an AWS budget. It only sends mails. It sees AWS's bills hours late,
+    and only if the account has activated the tag as a cost allocation tag.
     """
 
     function: lambda_.Function
@@ -58,11 +59,18 @@ class StackGuard(Construct):
         budget_name: str,
         settings: Mapping[str, object],
     ) -> None:
-        """Build the guard of what is called `name`.
+        """Create the guard of the stack or deployment `name`.
 
-        `mail` gets the warnings. `tag` is the key of the tag that all resources have, with the name as its value, and
-        `groups` a pattern of the names of auto scaling groups: the guard may change no others. `settings` are those of
-        `handlers.guard.rules.GuardSettings` that do not follow from these.
+        Args:
+            scope: A construct in the stack.
+            construct_id: The construct's id.
+            name: Name of the stack or deployment in messages, and value of the tag.
+            budget: Dollars over the stack's life, or None.
+            mail: Address for warnings, or None.
+            tag: Key of the tag that all guarded resources have. The guard may change only tagged resources.
+            groups: Name pattern of the auto scaling groups that the guard may change.
+            budget_name: Name of the AWS budget.
+            settings: All other fields of `handlers.guard.rules.GuardSettings`.
         """
         super().__init__(scope, construct_id)
         self._name, self._tag = name, tag
@@ -108,7 +116,7 @@ class StackGuard(Construct):
         return topic
 
     def _alarms(self, topic: sns.Topic) -> None:
-        """Send a mail also where the guard cannot: it fails, or it is not run."""
+        """Add alarms that send a mail if the guard fails or is not run."""
         watching = []
         for child, metric, compared, missing, what in (
             (
@@ -137,8 +145,8 @@ class StackGuard(Construct):
                 treat_missing_data=missing,
             )
             alarm.add_alarm_action(actions.SnsAction(topic))
-            # Else it is in alarm before the first round, and stays so without a mail if there never is one (CloudWatch
-            # user guide, "Alarm warm-up periods", read on 2026-11-29).
+            # Without a warm-up period the alarm fires before the first round. If no round ever runs, it stays in that
+            # state and sends no mail (CloudWatch user guide, "Alarm warm-up periods", read on 2026-11-29).
             cast(cloudwatch.CfnAlarm, alarm.node.default_child).warm_up_configuration = _WARM_UP
             watching.append(alarm.alarm_arn)
         topic.add_to_resource_policy(
@@ -176,7 +184,7 @@ class StackGuard(Construct):
         )
 
     def _allow(self, parameters: list[str], groups: str) -> None:
-        """The permissions of every guard, limited to its own stack wherever AWS supports that."""
+        """Grant the function its permissions, limited to its own stack where AWS supports that."""
         stack = Stack.of(self)
         account, extension = (
             stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
@@ -222,6 +230,6 @@ class StackGuard(Construct):
         where: Mapping[str, object] | None = None,
         operator: str = "StringEquals",
     ) -> None:
-        """Allow the function these actions of a service."""
+        """Allow the function these actions of a service on a resource, under the conditions `where`."""
         named = [f"{service}:{action}" for action in actions]
         allow(self.role, named, [on], {operator: where} if where else None)

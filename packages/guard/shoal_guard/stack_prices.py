@@ -1,4 +1,5 @@
-"""What of any stack costs by the hour, by its constructs when they are synthesised."""
+"""Computes the hourly prices of a stack's resources from its constructs. Call it at synthesis: constructs that are
+added later do not count."""
 
 import json
 from collections.abc import Iterator
@@ -13,15 +14,15 @@ from aws_cdk import aws_emr as emr
 from shoal_guard.price_lists import PriceList, Prices
 
 _REGION = "us-east-1"
-"""Whose prices count where a stack is not bound to a region."""
+"""Region of the prices for a stack without a fixed region."""
 _ADDRESS_HOUR = 0.005
-"""Of a public IPv4 address, in every region since 2024-02-01 ("New - AWS Public IPv4 Address Charge + Public IP
-Insights", AWS News Blog, 2023-07-28), for lists without it."""
+"""Dollars an hour of a public IPv4 address, for price lists that lack it. The price is the same in every region since
+2024-02-01 ("New - AWS Public IPv4 Address Charge + Public IP Insights", AWS News Blog, 2023-07-28)."""
 _BY_THE_HOUR = frozenset(
     {
         "AWS::AmazonMQ::Broker",
         "AWS::Batch::ComputeEnvironment",
-        "AWS::CloudFormation::Stack",  # a nested one, whose machines are not seen while they run
+        "AWS::CloudFormation::Stack",  # the guard does not see the machines of a nested stack
         "AWS::DAX::Cluster",
         "AWS::DocDB::DBInstance",
         "AWS::EC2::EC2Fleet",
@@ -50,24 +51,25 @@ _BY_THE_HOUR = frozenset(
         "AWS::SageMaker::NotebookInstance",
     }
 )
-"""Types whose price depends on more than the price lists have."""
+"""Resource types with an hourly price that the price lists cannot express."""
 
 
 @dataclass(kw_only=True)
 class StackPrices:
-    """Dollars an hour: of instances, and of those of EMR, by type; and of what runs as long as the stack does.
-
-    `unpriced` has the types of what costs by the hour and has no price here.
-    """
+    """Dollars an hour of a stack's resources."""
 
     instances: dict[str, float] = field(default_factory=dict)
+    """Price of an instance by its type, with a public address."""
     of_emr: dict[str, float] = field(default_factory=dict)
+    """Price of an EMR instance by its type, with EMR's surcharge and a public address."""
     standing: float = 0.0
+    """Sum over the resources that run as long as the stack."""
     unpriced: set[str] = field(default_factory=set)
+    """Resource and instance types that cost by the hour and have no known price."""
 
 
 def prices_of(stack: Stack) -> StackPrices:
-    """Look through all constructs of a stack."""
+    """Return the hourly prices of all constructs of a stack."""
     found = StackPrices()
     known = PriceList.newest(_REGION if Token.is_unresolved(stack.region) else stack.region)
     address = _ADDRESS_HOUR if known.other.public_ipv4_hour is None else known.other.public_ipv4_hour
@@ -104,7 +106,7 @@ def _add_standing(found: StackPrices, resource: CfnResource, known: Prices, addr
 
 
 def _types(stack: Stack, resource: CfnResource) -> Iterator[str]:
-    """The instance types that a resource names; of one that is a parameter, what stands for it, which has no price."""
+    """Yield the instance types that a resource names. A type from a parameter yields a token, which has no price."""
     if isinstance(resource, ec2.CfnInstance):
         yield str(stack.resolve(resource.instance_type))
     elif isinstance(resource, ec2.CfnLaunchTemplate):
@@ -118,7 +120,7 @@ def _types(stack: Stack, resource: CfnResource) -> Iterator[str]:
 
 
 def _named(value: Any) -> Iterator[str]:
-    """Each value of a key `instanceType` or `InstanceType` in it, however deep."""
+    """Yield each value of a key `instanceType` or `InstanceType`, at any depth."""
     if isinstance(value, dict):
         for key, each in value.items():
             if key.lower() == "instancetype":
@@ -131,7 +133,7 @@ def _named(value: Any) -> Iterator[str]:
 
 
 def _names_machines(stack: Stack, group: autoscaling.CfnAutoScalingGroup) -> bool:
-    """Whether a group's instance types are read: they are its own, or those of a template of the stack."""
+    """Return whether a group's instance types are known: from the group itself or from a template in the stack."""
     if any(_types(stack, group)):
         return True
     told = json.dumps(

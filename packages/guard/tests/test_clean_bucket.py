@@ -1,4 +1,4 @@
-"""Buckets that are deleted with their stack, in somebody else's stack."""
+"""`CleanBucket` in a stack that is not a Shoal deployment."""
 
 import pytest
 from aws_cdk import App, Stack

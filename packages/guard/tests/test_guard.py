@@ -1,4 +1,4 @@
-"""`Guard` in somebody else's stack: what it adds, what it refuses, and how the stack ends itself."""
+"""`Guard` in a stack that is not a Shoal deployment: its resources, its argument errors, and the deletion."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Whose a load balancer is, by tags that no list of them has."""
+"""Ownership of load balancers, by tags that need a call of their own."""
 
 from typing import Any, cast
 
@@ -9,7 +9,7 @@ from shoal_guard.sweep.listing import owns_load_balancer
 
 
 class Asked:
-    """An ownership, its account and its client at once, with these tags."""
+    """Owner, account and client in one object, with these tags."""
 
     def __init__(self, answer: Any) -> None:
         self.account, self._answer = self, answer

@@ -1,4 +1,4 @@
-"""What the guard keeps between its rounds is read back as it was written, and anything else is refused."""
+"""The guard's stored state: a round trip returns it unchanged, and invalid text is refused."""
 
 import json
 from datetime import UTC, datetime, timedelta

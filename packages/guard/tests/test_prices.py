@@ -1,4 +1,4 @@
-"""The price lists, as the sweep reads them."""
+"""Price lists as the sweep reads them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the guard decides: when it warns, deletes, ends what is idle, and how it counts dollars."""
+"""Decisions of the guard: warnings, deletions, idle nodes and clusters, and the count of dollars."""
 
 from collections.abc import Iterator
 from dataclasses import astuple, replace
@@ -78,7 +78,7 @@ settings = st.builds(
 
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("guard_rounds.yaml").read_text("utf-8"))
-"""Rounds at minutes after the creation: what each sees and does. `account` is what was spent, and the rate."""
+"""Rounds at minutes after the creation: observation and actions. `account` has the dollars spent and the rate."""
 PARTS = {"nodes": ObservedNode, "clusters": ObservedCluster, "jobs": ObservedJob}
 
 
@@ -94,7 +94,7 @@ def observation(seen: dict[str, Any]) -> Observation:
 
 
 def rounds(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What each round does to the account, and the actions that it takes."""
+    """Yield the account after each round, and the actions of the round."""
     account = GuardState() if case.get("account", True) else None
     for each in case["rounds"]:
         using = replace(SETTINGS, **{**case.get("settings", {}), **each.get("settings", {})})

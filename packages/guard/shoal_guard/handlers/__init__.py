@@ -1,1 +1,1 @@
-"""The functions that run inside AWS. Each is deployed without the others; besides its own files it has only boto3."""
+"""Lambda functions. Each is deployed separately: it may import only its own files and boto3."""

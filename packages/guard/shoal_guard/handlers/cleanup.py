@@ -1,9 +1,9 @@
-"""Handles custom resources that clean up on deletion: they delete a bucket with its content, unless a run in it was not
-fetched, stop training jobs, remove rules between security groups, or delete parameters. Another kind is a claim, which
-records the owner of the deployment and refuses another owner.
+"""Handles custom resources that clean up on deletion. They delete buckets with their content, stop training jobs,
+remove rules between security groups, and delete parameters. A bucket stays while it holds a run that was not fetched.
+A claim is another kind: it records the owner of a deployment and refuses updates by another owner.
 
-The function must always answer, also when it fails: without an answer CloudFormation waits until its time limit. So it
-stops before Lambda's own time limit.
+The function must always answer, even when it fails: without an answer CloudFormation waits until its time limit. So the
+function stops before Lambda's own time limit.
 """
 
 import json
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 _RESERVE_MS = 20_000
 _PAUSE_SECONDS = 2.0
 JOB = "-[0-9]{12}(-[0-9]{1,2})?"
-"""What follows `job_prefix` in the name of a training job: when its run began, and the number of its launch."""
+"""Pattern of a training job's name after `job_prefix`: the start time of its run, and the number of its launch."""
 JOB_LOGS = "/aws/sagemaker/TrainingJobs"
-"""The log group of all training jobs of an account, which has a stream for each host."""
+"""Log group of all training jobs of an account. It has one stream for each host."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _GONE = ("InvalidGroup.NotFound", "InvalidPermission.NotFound")
 
 
 class UnfinishedError(Exception):
-    """A bucket is not empty yet: the time was too short, or S3 refused. Deleting the stack again continues the work."""
+    """A bucket is not empty yet, for lack of time or because S3 refused. Deleting the stack again continues."""
 
 
 class ClaimedError(Exception):
@@ -57,7 +57,10 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
 
 def claim(requested: dict[str, str], current: str | None) -> str:
-    """The claim as the resource's physical id. CloudFormation keeps the first one, also after a rollback."""
+    """Return the claim, OWNER/TOPOLOGY, as the resource's physical id. CloudFormation keeps it through rollbacks.
+
+    Raises ClaimedError if `current`, the recorded claim, is another one.
+    """
     claimed = f"{requested['Owner']}/{requested['Topology']}"
     if current in (None, claimed):
         return claimed
@@ -69,10 +72,10 @@ def claim(requested: dict[str, str], current: str | None) -> str:
 
 
 def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
-    """Clean up what the properties name: `Bucket`, `Jobs`, `SecurityGroups`, `Parameters`.
+    """Clean up the resources that the properties name: `Bucket`, `Jobs`, `SecurityGroups`, `Parameters`.
 
-    A bucket with `Runs` and `Fetched`, the prefixes of `unfetched`, stays as long as a run in it was not fetched; one
-    with `Tag`, if it does not have this tag any more, as a bucket does not that the stack keeps as another construct.
+    With the prefixes `Runs` and `Fetched`, a bucket stays while it holds a run that was not fetched. With `Tag`, a
+    bucket stays if it no longer has this tag, because the stack now keeps it as another construct.
     """
     if "Bucket" in properties:
         delete_bucket(properties, milliseconds_left)
@@ -85,10 +88,10 @@ def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> N
 
 
 def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
-    """Empty a bucket and delete it, again as long as something arrives in it: a cluster's last logs come late.
+    """Empty and delete a bucket. Repeat this while objects arrive: the last logs of a cluster come late.
 
-    Do not leave the deletion to CloudFormation. Once it has deleted this resource nobody empties the bucket again, and
-    one late object would keep it from being deleted for ever.
+    Do not leave the deletion to CloudFormation. After this resource is deleted, nothing empties the bucket again, and a
+    single late object would block its deletion forever.
     """
     s3, bucket = boto3.client("s3"), properties["Bucket"]
     if "Tag" in properties and properties["Tag"] not in tags(s3, bucket):
@@ -109,7 +112,7 @@ def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], in
 
 
 def tags(s3: "S3Client", bucket: str) -> set[str]:
-    """The keys of a bucket's tags; none of one that is gone."""
+    """Return the keys of a bucket's tags; an empty set for a missing bucket."""
     try:
         return {each["Key"] for each in s3.get_bucket_tagging(Bucket=bucket)["TagSet"]}
     except ClientError as error:
@@ -119,7 +122,7 @@ def tags(s3: "S3Client", bucket: str) -> set[str]:
 
 
 def is_kept(properties: dict[str, Any]) -> bool:
-    """Whether a bucket holds runs that were not fetched; also true where that is unknown, or it is gone."""
+    """Return whether a bucket holds runs that were not fetched. True also if that is unknown."""
     try:
         runs = unfetched(boto3.client("s3"), properties["Bucket"], properties["Runs"], properties["Fetched"])
     except Exception as error:
@@ -130,9 +133,9 @@ def is_kept(properties: dict[str, Any]) -> bool:
 
 
 def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]:
-    """The runs below the prefix `runs` that have an object which is not, as it is now, in the run's `fetched_etags`.
+    """Return the runs below the prefix `runs` with a result that was not fetched in its current version.
 
-    What the nodes have written of their attempts is no result, nor what was not written whole.
+    Results are all objects of a run, except the nodes' records of attempts and partial files.
     """
     found: dict[str, dict[str, str]] = {}
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=runs):
@@ -140,7 +143,7 @@ def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]
             run, _, name = each["Key"].removeprefix(runs).partition("/")
             of_attempts = name == "ended.json" or name.startswith("attempts/")
             of_attempts |= is_partial(name)
-            if not of_attempts and (each["Size"] or not each["Key"].endswith("/")):  # else it only represents a folder
+            if not of_attempts and (each["Size"] or not each["Key"].endswith("/")):  # skip placeholders of folders
                 found.setdefault(run, {})[name] = each["ETag"]
     return [
         run
@@ -150,12 +153,12 @@ def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]
 
 
 def is_partial(name: str) -> bool:
-    """Whether this is the name of a file that its writer had not finished, which SageMaker copies to a bucket, too."""
+    """Return whether the name is that of an unfinished file. SageMaker copies such files to the bucket, too."""
     return any(part.startswith(".") and part.endswith(".partial") for part in name.split("/"))
 
 
 def fetched_etags(s3: "S3Client", bucket: str, key: str) -> dict[str, Any]:
-    """The ETags of the objects of a run when they were fetched, by name; none where the object is broken or missing."""
+    """Return the ETags of a run's objects at the last fetch, by name. Empty if the record is broken or missing."""
     try:
         found = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
     except ClientError as error:
@@ -170,7 +173,7 @@ def fetched_etags(s3: "S3Client", bucket: str, key: str) -> dict[str, Any]:
 def empty(s3: "S3Client", bucket: str, milliseconds_left: Callable[[], float]) -> None:
     """Delete every version of every object, and every unfinished upload. A missing bucket counts as empty.
 
-    Raises UnfinishedError when the time is over, or when S3 does not delete an object.
+    Raises UnfinishedError if the time runs out or S3 refuses to delete an object.
     """
     try:
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
@@ -193,9 +196,9 @@ def _require_time(milliseconds_left: Callable[[], float], what: str) -> None:
 
 
 def batches(objects: "Iterable[ObjectIdentifierTypeDef]") -> "Iterator[list[ObjectIdentifierTypeDef]]":
-    """Batches of objects to delete: an object whose key XML cannot represent is alone, all others are together.
+    """Yield batches of objects to delete. A key that XML cannot represent is a batch of its own.
 
-    S3 refuses a whole request that contains such a key, and everybody who may write objects can create one.
+    S3 refuses a whole request that contains such a key, and anyone who may write objects can create one.
     """
     together: list[ObjectIdentifierTypeDef] = []
     for each in objects:
@@ -208,7 +211,7 @@ def batches(objects: "Iterable[ObjectIdentifierTypeDef]") -> "Iterator[list[Obje
 
 
 def delete(s3: "S3Client", bucket: str, batch: "list[ObjectIdentifierTypeDef]") -> "Sequence[ErrorTypeDef]":
-    """Delete a batch of at most 1000 objects. Returns those that S3 did not delete, which a successful answer lists."""
+    """Delete a batch of at most 1000 objects. Return S3's errors, which it lists in a successful response."""
     if _NOT_IN_XML.search(batch[0]["Key"]):
         named: dict[str, Any] = {**batch[0]}
         s3.delete_object(Bucket=bucket, **named)  # this request has the key in its URL, percent-encoded
@@ -217,10 +220,10 @@ def delete(s3: "S3Client", bucket: str, batch: "list[ObjectIdentifierTypeDef]") 
 
 
 def unfinished_uploads(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]:
-    """The keys and ids of a bucket's unfinished uploads.
+    """Yield the key and the id of each unfinished upload of a bucket.
 
-    Only for this list botocore does not request URL encoding of keys that XML cannot represent. So request it here, and
-    decode the keys and the marker of the next page.
+    botocore requests URL encoding of keys for all lists except this one. So request it here, and decode the keys and
+    the marker of the next page.
     """
     marker: dict[str, Any] = {}
     while True:
@@ -233,8 +236,10 @@ def unfinished_uploads(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]
 
 
 def stop_jobs(deployment: str, tag: str, milliseconds_left: Callable[[], int]) -> None:
-    """Stop the training jobs of SageMaker that have this tag of a deployment, and delete what all of them printed, once
-    they have ended: until then they write checkpoints into the data bucket."""
+    """Stop a deployment's training jobs of SageMaker, wait for their end, and delete their log streams.
+
+    Wait because running jobs write checkpoints into the data bucket.
+    """
     sagemaker = boto3.client("sagemaker")
     while jobs := jobs_at_work(sagemaker, deployment, tag):
         for each in jobs:
@@ -247,12 +252,12 @@ def stop_jobs(deployment: str, tag: str, milliseconds_left: Callable[[], int]) -
         for name in list(streams_of_jobs(logs, deployment)):
             _require_time(milliseconds_left, "some of what jobs printed is left")
             logs.delete_log_stream(logGroupName=JOB_LOGS, logStreamName=name)
-    except Exception as error:  # what is left of it costs next to nothing, and must not keep the stack
+    except Exception as error:  # leftover logs cost almost nothing, and must not block the stack's deletion
         print(f"what jobs printed is left in {JOB_LOGS}: {error}")  # noqa: T201 -- the log
 
 
 def stop_job(sagemaker: Any, name: str) -> None:
-    """Have a training job stop with a checkpoint, unless it has ended meanwhile."""
+    """Ask a training job to stop with a checkpoint. Do nothing if it has already ended."""
     try:
         sagemaker.stop_training_job(TrainingJobName=name)
     except ClientError as error:
@@ -261,7 +266,7 @@ def stop_job(sagemaker: Any, name: str) -> None:
 
 
 def jobs_at_work(sagemaker: Any, deployment: str, tag: str) -> list[dict[str, Any]]:
-    """The training jobs of a deployment, by their names and their tag, that have not ended."""
+    """Return a deployment's training jobs, by name and tag, that have not ended."""
     found = []
     for status in ("InProgress", "Stopping"):
         pages = sagemaker.get_paginator("list_training_jobs").paginate(
@@ -275,7 +280,7 @@ def jobs_at_work(sagemaker: Any, deployment: str, tag: str) -> list[dict[str, An
 
 
 def job_prefix(deployment: str) -> str:
-    """What the names of a deployment's training jobs begin with: in small letters, as SageMaker's ARNs have it."""
+    """Return the prefix of a deployment's training job names, in lower case because SageMaker's ARNs are."""
     return f"shoal-{deployment.lower()}"
 
 
@@ -298,7 +303,7 @@ def streams_of_jobs(logs: Any, deployment: str) -> Iterator[str]:
 
 
 def revoke_group_rules(groups: list[str]) -> None:
-    """Remove the groups' rules that refer to groups: two groups that refer to each other cannot be deleted."""
+    """Remove rules that refer to other groups: EC2 does not delete two groups that refer to each other."""
     ec2 = boto3.client("ec2")
     for group in groups:
         try:
@@ -320,9 +325,9 @@ def revoke_group_rules(groups: list[str]) -> None:
 
 
 def between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "Iterator[IpPermissionTypeDef]":
-    """Each permission for one group, as a rule of its own; a rule for all ports has none.
+    """Yield a separate rule for each permission that names a group. A rule for all protocols has no ports.
 
-    Revoke them one by one: when one of several no longer exists, EC2 revokes none.
+    Revoke them one by one: if one of several no longer exists, EC2 revokes none.
     """
     for rule in rules:
         for pair in rule.get("UserIdGroupPairs", ()):
@@ -336,7 +341,7 @@ def between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "Iterator[IpPerm
 
 
 def answer(event: dict[str, Any], name: str, reason: str) -> None:
-    """Send the result to CloudFormation; an empty reason means success."""
+    """Send the result to CloudFormation. An empty `reason` means success."""
     body = {
         "Status": "FAILED" if reason else "SUCCESS",
         "Reason": reason[:1000] or "Done.",

@@ -1,1 +1,1 @@
-"""What a stack, a tag or another owner has in an account: found by every service's own list, priced, and deleted."""
+"""Finds, prices and deletes the resources of a stack, a tag or another owner, by each service's own list."""

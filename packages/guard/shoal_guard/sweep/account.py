@@ -1,6 +1,6 @@
-"""An AWS account in one region: its clients, its services' lists, and the tags in them.
+"""An AWS account in one region: its clients, the lists of its services, and the tags in these lists.
 
-Use these clients again, because creating one takes longer than most calls. Keep the short timeouts: with botocore's
+Reuse these clients, because creating one takes longer than most calls. Keep the short timeouts: with botocore's
 defaults a call without a network fails only after minutes.
 """
 
@@ -18,10 +18,10 @@ SHORT_TIMEOUTS = Config(connect_timeout=5, read_timeout=20)
 
 
 class Account:
-    """Clients, each created once, and the services' lists, page by page."""
+    """Cached clients of an account, and its services' lists, page by page."""
 
     def __init__(self, session: boto3.Session | None = None) -> None:
-        """Of a session; without one, of the credentials and the region of AWS's configuration."""
+        """Use a session, or by default the credentials and the region of AWS's configuration."""
         if session is None:
             core = botocore.session.get_session()
             core.set_default_client_config(SHORT_TIMEOUTS)
@@ -40,8 +40,11 @@ class Account:
         return self._clients[key]
 
     def number(self) -> str:
-        """The account's id, 12 digits. Raises a BotoCoreError, too, where botocore itself raises whatever Python does:
-        credentials of the environment that have expired, a `credential_process` that is not there."""
+        """Return the account's id, 12 digits.
+
+        Raises CredentialRetrievalError, a BotoCoreError, where botocore raises bare Python errors: for expired
+        credentials in the environment, or a missing `credential_process`.
+        """
         try:
             if credentials := self.session.get_credentials():
                 credentials.get_frozen_credentials()
@@ -59,13 +62,13 @@ class Account:
             yield getattr(client, operation)(**parameters)
 
     def items(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
-        """The items that those pages have under `key`."""
+        """Yield the items under `key` of all pages of an operation."""
         for page in self.pages(service, operation, **parameters):
             yield from page.get(key) or ()
 
 
 def read_tags(tags: Iterable[Mapping[str, Any]] | Mapping[str, str] | None) -> dict[str, str]:
-    """Tags by name, from any of the forms that AWS's services use."""
+    """Return tags as a dictionary, from any of the forms that AWS's services use."""
     if isinstance(tags, Mapping):
         return dict(tags)
     pairs = ({key.lower(): value for key, value in tag.items()} for tag in tags or ())
@@ -73,13 +76,13 @@ def read_tags(tags: Iterable[Mapping[str, Any]] | Mapping[str, str] | None) -> d
 
 
 def reason_of(error: BotoCoreError | ClientError) -> str:
-    """AWS's message for a refusal, or why there was no answer."""
+    """Return AWS's message for a refusal, or the reason why there was no answer."""
     message = error.response["Error"].get("Message") if isinstance(error, ClientError) else None
     return (message or str(error)).rstrip(".")
 
 
 def describe_stack(cloudformation: Any, name: str) -> Mapping[str, Any] | None:
-    """The stack of this name or ARN; None when there is none."""
+    """Return the stack of this name or ARN; None if it does not exist."""
     try:
         found: Mapping[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:

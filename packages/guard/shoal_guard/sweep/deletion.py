@@ -1,7 +1,7 @@
-"""Deletes resources, each kind with what depends on it.
+"""Deletes resources, each kind with its dependents.
 
-A function deletes what can be deleted now and raises AWS's error otherwise; `sweeping` calls it again. Do not trust an
-answer without an error: some EC2 calls report in their answer what they did not delete.
+A function deletes what AWS allows now and raises AWS's error otherwise. `sweeping` calls it again. Do not trust a
+response without an error: some EC2 calls report in the response what they did not delete.
 """
 
 import math
@@ -16,11 +16,14 @@ from shoal_guard.handlers import cleanup
 from shoal_guard.sweep.account import Account, ResourceRecord
 
 Delete = Callable[[Account, str, ResourceRecord], None]
-"""Deletes a resource, given the account, its identifier, and its record in the service's list."""
+"""Function that deletes a resource, given the account, its identifier, and its record in the service's list."""
 
 
 def delete_call(service: str, operation: str, **parameters: str | list[str] | bool) -> Delete:
-    """Delete by one call. A value of `parameters` is a key of the record, or `id`; a list of it for a list; or True."""
+    """Return a function that deletes a resource by one call.
+
+    A value of `parameters` is a key of the record, or `id`. In a list, the call gets a list. True stays True.
+    """
 
     def delete(account: Account, identifier: str, record: ResourceRecord) -> None:
         values: dict[str, Any] = {}
@@ -31,7 +34,7 @@ def delete_call(service: str, operation: str, **parameters: str | list[str] | bo
                 continue
             field = key if isinstance(key, str) else key[0]
             value = fields.get(field)
-            if value is None:  # only the tagging service names the resource; its own service did not list it
+            if value is None:  # only the tagging service named the resource, so it has no record
                 raise SweepError(f"it cannot be deleted: its {field} is needed and cannot be listed")
             values[name] = value if isinstance(key, str) else [value]
         answer = getattr(account.client(service), operation)(**values)
@@ -56,16 +59,16 @@ def bucket(account: Account, name: str, _record: ResourceRecord) -> None:
 
 
 def cluster(account: Account, identifier: str, _record: ResourceRecord) -> None:
-    """Terminate an EMR cluster, also one that is protected."""
+    """Terminate an EMR cluster, even with termination protection."""
     emr = account.client("emr")
     emr.set_termination_protection(JobFlowIds=[identifier], TerminationProtected=False)
     emr.terminate_job_flows(JobFlowIds=[identifier])
 
 
 def security_group(account: Account, identifier: str, _record: ResourceRecord) -> None:
-    """Delete a security group, and before that its rules that name groups, and the rules of any group that name it.
+    """Delete a security group. First remove its rules that name groups, and the rules of other groups that name it.
 
-    Those rules allow nothing any more, because nothing has this group. Raises SweepError where an interface has it.
+    These rules have no effect, because no interface uses the group. Raises SweepError if an interface uses it.
     """
     ec2 = account.client("ec2")
     interfaces = account.items("ec2", "describe_network_interfaces", "NetworkInterfaces")
@@ -88,7 +91,7 @@ def security_group(account: Account, identifier: str, _record: ResourceRecord) -
 
 
 def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
-    """Delete a subnet. Raises SweepError where interfaces in it are in use: AWS's own error does not name them."""
+    """Delete a subnet. Raises SweepError with the interfaces that block it: AWS's own error does not name them."""
     ec2 = account.client("ec2")
     try:
         ec2.delete_subnet(SubnetId=identifier)

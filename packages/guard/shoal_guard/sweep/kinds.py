@@ -1,7 +1,7 @@
-"""The kinds of resources that a stack can leave in an account: the rows of `kinds.yaml`, in the order of deletion.
+"""Kinds of resources that a stack can leave in an account: the rows of `kinds.yaml`, in the order of deletion.
 
-Terminated instances and clusters, deleted NAT gateways and deleted stacks stay listed for a while; they cost nothing
-and are left out.
+AWS lists terminated instances and clusters, deleted NAT gateways and deleted stacks for a while. They cost nothing and
+are left out.
 """
 
 import re
@@ -47,13 +47,13 @@ class ResourceKind:
     is_foreign: bool = False
 
     def things(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
-        """The identifiers and records of those that exist."""
+        """Yield identifier and record of each existing resource of this kind."""
         for record in self.listing(account):
             if _state(record) not in _DELETED:
                 yield str(record[self.identifier]), record
 
     def identifier_in(self, arn: str) -> str | None:
-        """The identifier in an ARN of this kind; None for another ARN."""
+        """Return the identifier in an ARN of this kind; None for an ARN of another kind."""
         _arn, _partition, service, _region, _account, rest = arn.split(":", 5)
         found = re.fullmatch(self.arn, f"{service}:{rest}") if self.arn else None
         if not found:
@@ -61,14 +61,17 @@ class ResourceKind:
         return found[1] if found.re.groups else arn
 
     def billed(self, record: ResourceRecord) -> bool:
-        """Whether it costs money, by use or by the hour: groups only with instances, endpoints unless gateways."""
+        """Return whether a resource costs money, by use or by the hour.
+
+        An auto scaling group costs money only with instances. A gateway endpoint is free.
+        """
         if self.cost == "group":
             return bool(record.get("DesiredCapacity") or record.get("Instances"))
         return self.cost is not None and not (self.cost == "endpoint" and record.get("VpcEndpointType") == "Gateway")
 
 
 def is_being_deleted(record: ResourceRecord) -> bool:
-    """Whether its service is deleting it already: it costs nothing more, and needs no call."""
+    """Return whether AWS is already deleting the resource. It then costs nothing and needs no call."""
     return _state(record) in _BEING_DELETED
 
 

@@ -1,6 +1,6 @@
-"""Lists, and finds the owners of, the kinds of resources for which one call does not do: functions of `kinds.yaml`.
+"""Functions that `kinds.yaml` names: they list resources, or decide their ownership, where a single call is not enough.
 
-Terminated instances and clusters, deleted NAT gateways and deleted stacks stay listed for a while.
+AWS lists terminated instances and clusters, deleted NAT gateways and deleted stacks for a while.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def instances(account: Account) -> Iterator[ResourceRecord]:
 
 
 def training_jobs(account: Account) -> Iterator[ResourceRecord]:
-    """Those that have not ended: others cost nothing, and SageMaker keeps them for ever."""
+    """Yield training jobs that have not ended. Ended jobs cost nothing, and SageMaker lists them forever."""
     for status, state in (("InProgress", "running"), ("Stopping", "terminating")):
         for job in account.items("sagemaker", "list_training_jobs", "TrainingJobSummaries", StatusEquals=status):
             yield {**job, "State": state}
@@ -40,7 +40,7 @@ def access_points(account: Account) -> Iterator[ResourceRecord]:
 
 
 def buckets(account: Account) -> Iterator[ResourceRecord]:
-    """Those of this region: without the filter S3 lists all regions' buckets, without their regions."""
+    """Yield the buckets of this region. Without the filter, S3 lists the buckets of all regions without the region."""
     return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
 
 
@@ -54,16 +54,15 @@ def budgets(account: Account) -> Iterator[ResourceRecord]:
 
 
 def roles(account: Account) -> Iterator[ResourceRecord]:
-    """Those that the account has made; AWS's services have roles of their own."""
+    """Return the account's own roles, without the service-linked roles of AWS."""
     roles = account.items("iam", "list_roles", "Roles")
     return (role for role in roles if not role["Path"].startswith(_SERVICE_ROLES))
 
 
 def customer_keys(account: Account) -> Iterator[ResourceRecord]:
-    """Customer managed keys. AWS managed keys are left out: AWS creates them, they stay, and they cost nothing.
+    """Yield customer managed keys. AWS managed keys are left out: AWS creates them, and they cost nothing.
 
-    A key's policy can forbid reading its state; such a key exists, and nothing else is known of it. A key that is
-    pending deletion still exists and counts.
+    A key's policy can forbid reading its state. Such a key counts as existing. So does a key that is pending deletion.
     """
     for key in account.items("kms", "list_keys", "Keys"):
         with suppress_error("NotFoundException"):
@@ -78,7 +77,7 @@ def customer_keys(account: Account) -> Iterator[ResourceRecord]:
 
 
 def _of_file_systems(account: Account, operation: str, key: str) -> Iterator[ResourceRecord]:
-    """Parts of file systems, listed for each file system, with its tags."""
+    """Yield the parts of each file system, with the tags of the file system."""
     for system in account.items("efs", "describe_file_systems", "FileSystems"):
         with suppress_error("FileSystemNotFound"):
             for record in account.items("efs", operation, key, FileSystemId=system["FileSystemId"]):
@@ -86,7 +85,7 @@ def _of_file_systems(account: Account, operation: str, key: str) -> Iterator[Res
 
 
 def owns_load_balancer(owner: Owner, record: ResourceRecord) -> bool:
-    """By its tags, which no list of load balancers has."""
+    """Return whether a load balancer's tags are the owner's. No list of load balancers includes tags."""
     try:
         found = owner.account.client("elbv2").describe_tags(ResourceArns=[record["LoadBalancerArn"]])
     except (BotoCoreError, ClientError) as error:
@@ -95,17 +94,20 @@ def owns_load_balancer(owner: Owner, record: ResourceRecord) -> bool:
 
 
 def owns_security_group(owner: Owner, record: ResourceRecord) -> bool:
-    """The group named default is deleted with its VPC, and never before."""
+    """Return whether a security group is the owner's. False for a default group: AWS deletes it with its VPC."""
     return record["GroupName"] != "default" and in_vpc(listed_tags)(owner, record)
 
 
 def owns_unused_interface(owner: Owner, record: ResourceRecord) -> bool:
-    """An interface in use is deleted with what uses it."""
+    """Return whether an unused network interface is the owner's. An interface in use is deleted with its user."""
     return record.get("Status") == "available" and in_vpc(listed_tags)(owner, record)
 
 
 def owns_log_group(owner: Owner, record: ResourceRecord) -> bool:
-    """Log groups that Lambda creates are named after functions and have no tags."""
+    """Return whether a log group is the owner's, by its function's name or its tags.
+
+    Log groups that Lambda creates have the name of the function and no tags.
+    """
     lambdas, _, name = record["logGroupName"].rpartition("/")
     of_function = lambdas == "/aws/lambda" and generated_by(owner.stack, name)
     return of_function or _LOG_TAGS(owner, {**record, "arn": record["arn"].removesuffix(":*")})
@@ -116,25 +118,30 @@ def owns_parameter(owner: Owner, record: ResourceRecord) -> bool:
 
 
 def owns_budget(owner: Owner, record: ResourceRecord) -> bool:
-    """Budgets have no tags, and one of the user can filter by the owner's tag, too."""
+    """Return whether a budget is the owner's, by name alone: budgets have no tags, and any budget may filter by the
+    owner's tag."""
     return owner.has_name("AWS::Budgets::Budget", record["BudgetName"])
 
 
 def owns_subscription(owner: Owner, record: ResourceRecord) -> bool:
-    """By the tags of its topic, unless that is another account's, whose tags cannot be read."""
+    """Return whether the tags of a subscription's topic are the owner's. False for a topic of another account, because
+    its tags are unreadable."""
     topic, subscriber = record["TopicArn"].split(":")[4], record["Owner"]
     return bool(topic == subscriber) and _TOPIC_TAGS(owner, record)
 
 
 def owns_instance_profile(owner: Owner, record: ResourceRecord) -> bool:
-    """CloudFormation does not tag profiles, but it tags their roles."""
+    """Return whether an instance profile is the owner's, by the stack's resources or by its roles' tags.
+
+    CloudFormation does not tag instance profiles.
+    """
     of_the_stack = in_stack("AWS::IAM::InstanceProfile", "InstanceProfileName")
     return of_the_stack(owner, record) or any(_ROLE_TAGS(owner, role) for role in record["Roles"])
 
 
 @contextmanager
 def suppress_error(code: str) -> Iterator[None]:
-    """Ignore this error code, by which a service reports that a listed resource is gone by now."""
+    """Ignore this error code, with which a service reports that a listed resource no longer exists."""
     try:
         yield
     except ClientError as error:

@@ -1,8 +1,7 @@
-"""What a resource costs a month as long as it is left, at the list prices of its region: the column `cost` of
-`kinds.yaml`, and its functions.
+"""Monthly prices of leftover resources, at the list prices of their region: the column `cost` of `kinds.yaml`.
 
-Prices that the region's list (`prices/`) lacks are those of us-east-1 in November 2026, from AWS's pages on pricing
-of EBS, RDS, ELB, DynamoDB and ECR; a price that depends on more than the list of a service tells is not known.
+Prices that `prices/` lacks are here. They are of us-east-1 in November 2026, from AWS's pricing pages of EBS, RDS, ELB,
+DynamoDB and ECR. A price is unknown if it depends on data that the service's list does not include.
 """
 
 from collections.abc import Mapping
@@ -25,23 +24,23 @@ _VOLUMES = {"gp2": 0.10, "io1": 0.125, "io2": 0.125, "st1": 0.045, "sc1": 0.015,
 _RDS_GIB, _RDS_SNAPSHOT_GIB, _TABLE_GIB, _IMAGE_GIB = 0.115, 0.095, 0.25, 0.10
 _BALANCER_HOUR = {"application": 0.0225, "network": 0.0225, "gateway": 0.0125}
 _CLUSTER_ENGINES = ("aurora", "docdb", "neptune")
-"""Of RDS, which tell no size: their storage grows by itself."""
+"""Engines of RDS that report no storage size, because their storage grows automatically."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Monthly:
-    """Dollars a month; None where they are not known. `bound` is `at least` or `at most` where they are no more."""
+    """Price of a resource in dollars a month; None if unknown. `bound` is `at least` or `at most`, or empty."""
 
     dollars: float | None
     bound: str = ""
     of: str = ""
-    """What the price is of, or why it is not known."""
+    """Basis of the price, such as a size or a type, or the reason why it is unknown."""
 
 
 def price_of(account: Account, thing: FoundResource) -> Monthly:
-    """What it costs a month; a bucket, a table and a repository are asked for their size.
+    """Return the monthly price of a resource. For a bucket, a table or a repository this queries its size.
 
-    Raises SweepError where the file of the region's prices is broken.
+    Raises SweepError if the price file of the region is broken.
     """
     kind = KINDS.get(thing.kind)
     if not thing.billed or kind is None:
@@ -64,7 +63,7 @@ def price_of(account: Account, thing: FoundResource) -> Monthly:
 
 
 def _by_size(record: ResourceRecord, cost: Mapping[str, Any]) -> Monthly:
-    """By a size in the record at `gib` dollars a GiB and month; `unit` is how many of its units are a GiB."""
+    """Return the price by a size in the record. `gib` is dollars a GiB and month, `unit` the size's units per GiB."""
     if (size := record.get(cost["size"])) is None:
         return Monthly(dollars=None, of="its size is not told")
     gib = size / cost.get("unit", 1)
@@ -136,7 +135,7 @@ _FUNCTIONS = {
 
 
 def _bucket(account: Account, name: str, prices: PriceList) -> Monthly:
-    """By all versions of its first ten thousand objects."""
+    """Return the price of a bucket by the versions on its first ten pages of a thousand versions each."""
     pages = account.pages("s3", "list_object_versions", Bucket=name)
     size = sum(each["Size"] for page in islice(pages, _PAGES) for each in page.get("Versions", ()))
     more, price = next(iter(pages), None) is not None, prices.other.s3_gib_month

@@ -1,7 +1,6 @@
-"""What of an account belongs to any CloudFormation stack, tag, or name prefix: for `left_of`.
+"""`StackOwner`: a CloudFormation stack, a tag, or a name prefix as the owner of resources, for `left_of`.
 
-A stack's name is compared whole: `web-2` is a neighbour of `web`. A prefix compares how the names of stacks and of
-resources begin.
+A stack's name is compared whole: `web-2` is not part of `web`. A prefix matches the names of stacks and of resources.
 """
 
 import re
@@ -20,24 +19,24 @@ if TYPE_CHECKING:
 _STACK_TAG = "aws:cloudformation:stack-name"
 _GONE = "DELETE_COMPLETE"
 _NEVER_MADE = re.compile(r"CREATE_FAILED|IMPORT_(?!COMPLETE).+")
-"""Statuses of resources that the stack perhaps never had: somebody's bucket of the same name, a refused import."""
+"""Statuses of resources that the stack may never have had: another owner's bucket of the same name, a failed import."""
 _STACKS, _TAGS = "CloudFormation's list of stacks", "the tagging service"
 _OTHERS = "CloudFormation's lists of other stacks' resources"
 _IDENTIFIER = re.compile(r"[a-z]+-[0-9a-f]{8,17}|j-[0-9A-Z]+")
-"""Those that EC2, EFS and EMR give."""
+"""Identifiers that EC2, EFS and EMR generate."""
 _LONGEST_TAG = 128
 _STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 
 
 class StackOwner(Owner):
-    """What an account reports under the name of a stack, a tag, or a prefix: one of the three.
+    """The resources of a stack, a tag, or a name prefix: exactly one of the three.
 
-    What a tag or CloudFormation's own record names is claimed. What is only called as CloudFormation calls things of
-    the stack is not certain, and what has the tag of another stack is that one's.
+    A resource belongs to the owner by its tag or by CloudFormation's record. A matching generated name alone is
+    uncertain. A resource with the tag of another stack belongs to that stack.
     """
 
     def __init__(self, account: Account, *, stack: str = "", tag: str = "", prefix: str = "") -> None:
-        """Check the claim. `tag` is KEY=VALUE, or KEY for any value. Raises ValueError where it is not valid."""
+        """Check the arguments. `tag` is KEY=VALUE, or KEY for any value. Raises ValueError if they are not valid."""
         super().__init__(account)
         self._key, self._equals, self._value = tag.partition("=")
         if sum(map(bool, (stack, tag, prefix))) != 1:
@@ -48,10 +47,10 @@ class StackOwner(Owner):
             raise ValueError(f"'{tag}' is no tag; write KEY=VALUE, with a key of at most {_LONGEST_TAG} characters")
         self._name, self._prefix = stack, prefix
         self.text = f"the stack {stack}" if stack else f"the tag {tag}" if tag else f"names that begin with '{prefix}'"
-        """What is looked for, as a person reads it."""
+        """Description of the owner for messages."""
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
-        """Whether these tags, in any of AWS's forms, are those of the claim."""
+        """Return whether these tags, in any of AWS's forms, match the stack, the tag or the prefix."""
         read = read_tags(tags)
         if self._key:
             return read.get(self._key) == self._value if self._equals else self._key in read
@@ -60,10 +59,10 @@ class StackOwner(Owner):
         )
 
     def owns_by_name(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
-        """Whether CloudFormation's record has it, or has that of which it is the log or a snapshot, or its name begins
-        with the prefix.
+        """Return whether CloudFormation's record or the name prefix assigns a resource to the owner.
 
-        Raises NameOnlyError where nothing but its name, or a failed creation, says that it is the stack's.
+        A log or a snapshot belongs to the owner of its source. Raises NameOnlyError if the only evidence is a generated
+        name or a failed creation.
         """
         if self._key:
             return False
@@ -85,9 +84,9 @@ class StackOwner(Owner):
         return False
 
     def _is_of_another(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
-        """Whether it has the tag of another stack, such as one that has imported it.
+        """Return whether a resource has the tag of another stack, such as one that imported it.
 
-        Raises OwnershipUnknownError where no list has its tags, and the tagging service does not answer.
+        Raises OwnershipUnknownError if no list has its tags and the tagging service does not answer.
         """
         if not self._name:
             return False
@@ -99,17 +98,17 @@ class StackOwner(Owner):
         return named is not None and not self._is_stack(named)
 
     def _tagged_stack(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> str | None:
-        """The stack that its tags name."""
+        """Return the stack that a resource's tags name; None if no tag does."""
         listed = next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None)
         return read_tags(listed).get(_STACK_TAG) or next(
             (tags.get(_STACK_TAG) for arn, tags in self._tagged if kind.identifier_in(arn) == identifier), None
         )
 
     def stack_of(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> tuple[str, bool]:
-        """The stack that owns it, by its tag or by the lists of stacks, and whether that is a living one of another
-        name than the claim's.
+        """Return the stack of a resource, by its tag or by the lists of stacks, and whether that is another stack.
 
-        Raises OwnershipUnknownError where no tag names a stack, and the lists cannot be read.
+        Another stack is an existing one that the owner does not match. Raises OwnershipUnknownError if no tag names a
+        stack and the lists are unreadable.
         """
         tagged = self._tagged_stack(kind, identifier, record) or ""
         if self._is_stack(tagged):
@@ -123,12 +122,12 @@ class StackOwner(Owner):
 
     @property
     def _others(self) -> list[ResourceRecord]:
-        """The living stacks that are not claimed."""
+        """Existing stacks that the owner does not match."""
         return [each for each in self._every_stack if each["StackStatus"] != _GONE and each not in self._stacks]
 
     @cached_property
     def _others_resources(self) -> dict[tuple[str, str], str]:
-        """Of each resource that those list, by type and identifier, the stack's name."""
+        """Name of the stack of each resource of these stacks, by type and identifier."""
 
         def listed() -> dict[tuple[str, str], str]:
             return {
@@ -141,7 +140,7 @@ class StackOwner(Owner):
         return self.try_source(_OTHERS, listed, {})
 
     def _is_made_by(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
-        """Whether it is a log or a snapshot of what a claimed stack has, had or kept."""
+        """Return whether a resource is a log or a snapshot of a current or former resource of the owner's stacks."""
         return any(
             (of, match[1]) in self._made
             for key, pattern, of in kind.made_of
@@ -149,8 +148,10 @@ class StackOwner(Owner):
         )
 
     def _is_given(self, kind: "ResourceKind", name: str) -> bool:
-        """Whether it is STACK-LOGICALID-LETTERS, where CloudFormation calls a resource of this kind so. Names of S3 and
-        RDS are in lower case; of the snapshots that an instance of RDS leaves they have `snapshot` behind the stack."""
+        """Return whether CloudFormation would generate this name, STACK-LOGICALID-LETTERS, for this kind.
+
+        Names of S3 and RDS are in lower case. Final snapshots of RDS instances have `snapshot` after the stack.
+        """
         stack = self._name.lower() if kind.lower_case else self._name
         if kind.is_snapshot:
             stack = f"{self._name.lower()}-snapshot"
@@ -158,12 +159,16 @@ class StackOwner(Owner):
 
     @cached_property
     def arns(self) -> list[str]:
-        """The ARNs of what has the tags, by AWS's tagging service."""
+        """ARNs of the resources that AWS's tagging service lists with the owner's tags."""
         return [arn for arn, tags in self._tagged if self.of(tags)]
 
     @cached_property
     def _tagged(self) -> list[tuple[str, dict[str, str]]]:
-        """ARN and tags of what has the tag; for stacks of all that has the tag of any, and for a prefix any tag."""
+        """ARN and tags of the resources in the tagging service.
+
+        For a tag these are the resources with the tag, for a stack those with the tag of any stack, and for a prefix
+        all.
+        """
         key = {"Key": self._key, **({"Values": [self._value]} if self._equals else {})} if self._key else None
         filters = [] if self._prefix else [key or {"Key": _STACK_TAG}]
 
@@ -176,8 +181,10 @@ class StackOwner(Owner):
         return self.try_source(_TAGS, listed, [])
 
     def check_deletable(self) -> None:
-        """Raise SweepError where a claimed stack exists, which deletes its resources itself, in their order; also where
-        that cannot be told."""
+        """Raise SweepError if a stack of the owner exists, or if that is unknown.
+
+        CloudFormation must delete an existing stack, because it knows the order of its resources.
+        """
         living = self.living
         for source in (_STACKS, *((_TAGS,) if self._key else ())):
             if source in self.failed_sources:
@@ -194,24 +201,25 @@ class StackOwner(Owner):
 
     @property
     def living(self) -> list[str]:
-        """The names of the claimed stacks that exist; of a tag, of the stacks whose resources have it."""
+        """Names of the owner's existing stacks. For a tag these are the stacks with tagged resources."""
         return [stack["StackName"] for stack in self._stacks if stack["StackStatus"] != _GONE]
 
     @cached_property
     def stack_resources(self) -> set[tuple[str, str]]:
-        """Types and identifiers of what the claimed stacks have or kept, also those deleted within 90 days."""
+        """Types and identifiers of the resources that the owner's stacks have or kept, including stacks deleted within
+        90 days."""
         return {resource for resource in self._made if self._recorded[resource] != _GONE}
 
     @property
     def _made(self) -> set[tuple[str, str]]:
-        """Types and identifiers of what the claimed stacks have or had."""
+        """Types and identifiers of all current and former resources of the owner's stacks."""
         return {resource for resource, status in self._recorded.items() if not _NEVER_MADE.fullmatch(status)}
 
     @cached_property
     def _recorded(self) -> dict[tuple[str, str], str]:
-        """The last status of each resource of the claimed stacks, by type and identifier, also of what they deleted.
+        """Last status of each resource of the owner's stacks, by type and identifier, including deleted resources.
 
-        A living stack lists what it has, and the events of 90 days tell what it, or a deleted one, kept.
+        An existing stack lists its resources. Events of 90 days show what it, or a deleted stack, kept.
         """
         if self._key:
             return {}
@@ -237,14 +245,14 @@ class StackOwner(Owner):
 
     @cached_property
     def _every_stack(self) -> list[ResourceRecord]:
-        """All stacks of the region, also those deleted within 90 days."""
+        """All stacks of the region, including those deleted within 90 days."""
         return self.try_source(
             _STACKS, lambda: list(self.account.items("cloudformation", "list_stacks", "StackSummaries")), []
         )
 
     @cached_property
     def _stacks(self) -> list[ResourceRecord]:
-        """The claimed stacks, with those nested in them; of a tag the stacks whose resources have it."""
+        """The owner's stacks, with their nested stacks. For a tag these are the stacks with tagged resources."""
         wanted = {tags.get(_STACK_TAG) for _arn, tags in self._tagged} if self._key else set()
         every = self._every_stack
         named = [each for each in every if each["StackName"] in wanted or self._is_named(each["StackName"])]
@@ -252,7 +260,10 @@ class StackOwner(Owner):
         return [*named, *(each for each in every if each.get("RootId") in roots and each not in named)]
 
     def is_of_this_region(self, kind: "ResourceKind", identifier: str) -> bool:
-        """As of deployments; without a stack's name nothing tells which region uses it."""
+        """Return whether a global resource belongs to this region's stack.
+
+        Raises NameOnlyError for a tag or a prefix, because without a stack's name the region is unknown.
+        """
         if self._name or (kind.cloudformation, identifier) in self.stack_resources:
             return super().is_of_this_region(kind, identifier)
         raise NameOnlyError("it belongs to no region, and another one may use it; look at it, and delete it yourself")
@@ -268,5 +279,5 @@ class StackOwner(Owner):
 
 
 def _last_name(identifier: str) -> str:
-    """The name in an ARN or in a path, such as a log group's of a service."""
+    """Return the last part of an ARN or of a path, such as the name of a service's log group."""
     return re.split("[:/]", identifier)[-1] if identifier.startswith(("arn:", "/aws/")) else identifier

@@ -1,8 +1,8 @@
-"""Finds everything of an owner that is left in an account, whatever the state of its stack, and deletes it.
+"""Finds all resources of an owner that are left in an account, whatever the state of its stack, and deletes them.
 
-Two sources decide whose a resource is, each service's own list and the tagging service, because each misses some. A
-failed deletion is tried again as long as anything else changes: a network can be deleted only minutes after what was
-in it. What cannot be listed does not count as deleted: it is `UNVERIFIED`.
+Two sources decide the ownership of a resource, each service's own list and the tagging service, because each misses
+some. The sweep retries failed deletions while anything else changes: AWS deletes a network only minutes after its
+contents. An unlisted resource does not count as deleted: it is `UNVERIFIED`.
 """
 
 import time
@@ -22,32 +22,34 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 
 FOUND, DELETED, KEPT, BEING_DELETED, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
 UNVERIFIED = "cannot be told"
-"""Its existence or its owner cannot be read: it is not deleted, and not proven gone."""
+"""Outcome of a resource with unknown existence or unknown owner. The sweep does not delete it."""
 ALL = "(all)"
-"""The identifier of all resources of a kind that cannot be listed."""
+"""Identifier that stands for all resources of a kind that AWS did not list."""
 _STILL_LISTED = "it was deleted, but is still listed"
 # A stack belongs to the owner by its name, a rule is deleted with its group, and a spot request stays listed long
 # after its end.
 _NOT_REPORTED = (":stack/", ":security-group-rule/", ":spot-instances-request/")
 BUCKET = "s3 bucket"
 UNKNOWN = "other"
-"""The kind of what only the tagging service names, and no row of `KINDS` lists."""
+"""Kind of a resource that only the tagging service names and that no row of `KINDS` lists."""
 
 
 @dataclass(kw_only=True)
 class FoundResource:
+    """A resource of an owner, and the outcome of its deletion."""
+
     kind: str
     identifier: str
     billed: bool
     outcome: str = FOUND
     why: str = ""
     runs: Sequence[str] = ()
-    """Of a bucket that is kept for them: the runs that were not fetched."""
+    """Runs that were not fetched and therefore keep this bucket."""
     record: ResourceRecord = field(default_factory=dict, repr=False)
 
     @property
     def costs(self) -> bool:
-        """Whether it is left and still costs money."""
+        """True if the resource is left and still costs money."""
         return self.billed and self.outcome in (FOUND, LEFT)
 
     @property
@@ -63,11 +65,11 @@ class FoundResource:
 def find_owned(
     owner: Owner, kinds: Iterable[str] = KINDS, *, progress: Callable[[str], None] = lambda _kind: None
 ) -> list[FoundResource]:
-    """Everything of these kinds that the owner has, in the order of deletion, and what the tagging service names of
-    others; what is kept has the outcome KEPT.
+    """Return the owner's resources of these kinds in the order of deletion, then those that only the tagging service
+    names.
 
-    What a service does not report is included with the outcome UNVERIFIED. `progress` is called with each kind before
-    it is listed.
+    Kept resources have the outcome KEPT. A list that a service does not return is one entry with the outcome
+    UNVERIFIED. `progress` is called with each kind before it is listed.
     """
     found: list[FoundResource] = []
     for name in kinds:
@@ -83,9 +85,9 @@ def delete_found(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     stuck_seconds: float = STUCK_SECONDS,
 ) -> list[FoundResource]:
-    """Delete what `find_owned` found; returns all of it, with the outcome of each.
+    """Delete the resources that `find_owned` found, and return them with their outcomes.
 
-    `progress` is called with the numbers deleted and found. It gives up when nothing has changed for `stuck_seconds`.
+    `progress` is called with the numbers deleted and found. The sweep gives up if nothing changes for `stuck_seconds`.
     """
     found = {thing.key: thing for thing in things}
     end = time.monotonic() + LONGEST_SECONDS
@@ -108,7 +110,7 @@ def delete_found(
 
 
 def of_kind(owner: Owner, name: str) -> Iterator[FoundResource]:
-    """What the owner has of one kind, as `find_owned` finds it."""
+    """Yield the owner's resources of one kind, for `find_owned`."""
     kind, seen = KINDS[name], set()
     try:
         for identifier, record in kind.things(owner.account):
@@ -122,7 +124,7 @@ def of_kind(owner: Owner, name: str) -> Iterator[FoundResource]:
 
 
 def _if_owned(owner: Owner, name: str, identifier: str, record: ResourceRecord) -> Iterator[FoundResource]:
-    """The resource, if it belongs to the owner or its owner is unknown."""
+    """Yield the resource if it belongs to the owner or if its owner is unknown."""
     kind = KINDS[name]
     thing = FoundResource(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
     try:
@@ -146,12 +148,12 @@ def _if_owned(owner: Owner, name: str, identifier: str, record: ResourceRecord) 
 
 
 def _is_ours(owner: Owner, kind: ResourceKind, identifier: str, record: ResourceRecord) -> bool:
-    """Whether it belongs to the owner, by its own service's list or by the tagging service.
+    """Return whether a resource belongs to the owner, by its service's list or by the tagging service.
 
-    Raises OwnershipUnknownError when neither names it and one of them does not answer.
+    Raises OwnershipUnknownError if neither names it and one of them does not answer.
     """
     unknown = None
-    try:  # without a record, only the tagging service can name it
+    try:  # without a record, only the tagging service can name the resource
         ours = bool(record) and (kind.owned(owner, record) or owner.owns_by_name(kind, identifier, record))
     except OwnershipUnknownError as error:
         ours, unknown = False, error
@@ -163,7 +165,7 @@ def _is_ours(owner: Owner, kind: ResourceKind, identifier: str, record: Resource
 
 
 def _unlisted(owner: Owner) -> Iterator[FoundResource]:
-    """What only the tagging service names, and each source that did not answer."""
+    """Yield resources that only the tagging service names, and an entry for each source that did not answer."""
     for arn in owner.arns:
         if not any(part in arn for part in _NOT_REPORTED) and not any(
             kind.identifier_in(arn) for kind in KINDS.values()
@@ -176,7 +178,7 @@ def _unlisted(owner: Owner) -> Iterator[FoundResource]:
 
 
 def _mark_if_kept(owner: Owner, thing: FoundResource) -> None:
-    """Mark a bucket as KEPT if its data are kept and it is not empty. Raises OwnershipUnknownError if unknown."""
+    """Mark a bucket as KEPT if its data must stay. Raises OwnershipUnknownError if that is unknown."""
     if thing.kind != BUCKET:
         return
     why, thing.runs = owner.why_kept(thing.identifier)
@@ -189,7 +191,7 @@ def _delete(owner: Owner, thing: FoundResource) -> None:
     assert delete is not None
     thing.outcome = LEFT
     try:
-        _mark_if_kept(owner, thing)  # it may no longer be empty
+        _mark_if_kept(owner, thing)  # again, because runs may have arrived since it was found
         if thing.outcome == KEPT:
             return
         if thing.kind == BUCKET and not owner.may_empty(thing.identifier):
@@ -207,7 +209,7 @@ def _delete(owner: Owner, thing: FoundResource) -> None:
 
 
 def _refresh(account: Account, things: Iterable[FoundResource]) -> None:
-    """List them again, and update their outcomes."""
+    """List the resources again, and update their outcomes."""
     things = list(things)
     for name in {thing.kind for thing in things}:
         those = [thing for thing in things if thing.kind == name]

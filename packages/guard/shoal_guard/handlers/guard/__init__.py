@@ -1,1 +1,1 @@
-"""The function that switches a deployment off. It may import only its own files and what Lambda provides."""
+"""Lambda function of the guard. It may import only its own files and the packages that Lambda provides."""

@@ -1,7 +1,7 @@
-"""Reads the state of a deployment and carries out what `rules` decides. AWS runs it every five minutes.
+"""Observes a deployment and carries out the actions that `rules` decides. AWS runs it every five minutes.
 
-A service that fails must not stop the guard from using the others. So each read and each action may fail alone, and
-what cannot be read counts as busy.
+A failing service must not stop the guard from using the others. So each read and each action may fail separately, and
+an unreadable node or cluster counts as busy.
 """
 
 import json
@@ -36,14 +36,15 @@ from .rules import (
 _OVER = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
 _ENDING = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 _PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
-# A service that does not answer must leave time for the others; the next run asks it again.
+# A service that does not answer must leave time for the others; the next round asks it again.
 _CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
 _MOST_BYTES = 1 << 20
 _UNREAD = 1.0
-"""The added hours while neither Systems Manager nor a copy says how many: the end is late then, and comes."""
+"""Extension in hours while the guard can read it neither from Systems Manager nor from the copy. It delays the end of
+life, but does not remove it."""
 _RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
 _WAITING = ("Pending", "Starting")
-"""What a training job does that is not paid for yet: a spot job may wait for hours."""
+"""Secondary statuses of a training job that AWS does not bill yet: a spot job may wait for hours."""
 _JOB = "-[0-9]{12}(-[0-9]{1,2})?"
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
@@ -51,17 +52,17 @@ Found = TypeVar("Found")
 
 
 class GuardRoundError(Exception):
-    """Some reads or actions of a run failed; all others were done."""
+    """Some reads or actions of a round failed. All others were done."""
 
 
 class Round:
-    """Runs reads and actions that may fail separately, and keeps the failures."""
+    """Runs reads and actions that may fail separately, and collects the failures."""
 
     def __init__(self) -> None:
         self.failures: list[str] = []
 
     def attempt(self, what: Callable[[], Found], otherwise: Found) -> Found:
-        """Return the result of the call, or `otherwise` when it fails."""
+        """Return the result of the call, or `otherwise` if it fails."""
         try:
             return what()
         except Exception as error:
@@ -70,12 +71,12 @@ class Round:
 
 
 def handler(event: dict[str, Any], context: object) -> None:
-    """Run the guard once, at the event's `time`, which EventBridge sends.
+    """Run one round of the guard, at the `time` of EventBridge's event.
 
-    Raises GuardRoundError at the end when anything failed, so that AWS counts an error and runs it again.
+    Raises GuardRoundError at the end if anything failed, so that AWS counts an error and repeats the round.
     """
     del context
-    logging.basicConfig(format="%(message)s")  # on Lambda, which has a handler already, this has no effect
+    logging.basicConfig(format="%(message)s")  # has no effect on Lambda, which installs a handler
     settings = GuardSettings(**json.loads(os.environ["SETTINGS"]))
     now = datetime.fromisoformat(event["time"]) if "time" in event else datetime.now(UTC)
     created = _created(settings)
@@ -85,14 +86,14 @@ def handler(event: dict[str, Any], context: object) -> None:
     account, extension = _read_stored(settings, now, created, this)
     observed = _observe(settings, now, this, created, _UNREAD if extension is None else extension)
     after, actions = decide(settings, now, account, observed)
-    # Keep this order: send warnings, store the account, then delete. An interrupted run may send a warning twice,
-    # but it never deletes without a warning, and it writes nothing after the stack's deletion has begun.
+    # Keep this order: send warnings, store the account, then delete. An interrupted round may send a warning twice,
+    # but it never deletes without a warning, and it writes nothing after the stack's deletion has started.
     for action in actions:
         if action.kind == "tell":
             this.attempt(partial(_tell, settings, action), None)
     if after is not None and after != account:
         _logger.info("$%.2f spent by %s, $%.2f an hour now", after.spent, now.isoformat(), after.rate)
-        if extension is not None:  # else it may have begun at nothing, and what is stored knows more
+        if extension is not None:  # otherwise the parameter was unreadable, and may hold a higher count than `after`
             this.attempt(partial(_store_account, settings, after), None)
         if settings.copy:
             this.attempt(partial(_copy, settings, after, extension), None)
@@ -108,7 +109,7 @@ def handler(event: dict[str, Any], context: object) -> None:
 
 
 def _created(settings: GuardSettings) -> datetime | None:
-    """The time of the stack's creation; None when it does not exist or is being deleted."""
+    """Return the creation time of the stack; None if the stack does not exist or is being deleted."""
     try:
         (stack,) = _client("cloudformation").describe_stacks(StackName=settings.stack)["Stacks"]
     except ClientError as error:
@@ -122,11 +123,11 @@ def _created(settings: GuardSettings) -> datetime | None:
 def _read_stored(
     settings: GuardSettings, now: datetime, created: datetime, this: Round
 ) -> tuple[GuardState | None, float | None]:
-    """The account and the added hours, from the parameters or from their copy; the account is None when neither could
-    be read, and the hours are None when they are unknown.
+    """Return the account and the extension in hours, from the parameters or from their copy; None for each if unknown.
 
-    A text that is invalid, or older than the stack, counts as missing. The account that has spent more counts, because
-    one of them may not have been written; the copy's hours count only while Systems Manager does not answer.
+    A value that is invalid, or older than the stack, counts as missing. Of two accounts the one with the higher count
+    is used, because a write of the other may have failed. The copy's hours are used only while Systems Manager does not
+    answer.
     """
     names = [settings.account, settings.extension]
     found = this.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)
@@ -158,8 +159,10 @@ def _store_account(settings: GuardSettings, account: GuardState) -> None:
 
 
 def _copy(settings: GuardSettings, account: GuardState, extension: float | None) -> None:
-    """Keep the account and the added hours in the data bucket, too: the deployment ends also while its parameters
-    cannot be read or written. Nothing is written once the stack's deletion has begun, which empties the bucket."""
+    """Copy the account and the extension to the data bucket, so that the guard works while Systems Manager fails.
+
+    Write nothing while the stack is being deleted, because the deletion empties the bucket.
+    """
     if _created(settings) is None:
         return
     hours = {} if extension is None else {settings.extension: extension}
@@ -175,7 +178,7 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
     alone = [name for kind, name in resources if kind == "AWS::EC2::Instance"]
     none: dict[str, bool] = {}
     groups = this.attempt(partial(_groups_with_nodes, settings, names), none)
-    may_run = groups or this.failures  # of groups that cannot be read
+    may_run = groups or this.failures  # unreadable groups may have nodes
     over, running = this.attempt(partial(_runs, settings), ("", True)) if may_run else ("", False)
     observations = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
     return Observation(
@@ -194,7 +197,7 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
 
 
 def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
-    """Type and name of the stack's resources. DescribeStackResources would return only a hundred."""
+    """Return type and name of the stack's resources. DescribeStackResources would return only a hundred."""
     pages = _client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=settings.stack)
     return [
         (resource["ResourceType"], resource["PhysicalResourceId"])
@@ -205,7 +208,7 @@ def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
 
 
 def _groups_with_nodes(settings: GuardSettings, groups: Sequence[str]) -> dict[str, bool]:
-    """The groups that have or start nodes, and whether these run between trainings, too."""
+    """Return the groups with a desired capacity above 0, each with whether its nodes also run between trainings."""
     if not groups:  # without names AWS would return all groups
         return {}
     pages = _client("autoscaling").get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=groups)
@@ -220,11 +223,10 @@ def _groups_with_nodes(settings: GuardSettings, groups: Sequence[str]) -> dict[s
 
 
 def _runs(settings: GuardSettings) -> tuple[str, bool]:
-    """The last of the runs that were wanted of the nodes, where all have ended and none keeps them, else nothing; and
-    whether one has not ended.
+    """Return the last requested run if all runs have ended and no run keeps its nodes, and whether a run is active.
 
-    Whoever took over a node may write there that a run has ended, but then its nodes end, which is what the guard is
-    for. What cannot be read has not ended.
+    The first value is empty otherwise. A run with an unreadable end counts as active. An attacker on a node could fake
+    the end of a run, but the only effect is that the nodes end.
     """
     if not settings.bucket:
         return "", False
@@ -232,7 +234,7 @@ def _runs(settings: GuardSettings) -> tuple[str, bool]:
     last, keeps, running = "", False, False
     for each in runs if isinstance(runs, list) else ():
         if not isinstance(each, dict) or not _RUN.fullmatch(str(each.get("run"))):
-            return "", False  # no agent does anything of this
+            return "", False  # agents ignore an invalid document
         last, keeps = str(each["run"]), keeps or bool(each.get("keep"))
         ended = _read(settings.bucket, f"runs/{last}/ended.json") or {}
         running = running or ended.get("token") != each.get("token")
@@ -240,8 +242,10 @@ def _runs(settings: GuardSettings) -> tuple[str, bool]:
 
 
 def _read(bucket: str, key: str, since: datetime | None = None) -> dict[str, Any] | None:
-    """A document of the data bucket; None where there is none, or one that is older than `since`. Without the right to
-    list the whole bucket S3 answers to a missing key as to one that may not be read, so it is listed first."""
+    """Return a document of the data bucket; None if it is missing, broken, or older than `since`.
+
+    List the key first: without permission to list the whole bucket, S3 answers 403 for a missing key, too.
+    """
     s3 = _client("s3")
     listed = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", ())
     if all(each["Key"] != key or (since and each["LastModified"] < since) for each in listed):
@@ -257,13 +261,13 @@ def _read(bucket: str, key: str, since: datetime | None = None) -> dict[str, Any
 def _nodes(
     settings: GuardSettings, now: datetime, this: Round, groups: Sequence[str], alone: Sequence[str]
 ) -> list[ObservedNode]:
-    """The instances of the groups, and those that the stack itself has."""
+    """Return the instances of the groups, and the instances that are resources of the stack."""
     pages = _client("ec2").get_paginator("describe_instances")
     living = {"Name": "instance-state-name", "Values": ["pending", "running"]}
     instances = [
         each
         for name, values in (("tag:aws:autoscaling:groupName", groups), ("instance-id", alone))
-        if values  # an empty filter is refused
+        if values  # EC2 refuses an empty filter
         for page in pages.paginate(Filters=[{"Name": name, "Values": values}, living])
         for found in page["Reservations"]
         for each in found["Instances"]
@@ -282,7 +286,7 @@ def _nodes(
 
 
 def _signs(settings: GuardSettings) -> dict[str, datetime]:
-    """When each node last reported its boot or its work, from the objects that it writes under its instance id."""
+    """Return when each node last reported its boot or its work, by instance id, from the objects that nodes write."""
     found: dict[str, datetime] = {}
     if not settings.bucket:
         return found
@@ -295,7 +299,7 @@ def _signs(settings: GuardSettings) -> dict[str, datetime]:
 
 
 def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> ObservedCluster | None:
-    """The cluster; None when it has terminated or is terminating."""
+    """Return the state of a cluster; None if it has terminated or is terminating."""
     emr = _client("emr")
     status = emr.describe_cluster(ClusterId=identifier)["Cluster"]["Status"]
     if status["State"] in _ENDING:
@@ -321,7 +325,7 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
 
 
 def _jobs(settings: GuardSettings) -> list[ObservedJob]:
-    """The training jobs of SageMaker, by their names, that have not ended."""
+    """Return the deployment's training jobs of SageMaker, by name, that have not ended."""
     named = re.compile(re.escape(settings.jobs) + _JOB)
     return [
         ObservedJob(
@@ -347,7 +351,7 @@ def _tell(settings: GuardSettings, action: Action) -> None:
 
 
 def _stop_runs(key: str) -> None:
-    """Have the agents of all nodes stop with a checkpoint, unless somebody changes the same document now."""
+    """Request that all runs stop with a checkpoint. Fails if another writer changes the document at the same time."""
     bucket, s3 = GuardSettings(**json.loads(os.environ["SETTINGS"])).bucket, _client("s3")
     found = s3.get_object(Bucket=bucket, Key=key)
     with found["Body"] as body:
@@ -360,7 +364,7 @@ def _stop_runs(key: str) -> None:
 
 
 def _stop_job(name: str) -> None:
-    """Have a training job stop with a checkpoint, unless it has ended meanwhile."""
+    """Ask a training job to stop with a checkpoint. Do nothing if it has already ended."""
     try:
         _client("sagemaker").stop_training_job(TrainingJobName=name)
     except ClientError as error:
@@ -369,14 +373,14 @@ def _stop_job(name: str) -> None:
 
 
 def _scale_to_zero(group: str) -> None:
-    """Set the group to zero nodes. An update comes second, because it may need the permission to start nodes."""
+    """Set the group to zero nodes. Try an update second, because it may need the permission to start nodes."""
     scaling = _client("autoscaling")
     try:
         scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=0)
     except ClientError as error:
         if error.response["Error"]["Code"] != "ValidationError":
             raise
-        # Somebody has set a minimum size, which Shoal never does.
+        # A user has set a minimum size. Shoal never does.
         scaling.update_auto_scaling_group(AutoScalingGroupName=group, MinSize=0, DesiredCapacity=0)
 
 
@@ -390,6 +394,6 @@ _ACTS: dict[str, Callable[[str], None]] = {
     "stop job": _stop_job,
     "lower": _scale_to_zero,
     "terminate": lambda cluster: _client("emr").terminate_job_flows(JobFlowIds=[cluster]),
-    # CloudFormation uses the role of the deployment, so the guard needs no permissions for it.
+    # CloudFormation uses the role of the deployment, so the guard needs no permissions on its resources.
     "delete": lambda stack: _client("cloudformation").delete_stack(StackName=stack),
 }

@@ -1,6 +1,6 @@
-"""Reads CloudWatch: whether a cluster was idle, and the bytes of what is paid by use.
+"""Reads CloudWatch metrics: whether a cluster was idle, and the bytes of resources that are billed by use.
 
-Its newest values arrive late, so bytes are read from the creation on in each round.
+CloudWatch's newest values arrive late. So each round reads all bytes since the stack's creation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from .rules import GuardSettings
 
 _GIB = 2**30
 _DAY = timedelta(days=1)
-"""The period of bytes, so that one request returns all that CloudWatch keeps: it returns at most 1,440 periods."""
+"""Period of byte counts, long enough that one request returns all values: CloudWatch returns at most 1,440."""
 BYTES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "AWS::EFS::FileSystem": (
         "AWS/EFS",
@@ -29,17 +29,17 @@ BYTES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
         {"BytesInFromSource": "nat_gib", "BytesInFromDestination": "nat_gib"},
     ),
 }
-"""By a resource's type: the namespace and the dimension of its metrics, and the price of each, as in `by_use`.
+"""Namespace, dimension and metrics by resource type. Each metric has the name of its price in `GuardSettings.by_use`.
 
 Sources, read 2026-11-29: "How do I estimate Elastic Throughput mode costs for Amazon EFS" (AWS re:Post), and "Monitor
-NAT gateways with Amazon CloudWatch"; a gateway's price is for what it processes, in both directions.
+NAT gateways with Amazon CloudWatch". A gateway is billed for the traffic that it processes, in both directions.
 """
 
 
 def dollars_by_use(
     cloudwatch: Any, settings: GuardSettings, resources: Iterable[tuple[str, str]], since: datetime, now: datetime
 ) -> float:
-    """Dollars of what was paid by use until now, of the stack's resources: their types and names."""
+    """Return the dollars billed by use from `since` until now for the stack's resources (type and name of each)."""
     spent = 0.0
     for kind, name in resources:
         namespace, dimension, metrics = BYTES.get(kind, ("", "", {}))
@@ -51,7 +51,7 @@ def dollars_by_use(
 
 
 def idle_marks(cloudwatch: Any, settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
-    """The values of EMR's `IsIdle` during the last `idle_minutes`."""
+    """Return the values of EMR's metric `IsIdle` in the last `idle_minutes`."""
     metric = ("AWS/ElasticMapReduce", "IsIdle", "JobFlowId", cluster)
     return _values(cloudwatch, metric, "Minimum", now - settings.idle, now, settings.period)
 

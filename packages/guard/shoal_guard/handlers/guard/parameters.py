@@ -1,7 +1,7 @@
-"""Reads and writes the parameters that keep the guard's state between two runs: its account, and the added hours.
+"""Reads and writes the parameters that keep the guard's state between rounds: its account, and the extension in hours.
 
 Do not trust the text, because others may write a parameter. An invalid number or a time in the future would disable the
-guard for ever, so all values are checked here.
+guard forever, so all values are checked here.
 """
 
 import json
@@ -14,14 +14,14 @@ from typing import Any
 from .rules import GuardState, SentNotice
 
 MOST_HOURS = 100_000.0
-"""The most hours that can be added in all."""
+"""Largest total extension in hours."""
 _MOST_DOLLARS = 1e12
 _AHEAD = timedelta(days=1)
-"""AWS retries a failed run for hours, so an account may be newer than the run, but by less than a day."""
+"""AWS retries a failed round for hours, so an account may be newer than the round, but by less than a day."""
 
 
 def read_account(text: str, now: datetime) -> GuardState:
-    """Read the text of `write_account`. Raises ValueError with the end of a sentence about the parameter."""
+    """Parse the text of `write_account`. Raises ValueError; its text follows the parameter's name in a sentence."""
     try:
         read = json.loads(text)
     except (ValueError, RecursionError):
@@ -49,7 +49,7 @@ def write_account(account: GuardState) -> str:
 
 
 def read_extension(text: str) -> float:
-    """Read the added hours. Raises ValueError with the end of a sentence about the parameter."""
+    """Parse the extension in hours. Raises ValueError; its text follows the parameter's name in a sentence."""
     try:
         hours = float(text)
     except ValueError:

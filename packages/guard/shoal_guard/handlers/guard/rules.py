@@ -1,7 +1,7 @@
-"""Decides what the guard does, from what it has read. Nothing here calls AWS.
+"""Decides the guard's actions from its observations. Nothing here calls AWS.
 
-Nothing is deleted without a warning about the same limit that is at least ten minutes old. A limit that has changed
-since then needs a new warning.
+The guard deletes nothing without a warning about the same limit that is at least ten minutes old. A limit that has
+changed since then needs a new warning.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,75 +10,79 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 NOTICE = timedelta(minutes=30)
-"""How long before the end of a deployment its owner is warned."""
+"""Time from the warning to the end of life."""
 SHORTEST_NOTICE = timedelta(minutes=10)
-"""The shortest time from a warning to the deletion, also after a late warning."""
+"""Shortest time from a warning to the deletion, also after a late warning."""
 NEAR = 0.9
-"""The part of the budget at which the owner is warned."""
+"""Share of the budget at which the owner gets a warning."""
 _LONGEST_SUBJECT = 99
-"""Of SNS, which refuses longer ones."""
+"""Longest subject that SNS accepts, in characters."""
 STOPPING = timedelta(minutes=10)
-"""How long runs may take to stop with a checkpoint before all is deleted."""
+"""Time that runs have to stop with a checkpoint before the stack is deleted."""
 BOOT, METAL_BOOT = timedelta(minutes=20), timedelta(minutes=40)
-"""How long a node of a group without a report may still be booting: a little longer than `shoal train` waits."""
+"""Time in which a node may boot before it first reports. It is slightly longer than `shoal train` waits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GuardSettings:
-    """The guard's settings, as JSON in its environment. `gpu` and `emr` are dollars an hour by instance type.
+    """Settings of the guard, stored as JSON in its environment.
 
-    These are on-demand prices, the upper limit of spot prices, and include the node's volumes.
+    `gpu` and `emr` are dollars an hour by instance type, including a node's volumes. They are on-demand prices, the
+    upper limit of spot prices.
     """
 
     deployment: str
     stack: str
-    """The stack's id, not its name, because a later stack with the same name has its own guard."""
+    """Id of the stack, not its name, because a later stack of the same name has its own guard."""
     account: str
-    """The parameter of Systems Manager in which the guard keeps its account."""
+    """Parameter of Systems Manager in which the guard stores its account."""
     extension: str
-    """The parameter with the hours that were added to the deployment's life."""
+    """Parameter of Systems Manager with the extension in hours."""
     max_hours: float
     idle_minutes: float
     gpu: Mapping[str, float]
     emr: Mapping[str, float]
     standing: float
-    """Dollars an hour of what runs until the stack is deleted."""
+    """Dollars an hour of the resources that run until the stack is deleted."""
     by_use: Mapping[str, float] = field(default_factory=dict)
-    """Dollars a GiB: `efs_read_gib`, `efs_write_gib`, `nat_gib`; what is missing is not counted."""
+    """Dollars a GiB: `efs_read_gib`, `efs_write_gib`, `nat_gib`. A missing price counts as 0."""
     jobs: str = ""
-    """What the names of its training jobs of SageMaker begin with; empty: it has none."""
+    """Prefix of the names of the deployment's SageMaker training jobs; empty without such jobs."""
     job: float = 0.0
-    """Dollars an hour of all instances of one."""
+    """Dollars an hour of one training job with all its instances."""
     bucket: str = ""
-    """The data bucket, by which it is known when nodes worked last; empty for a stack that is no deployment of Shoal,
-    of which no node counts as idle."""
+    """Data bucket, in which nodes report their work. Empty for a stack that is not a Shoal deployment; its nodes never
+    count as idle."""
     nodes_prefix: str = ""
     requests: str = ""
-    """The key of the runs that are wanted of the nodes."""
+    """Key of the document with the requested runs."""
     copy: str = ""
-    """The key of what the two parameters hold, where nodes may not write; empty: there is no copy."""
+    """Key of the copy of both parameters, where nodes may not write; empty without a copy."""
     start_tag: str = ""
-    """The tag of a group that says when its nodes start."""
+    """Tag of an auto scaling group that states when its nodes start."""
     unpriced: str = ""
-    """What of all that has no price, and counts as 0."""
+    """Resources without a known price, as a list for messages. They count as 0."""
     keep: bool | None = None
-    """Whether the data bucket outlives the stack; None: it does if it holds runs that were not fetched."""
+    """Whether the data bucket outlives the stack. With None it does if it holds runs that were not fetched."""
     budget: float | None = None
     topic: str = ""
-    """The SNS topic for warnings; empty: none."""
+    """SNS topic for warnings; empty without one."""
 
     @property
     def what(self) -> str:
-        """What the guard ends, for its owner."""
+        """The guarded deployment or stack, as the subject of a sentence."""
         return f"The {'deployment' if self.bucket else 'stack'} '{self.deployment}'"
 
     @property
     def begun(self) -> str:
-        """From what its age counts."""
+        """Event from which the age counts, as a participle."""
         return "created" if self.bucket else "first guarded"
 
     def price(self, of: Mapping[str, float], instance_type: str) -> float:
-        """Dollars an hour of a type; of one that nobody foresaw as much as the dearest."""
+        """Return the dollars an hour of an instance type.
+
+        In a stack that is not a Shoal deployment, an unknown type costs as much as the most expensive known type.
+        """
         return of.get(instance_type, 0.0 if self.bucket else max(of.values(), default=0.0))
 
     @property
@@ -93,18 +97,18 @@ class GuardSettings:
 
     @property
     def idle(self) -> timedelta:
-        """How long nodes and clusters may be idle."""
+        """Time after which idle nodes and clusters end."""
         return timedelta(minutes=self.idle_minutes)
 
     @property
     def period(self) -> timedelta:
-        """The period of an `IsIdle` value: EMR's five minutes, or longer, so that one request returns all values."""
+        """Period of an `IsIdle` value: EMR's five minutes, or longer so that one request returns all values."""
         return timedelta(minutes=5 * (1 + self.idle_minutes // 7200))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedMachine:
-    """A machine that has run since a time, at a price in dollars an hour."""
+    """A running machine: its price in dollars an hour and its start time."""
 
     price: float
     since: datetime
@@ -112,11 +116,11 @@ class ObservedMachine:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedNode(ObservedMachine):
-    """A node that trains or reads; `sign` is when it last reported its boot or its work."""
+    """A node that trains or reads. `sign` is the time of its last report of boot or work."""
 
     sign: datetime | None = None
     boot: timedelta = BOOT
-    """How long it may take to report."""
+    """Time that the node may take to its first report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,9 +130,9 @@ class ObservedCluster:
     identifier: str
     state: str
     quiet_since: datetime
-    """When it became ready, or when its newest step ended."""
+    """Time at which the cluster became ready or its newest step ended."""
     marks: Sequence[float] = ()
-    """EMR's metric `IsIdle`: 1 where the cluster was idle. A short step may run between two values."""
+    """Values of EMR's metric `IsIdle`, 1 for idle. A short step may run between two values."""
     machines: Sequence[ObservedMachine] = ()
 
 
@@ -141,21 +145,23 @@ class ObservedJob(ObservedMachine):
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
+    """State of a deployment as one round of the guard read it."""
+
     created: datetime
     extension: float = 0.0
     groups: Sequence[str] = ()
-    """The auto scaling groups that have or start nodes."""
+    """Auto scaling groups with a desired capacity above 0."""
     staying: Sequence[str] = ()
-    """Those of them whose nodes run from the deployment on, between trainings, too."""
+    """Groups with nodes that also run between trainings."""
     running: bool = False
-    """Whether a run that is wanted of the nodes has not ended."""
+    """Whether a requested run has not ended."""
     over: str = ""
-    """The last of the runs that were wanted of the nodes, where all have ended and none keeps them."""
+    """Last requested run, if all runs have ended and no run keeps its nodes; empty otherwise."""
     nodes: Sequence[ObservedNode] = ()
     clusters: Sequence[ObservedCluster] = ()
     jobs: Sequence[ObservedJob] = ()
     by_use: float = 0.0
-    """Dollars of what was paid by use since the creation."""
+    """Dollars billed by use since the stack's creation."""
     complete: bool = True
     """Whether every read succeeded."""
 
@@ -166,7 +172,7 @@ class Observation:
 
 @dataclass(frozen=True, kw_only=True)
 class SentNotice:
-    """When a warning was sent, and about which value of a limit."""
+    """A sent warning: its time, and the value of the limit that it named."""
 
     value: str
     at: datetime
@@ -174,24 +180,24 @@ class SentNotice:
 
 @dataclass(frozen=True, kw_only=True)
 class GuardState:
-    """What the guard keeps from one run to the next."""
+    """The guard's account: the state that it keeps between rounds."""
 
     spent: float = 0.0
     as_of: datetime | None = None
     rate: float = 0.0
-    """Dollars an hour at the last run."""
+    """Dollars an hour at the last round."""
     by_use: float = 0.0
-    """The part of `spent` that was paid by use."""
+    """Part of `spent` that is billed by use."""
     since: datetime | None = None
-    """Of a stack that is no deployment: the guard's first run, because the stack may be older than its guard."""
+    """Time of the guard's first round, for a stack that is not a Shoal deployment: it may be older than its guard."""
     told: Mapping[str, SentNotice] = field(default_factory=dict)
-    """The sent warnings, by subject: `end`, `budget`, `deletion`; and under `stop` when runs were asked to stop."""
+    """Sent warnings by limit: `end`, `budget`, `deletion`. `stop` has the time at which runs were asked to stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Send a text to the owner (`tell`), have the runs in the document `subject` (`stop`) or a training job stop with a
-    checkpoint, or act on the resource that `subject` names."""
+    """An action of the guard. `tell` sends `text` to the owner. `stop` asks all runs in the document `subject` to stop
+    with a checkpoint. All other kinds act on the resource `subject`."""
 
     kind: Literal["tell", "stop", "stop job", "lower", "terminate", "delete"]
     subject: str
@@ -200,7 +206,7 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """A limit that may end the deployment. When `value` changes, a new warning is due."""
+    """A limit that ends the deployment when it is reached. A new `value` requires a new warning."""
 
     name: str
     value: str
@@ -214,12 +220,13 @@ class Limit:
 def decide(
     settings: GuardSettings, now: datetime, account: GuardState | None, observed: Observation
 ) -> tuple[GuardState | None, list[Action]]:
-    """The account after this run, and the actions in their order.
+    """Return the account after this round, and the actions in their order.
 
-    Without an account the stack is not deleted, because it is unknown whether the owner was warned. A deployment's is
-    without one only while neither Systems Manager nor S3 answers. Idle clusters are ended nevertheless, and nodes
-    that are known to be idle. Runs are asked to stop with a checkpoint first, and are waited for a while, also
-    where it is unknown whether any node is there.
+    Without an account the guard ends only idle nodes and clusters. It does not delete the stack, because it cannot know
+    whether the owner was warned. A Shoal deployment has no account only while both Systems Manager and S3 fail.
+
+    Before a deletion the guard asks runs to stop with a checkpoint, and waits `STOPPING`. It does so, too, if it cannot
+    read whether any node runs.
     """
     if account is None:
         return None, _end_idle(settings, now, observed)
@@ -230,7 +237,7 @@ def decide(
     actions: list[Action] = []
     over = None
     for limit in _limits(settings, now, account, observed):
-        if not limit.near:  # when the limit is near again, a new warning is due
+        if not limit.near:  # forget the warning: the limit needs a new one when it is near again
             account = replace(account, told={name: told for name, told in account.told.items() if name != limit.name})
             continue
         account, news = _tell_once(now, account, limit.name, limit.value, _tell(limit.subject, limit.warning))
@@ -245,21 +252,21 @@ def decide(
     if stops:
         account, _ = _tell_once(now, account, "stop", over.value, stops[0])
         if now - account.told["stop"].at < STOPPING:
-            return account, [*actions, *stops]  # in each round, as one may fail
+            return account, [*actions, *stops]  # repeat them in each round, because one may fail
     text = f"{settings.what} is being deleted: {over.reason}. {_closing_lines(settings, account)}"
     news_of_it = _tell(f"{settings.deployment} is being deleted", text)
     account, news = _tell_once(now, account, "deletion", over.value, news_of_it)
-    # Also end nodes and clusters, because they cost most and CloudFormation refuses to delete a stack during an update.
+    # Also end nodes and clusters: they cost most, and CloudFormation refuses to delete a stack during an update.
     ending = [Action(kind="lower", subject=group) for group in observed.groups]
     ending += [Action(kind="terminate", subject=cluster.identifier) for cluster in observed.clusters]
     return account, [*actions, *news, *ending, Action(kind="delete", subject=settings.stack)]
 
 
 def charged(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> GuardState:
-    """The account, with an upper limit of what was spent since it was written.
+    """Return the account with an upper limit of the dollars spent since it was written.
 
-    A machine that has ended since then counts until now; a new one counts from its start. A run that is not later than
-    the account, such as one that AWS repeats, changes nothing.
+    A machine that has ended since then counts until now. A new machine counts from its start. A round that is not later
+    than the account, such as a repeated one, changes nothing.
     """
     last = max(account.as_of or observed.created, observed.created)
     if now <= last:
@@ -280,7 +287,10 @@ def charged(settings: GuardSettings, now: datetime, account: GuardState, observe
 
 
 def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> bool:
-    """Whether its start, its last report and its last work are all too long ago, and would have been seen."""
+    """Return whether a node's start and its last report of boot or work are too long ago.
+
+    False for a stack that is not a Shoal deployment, because its nodes do not report.
+    """
     if not settings.bucket:
         return False
     patience = settings.idle if node.sign else max(settings.idle, node.boot)
@@ -288,7 +298,10 @@ def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> 
 
 
 def cluster_is_idle(settings: GuardSettings, now: datetime, cluster: ObservedCluster) -> bool:
-    """Whether it waits, no step has ended recently, and all `IsIdle` values are 1; the newest values arrive late."""
+    """Return whether a cluster waits, no step ended recently, and all `IsIdle` values are 1.
+
+    Two values may be missing, because the newest arrive late.
+    """
     expected = max(1, settings.idle // settings.period - 2)
     marked = len(cluster.marks) >= expected and min(cluster.marks) >= 1
     return cluster.state == "WAITING" and marked and now - cluster.quiet_since >= settings.idle
@@ -324,8 +337,10 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
 
 
 def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> list[Action]:
-    """End idle nodes and clusters, and nodes whose run has ended. All node groups end together, because a training
-    needs the nodes of all of them."""
+    """Return the actions that end idle nodes and clusters, and nodes after their run has ended.
+
+    All node groups end together, because a training needs the nodes of all of them.
+    """
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
     what = settings.what[0].lower() + settings.what[1:]
     again = " `shoal preprocess` says how to start another one." if settings.bucket else ""
@@ -362,7 +377,7 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
 def _tell_once(
     now: datetime, account: GuardState, name: str, value: str, news: Action
 ) -> tuple[GuardState, list[Action]]:
-    """Send the message, unless it was already sent for this value."""
+    """Return the message and the account that records it; no message if it was already sent for this value."""
     given = account.told.get(name)
     if given and given.value == value:
         return account, []
