@@ -1,1 +1,1 @@
-"""The task of classifying texts: rows of word ids with a label or a rating; and the reading of trained models."""
+"""Text classification: its task on rows of word ids with a label or a rating, and reading of trained models."""

@@ -1,6 +1,6 @@
-"""The temperature of a trained model's probabilities, and the decision threshold of two classes, by validation rows.
+"""Calibration on validation rows: the temperature of the probabilities, and the decision threshold of two classes.
 
-Do not fit either on the rows that a model learns from, on which it is surer than on others, or on the test rows.
+Do not fit either on training rows, for which the model is overconfident, or on test rows.
 """
 
 import math
@@ -13,27 +13,28 @@ from torch.nn import functional as F
 from trainer.classification.losses import MSE, Loss
 
 ACCURACY, F1_MACRO, BALANCED = "accuracy", "f1-macro", "balanced"
-"""What `--metric` chooses by."""
+"""Values of `--metric`."""
 MOST_LOGITS = 1 << 24
-"""The most numbers of validation rows that are looked at: one scalar needs no more."""
+"""Largest number of logits used: more would not improve a single scalar."""
 _LOG_INVERSES = (-10.0, 3.5)
-"""The logarithms of the inverses of the largest temperature and of the smallest. What has learnt its rows by heart may
-be a hundred times too sure of others."""
+"""Logarithms of the inverses of the largest and the smallest temperature. A model that memorised its training rows may
+be overconfident by a factor of a hundred."""
 _HALVINGS = 40
 _SPREAD = 0.2
-"""The standard deviation of a temperature's logarithm around that of the usual one."""
+"""Standard deviation of a temperature's logarithm around that of the prior temperature."""
 _SAME = 1e-12
-"""Values of a metric that differ by less are equal: counts differ by 1."""
+"""Tolerance for equal values of a metric: different counts differ by more."""
 
 
 def calibrated(
     loss: Loss, logits: Tensor, labels: Tensor, metric: str, *, spread: float = _SPREAD
 ) -> tuple[Loss, str | None]:
-    """`loss` with the temperature that fits `logits` (n, classes) and `labels` (n,) and, of two classes, the threshold
-    that `metric` asks for; and a note for the user, where the rows tell neither.
+    """Return `loss` with a temperature and a threshold that fit the validation rows, and a note if they cannot be
+    fitted.
 
-    The temperature that `loss` has is the usual one (`fit_temperature`). That of `mse`, whose outputs are no odds,
-    stays.
+    `logits` (n, classes) and `labels` (n,) are those of the validation rows. The temperature of `loss` is the prior of
+    `fit_temperature`; that of an `mse` loss is kept, because its outputs are not odds. The threshold is fitted by
+    `metric`, for two classes only.
     """
     if len(labels) == 0 or bool((labels == labels[0]).all()):
         return loss, "the validation rows are not of two classes or more: probabilities are not calibrated"
@@ -49,15 +50,17 @@ def calibrated(
 
 
 def fit_temperature(logits: Tensor, labels: Tensor, usual: float = 1.0, spread: float = _SPREAD) -> float:
-    """The most probable temperature, by the log loss of `logits` (n, classes) (Guo et al. 2017, section 4.2) and by how
-    near it is to the `usual` one: the standard deviation of the logarithm of their ratio is `spread`. Of logits that
-    are far too small it is one of several local optima. The log loss of these rows is at most that at the usual
-    temperature."""
+    """Return the maximum a posteriori temperature for `logits` (n, classes) and `labels` (n,).
+
+    The likelihood is the log loss of the logits (Guo et al. 2017, section 4.2). The prior of the temperature's
+    logarithm is normal around that of `usual`, with standard deviation `spread`. The log loss at the result is at most
+    that at `usual`. For very small logits, the result may be a local optimum.
+    """
     labels = labels.long()[:, None]
     beyond = logits.double() - logits.double().gather(1, labels)  # (n, classes): 0 for the label
 
     def slope(log_inverse: float) -> float:
-        """Of the log loss, by the inverse temperature."""
+        """Return the derivative of the log loss by the inverse temperature."""
         return float(((beyond * math.exp(log_inverse)).softmax(1) * beyond).sum())
 
     low, high = _LOG_INVERSES
@@ -69,9 +72,12 @@ def fit_temperature(logits: Tensor, labels: Tensor, usual: float = 1.0, spread: 
 
 
 def best_threshold(probabilities: Tensor, labels: Tensor, metric: str) -> float:
-    """The threshold, between 0 and 1, above which `probabilities` (n,) of label 1 give the highest macro-F1 or balanced
-    accuracy for `labels` (n,) of both classes. It lies in the middle between two of them, or is 0.5 where that is
-    between them; of equally good thresholds it is the nearest to 0.5, and of equally near ones the lower one."""
+    """Return the threshold in (0, 1) with the highest macro-F1 or balanced accuracy for `labels` (n,) of both classes.
+
+    A row is predicted positive if its `probabilities` (n,) of label 1 is above the threshold. A threshold lies halfway
+    between two neighbouring probabilities, or at 0.5 if that is between them. Of equally good thresholds the one
+    nearest to 0.5 is chosen, and of equally near ones the lower one.
+    """
     values, groups = torch.unique(probabilities.double(), return_inverse=True)  # (m,) ascending, (n,)
     each = [torch.bincount(groups[labels == label], minlength=len(values)) for label in (0, 1)]
     rows = torch.stack(each).double()  # (2, m)

@@ -1,9 +1,9 @@
-"""The dataset for the ranks: training, validation and test rows, and batches of them.
+"""Dataset of a classifier: training, validation and test rows.
 
-Every rank has all training rows, in its memory or on its machine's disk, so that any rank can take any part of any
-global batch. The first twentieth of the training rows is the validation part: it is kept out of training, shows after
-each epoch how the model does on unseen rows, and is what settings are chosen by. Libraries that read files are imported
-only when rows come from a file.
+Every rank has all training rows, in memory or on its machine's disk, so that any rank can compute any part of any
+global batch. The first twentieth of the training rows is the validation part. It is not trained on: it measures the
+model after each epoch, and settings are chosen by it. Libraries for reading files are imported only when rows come from
+a file.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from trainer.classification.rows import Labels, RaggedRows, Rows, TextRows
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
 
-_COUNTED = 1 << 20  # labels that are counted at once
+_COUNTED = 1 << 20  # labels counted at once
 _JUDGED_SHARE = 0.1
-"""The most of a GPU's free memory that the rows of validation, and then of the test, may fill."""
+"""Largest share of a GPU's free memory for the validation rows, and then for the test rows."""
 
 
 class StartVectors(NamedTuple):
@@ -44,21 +44,24 @@ class StartVectors(NamedTuple):
     vectors: npt.NDArray[np.float32]
     """(n, size)"""
     note: str = ""
-    """What was left out of the file, for the user."""
+    """Note for the user about omitted words of the file."""
 
 
 class WeightedNgrams(NamedTuple):
-    """N-grams by their `keys` (k,), ascending, and the `ratios` (k,) of each; the first is none and has 0."""
+    """N-grams: their `keys` (k,) int64, ascending, and their `ratios` (k,) float32.
+
+    The first key is a sentinel for unknown n-grams, with ratio 0.
+    """
 
     keys: IntArray
     ratios: npt.NDArray[np.float32]
     longest: int
-    """The words of the longest row that they were found in."""
+    """Number of words of the longest row in which they were counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextData:
-    """What a run learns from and is evaluated on, and what a model needs to read new texts."""
+    """Rows of a run, and the settings that a model needs to read new texts."""
 
     training: Rows
     validation: Rows
@@ -66,38 +69,40 @@ class TextData:
     vocabulary: list[str]
     stopwords: frozenset[str]
     row_length: int
-    """The most words of a row in a padded batch."""
+    """Largest number of words of a row in a padded batch."""
     scale: Scale
     rating_steps: int
     """Steps of the scale per star: 2 if there are half stars."""
     rating_fraction: bool
-    """Whether ratings could also be written as fractions of the largest."""
+    """True if ratings can also be written as fractions of the largest rating."""
     digest: str
     words: str = "letters"
-    """The rule by which texts became words (corpus/dataset_settings.py)."""
+    """Tokenisation rule of the texts (corpus/dataset_settings.py)."""
     classes: tuple[str, ...] = ()
-    """The names of more than two classes, by label; empty where there are two."""
+    """Class names by label if there are more than two classes, else empty."""
     start: StartVectors | None = None
-    """On the first rank of a run that begins with vectors that were learnt before; the other ranks' are replaced."""
+    """Pretrained vectors, on the first rank of a new run; the other ranks receive its model."""
     ngrams: WeightedNgrams | None = None
-    """Those of the training rows, for a new run of the linear model."""
+    """N-grams of the training rows, for a new run of the linear model."""
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of rows of each part."""
+        """The number of rows in each part."""
         return {"training": len(self.training), "validation": len(self.validation), "test": len(self.test)}
 
     def read_to(self, words: int) -> Self:
-        """The data with whole texts cut to so many words in padded batches; other rows were cut before."""
+        """Return the data with ragged rows cut to `words` words in padded batches; fixed rows are already cut."""
         if not isinstance(self.training, RaggedRows):
             return self
         parts = {part: replace(getattr(self, part), row_length=words) for part in self.sizes}
         return replace(self, row_length=words, **parts)
 
     def balancing_weight(self) -> float:
-        """The default weight of a positive row: the fourth root of negatives / positives. It lies between unweighted
-        classes and classes of equal weight, nearer to the first. Equal weight finds more rows of a rare class, but
-        predicts it too often; without weights it is hardly ever predicted."""
+        """Return the default weight of a positive row: the fourth root of negatives / positives.
+
+        It lies between unweighted classes and classes of equal weight, nearer to the first. Equal weights find more
+        rows of a rare class, but predict it too often. Without weights, it is hardly ever predicted.
+        """
         positive = int(self.training.labels.sum())
         return math.sqrt(math.sqrt((len(self.training) - positive) / positive))
 
@@ -112,10 +117,12 @@ def load_data(
 ) -> TextData:
     """Read a dataset into memory, or map it from `cache` on this machine's disk (mapped.py).
 
-    `learnt`: of so many training rows the number that is learnt from. `rows_in`: `disk`; `auto`, which uses the disk if
-    the rows would fill more than half of `memory`, the free bytes of this rank; `memory` or `device` (`place_rows`).
-    Raises DataError for a file that is no dataset, and TrainingError for a dataset that nothing can be learnt from: an
-    empty split, a class without a row, ids beyond the vocabulary.
+    `learnt`: maps the number of training rows to the number to train on. `rows_in`: `disk`; `auto`, which uses the disk
+    if the rows would fill more than half of `memory`, the free bytes of this rank; `memory`; or `device`
+    (`place_rows`).
+
+    Raises DataError if the file is not a dataset. Raises TrainingError if training on it is impossible: an empty split,
+    a class without rows, or ids beyond the vocabulary.
     """
     from corpus.dataset import open_dataset
 
@@ -157,7 +164,8 @@ def load_data(
 
 
 def place_parts(data: TextData, device: torch.device, *, rows_in: str) -> TextData:
-    """`data` with its training rows placed as `place_rows` does, and the others on a GPU where they hardly matter."""
+    """Return `data` with its training rows placed by `place_rows`, and the other rows on a GPU if they need little
+    memory."""
     training = place_rows(data.training, device, rows_in=rows_in)
 
     def near(rows: Rows) -> Rows:
@@ -169,8 +177,11 @@ def place_parts(data: TextData, device: torch.device, *, rows_in: str) -> TextDa
 
 
 def place_rows(rows: Rows, device: torch.device, *, rows_in: str, share: float = 0.5) -> Rows:
-    """`rows` with a copy of their tokens on `device`, if `rows_in` is `device`, or `auto` on a GPU of whose free memory
-    they fill no more than `share`. Raises TrainingError if they do not fit."""
+    """Return `rows`, with a copy of their tokens on `device` if `rows_in` asks for it.
+
+    `rows_in`: `device` always copies; `auto` copies to a GPU if the tokens fill at most `share` of its free memory.
+    Raises TrainingError if they do not fit.
+    """
     if rows.device_tokens is not None:
         return rows
     if rows_in == "auto" and device.type == "cuda":
@@ -187,8 +198,7 @@ def place_rows(rows: Rows, device: torch.device, *, rows_in: str, share: float =
 
 
 def default_cache() -> Path:
-    """The default folder for unpacked rows, one per user. Raises DataError if a folder of this name may be another
-    user's, or cannot be made."""
+    """Return the default folder for unpacked rows, one per user. Raises DataError if it is unsafe or cannot be created."""
     try:
         return make_users_folder("rows", "name another folder by --cache")
     except OSError as error:
@@ -196,8 +206,11 @@ def default_cache() -> Path:
 
 
 def some_of(rows: Rows, count: int) -> Rows:
-    """So many of the rows. Fixed rows are in the order of their digests, so that the first of them are a random sample;
-    ragged rows may be in the order of the input, and are taken at equal distances."""
+    """Return `count` of the rows.
+
+    Fixed rows are in the order of their digests, so the first ones are a random sample. Ragged rows may be in input
+    order, so they are taken at equal distances.
+    """
     if isinstance(rows, RaggedRows) and count < len(rows):
         return rows.chosen((np.arange(count) * (len(rows) / count)).astype(np.int64))
     return rows[:count]
@@ -240,7 +253,7 @@ def _rows(dataset: Dataset, arrays: dict[str, npt.NDArray[Any]]) -> Rows:
 
 
 def _require_classes(dataset: Dataset, labels: Labels) -> None:
-    """Raise TrainingError unless there is a training row of each class."""
+    """Raise TrainingError unless each class has a training row."""
     classes = dataset.settings.class_count
     rows = np.zeros(classes, np.int64)
     for start in range(0, len(labels), _COUNTED):
@@ -258,7 +271,7 @@ def _require_classes(dataset: Dataset, labels: Labels) -> None:
 
 
 def _check(dataset: Dataset, split: str, rows: RowBlock) -> None:
-    """Raise TrainingError for rows that `shoal preprocess` cannot have made."""
+    """Raise TrainingError for rows that `shoal preprocess` cannot have written."""
     where = f"{dataset.path}: /{split}"
     ids = len(dataset.vocabulary) + FIRST_WORD
     if int(rows.tokens.max()) >= ids:

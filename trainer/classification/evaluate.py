@@ -1,7 +1,8 @@
-"""The evaluation of a model on rows that it does not learn from, on all ranks together.
+"""Evaluation of a model on held-out rows, by all ranks together.
 
-A large test set takes minutes, in which the run may be asked to stop. Do not stop on one rank alone, or ask the others
-after each batch, because ranks have different numbers of batches. They ask in rounds, of which every rank has as many.
+A large test set takes minutes, during which the run may be asked to stop. A rank must not stop alone. Ranks have
+different numbers of batches, so they cannot agree after each batch. They agree after each round, because all ranks have
+the same number of rounds.
 """
 
 from collections.abc import Callable
@@ -27,19 +28,19 @@ from trainer.rank_errors import SAME_SPLIT_ADVICE, RankError
 _BATCH, _GPU_BATCH = 512, 1 << 16
 _LOSSES = 3
 _ROUND, _GPU_ROUND = 8192, 8 * _GPU_BATCH
-"""Rows of a rank in a round between two agreements to continue: below a second of work on a CPU; eight batches on a
-GPU."""
+"""Rows of a rank in one round, between two agreements to continue: less than a second of work on a CPU, eight batches
+on a GPU."""
 
 
 class Evaluation(NamedTuple):
-    """What a model is worth on some rows: means over them."""
+    """Quality of a model on some rows, as means over them."""
 
     loss: float
-    """As it is trained."""
+    """Training loss."""
     confusion: Confusion
     log_loss: float
     uncalibrated: float
-    """The log loss at a temperature of 1."""
+    """Log loss at temperature 1."""
 
 
 def evaluate(
@@ -52,11 +53,12 @@ def evaluate(
     stop: Callable[[], bool],
     logits: Tensor | None = None,
 ) -> Evaluation | None:
-    """The evaluation over all rows, the same on every rank; `logits` (rows, classes) of zeros are filled with theirs.
+    """Return the evaluation over all rows, the same on every rank; None, on every rank, once `stop` returns True on any
+    rank.
 
-    `split` (ranks,) sums to the number of rows: each rank classifies its part of them, in this order, on a CPU by its
-    `threads`. Returns None, on every rank, once `stop` returns True on any rank. Raises TrainingError if other ranks
-    are gone or split differently, and RankError if not one row fits into memory.
+    `split` (ranks,): the number of consecutive rows that each rank evaluates; the sum is the number of rows. `threads`:
+    CPU threads of this rank. `logits` (rows, classes): zeros, which are replaced by the logits. Raises TrainingError if
+    other ranks are lost or split differently, and RankError if a single row does not fit into memory.
     """
     rank = dist.get_rank()
     end = int(split[: rank + 1].sum())
@@ -66,7 +68,7 @@ def evaluate(
     sums = evaluator.zeros()
     model.eval()
     stopped = False
-    size = _GPU_ROUND if evaluator.on_gpu else _ROUND  # all ranks have GPUs, or none has
+    size = _GPU_ROUND if evaluator.on_gpu else _ROUND  # either all ranks have GPUs, or none
     for first in range(0, int(split.max()), size):
         if stopped := _any_rank(stop()):
             break
@@ -79,7 +81,7 @@ def evaluate(
     with collectives.convert_errors("in an evaluation"):
         dist.all_reduce(sums)
         if logits is not None:
-            dist.all_reduce(logits)  # of each row one rank's numbers, and zeros
+            dist.all_reduce(logits)  # each row has the numbers of one rank, and zeros of the others
     confusion = Confusion.of(sums[_LOSSES:].tolist())
     if confusion.rows != len(rows):
         raise TrainingError(
@@ -98,9 +100,12 @@ class _Evaluator:
         self._size = _GPU_BATCH if self.on_gpu else _BATCH
 
     def __call__(self, numbers: IntArray) -> Tensor:
-        """(3 + classes * classes,): the sums over these rows (n,) of their losses, their log losses, and those that are
-        not calibrated; and their numbers by classes * label + prediction."""
-        sums = self.zeros().to(self._device)  # a GPU adds up there: its host does not wait for each batch
+        """Return sums (3 + classes * classes,) over rows (n,).
+
+        The first three are the sums of losses, log losses and uncalibrated log losses. The others are counts at index
+        classes * label + prediction.
+        """
+        sums = self.zeros().to(self._device)  # sum on a GPU, so that the host does not wait for each batch
         with torch.inference_mode():
             while len(numbers):
                 try:
@@ -114,14 +119,14 @@ class _Evaluator:
         return sums.cpu()
 
     def zeros(self) -> Tensor:
-        """The sums of no rows."""
+        """Return the sums of no rows."""
         return torch.zeros(_LOSSES + self._loss.classes**2, dtype=torch.float64)
 
     def _batch(self, numbers: IntArray) -> Tensor:
         batch_of = self._rows.whole_batch if self._model.reads_whole_texts else self._rows.batch
         batch = batch_of(numbers, self._device, keys=None if self._logits is None else numbers)
         outputs = self._model(batch.tokens, batch.lengths)  # (n, outputs)
-        if self._logits is not None and batch.keys is not None:  # the batch has the rows in another order
+        if self._logits is not None and batch.keys is not None:  # the rows of the batch are in another order
             self._logits[batch.keys.cpu()] = self._loss.logits(outputs).cpu().to(self._logits.dtype)
         losses = torch.stack(
             [

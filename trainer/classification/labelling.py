@@ -1,7 +1,8 @@
-"""Labels for new texts, a block of texts at a time.
+"""Predicts labels of new texts, in blocks.
 
-Large blocks are fastest: rows of similar length are computed together, and a repeated text is computed once. An answer
-must not depend on the other texts of its block: padding must not change it. The answers are in the order of the texts.
+Large blocks are fastest: rows of similar length are computed together, and a repeated text is computed once. A
+prediction must not depend on the other texts of its block, so padding must not change it. Predictions are in the order
+of the texts.
 """
 
 from collections.abc import Sequence
@@ -20,41 +21,41 @@ from trainer.computing.threads import Threads
 EncoderT = TypeVar("EncoderT", PlainEncoder, FastEncoder)
 
 _BATCH_WORDS = 1 << 17
-"""Words that the model is given at once, with padding: about a thousand of the longest rows. Half as many or twice as
-many take as long; an eighth takes a quarter longer."""
+"""Words of a model batch, including padding: about a thousand of the longest rows. Half or double the size takes as
+long; an eighth takes a quarter longer."""
 _FAST_FROM = 12 << 20
-"""From so many letters, or bytes of files, on the fast encoder saves more time than it takes to load."""
+"""Number of letters (or bytes of files) from which the fast encoder saves more time than it takes to load."""
 
 
 class Prediction(NamedTuple):
-    """A model's answer for a text: its label, and the probability of each class.
+    """Prediction for a text: its label, and the probability of each class.
 
-    A text without a word that the model knows (it has only stopwords and unknown words, or no words at all) has the
-    label None and equal probabilities: nothing in it speaks for a class.
+    A text without a word that the model knows has label None and equal probabilities. Such a text has only stopwords
+    and unknown words, or no words.
     """
 
     label: int | str | None
-    """Of two classes 1 (positive) or 0; of classes with names the name."""
+    """1 (positive) or 0 (negative); with named classes, the name."""
     probabilities: tuple[float, ...]
-    """In the order of the labels."""
+    """Probability of each class, by label."""
 
     @property
     def probability(self) -> float:
-        """Of a negative and a positive class the probability of label 1; of others that of the label."""
+        """Probability of label 1; with named classes, the probability of the predicted class."""
         return max(self.probabilities) if isinstance(self.label, str) else self.probabilities[-1]
 
 
 class Labeller:
-    """Labels texts by a model; words outside its vocabulary count as unknown."""
+    """Labels texts with a model. Words outside its vocabulary count as unknown."""
 
     def __init__(
         self, model: TrainedModel, threshold: float | None = None, *, expected: int = 0, threads: int = 1
     ) -> None:
-        """Of two classes, a text is positive if the probability of that is above `threshold` (default: the model's); of
-        classes with names it has the most probable one, and of equally probable ones the first.
+        """Create a labeller.
 
-        `expected`: about how many letters will come, if known; like `threads`, it affects speed alone. torch itself
-        uses one thread from now on.
+        `threshold`: the probability above which a text is positive (default: the model's). With named classes, the most
+        probable class is predicted, and in a tie the first. `expected`: the approximate number of letters that will
+        come, if known. `expected` and `threads` affect only speed. PyTorch itself uses one thread from now on.
         """
         torch.set_num_threads(1)
         self._threads = Threads(threads)
@@ -64,7 +65,7 @@ class Labeller:
         self._encode: PlainEncoder | FastEncoder = _encoder(PlainEncoder, model)
 
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
-        """The prediction for each text, in their order."""
+        """Return the prediction for each text, in order."""
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         encoded = _of_known_words(self.encoded(list(distinct)))
         probabilities = self._probabilities(encoded)
@@ -73,21 +74,21 @@ class Labeller:
         return [predictions[distinct[text]] for text in texts]
 
     def encoded(self, texts: Sequence[str]) -> EncodedRows:
-        """The rows of the texts, as the model reads them."""
+        """Return the texts as rows of word ids."""
         self._letters += sum(map(len, texts))
         if self._letters >= _FAST_FROM and isinstance(self._encode, PlainEncoder):
             self._encode = _encoder(FastEncoder, self._model)
         return self._encode(texts)
 
     def _labels(self, probabilities: npt.NDArray[np.float64]) -> Sequence[int | str]:
-        """The labels of N texts with these probabilities (N, classes)."""
+        """Return the labels of N texts from their probabilities (N, classes)."""
         if names := self._model.classes:
             return [names[label] for label in probabilities.argmax(1).tolist()]
         labels: list[int] = (probabilities[:, 1] > self._threshold).astype(int).tolist()
         return labels
 
     def _probabilities(self, encoded: EncodedRows) -> npt.NDArray[np.float64]:
-        """(N, classes): the probability of each class for each of N texts; equal for a text of length 0."""
+        """Return the class probabilities (N, classes) of N texts; equal probabilities for a text of length 0."""
         classes = self._model.loss.classes
         probabilities = np.full((len(encoded.lengths), classes), 1 / classes)
         longest_first = np.argsort(-encoded.lengths, kind="stable")[: np.count_nonzero(encoded.lengths)]
@@ -110,19 +111,19 @@ class Labeller:
 
 
 def _encoder(kind: type[EncoderT], model: TrainedModel) -> EncoderT:
-    """An encoder of texts by the model's rule of words."""
+    """Return an encoder with the model's vocabulary and tokenisation rule."""
     return kind(model.ids, model.stopwords, model.row_length, model.words)
 
 
 def _of_known_words(encoded: EncodedRows) -> EncodedRows:
-    """The rows, of which those without a known word have the length 0."""
+    """Return the rows, with length 0 for rows without a known word."""
     known = np.concatenate([[0], np.cumsum(encoded.ids != UNKNOWN)])
     ends = encoded.starts + encoded.lengths
     return encoded._replace(lengths=encoded.lengths * (known[ends] > known[encoded.starts]))
 
 
 def _joined(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
-    """(t,) int32: the rows of these numbers (n,), one after the other."""
+    """Return the rows with indices `numbers` (n,), concatenated: (t,) int32."""
     lengths = encoded.lengths[numbers]
     before = np.cumsum(lengths) - lengths  # (n,)
     place = np.arange(lengths.sum()) + np.repeat(encoded.starts[numbers] - before, lengths)  # (t,)
@@ -130,7 +131,7 @@ def _joined(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
 
 
 def _padded(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
-    """(n, longest) int32: the rows of these numbers (n,), the longest first."""
+    """Return the rows with indices `numbers` (n,), longest first, padded: (n, longest) int32."""
     lengths = encoded.lengths[numbers]
     place = np.arange(lengths[0])  # (longest,)
     ids = encoded.ids.take(encoded.starts[numbers, None] + place, mode="clip")  # (n, longest)

@@ -1,7 +1,7 @@
-"""The losses of losses.py and their gradients, row by row, compiled by numba for CPUs.
+"""Losses of losses.py and their gradients, compiled by numba for CPUs.
 
-Each writes the gradients by `outputs` (n, k) to `gradients`, of the same shape, and returns the sum of the losses. That
-of a row with the label 1 counts `weight` times.
+Each function writes the gradients with respect to `outputs` (n, k) to `gradients` (n, k), and returns the sum of the
+losses. The loss of a row with label 1 is multiplied by `weight`.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from common.compiled import compiled
 
 @compiled
 def bce(outputs: Any, labels: Any, weight: Any, gradients: Any) -> Any:
-    """Binary cross-entropy of one output, the log-odds of label 1."""
+    """Compute binary cross-entropy of one output, the log-odds of label 1."""
     one, total = outputs.dtype.type(1.0), 0.0
     for row in range(len(outputs)):
         odds, label = outputs[row, 0], outputs.dtype.type(labels[row])
@@ -26,7 +26,7 @@ def bce(outputs: Any, labels: Any, weight: Any, gradients: Any) -> Any:
 
 @compiled
 def mse(outputs: Any, ratings: Any, labels: Any, weight: Any, boundary: Any, gradients: Any) -> Any:
-    """The squared error of one output as a rating less `boundary`."""
+    """Compute the squared error of one output, which predicts the rating minus `boundary`."""
     one, total = outputs.dtype.type(1.0), 0.0
     for row in range(len(outputs)):
         off = outputs[row, 0] - (outputs.dtype.type(ratings[row]) - boundary)
@@ -38,7 +38,7 @@ def mse(outputs: Any, ratings: Any, labels: Any, weight: Any, boundary: Any, gra
 
 @compiled
 def softmax(outputs: Any, targets: Any, lowest: Any, labels: Any, weight: Any, gradients: Any) -> Any:
-    """Cross-entropy of an output for each target, from `lowest` on."""
+    """Compute cross-entropy of one output per target. Targets start at `lowest`."""
     one, total = outputs.dtype.type(1.0), 0.0
     for row in range(len(outputs)):
         most, target = outputs[row].max(), int(targets[row]) - lowest

@@ -1,12 +1,13 @@
-"""The loss of a model, and the meaning of its outputs: the probability of each class.
+"""Losses of classifiers, and the conversion of a model's outputs to class probabilities.
 
 - `bce`: binary cross-entropy on labels; one output, which is the log-odds.
-- `cross-entropy`: on ratings, with an output for each rating; the log-odds of the positive ratings against the others.
-- `mse`: the squared error of one output as the rating, in steps of a rating; the reference system tried it.
-- `softmax`: cross-entropy on labels, with an output for each class; the only kind for more than two classes.
+- `cross-entropy`: on ratings, with one output for each rating. The log-odds compare the positive ratings with the
+  others.
+- `mse`: squared error of one output, the rating, in steps of the scale; the reference system tried it.
+- `softmax`: cross-entropy on labels, with one output for each class; the only kind for more than two classes.
 
-Do not compare losses of two kinds. Every kind gives one loss per row. Of two classes, that of a positive row counts
-`positive_weight` times; more than two have no weights.
+Do not compare losses of two kinds. Every kind gives one loss per row. For two classes, the loss of a positive row is
+multiplied by `positive_weight`; more classes have no weights.
 """
 
 import math
@@ -24,13 +25,13 @@ Floats = npt.NDArray[np.floating[Any]]
 Labels = npt.NDArray[np.unsignedinteger[Any]]
 
 BCE, CROSS_ENTROPY, MSE, SOFTMAX = "bce", "cross-entropy", "mse", "softmax"
-_COUNTED = 1 << 20  # rows that are counted at once
+_COUNTED = 1 << 20  # rows counted at once
 _MOST = 2.0**63
-"""No larger number of a model's file is a weight or a temperature; torch takes no larger integers."""
+"""Largest weight or temperature in a model file, and the inverse of the smallest; torch rejects larger integers."""
 
 
 class Scale(NamedTuple):
-    """The ratings of a dataset. A dataset with labels alone has the ratings 0 and 1."""
+    """Rating scale of a dataset. A dataset with labels only has the ratings 0 and 1."""
 
     low: int
     high: int
@@ -39,22 +40,24 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """One kind of loss (`bce`, `cross-entropy`, `mse` or `softmax`) on one scale of ratings. For more than two classes
-    it is `softmax` with a weight of 1."""
+    """Loss of one kind (`bce`, `cross-entropy`, `mse` or `softmax`) on one rating scale.
+
+    For more than two classes it is `softmax` with weight 1.
+    """
 
     kind: str
     scale: Scale
     positive_weight: float
     classes: int = 2
-    """Their number."""
+    """Number of classes."""
     temperature: float = 1.0
-    """What log-odds and logits are divided by before they are probabilities (calibration.py)."""
+    """Divisor of log-odds and logits before their conversion to probabilities (calibration.py)."""
     threshold: float = 0.5
-    """Of two classes: above this probability of label 1 it is predicted."""
+    """For two classes: probability of label 1 above which label 1 is predicted."""
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> Self:
-        """Restore a loss from the result of `plain`. Raises ValueError for anything else."""
+        """Restore a loss from the result of `plain`. Raises ValueError for any other dictionary."""
         kind, scale, weight = plain.get("kind"), plain.get("scale"), plain.get("positive_weight")
         if not isinstance(kind, str) or kind not in (BCE, CROSS_ENTROPY, MSE, SOFTMAX):
             raise ValueError(f"its loss is {kind!r}, which is unknown")
@@ -86,19 +89,22 @@ class Loss:
         )
 
     def plain(self) -> dict[str, Any]:
-        """The loss in types that a model file can hold."""
+        """Return the loss as types that a model file can contain."""
         return {**vars(self), "scale": list(self.scale)}
 
     @property
     def outputs(self) -> int:
-        """The number of outputs per row that a model must have."""
+        """Number of outputs per row that a model must have."""
         if self.kind == SOFTMAX:
             return self.classes
         return self.scale.high - self.scale.low + 1 if self.kind == CROSS_ENTROPY else 1
 
     def constant(self, labels: Labels, ratings: Labels) -> Tensor:
-        """(outputs,): the outputs, the same for all of some rows, of about the lowest `sum`: each class or rating has
-        one row more, so that none has the probability 0. `labels` and `ratings` (rows,)."""
+        """Return the constant outputs (outputs,) with about the lowest total loss over rows with `labels` (rows,) and
+        `ratings` (rows,).
+
+        Add-one smoothing: each class or rating counts one row more, so that no probability is 0.
+        """
         of_labels = self.kind in (BCE, SOFTMAX)
         values, low, positive = (labels, 0, 1) if of_labels else (ratings, self.scale.low, self.scale.positive_from)
         every = np.arange(self.classes if of_labels else self.scale.high + 1)
@@ -112,7 +118,7 @@ class Loss:
         return logs[1:] - logs[:1] if self.kind == BCE else logs
 
     def sum(self, outputs: Tensor, labels: Tensor, ratings: Tensor) -> Tensor:
-        """The sum of the losses of rows, of `outputs` (rows, self.outputs), `labels` (rows,) and `ratings` (rows,)."""
+        """Return the sum of the losses of rows: `outputs` (rows, self.outputs), `labels` (rows,), `ratings` (rows,)."""
         if self.kind == CROSS_ENTROPY:
             each = F.cross_entropy(outputs, (ratings - self.scale.low).long(), reduction="none")
         elif self.kind == SOFTMAX:
@@ -124,7 +130,8 @@ class Loss:
         return (each * (1.0 + (self.positive_weight - 1.0) * labels.to(each.dtype))).sum()
 
     def sum_with_gradient(self, outputs: Floats, labels: Labels, ratings: Labels) -> tuple[float, Floats]:
-        """`sum`, and its gradient by `outputs`, (rows, self.outputs), of arrays: what autograd finds, at once."""
+        """Return `sum` of NumPy arrays, and its gradient with respect to `outputs` (rows, self.outputs), without
+        autograd."""
         weight = outputs.dtype.type(self.positive_weight)
         gradients = np.empty_like(outputs)
         if self.kind == BCE:
@@ -138,35 +145,41 @@ class Loss:
         return float(total), gradients
 
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """(rows, classes): the calibrated probability of each class; of two classes, by the log-odds of label 1."""
+        """Return the calibrated probability of each class, (rows, classes)."""
         return self.probabilities_of(self.logits(outputs))
 
     def probabilities_of(self, logits: Tensor) -> Tensor:
-        """(rows, classes): the same, by `logits` (rows, classes)."""
+        """Return the calibrated probability of each class, (rows, classes), from `logits` (rows, classes)."""
         logits = logits / self.temperature
         if self.classes > 2:
             return logits.softmax(1)
         return torch.stack([-logits[:, 1], logits[:, 1]], dim=1).sigmoid()
 
     def predictions(self, outputs: Tensor) -> Tensor:
-        """(rows,) int64: of two classes 1 above the threshold; of more the most probable label, and of equally probable
-        ones the smallest."""
+        """Return the predicted labels (rows,) int64.
+
+        For two classes, label 1 if its probability is above the threshold. For more classes, the most probable label,
+        and in a tie the smallest.
+        """
         if self.classes > 2:
-            return outputs.argmax(1)  # of equal outputs the first
+            return outputs.argmax(1)  # argmax returns the first maximum
         return (self.probabilities(outputs)[:, 1].double() > self.threshold).long()
 
     def log_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """The sum over rows of the negative logarithm of the label's calibrated probability."""
+        """Return the sum over rows of the negative logarithm of the label's calibrated probability."""
         return F.cross_entropy(self.logits(outputs) / self.temperature, labels.long(), reduction="sum")
 
     def logits(self, outputs: Tensor) -> Tensor:
-        """(rows, classes): the logarithm of each class's probability before calibration, up to a number that all
-        classes of a row share; of two classes 0 and the log-odds."""
+        """Return uncalibrated logits (rows, classes): log probabilities up to a constant per row. For two classes, 0
+        and the log-odds."""
         return outputs if self.classes > 2 else F.pad(self.log_odds(outputs)[:, None], (1, 0))
 
     def log_odds(self, outputs: Tensor) -> Tensor:
-        """(rows,): the log-odds of label 1 that `outputs` (rows, self.outputs) mean, for two classes. Those of `mse`
-        are as if ratings were off by one with a logistic distribution, so they are right in sign and order alone."""
+        """Return the log-odds (rows,) of label 1 from `outputs` (rows, self.outputs), for two classes.
+
+        For `mse`, they assume a logistic error of the rating with standard deviation 1. Only their sign and order are
+        meaningful.
+        """
         if self.kind == CROSS_ENTROPY:
             negative = self.scale.positive_from - self.scale.low
             return outputs[:, negative:].logsumexp(1) - outputs[:, :negative].logsumexp(1)
@@ -178,13 +191,13 @@ class Loss:
 
     @property
     def _boundary(self) -> float:
-        """Between the classes: a model of `mse` gives ratings less this, so that what it begins with is undecided."""
+        """Rating between the classes. A model with `mse` predicts the rating minus this, so that it starts undecided."""
         return self.scale.positive_from - 0.5
 
 
 @cache
 def _kernels() -> Any:
-    """The losses for CPUs (loss_kernels.py)."""
-    from trainer.classification import loss_kernels  # here, because numba takes long to load
+    """Return the losses for CPUs (loss_kernels.py)."""
+    from trainer.classification import loss_kernels  # imported here because numba takes long to load
 
     return loss_kernels

@@ -1,12 +1,12 @@
-"""The rows of a dataset as plain files on this machine's disk, for a dataset that does not fit into its memory.
+"""Memory-mapped rows of a dataset in plain files on this machine's disk, for a dataset that does not fit into memory.
 
-A dataset is packed in chunks of some thousand rows, so a random batch would have to unpack a chunk for each row. Here
-each machine unpacks it once. Its ranks map the files into memory, and share the pages that the kernel keeps: order.py
-draws from one window of blocks at a time.
+A dataset is compressed in chunks of some thousand rows, so a random batch would decompress a chunk for each row. Here
+each machine unpacks it once. Its ranks map the files into memory and share the kernel's page cache: order.py draws from
+one window of blocks at a time.
 
-Do not let every rank write: the first one does, and the others wait for it. A folder under its final name is complete,
-and holds the rows of the digest that is its name. This is checked, because otherwise its rows could later be used as
-those of another dataset. Only files of these names are removed.
+Only the first rank of a machine to take the lock writes; the others wait. A folder under its final name is complete,
+and contains the rows of the digest in its name. This is checked: otherwise its rows could later be used as those of
+another dataset. Only files with the expected names are removed.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, np.ndarray]
 Check = Callable[[str, RowBlock], None]
-"""Raises TrainingError for invalid rows of the split that is named."""
+"""Function that raises TrainingError for invalid rows of the named split."""
 
 _HEADER_BYTES = 128
 
 
 def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
-    """The arrays of a dataset, by split and name, mapped from `folder`, which is filled first if necessary.
+    """Return the arrays of a dataset, by split and name, mapped from `folder`, which is filled first if necessary.
 
-    Raises TrainingError if `check` does, DataError if the disk is full or the rows do not have the dataset's digest,
-    and OSError if the folder cannot be written.
+    Raises TrainingError if `check` does. Raises DataError if the disk is full, or if the rows do not match the
+    dataset's digest. Raises OSError if the folder is not writable.
     """
     if not is_digest(dataset.digest):
         raise DataError(f"{dataset.path}: {dataset.digest!r} is not a digest; make the file by `shoal preprocess`")
@@ -50,7 +50,7 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
     with _locked(folder / f"{dataset.digest}.lock"):
         if not _is_whole(dataset, home):
             partial = folder / f".{dataset.digest}.partial"
-            for old in (partial, home):  # left by a killed run, or by a cleaner of old files
+            for old in (partial, home):  # left by a killed run, or damaged by a cleaner of old files
                 _remove(dataset, old)
             try:
                 with explain_full_disk(folder, "--cache"):
@@ -77,7 +77,8 @@ def _is_whole(dataset: Dataset, home: Path) -> bool:
 
 
 def _write(dataset: Dataset, folder: Path, check: Check) -> None:
-    """Write the rows by plain writes: on a full disk a mapped file would end the process without an error."""
+    """Write the rows with plain writes: on a full disk, a write to a mapped file would kill the process without an
+    error."""
     folder.mkdir()
     digest = ArraysDigest(dataset.settings)
     for split in (dataset.train, dataset.test):
@@ -95,7 +96,7 @@ def _write(dataset: Dataset, folder: Path, check: Check) -> None:
 
 
 def _header(array: StoredArray) -> bytes:
-    """The header of NumPy's file format; always _HEADER_BYTES long for arrays like these."""
+    """Return the header of NumPy's file format. It has _HEADER_BYTES bytes for these arrays."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         header, {"descr": array.dtype.str, "fortran_order": False, "shape": tuple(array.shape)}
@@ -108,7 +109,7 @@ def _file(folder: Path, split: str, name: str) -> Path:
 
 
 def _remove(dataset: Dataset, folder: Path) -> None:
-    """Remove a folder of rows, if it exists. Raises OSError, and keeps the folder, if it holds anything else."""
+    """Remove a folder of rows, if it exists. If it contains other files, raise OSError and keep the folder."""
     if folder.is_symlink():
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
     with suppress(FileNotFoundError):
@@ -120,7 +121,7 @@ def _remove(dataset: Dataset, folder: Path) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, which is created if necessary. A link is not followed."""
+    """Hold the lock of a file, which is created if necessary. Symbolic links are not followed."""
     while (handle := lock(path, wait=True)) is None:
         pass
     try:

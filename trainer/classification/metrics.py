@@ -1,8 +1,8 @@
-"""How good a classifier is, computed from its confusion matrix alone.
+"""Classification metrics, computed from the confusion matrix.
 
-Reviews are mostly positive, so the accuracy must be compared with the majority's share; the F1 of rare classes and the
-balanced accuracy show whether anything was learnt. The matrix of a whole set is the sum of its parts' matrices. So
-ranks exchange counts, never averages.
+Reviews are mostly positive, so compare the accuracy with the share of the majority class. The F1 of rare classes and
+the balanced accuracy show whether anything was learnt. The matrix of a whole set is the sum of the matrices of its
+parts. So ranks exchange counts, never averages.
 """
 
 import math
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 TWO_CLASSES = ("negative", "positive")
-"""The names of labels 0 and 1 in a dataset that names no classes."""
+"""Names of labels 0 and 1 in a dataset without class names."""
 MOST_CLASSES = 1_000
-"""The most classes that a model learns: the confusion matrix of more, which the results have, would be too large."""
+"""Largest number of classes for training: a larger confusion matrix would make the results too large."""
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """Numbers of rows by label and prediction: `counts[label][prediction]`, (classes, classes)."""
+    """Confusion matrix: `counts[label][prediction]` is a number of rows; (classes, classes)."""
 
     counts: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, counts: Sequence[float]) -> Self:
-        """From the numbers of rows by classes * label + prediction."""
+        """Return the matrix for counts of rows (classes * classes,) at index classes * label + prediction."""
         classes = math.isqrt(len(counts))
         return cls(tuple(tuple(map(int, counts[first : first + classes])) for first in range(0, len(counts), classes)))
 
@@ -38,7 +38,7 @@ class Confusion:
 
     @property
     def right(self) -> list[int]:
-        """Rows with the right prediction, by label."""
+        """Number of correctly predicted rows, by label."""
         return [counts[label] for label, counts in enumerate(self.counts)]
 
     @property
@@ -50,52 +50,52 @@ class Confusion:
         return [sum(counts) for counts in zip(*self.counts, strict=True)]
 
     def plain(self, names: Sequence[str]) -> dict[str, Any]:
-        """The matrix for JSON, with the names of the classes by label."""
+        """Return the matrix for JSON, with the class names by label."""
         return {"classes": list(names), "counts": [list(counts) for counts in self.counts]}
 
 
 def accuracy(c: Confusion) -> float:
-    """The share of rows with the right prediction."""
+    """Return the share of rows with the right prediction."""
     return _ratio(sum(c.right), c.rows)
 
 
 def majority(c: Confusion) -> float:
-    """The accuracy of always predicting the most frequent label."""
+    """Return the accuracy of always predicting the most frequent label."""
     return _ratio(max(c.occurrences), c.rows)
 
 
 def balanced_accuracy(c: Confusion) -> float:
-    """The mean of the recalls of the labels that occur."""
+    """Return the mean recall of the labels that occur."""
     return _mean([right / there for right, there in zip(c.right, c.occurrences, strict=True) if there])
 
 
 def macro_f1(c: Confusion) -> float:
-    """The mean of the F1 of the labels that occur or are predicted."""
+    """Return the mean F1 of the labels that occur or are predicted."""
     each = zip(f1(c), c.occurrences, c.predictions, strict=True)
     return _mean([mean for mean, there, predicted in each if there or predicted])
 
 
 def f1_positive(c: Confusion) -> float:
-    """The harmonic mean of precision and recall of label 1; 0 when there are no true positives."""
+    """Return the harmonic mean of precision and recall of label 1; 0 without true positives."""
     return f1(c)[1]
 
 
 def f1_negative(c: Confusion) -> float:
-    """The harmonic mean of precision and recall of label 0; 0 when there are no true negatives."""
+    """Return the harmonic mean of precision and recall of label 0; 0 without true negatives."""
     return f1(c)[0]
 
 
 MEASURES: Mapping[str, Callable[[Confusion], float]] = {
     measure.__name__: measure for measure in (accuracy, balanced_accuracy, macro_f1, majority)
 }
-"""The measures for any number of classes, by name."""
+"""Metrics for any number of classes, by name."""
 MEASURES_OF_TWO: Mapping[str, Callable[[Confusion], float]] = {
     measure.__name__: measure for measure in (f1_positive, f1_negative)
 }
-"""Those that two classes have besides."""
+"""Additional metrics for two classes, by name."""
 
 CALIBRATION = ("log_loss", "uncalibrated_log_loss", "temperature", "threshold")
-"""What is reported beside the measures of a calibrated model (calibration.py)."""
+"""Values that are reported in addition to the metrics of a calibrated model (calibration.py)."""
 
 
 def measures_for(classes: int) -> Mapping[str, Callable[[Confusion], float]]:
@@ -107,7 +107,7 @@ def measures(c: Confusion) -> dict[str, float]:
 
 
 def f1(c: Confusion) -> list[float]:
-    """The harmonic mean of precision and recall of each label; 0 when there are no true positives of it."""
+    """Return the harmonic mean of precision and recall of each label; 0 for a label without true positives."""
     each = zip(c.right, c.occurrences, c.predictions, strict=True)
     return [_ratio(2 * right, there + predicted) for right, there, predicted in each]
 

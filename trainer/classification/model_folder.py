@@ -1,15 +1,16 @@
-"""A trained model as a folder: training and `shoal export` write it, and `shoal predict` reads it.
+"""Model folder: training and `shoal export` write it, and `shoal predict` reads it.
 
 - `model.safetensors`: the weights
-- `config.json`: what the model is and what it was trained on (`_config`), with the size and digest of each other file
-- `vocabulary.txt`: a word a line, in the order of the ids, which begin with 2
+- `config.json`: the description of the model and its training data (`_config`), with the size and digest of each other
+  file
+- `vocabulary.txt`: one word per line, in the order of the ids, which start at 2
 - `measures.json`: the `epoch`, from 1, and the measures on the `test` rows
-- `README.md`: the model card; nothing reads it
-- `model.onnx`: only where an export was asked for it, for other programs
+- `README.md`: the model card, for people only
+- `model.onnx`: the model for other programs, if the export included it
 
-`config.json` is written last, also to S3. A folder without it is one that was not written to its end. Do not look at a
-file before its digest is right: after a copy that was cut short, files of two trainings may lie side by side. What
-cannot be looked at is not absent: a folder without permission is an error of its own.
+`config.json` is written last, also to S3. A folder without it is incomplete. Do not parse a file before its digest is
+checked: after an interrupted copy, a folder may contain files of two models. An inaccessible file is not a missing
+file: a folder without permission is a separate error.
 """
 
 import json
@@ -55,23 +56,23 @@ from trainer.registry import WORD_MODELS
 
 FORMAT = 5
 READ = (WEIGHTS, VOCABULARY, MEASURES)
-"""The files of every model that are read besides `config.json`."""
+"""Files that are read for every model, in addition to `config.json`."""
 _MOST_CONFIG_BYTES = 16 << 20
 _ORIGIN = ("dataset", "rating_steps", "rating_fraction")
-"""What `config.json` has of a model's `about`; `measures.json` has the rest."""
+"""Fields of a model's `about` that are stored in `config.json`; the others are stored in `measures.json`."""
 
 
 def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> None:
-    """Write a model to a folder, in place of an old model's folder; with `onnx` also as an ONNX file.
+    """Write a model to a folder, replacing an old model. `onnx`: also write an ONNX file.
 
-    The folder appears whole or not at all. Raises TrainingError if it cannot be written, or holds something else.
+    The folder is replaced atomically. Raises TrainingError if it is not writable, or is not a model's folder.
     """
     try:
         with whole_folder(folder) as new:
             state = {name: tensor.cpu().contiguous() for name, tensor in model.classifier.state_dict().items()}
             save_file(state, new / WEIGHTS, metadata={"format": "pt"})
             (new / VOCABULARY).write_text("".join(f"{word}\n" for word in model.ids), "utf-8")
-            shutil.copymode(new / VOCABULARY, new / WEIGHTS)  # safetensors writes for its user alone
+            shutil.copymode(new / VOCABULARY, new / WEIGHTS)  # safetensors makes the file readable only for its owner
             measures = {name: value for name, value in model.about.items() if name not in _ORIGIN}
             (new / MEASURES).write_bytes(indented_json(measures))
             if onnx:
@@ -88,9 +89,9 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
 
 
 def read_config(path: Path, shown: str) -> dict[str, Any]:
-    """The content of `config.json`; `shown` is the folder's address for messages.
+    """Return the content of `config.json`, after checks of its digest, format and `files`. Raises TrainingError.
 
-    Its digest, its format and `files` are checked. Raises TrainingError.
+    `shown`: the address of the folder for messages.
     """
     try:
         if path.stat().st_size > _MOST_CONFIG_BYTES:
@@ -119,9 +120,9 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
 
 
 def read_model_folder(folder: Path, shown: str) -> TrainedModel:
-    """The model in a folder; `shown` is its address for messages.
+    """Read the model in a folder. `shown`: the address of the folder for messages.
 
-    Raises TrainingError if it cannot be read, is not whole, or is not of this version of Shoal.
+    Raises TrainingError if it is unreadable, incomplete, or of another version of Shoal.
     """
     config = read_config(folder / CONFIG, shown)
     for name in READ:
@@ -168,12 +169,12 @@ _DIGEST_BYTES = 16
 
 
 def with_digest(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of `config.json` with its digest, which is that of the model."""
+    """Return the content of `config.json` with its digest, which is also the digest of the model."""
     return {**config, "digest": _digest(config)}
 
 
 def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raise DamagedError unless `config` has the right digest, names these files, and has data."""
+    """Raise DamagedError unless `config` has the right digest, describes the files `names`, and has data."""
     if config.get("digest") != _digest(config):
         raise DamagedError("its digest is not that of its content")
     files = config.get("files")
@@ -189,14 +190,14 @@ def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
 
 
 def stored(path: Path) -> dict[str, Any]:
-    """The size and digest of a file."""
+    """Return the size and digest of a file."""
     with path.open("rb") as file:
         digest = file_digest(file, lambda: blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
         return {"bytes": file.tell(), "digest": digest}
 
 
 def require_size(file: str, size: int, config: Mapping[str, Any]) -> None:
-    """Raise TrainingError unless a file of this address has the size that `config.json` gives."""
+    """Raise TrainingError unless the size of the file at this address matches `config.json`."""
     expected = config["files"][file.rpartition("/")[2]]["bytes"]
     if size != expected:
         raise TrainingError(
@@ -206,7 +207,7 @@ def require_size(file: str, size: int, config: Mapping[str, Any]) -> None:
 
 
 def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
-    """Raise TrainingError unless a file, of the address `shown`, is there as it was written."""
+    """Raise TrainingError unless a file is unchanged since it was written. `shown`: its address for messages."""
     try:
         require_size(shown, path.stat().st_size, config)
         found = stored(path)
@@ -221,15 +222,16 @@ def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
 
 
 def _digest(config: Mapping[str, Any]) -> str:
-    """The digest of all fields of `config.json` but its own."""
+    """Return the digest of all fields of `config.json` except its own."""
     content = json.dumps({name: value for name, value in config.items() if name != "digest"}, sort_keys=True)
     return blake2b(content.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def load_model(address: Path | str) -> TrainedModel:
-    """Read the model at an address: a path or s3://..., of a model's folder, or of a training's `--output`.
+    """Read a model. `address`: a path or s3://... of a model's folder, or of a training's `--output`.
 
-    Raises TrainingError if there is none, or if this version of Shoal cannot read it; DataError if S3 cannot be read.
+    Raises TrainingError if no model exists there, or if this version of Shoal cannot read it. Raises DataError if S3
+    cannot be read.
     """
     folder = _find(str(address))
     with _local_folder(folder) as path:
@@ -255,7 +257,7 @@ def _find(address: str) -> str:
 
 @contextmanager
 def _local_folder(address: str) -> Iterator[Path]:
-    """A path to a model's folder; for S3 a copy, which is deleted afterwards. Raises DataError and TrainingError."""
+    """Yield a path to a model's folder; for S3 a copy, which is deleted afterwards. Raises DataError and TrainingError."""
     if not is_s3(address):
         yield Path(address)
         return
@@ -274,7 +276,7 @@ def _local_folder(address: str) -> Iterator[Path]:
 
 
 def _is_file(address: str) -> bool:
-    """Whether there is a file. Raises TrainingError or DataError where that cannot be found out."""
+    """Return whether a file exists. Raises TrainingError or DataError if that is unknown."""
     if is_s3(address):
         with s3.explained_errors(address, "look for"):
             return s3.head_if_there(s3.client(), s3.place_of(address)) is not None
@@ -287,12 +289,12 @@ def _is_file(address: str) -> bool:
 
 
 TOKENS, LENGTHS, PROBABILITIES = "tokens", "lengths", "probabilities"
-"""The names of the file's inputs and of its output."""
+"""Names of the inputs and the output of an ONNX file."""
 _MOST_BYTES = 2_000_000_000
 
 
 class _Probabilities(nn.Module):
-    """Padded rows of word ids to the probability of each class, for every model alike."""
+    """Maps padded rows of word ids to class probabilities, in the same way for every model."""
 
     def __init__(self, model: TrainedModel) -> None:
         super().__init__()
@@ -305,10 +307,12 @@ class _Probabilities(nn.Module):
 
 
 def write_onnx(path: Path, model: TrainedModel) -> None:
-    """Write the model, for any number of rows of any width. Raises TrainingError if it is too large for the format.
+    """Write the model as ONNX, for any number of rows of any width. Raises TrainingError if it is too large for the
+    format.
 
-    Torch's newer exporter fixes the width of the example's rows in the LSTM, so this takes the older one, which records
-    one computation: a model must not choose its way by the size of its input while `torch.onnx.is_in_onnx_export()`.
+    Torch's newer exporter fixes the row width of the LSTM to that of the example, so this function uses the older one.
+    That exporter traces one computation: a model must not branch on the size of its input while
+    `torch.onnx.is_in_onnx_export()`.
     """
     size = sum(tensor.nbytes for tensor in model.classifier.state_dict().values())
     if size > _MOST_BYTES:
@@ -317,7 +321,7 @@ def write_onnx(path: Path, model: TrainedModel) -> None:
         )
     tokens = torch.full((2, 3), UNKNOWN, dtype=torch.int32)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns of its age, and of sizes that it would record
+        warnings.simplefilter("ignore")  # the exporter warns of its deprecation, and of sizes that it would record
         torch.onnx.export(
             _Probabilities(model).eval(),
             (tokens, torch.tensor([3, 2])),

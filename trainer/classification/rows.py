@@ -1,7 +1,7 @@
-"""The rows of a dataset, and the batches that a model takes of them: padded, or one row after the other.
+"""Rows of a dataset, and the batches of them: padded, or concatenated.
 
-Every kind of rows gives a padded batch: ragged rows are cut to its length then, as `shoal preprocess` cuts fixed ones.
-Do not gather rows one by one in Python: a batch is one index into the tokens.
+All kinds of rows can make a padded batch. Ragged rows are cut to its length, like `shoal preprocess` cuts fixed rows.
+Do not gather rows one by one in Python: a batch is one indexing operation on the tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -20,19 +20,21 @@ from trainer.computing.dropout import POOL
 from trainer.devices import moved_to
 
 FEWEST_WORDS = 4
-"""The least words that a text keeps, because short texts must not lose their meaning: with five words on average, one
-half of texts with two words would be left with one."""
+"""Smallest number of words that word dropout keeps, because short texts must not lose their meaning."""
 _MOST_PLACES = 1 << 24
 """The largest size of all masks of words together. There are fewer masks if rows are very long."""
 
 
 class WordDropout:
-    """Drops a share of the words of each row (Iyyer et al. 2015, section 3.1) by seed, step and row, so that a text
-    cannot be memorised by a few words that no other has. At least FEWEST_WORDS stay, or the whole row if it is shorter.
-    The masks are from a pool that is drawn once, as those of values (trainer/computing/dropout.py)."""
+    """Drops a share of the words of each row, so that the model cannot memorise a text by a few unique words.
+
+    The dropped words depend on seed, step and row (Iyyer et al. 2015, section 3.1). At least FEWEST_WORDS are kept, or
+    the whole row if it is shorter. The masks come from a fixed random pool, like those of values
+    (trainer/computing/dropout.py).
+    """
 
     def __init__(self, share: float, longest: int, seed: int) -> None:
-        """Drop `share` of the words of rows of up to `longest` words; equal seeds give the same masks."""
+        """Drop `share` of the words of rows of up to `longest` words. Equal seeds give equal masks."""
         self._pool = min(POOL, max(1, _MOST_PLACES // longest))
         generator = np.random.default_rng((seed, POOL))
         kept = generator.random((self._pool, longest), dtype=np.float32) >= share
@@ -42,15 +44,15 @@ class WordDropout:
         self._places = torch.from_numpy(places)
 
     def lengths(self, lengths: IntArray, keys: IntArray) -> IntArray:
-        """(rows,): the number of words that rows of `lengths` (rows,), each at least 1, keep under the masks of `keys`
-        (rows,)."""
+        """Return the number of words (rows,) that rows of `lengths` (rows,), each at least 1, keep with the masks of
+        `keys` (rows,)."""
         return np.maximum(self._before[keys % self._pool, lengths], np.minimum(lengths, FEWEST_WORDS)).astype(np.int64)
 
     def places(self, lengths: IntArray, keys: IntArray, kept: IntArray, device: torch.device) -> Tensor:
-        """(rows, the most of `kept`) int32 on `device`: the positions of the `kept` (rows,) words in rows of `lengths`
-        (rows,), ascending; entries behind them are any positions of a row.
+        """Return the ascending positions of the `kept` (rows,) words in rows of `lengths` (rows,), on `device`.
 
-        The host computes only rows that would keep too few words: the positions of all are megabytes a step.
+        The result is (rows, max(kept)) int32. Entries after the kept words are arbitrary positions of a row. The host
+        computes only the rows that would keep too few words, because the positions of all rows are megabytes per step.
         """
         if self._places.device != device:
             self._places = self._places.to(device)
@@ -58,7 +60,7 @@ class WordDropout:
         places = self._places[:, : int(kept.max())][moved_to(keys, device)]
         few = np.flatnonzero(self._before[keys, lengths] < kept)
         numbered = np.arange(min(FEWEST_WORDS, places.shape[1]))
-        some = (keys[few, None] + numbered) % lengths[few, None]  # neighbours, from any word on
+        some = (keys[few, None] + numbered) % lengths[few, None]  # consecutive words, from any word on
         some[numbered >= kept[few, None]] = self._places.shape[1] - 1
         some = np.sort(some, axis=1).astype(np.int32)
         places[:, : len(numbered)].index_copy_(0, moved_to(few, device), moved_to(some, device))
@@ -66,16 +68,18 @@ class WordDropout:
 
 
 _COPIED = 1 << 25
-"""Bytes at once on their way to a device."""
+"""Bytes per copy to a device."""
 
 Labels = npt.NDArray[np.uint8 | np.uint16]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextBatch:
-    """Rows for a model: `tokens` int32, padded (n, longest) with the longest row first, or whole rows one after the
-    other, (sum of lengths,); `lengths` (n,) int64, `labels` and `ratings` (n,) uint8 or uint16; and `keys` (n,) int64,
-    which select masks of dropout, or None."""
+    """Batch of rows for a model.
+
+    `tokens`: int32; padded (n, longest) with the longest row first, or concatenated (sum of lengths,). `lengths`: (n,)
+    int64. `labels`, `ratings`: (n,) uint8 or uint16. `keys`: (n,) int64, which select masks of dropout, or None.
+    """
 
     tokens: Tensor
     lengths: Tensor
@@ -89,14 +93,14 @@ class TextBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(ABC):
-    """N rows: ids in `tokens`; `lengths`, `labels` and `ratings` (N,)."""
+    """N rows: word ids in `tokens`; `lengths`, `labels` and `ratings` (N,)."""
 
     tokens: npt.NDArray[np.uint16 | np.uint32]
     lengths: Lengths
     labels: Labels
     ratings: Labels
     device_tokens: Tensor | None = None
-    """A copy of `tokens` on the computing device, as signed integers of the same size."""
+    """Copy of `tokens` on the computing device, as signed integers of the same size."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -106,14 +110,14 @@ class Rows(ABC):
 
     @abstractmethod
     def chosen(self, which: IntArray | slice) -> Self:
-        """Rows of some numbers (n,), or a slice of them."""
+        """Return the rows with these indices (n,), or a slice of the rows."""
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
-        """(m,): the ids below `words` that occur in padded batches of these rows (n,), ascending, where all larger ones
-        are the unknown word, without 0, as padding has no gradient: the same wherever the tokens are.
+        """Return the ids (m,) below `words`, ascending, that occur in padded batches of rows (n,).
 
-        Where the tokens are on a GPU, it finds them in a stream of its own: in the usual one the host would wait until
-        the GPU has computed the step before.
+        Larger ids count as the unknown word. Padding (0) is left out, because it has no gradient. The result does not
+        depend on the device of the tokens. Tokens on a GPU are processed in a separate stream: in the default stream,
+        the host would wait for the previous step.
         """
         if self.device_tokens is None:
             return _distinct(self._cut_tokens(numbers), words)
@@ -130,7 +134,7 @@ class Rows(ABC):
     def batch(
         self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None, words: WordDropout | None = None
     ) -> TextBatch:
-        """The rows of these numbers (n,), n > 0, cut to the longest of them, with only the words that `words` keep.
+        """Return a padded batch of the rows `numbers` (n,), n > 0, with only the words that `words` keeps.
 
         `keys` (n,) select their masks of dropout (dropout.py).
         """
@@ -152,7 +156,8 @@ class Rows(ABC):
         )
 
     def whole_batch(self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None) -> TextBatch:
-        """The whole rows of these numbers (n,), n > 0, in their order. `keys` (n,) select their masks of dropout."""
+        """Return a batch of the whole rows `numbers` (n,), n > 0, concatenated in order. `keys` (n,) select masks of
+        dropout."""
         lengths = self.lengths[numbers].astype(np.int64)
         return TextBatch(
             tokens=self._whole(numbers, lengths, device),
@@ -163,7 +168,7 @@ class Rows(ABC):
         )
 
     def copy_to(self, device: torch.device) -> Self:
-        """These rows with a copy of their tokens on a device, so that batches need not be sent there.
+        """Return these rows with a copy of their tokens on a device, so that batches need no transfer.
 
         Raises torch.OutOfMemoryError if they do not fit.
         """
@@ -176,25 +181,28 @@ class Rows(ABC):
 
     @abstractmethod
     def _cut_tokens(self, numbers: IntArray) -> npt.NDArray[Any]:
-        """The ids of padded batches of these rows (n,), in any shape, with or without padding."""
+        """Return the ids of padded batches of rows (n,), in any shape, with or without padding."""
 
     def _tokens_on(self, device: torch.device) -> Tensor | None:
-        """The copy of the tokens, if it lies on this device."""
+        """Return the copy of the tokens if it is on this device, else None."""
         there = self.device_tokens
         return there if there is not None and there.device.type == device.type else None
 
     @abstractmethod
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
-        """(sum of lengths,) int32: the words of these rows (n,) of `lengths` (n,), one row after the other."""
+        """Return the words of rows (n,) of `lengths` (n,), concatenated: (sum of lengths,) int32."""
 
     @abstractmethod
     def _padded_lengths(self, numbers: IntArray) -> IntArray:
-        """(n,): the lengths of these rows in a padded batch."""
+        """Return the lengths (n,) of rows (n,) in a padded batch."""
 
     @abstractmethod
     def _padded(self, numbers: IntArray, lengths: IntArray, places: Tensor | None, device: torch.device) -> Tensor:
-        """(n, longest) int32: the first `lengths` (n,) words of these rows, the longest first, or those at `places`
-        (n, longest), which are on the device of the tokens."""
+        """Return words of rows `numbers` (n,), longest first: (n, longest) int32.
+
+        These are the first `lengths` (n,) words, or those at `places` (n, longest), which is on the device of the
+        tokens.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,12 +241,13 @@ class TextRows(Rows):
 
 @dataclass(frozen=True, kw_only=True)
 class RaggedRows(Rows):
-    """Rows of any length: `tokens` (T,) are those of these rows, and may be of others; `lengths` (N,) of whole rows."""
+    """Rows of any length: `tokens` (T,) contain these rows, and possibly others; `lengths` (N,) are those of whole
+    rows."""
 
     ends: IntArray
-    """(N,): where the tokens of each row end in `tokens`."""
+    """(N,): end of each row in `tokens`."""
     row_length: int
-    """The most words of a row in a padded batch."""
+    """Largest number of words of a row in a padded batch."""
 
     def chosen(self, which: IntArray | slice) -> Self:
         arrays = {name: getattr(self, name)[which] for name in ("lengths", "labels", "ratings", "ends")}
@@ -254,7 +263,7 @@ class RaggedRows(Rows):
         return moved_to(self.tokens[segments(starts, lengths)].astype(np.int32), device)
 
     def _starts(self, numbers: IntArray) -> IntArray:
-        """(n,): where the tokens of these rows begin."""
+        """Return the start (n,) of each row in `tokens`."""
         return self.ends[numbers] - self.lengths[numbers]
 
     def _padded_lengths(self, numbers: IntArray) -> IntArray:
@@ -273,7 +282,7 @@ class RaggedRows(Rows):
 
 
 def segments(starts: IntArray, lengths: IntArray) -> IntArray:
-    """(sum of lengths,): the numbers from each of `starts` (n,) on, as many as `lengths` (n,) says."""
+    """Return concatenated ranges (sum of lengths,): from each of `starts` (n,), `lengths` (n,) consecutive integers."""
     ends = np.cumsum(lengths)
     places: IntArray = np.repeat(starts - ends + lengths, lengths)
     places += np.arange(len(places))
@@ -281,7 +290,7 @@ def segments(starts: IntArray, lengths: IntArray) -> IntArray:
 
 
 def _segments_on(starts: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
-    """The same, computed on a device."""
+    """Return the same as `segments`, computed on a device."""
     total, before = int(lengths.sum()), np.cumsum(lengths) - lengths
     first = torch.repeat_interleave(moved_to(starts - before, device), moved_to(lengths, device), output_size=total)
     return first + torch.arange(total, device=device)
@@ -289,7 +298,7 @@ def _segments_on(starts: IntArray, lengths: IntArray, device: torch.device) -> T
 
 @cache
 def _own_stream(device: torch.device) -> torch.cuda.Stream:
-    """One stream a device: memory that is freed in one stream is not used again in another."""
+    """Return one stream per device: memory that is freed in one stream is not reused in another."""
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
@@ -302,5 +311,5 @@ def _distinct(tokens: npt.NDArray[Any], words: int) -> IntArray:
 
 
 def _unsigned(found: Tensor) -> Tensor:
-    """Ids as int32, of integers that were taken for signed ones."""
+    """Return ids as int32 from integers of which the bits are unsigned."""
     return found.int() & 0xFFFF if found.dtype == torch.int16 else found

@@ -1,7 +1,7 @@
-"""Rows to compare models by: folds of the training rows, and the scores of a model on those that it did not learn from.
+"""Model selection: folds of the training rows, and scores of a model on held-out rows.
 
-Equal texts are in the same fold, whatever their labels: else a model would be measured by what it has learnt by heart.
-Few rows are held out several times, each time others, because a fifth of them would not tell two models apart.
+Equal texts are in the same fold, whatever their labels: otherwise the score would reward memorisation. If there are few
+rows, several folds are used, because a fifth of the rows would not distinguish two models.
 """
 
 from collections.abc import Sequence
@@ -23,22 +23,24 @@ from trainer.classification.rows import Rows
 from trainer.task import BlockScore
 
 _MOST_ROWS = 100_000
-"""The most rows of all folds together: on more rows a search would take longer, and hardly choose better."""
+"""Largest number of rows of all folds together: more rows make a search slower and hardly better."""
 _PARTS = 5
-"""A fold is one of so many parts, held out."""
+"""Number of parts of the rows. Each fold holds out one part."""
 _ENOUGH = 10_000
-"""Rows held out, in all folds together, where there are as many."""
+"""Wanted number of held-out rows in all folds together."""
 _BLOCK_ROWS, _FEWEST_BLOCKS, _MOST_BLOCKS = 150, 5, 20
 _CHUNK = 4096
 _SPREAD = 0.5
-"""Of the temperatures of folds: they are not known yet, and their mean is less uncertain than each of them."""
+"""Prior spread of the temperatures of folds: they are unknown, and their mean is more certain than each of them."""
 
 _METRICS = {ACCURACY: accuracy, F1_MACRO: macro_f1, BALANCED: balanced_accuracy}
 
 
 def folds(data: TextData, device: torch.device, *, rows_in: str) -> Sequence[TextData]:
-    """Splits of the training rows, each with what is held out as validation rows; none where a part of one would have
-    no row of a class of two."""
+    """Return splits of the training rows, with the held-out rows as validation rows.
+
+    Returns an empty sequence if a split would have no training row of one of two classes.
+    """
     rows = data.training
     count = min(len(rows), _MOST_ROWS)
     numbers = (np.arange(count) * (len(rows) / count)).astype(np.int64)  # at equal distances
@@ -55,7 +57,7 @@ def folds(data: TextData, device: torch.device, *, rows_in: str) -> Sequence[Tex
 
 
 def _parts(rows: Rows, numbers: IntArray) -> npt.NDArray[np.int64]:
-    """(n,): the part, of _PARTS, of each of these rows (n,), by its words."""
+    """Return the part (n,), of _PARTS, of each row of `numbers` (n,), by a hash of its words."""
     mixed = np.random.default_rng(0).integers(1 << 63, size=int(rows.tokens.max()) + 1, dtype=np.uint64)
     found = []
     for start in range(0, len(numbers), _CHUNK):
@@ -66,12 +68,12 @@ def _parts(rows: Rows, numbers: IntArray) -> npt.NDArray[np.int64]:
 
 
 def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Sequence[BlockScore]:
-    """The scores of blocks of rows with these `logits` (n, classes) and `labels` (n,), n > 0; each half of the blocks
-    is calibrated on the other.
+    """Return the scores of blocks of rows with `logits` (n, classes) and `labels` (n,), n > 0.
 
-    By the accuracy alone models that find rows of a rare class would look no better than one that finds none. So their
-    score is two thirds of the accuracy and one third of the macro-F1, which are nearly the same where classes are
-    equally frequent."""
+    Each half of the blocks is calibrated on the other half. If the metric is accuracy, the score is two thirds accuracy
+    and one third macro-F1. By accuracy alone, a model that finds rows of a rare class may look no better than one that
+    ignores the class. For equally frequent classes, both measures are nearly equal.
+    """
     blocks = max(1, min(len(labels), max(_FEWEST_BLOCKS, min(_MOST_BLOCKS, len(labels) // _BLOCK_ROWS))))
     half = torch.arange(len(labels)) % blocks % 2
     cells, losses = torch.zeros_like(labels), torch.zeros(len(labels), dtype=logits.dtype)
@@ -83,7 +85,7 @@ def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Seq
         losses[own] = F.nll_loss(found.clamp(min=1e-12).log(), labels[own], reduction="none")
     log_temperature = log(calibrated(loss, logits, labels, metric, spread=_SPREAD)[0].temperature)
     scores = []
-    for block in range(blocks):  # rows may be in the order of their labels
+    for block in range(blocks):  # strided blocks, because rows may be sorted by label
         counts = torch.bincount(cells[block::blocks], minlength=loss.classes**2)
         confusion = Confusion.of(counts.tolist())
         worth = _METRICS[metric](confusion)

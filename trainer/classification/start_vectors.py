@@ -1,9 +1,8 @@
-"""Word embeddings that were learnt before, as the start of a classifier's.
+"""Initialises a classifier's word vectors with pretrained word embeddings.
 
-What all of the vectors have in common is left out, because it tells no word from another (Mu and Viswanath 2018,
-"All-but-the-Top"), and it may be most of them. Then they are multiplied by one number, so that they are on average as
-long as the model's random ones, for which its learning rate and dropout were chosen: no word is to count more because
-it has a vector.
+The common mean of the vectors is removed: it does not distinguish words, and may be most of their length (Mu and
+Viswanath 2018, "All-but-the-Top"). Then the vectors are scaled to the average length of the model's random ones, for
+which its learning rate and dropout were chosen. Otherwise words would count more because they have a pretrained vector.
 """
 
 import numpy as np
@@ -17,15 +16,15 @@ from trainer.classification.data import StartVectors, TextData
 from trainer.embeddings.vectors import open_vectors
 
 _SAMPLE = 10_000
-"""Rows of which the share of words with a vector is reported."""
+"""Number of rows from which the share of words with a vector is estimated."""
 _TINY = 1e-12
 
 
 def find_start_vectors(address: str, data: TextData, *, size: int | None) -> StartVectors:
-    """The vectors that a file or folder (`vectors.open_vectors`) has of the words of `data`, exactly or in lower case.
+    """Return the vectors of the words of `data`, matched exactly or in lower case.
 
-    Raises DataError for a file that cannot be read, and TrainingError for vectors that are not of `size` (None: of any
-    size), or of none of the words.
+    `address`: a file or folder (`vectors.open_vectors`). Raises DataError if the file is unreadable. Raises
+    TrainingError if the vectors do not have `size` dimensions (None: any), or if no word has a vector.
     """
     known = open_vectors(address)
     has = known.matrix.shape[1]
@@ -42,7 +41,7 @@ def find_start_vectors(address: str, data: TextData, *, size: int | None) -> Sta
 
 
 def describe_start_vectors(address: str, data: TextData, start: StartVectors) -> str:
-    """A sentence on how many words start with a vector, for the user."""
+    """Return a sentence for the user about the number of words that start with a vector."""
     rows = data.validation
     sample = rows.whole_batch(np.arange(min(len(rows), _SAMPLE)), torch.device("cpu"))
     share = np.isin(sample.tokens.numpy(), start.ids).mean()
@@ -53,7 +52,7 @@ def describe_start_vectors(address: str, data: TextData, start: StartVectors) ->
 
 
 def set_start_vectors(table: Tensor, start: StartVectors) -> None:
-    """Replace the rows of these words in a model's table of random vectors, which the first words have."""
+    """Replace the random vectors of these words in a model's table. Words beyond the table are ignored."""
     known = start.ids < len(table)
     vectors, ids = torch.from_numpy(start.vectors[known]).to(table), torch.from_numpy(start.ids[known]).to(table.device)
     vectors = vectors - vectors.mean(0)
@@ -62,5 +61,5 @@ def set_start_vectors(table: Tensor, start: StartVectors) -> None:
 
 
 def _length(vectors: Tensor) -> Tensor:
-    """The root of the mean square of vectors' lengths."""
+    """Return the root mean square of the vectors' lengths."""
     return vectors.square().sum(1).mean().sqrt()

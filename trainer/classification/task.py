@@ -1,4 +1,4 @@
-"""The task of classifying texts: rows of word ids with a label or a rating, by the model that `--model` names."""
+"""Task of classifying texts: rows of word ids with a label or a rating."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ from trainer.task import TEST, BlockScore, Task, Traits
 
 
 class Classification(Task[TextData]):
-    """Learns to separate positive texts from negative ones, to predict their rating, or to tell classes apart."""
+    """Learns to classify texts: positive and negative ones, ratings, or named classes."""
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
@@ -55,11 +55,11 @@ class Classification(Task[TextData]):
             return config, data, []
         columns, notes = config.embedding, []
         with ranks.agreement(loading=True):
-            if ranks.is_first:  # the others get its model
+            if ranks.is_first:  # the other ranks receive the first rank's model
                 start = find_start_vectors(config.embeddings, data, size=columns)
                 data, columns = replace(data, start=start), start.vectors.shape[1]
                 notes = [describe_start_vectors(config.embeddings, data, start)]
-                replace(config, embedding=columns)  # raises an error where they are too long for a model
+                replace(config, embedding=columns)  # raises TrainingError if the vectors have too many dimensions
         return replace(config, embedding=ranks.broadcast(columns)), data, notes
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
@@ -118,21 +118,24 @@ class Classification(Task[TextData]):
         }
 
     def _calibrate(self, split: IntArray, stop: Callable[[], bool]) -> bool:
-        """Fit the temperature and the threshold on the validation rows, split as `split` is; False if it was stopped.
+        """Fit temperature and threshold on the validation rows, split in proportion to `split`. Return False if
+        stopped.
 
-        It is done anew in a run that was stopped before the test, so that no checkpoint has to hold them."""
+        A resumed run repeats this before the test, so checkpoints do not contain the values.
+        """
         found = self._validation_logits(split, stop)
         if found is None:
             return False
         fitted, note = calibrated(self._loss, *found, self._config.metric)
-        # Processors may differ in a last digit.
+        # Results may differ between processors in the last digit.
         temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
         self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
         self._notes = [note] if note else []
         return True
 
     def _validation_logits(self, split: IntArray, stop: Callable[[], bool]) -> tuple[Tensor, Tensor] | None:
-        """The logits (n, classes) and labels (n,) of validation rows, split as `split` is; None if it was stopped."""
+        """Return logits (n, classes) and labels (n,) of validation rows, split in proportion to `split`; None if
+        stopped."""
         rows = self._data.validation[: max(1, MOST_LOGITS // self._loss.classes)]
         logits = torch.zeros(len(rows), self._loss.classes)
         if len(rows):
@@ -201,7 +204,7 @@ class Classification(Task[TextData]):
 
 
 def _loss(config: TrainConfig, data: TextData) -> Loss:
-    """The loss of a run on `data`. Raises TrainingError for options that have no meaning for its classes."""
+    """Return the loss of a run on `data`. Raises TrainingError for options that do not apply to its classes."""
     classes, temperature = len(data.classes), config.temperature or 1.0
     if classes <= 2:
         weight = config.positive_weight or data.balancing_weight()
@@ -235,8 +238,10 @@ def text_gradients(
     timer: StepTimer,
     threads: Threads | None = None,
 ) -> GradientComputer:
-    """A computer of the gradients of `loss` for rows of word ids. `seed`: that of dropout, and of the `words` that rows
-    lose; a model that reads whole texts loses none."""
+    """Return a computer of the gradients of `loss` for rows of word ids.
+
+    `seed`: the seed of value dropout and of the word dropout `words`. A model that reads whole texts ignores `words`.
+    """
     whole = model.reads_whole_texts
     keyed = words is not None or dropout.drops(model)
 

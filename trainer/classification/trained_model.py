@@ -1,8 +1,8 @@
-"""A trained model in memory: training has it at its end, model files are read to it, and prediction uses it.
+"""Trained model in memory: written at the end of training, read from model files, and used for prediction.
 
-New texts must be cleaned exactly as the training texts were. So a model has the vocabulary, the stopwords, the rule of
-words and the row length of its training, and the cleaning is that of corpus. Do not trust what a file claims: all of it
-is checked here before anything of the claimed size is built.
+New texts must be tokenised exactly like the training texts. So a model contains the vocabulary, the stopwords, the
+tokenisation rule and the row length of its training; `corpus` does the tokenisation. Do not trust the content of a
+file: all of it is checked here before anything of the stated size is allocated.
 """
 
 import json
@@ -40,38 +40,41 @@ _FIELDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """A trained classifier, with all that it needs to read texts."""
+    """Trained classifier, with all settings that it needs to read texts."""
 
     name: str
-    """One of `CLASSIFIERS`."""
+    """Name of the model, one of `CLASSIFIERS`."""
     settings: Mapping[str, Any]
-    """Of `models.build`."""
+    """Settings for `models.build`."""
     classifier: Classifier
     loss: Loss
     ids: dict[str, int]
-    """The vocabulary, in the order of the ids."""
+    """Vocabulary: word ids by word, in the order of the ids."""
     stopwords: frozenset[str]
     row_length: int | None
-    """The most words of a text that it reads; None: all of them."""
+    """Largest number of words of a text that the model reads; None: all."""
     about: dict[str, Any]
-    """Its origin: the dataset's digest, the epoch (from 1), its measures on the test set. And how ratings were written
-    there: `rating_steps`, the steps of the scale per star, and `rating_fraction`, as in the dataset's settings."""
+    """Origin: digest of the dataset, epoch (from 1), measures on the test rows.
+
+    Also the format of ratings: `rating_steps`, the steps of the scale per star, and `rating_fraction`, as in the
+    dataset's settings.
+    """
     words: str = "letters"
-    """The rule of words: one of corpus.dataset_settings.WORD_RULES."""
+    """Tokenisation rule: one of corpus.dataset_settings.WORD_RULES."""
     classes: tuple[str, ...] = ()
-    """The names of the classes, by label; empty where there are two, negative and positive."""
+    """Class names by label; empty for the two classes negative and positive."""
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes, by label, also of negative and positive."""
+        """Class names by label, including negative and positive."""
         return self.classes or _TWO
 
 
 def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
-    """The model that the plain values of a file describe, with weights that are still to be filled.
+    """Return the model that the plain values of a file describe, with uninitialised weights.
 
-    `numbers` are those that the file's weights have: nothing is built that has more. Raises DamagedError, DataError and
-    TrainingError, ValueError and TypeError for content that is not of a model.
+    `numbers`: the number of weights in the file. A model with another number is not allocated. Raises DamagedError,
+    DataError, TrainingError, ValueError or TypeError for invalid content.
     """
     for name, kind in _FIELDS.items():
         if name not in content or not isinstance(content[name], kind):
@@ -115,7 +118,7 @@ def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
 
 
 def fill(model: TrainedModel, state: Mapping[str, Tensor]) -> TrainedModel:
-    """Give an unfilled model its weights. Raises DamagedError for weights that are not those of the model."""
+    """Load weights into an unfilled model. Raises DamagedError if they do not fit the model."""
     archive.require_tensors(state, model.classifier.state_dict())
     model.classifier.load_state_dict(state)
     model.classifier.read_vocabulary(list(model.ids))
@@ -124,7 +127,7 @@ def fill(model: TrainedModel, state: Mapping[str, Tensor]) -> TrainedModel:
 
 
 def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """A model's settings. Those that are options of a run must satisfy the options' rules."""
+    """Return a model's settings. Settings that are options of a run must satisfy the rules of the options."""
     if name not in CLASSIFIERS:
         raise DamagedError(f"its model is {name}, but must be one of {', '.join(CLASSIFIERS)}")
     given = {option: value for option, value in settings.items() if option not in ("words", "outputs")}

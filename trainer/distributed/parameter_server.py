@@ -234,7 +234,7 @@ class ParameterServer:
         return None if step == _NONE else step
 
     def gather(self) -> None:
-        """Make this rank's copies equal to the tables. All ranks call it at the same time, when no push is in progress."""
+        """Make this rank's copies equal to the tables. All ranks call it at the same time, between pushes."""
         for number, copy in enumerate(self._copies):
             for owner in range(self._ranks):
                 part = copy[owner :: self._ranks].cpu().contiguous()
@@ -325,7 +325,7 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
 
 
 def _send(group: Any, rank: int, *messages: Tensor) -> None:
-    """Send all messages that are not empty. Raises RuntimeError if the rank is lost, or does not receive one in time."""
+    """Send all messages that are not empty. Raises RuntimeError if the rank is lost, or one times out."""
     for each in messages:
         if len(each):
             group.send([each], rank, 0).wait(collectives.TIMEOUT)

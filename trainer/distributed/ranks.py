@@ -166,7 +166,7 @@ def _rendezvous(rank: int) -> Any:
 
 
 def _machine() -> str:
-    """Return an identifier of this machine: the same for all processes of one kernel, even if their host names differ."""
+    """Return an identifier of this machine: that of its running kernel, which containers with host names share."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return boot.read_text() if boot.exists() else platform.node()
 

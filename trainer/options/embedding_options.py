@@ -78,7 +78,7 @@ class EmbeddingOptions(Section):
 
 
 def require_text_of_kind(options: EmbeddingOptions, *, endless: bool) -> None:
-    """Raise TrainingError for an option that does not apply to this kind of text: finite text, or an `endless` stream."""
+    """Raise TrainingError for an option that does not apply to finite text, or to an `endless` stream."""
     if endless and options.pip:
         raise TrainingError("--pip goes with finite text, by whose counts embeddings are evaluated; leave it out")
     if not endless and options.minutes is not None:

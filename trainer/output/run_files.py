@@ -92,7 +92,7 @@ def prepare_output(folder: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` to `path` atomically, replacing an old file. Raises TrainingError, and then keeps the old file."""
+    """Write `content` to `path`, atomically replacing an old file. If it raises TrainingError, the old file remains."""
     with explain_os_error(TrainingError, f"cannot write {path}", "free some space, then --resume"):
         files.write_whole(path, content)
 

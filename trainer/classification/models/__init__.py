@@ -1,4 +1,4 @@
-"""The models that `--model` can name: modules that classify rows of word ids, built from settings.
+"""Classifiers for `--model`: modules that classify rows of word ids, built from settings.
 
 A model is a subclass of Classifier (classifier.py), which its declaration in trainer/registry.py names. Models are
 imported when they are built, so that `--help` does not import torch.
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def kind(name: str) -> type[Classifier]:
-    """The class of a model. Raises KeyError for an unknown name."""
+    """Return the class of a model. Raises KeyError for an unknown name."""
     found: type[Classifier] = imported(MODELS[name].classifier)
     return found
 
 
 def build(name: str, settings: Mapping[str, Any]) -> Classifier:
-    """A new model with random weights drawn from torch's generator."""
+    """Return a new model with random weights from torch's generator."""
     return kind(name)(**settings)

@@ -1,4 +1,4 @@
-"""The interface of a model that classifies texts."""
+"""Interface of text classifiers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,65 +15,71 @@ from trainer.config import TrainConfig
 
 
 class Classifier(nn.Module, ABC):
-    """Maps word ids to some outputs per row, which a loss (losses.py) interprets."""
+    """Maps word ids to outputs per row, which a loss (losses.py) interprets."""
 
     reads_whole_texts = False
-    """Whether `forward` takes the words of all rows one after the other, (t,), and not padded rows (rows, width)."""
+    """True if `forward` takes the concatenated words of all rows, (t,), instead of padded rows (rows, width)."""
     precision = torch.float32
-    """The precision of the layers, where torch finds it sufficient (torch.autocast); weights keep their own type."""
+    """Precision of the layers for torch.autocast; weights keep their own type."""
 
     @staticmethod
     def count_weights(settings: Mapping[str, Any]) -> int:
-        """How many numbers a model of these settings has: nothing is built for a file that is too small."""
+        """Return the number of weights of a model with these settings. A model is not allocated for a file that is too
+        small."""
         raise NotImplementedError
 
     @classmethod
     def fitted(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
-        """The configuration of a new run with the settings that follow from its training rows; and the data with what
-        a new model takes of them."""
+        """Return the configuration and data of a new run, with the settings that follow from its training rows."""
         return config, data
 
     @property
     def tables(self) -> tuple[Tensor, ...]:
-        """Tables of word vectors of which only the rows of words in a global batch have a gradient: the ranks exchange
-        no others (exchange.py). So nothing else may use them."""
+        """Tables of word vectors with gradients only for words of the global batch: ranks exchange only those rows
+        (exchange.py).
+
+        So no other part of the model may use these tables.
+        """
         return ()
 
     @property
     def sparse_tables(self) -> tuple[Tensor, ...]:
-        """Tables whose gradients have the touched rows alone (computing/row_gradients.py)."""
+        """Tables with gradients that contain only touched rows (computing/row_gradients.py)."""
         return ()
 
     @property
     def row_rates(self) -> tuple[Tensor | None, ...]:
-        """For each sparse table the rates (rows, 1) of its rows under Adagrad, as multiples; None: they are equal."""
+        """Factors (rows, 1) for Adagrad's rate of each row, for each sparse table; None: equal rates."""
         return (None,) * len(self.sparse_tables)
 
     @property
     def word_vectors(self) -> Tensor:
-        """Where the option `embeddings` is one of the model's: the table that has a row for each id, and perhaps more,
-        with whose word embeddings it begins."""
+        """Table with a row for each id, and possibly more, in which the option `embeddings` sets pretrained vectors."""
         raise NotImplementedError
 
     def take_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
-        """Have weights of the n-grams that `fitted` found, and begin with the outputs `constant` (outputs,) for every
-        text; before its vocabulary, in a new run."""
+        """Set the n-grams that `fitted` found, and initialise the model to the outputs `constant` (outputs,) for every
+        text.
+
+        Called in a new run, before `read_vocabulary`.
+        """
         raise NotImplementedError
 
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
-        """Learn the words of ids, from FIRST_WORD on, if the model needs them; before its first texts."""
+        """Set the words of the ids from FIRST_WORD on, if the model needs them. Called before its first texts."""
 
     def direct_gradients(self, rows: Rows, loss: Loss, *, seed: int, device: torch.device) -> DirectGradients | None:  # noqa: ARG002
-        """What computes the gradients of `loss` for these rows without autograd; None: nothing does. `seed`: that of
+        """Return a computer of the gradients of `loss` for these rows without autograd, or None. `seed`: the seed of
         dropout."""
         return None
 
     def forward(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None = None) -> Tensor:
-        """(rows, outputs) for `tokens` (rows, width) int32, padded with 0 at the end, and `lengths` (rows,) int64.
+        """Return outputs (rows, outputs) for `tokens` (rows, width) int32, padded with 0 at the end, and `lengths`
+        (rows,) int64.
 
         Widths may exceed the longest length; padding must not change the result. If the model reads whole texts,
-        `tokens` are (t,), without padding. `keys` (rows,) select the rows' masks of dropout (dropout.py); without them
-        nothing is dropped.
+        `tokens` are (t,), without padding. `keys` (rows,) select the rows' masks of dropout (dropout.py); None: no
+        dropout.
         """
         with torch.autocast(tokens.device.type, self.precision, enabled=self.precision != torch.float32):
             outputs = self.classify(tokens, lengths, keys)
@@ -81,4 +87,4 @@ class Classifier(nn.Module, ABC):
 
     @abstractmethod
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
-        """The same, in any precision."""
+        """Return the outputs of `forward` in any precision."""

@@ -1,6 +1,6 @@
 """fastText (Joulin et al. 2017): the mean of the vectors of a text's words and n-grams, and one linear layer.
 
-On request the n-grams of a word's characters have vectors, too (Bojanowski et al. 2017).
+Optionally, the character n-grams of words also have vectors (Bojanowski et al. 2017).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from trainer.options.classifier_options import char_lengths
 
 
 class FastText(Classifier):
-    """A row of `vectors` for each id, then one for each bucket of n-grams."""
+    """fastText classifier. `vectors` has a row for each id, followed by a row for each bucket of n-grams."""
 
     reads_whole_texts = True
     hashes: Tensor
@@ -47,12 +47,14 @@ class FastText(Classifier):
         outputs: int,
         char_ngrams: str | None = None,
     ) -> None:
-        """`words` counts the ids, with padding and unknown. `ngrams`: the most words of an n-gram; 1: words alone.
-        `char_ngrams`: the fewest and most characters of an n-gram, such as 3-6; None: none have vectors."""
+        """`words` counts the ids, including padding and unknown. `ngrams`: the most words of an n-gram; 1: words only.
+
+        `char_ngrams`: the fewest and most characters of an n-gram, such as 3-6; None: no character n-grams.
+        """
         super().__init__()
         self.ngrams, self.buckets = ngrams, buckets
         self._char_lengths = char_lengths(char_ngrams) if char_ngrams else range(0)
-        # Small and uniform, and nothing in the last layer, as in fastText: the first steps learn that alone.
+        # Small uniform vectors and a zero last layer, as in fastText: the first steps learn only the last layer.
         self.vectors = nn.Parameter(new_table(_rows(words, ngrams, buckets, char_ngrams), embedding))
         nn.init.uniform_(self.vectors, -1.0 / embedding, 1.0 / embedding)
         self.last = nn.Linear(embedding, outputs, bias=False)
@@ -112,7 +114,7 @@ class FastText(Classifier):
         return _Direct(rows, loss, seed)
 
     def _means_by_matrices(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """The mean vector of each text by operations that ONNX has, without a number that depends on the example."""
+        """Return the mean vector of each text with ONNX operations only, without constants from the traced example."""
         places, rows = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, lengths))
         texts = (places[:, None] >= lengths.cumsum(0)).sum(1)  # (t,)
         member = (texts == rows[:, None]).to(self.vectors.dtype)  # (n, t)
@@ -131,8 +133,10 @@ class FastText(Classifier):
         return sums / counts[:, None]
 
     def _vectors_with_char_ngrams(self) -> tuple[Tensor, Tensor]:
-        """The table of vectors, whose rows of words are here the sums of all rows of each word, and the number of
-        these, (words, 1). They are constants in ONNX."""
+        """Return the table in which a word's row is the sum of all its rows, and the number of these rows (words, 1).
+
+        Both are constants in ONNX.
+        """
         vectors, rows, starts = (each.detach().numpy() for each in (self.vectors, self.rows, self.starts))
         sums = np.stack([np.add.reduceat(column[rows], starts[:-1]) for column in vectors.T], axis=1)
         numbers = np.diff(starts)[:, None].astype(vectors.dtype)
@@ -144,11 +148,11 @@ def _rows(words: int, ngrams: int, buckets: int, char_ngrams: str | None) -> int
 
 
 class _Direct:
-    """The gradients of a model without n-grams of characters by their formulas, on a CPU, as `DirectGradients`: what
-    autograd finds, without most of its time.
+    """Gradients of a model without character n-grams by explicit formulas on a CPU (`DirectGradients`), equal to
+    autograd's.
 
-    A step on short texts takes microseconds to compute, and autograd, which makes an object for each operation, a
-    hundred times as long. Change this together with `FastText.classify`: a test holds both equal.
+    A step on short texts takes microseconds to compute, but autograd takes a hundred times as long, because it creates
+    an object for each operation. Change this class together with `FastText.classify`: a test compares both.
     """
 
     fewest = 512

@@ -1,15 +1,15 @@
-"""A linear model of n-grams of words and of characters, each with the weight by which it tells classes apart.
+"""Linear model of word n-grams and character n-grams, weighted by how well they separate classes.
 
-The value of an n-gram in a text is how often it occurs there, times its ratio: how much more frequent it is in texts of
-one class than in others, as a logarithm (Wang and Manning 2012, "Baselines and Bigrams"), and less if it occurs a few
-times only. The values of a text's n-grams of words together have the length 1, and those of its words' characters
-`CHARACTERS`. Logistic regression learns the weights by Adagrad, whose steps do not depend on the size of a value.
+The value of an n-gram in a text is its count times its ratio: the logarithm of how much more frequent it is in one
+class than in the others (Wang and Manning 2012, "Baselines and Bigrams"), reduced for rare n-grams. The values of a
+text's word n-grams are scaled to length 1, and those of its character n-grams to length `CHARACTERS`. Logistic
+regression learns the weights with Adagrad, because its steps do not depend on the scale of a value.
 
-The bias begins with the frequencies of the classes, and the number of words has a weight of its own. Otherwise the
-weights of all n-grams learn that one class is more frequent, and a text with more n-grams seems to be of that class.
+The bias is initialised to the class frequencies, and the number of words has its own weight. Otherwise the weights of
+all n-grams would learn that one class is more frequent, and texts with more n-grams would seem to belong to it.
 
-`fitted_ngrams` chooses the n-grams that occur twice. A key of 54 bits stands for each. Do not hash n-grams to fewer
-buckets: most n-grams of a new text are unseen, and would then have the weights of others.
+`fitted_ngrams` selects n-grams that occur at least twice. A key of 54 bits represents each. Do not hash n-grams to
+fewer buckets: most n-grams of a new text are unseen, and would share weights with known ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,25 +35,25 @@ from trainer.config import TrainConfig
 from trainer.options.classifier_options import char_lengths
 
 CHARACTERS = 0.5
-"""The length of a text's values of character n-grams."""
+"""Length of a text's values of character n-grams."""
 _WORDS = 100
-"""A text of so many words has the value 0 of its number of words."""
+"""Number of words at which the feature "number of words" is 0."""
 MOST_NGRAMS, _MOST_WEIGHTS = 4_000_000, 64_000_000
-"""Of many classes there are fewer n-grams, because each has a weight for each class."""
+"""Limits of n-grams and of weights. With many classes there are fewer n-grams, because each has a weight per class."""
 _OCCURRENCES = 2
-"""An n-gram that occurs less often has no weight."""
+"""Smallest count of an n-gram with a weight."""
 _MOST_WORDS = 100_000_000
-"""Of rows with more words together some are counted, at equal distances."""
+"""Number of words above which n-grams are counted only in some rows, at equal distances."""
 _MOST_COUNTED = 4 * MOST_NGRAMS
-"""From so many pairs of an n-gram and a class on those that occurred once so far are forgotten (Manku and Motwani 2002,
-"lossy counting")."""
+"""Number of pairs of n-gram and class above which pairs with count 1 are discarded (Manku and Motwani 2002, "lossy
+counting")."""
 _CHUNK_WORDS = 1 << 20
 _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, so that different hashes stay different (Knuth, volume 3, 6.4)
 _OF_CHARACTERS = 1 << 40  # above the hashes of single words
-_CLASS_BITS = 10  # the lowest bits of a key, which counting has for the class
+_CLASS_BITS = 10  # the lowest bits of a key, which contain the class while counting
 _CLASSES = (1 << _CLASS_BITS) - 1
 _MOST_ALIKE = 64
-"""Keys with the same first bits, of which there are at least as many values as keys: hashes have a dozen at most."""
+"""Largest number of keys with the same first bits, which index the keys; hashes have a dozen at most."""
 _BLOCK = 1 << 16
 _TINY = 1e-12
 
@@ -61,7 +61,8 @@ Keys = npt.NDArray[np.int64]
 
 
 class Linear(Classifier):
-    """A row of `weights` for each n-gram of `keys`, already multiplied by its ratio; row 0 is for those without one."""
+    """Linear classifier. `weights` has a row for each n-gram in `keys`, already multiplied by its ratio; row 0 is for
+    others."""
 
     reads_whole_texts = True
     keys: Tensor
@@ -75,8 +76,11 @@ class Linear(Classifier):
     squares: Tensor
 
     def __init__(self, *, words: int, ngrams: int, char_ngrams: str, buckets: int, outputs: int) -> None:
-        """`words` counts the ids, with padding and unknown. `ngrams`: the most words of an n-gram. `char_ngrams`: the
-        fewest and most characters of one, such as 2-5. `buckets`: the n-grams with a weight."""
+        """`words` counts the ids, including padding and unknown. `ngrams`: the most words of an n-gram.
+
+        `char_ngrams`: the fewest and most characters of an n-gram, such as 2-5. `buckets`: the number of n-grams with a
+        weight.
+        """
         super().__init__()
         self._ngrams, self._lengths = ngrams, char_lengths(char_ngrams)
         self._vocabulary: Sequence[str] | None = None
@@ -95,7 +99,7 @@ class Linear(Classifier):
 
     @staticmethod
     def count_weights(settings: Mapping[str, Any]) -> int:
-        """Also the keys and ratios of its n-grams, and its longest row."""
+        """Return the number of weights, including the keys and ratios of n-grams, and the longest row."""
         return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"] + 1)
 
     @classmethod
@@ -118,7 +122,7 @@ class Linear(Classifier):
         return (self.ratios,)
 
     def take_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
-        """Have these n-grams, of which there are no more than rows, and begin with these outputs (outputs,)."""
+        """Set these n-grams, at most as many as there are rows, and initialise the outputs to `constant` (outputs,)."""
         self.bias.data.copy_(constant)
         self.longest.fill_(found.longest)
         self.keys[: len(found.keys)] = torch.from_numpy(found.keys)
@@ -135,7 +139,7 @@ class Linear(Classifier):
             keys, numbers = _char_keys(vocabulary[begin : begin + _BLOCK], self._lengths)
             found = self._rows_of(torch.from_numpy(keys).to(device)).cpu()
             word_of = torch.arange(len(numbers)).repeat_interleave(torch.from_numpy(numbers))[found > 0]
-            word_of = torch.cat([torch.arange(len(numbers)), word_of])  # each word has the row of no n-gram first
+            word_of = torch.cat([torch.arange(len(numbers)), word_of])  # row 0 of each word is first
             rows.append(torch.cat([found.new_zeros(len(numbers)), found[found > 0]])[word_of.argsort(stable=True)])
             counts.append(torch.bincount(word_of, minlength=len(numbers)))
         self.rows = torch.cat(rows).to(device)
@@ -164,13 +168,17 @@ class Linear(Classifier):
         return self._outputs(lengths, of_ngrams, self._scaled_sum_of_chars(tokens, lengths))
 
     def _outputs(self, lengths: Tensor, of_words: Tensor, of_chars: Tensor) -> Tensor:
-        """Of several outputs each moves less at a step, because Adagrad has one rate for a row. A text longer than any
-        training row counts as long as the longest: otherwise its length alone would decide its class."""
+        """Return the outputs (n, outputs) from the scaled sums of word and character n-grams (n, outputs).
+
+        With several outputs, each is scaled down, because Adagrad has one rate per row. The length of a text is limited
+        to that of the longest training row: otherwise its length alone could decide its class.
+        """
         number = 2 * ((lengths[:, None].minimum(self.longest).to(self.bias.dtype) / _WORDS).sqrt() - 1)
         return self.bias + number * self.by_words + (of_words + CHARACTERS * of_chars) / sqrt(len(self.bias))
 
     def _scaled_sum(self, rows: Tensor, ends: Tensor) -> Tensor:
-        """(n, outputs): the sum of the weights of n-grams of each text, over the length of their values."""
+        """Return the scaled sums (n, outputs) of the n-gram weights of each text: the sums divided by the length of
+        their values."""
         counts = torch.diff(ends, prepend=ends.new_zeros(1))[:, None]
         with torch.no_grad():
             squares = mean_of_rows(self.squares, rows, ends)
@@ -178,7 +186,8 @@ class Linear(Classifier):
         return means * _divided(counts, (counts * squares).sqrt())
 
     def _scaled_sum_of_chars(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, outputs): the same of the characters of words (t,), of each word once: texts have most words often."""
+        """Return the scaled sums (n, outputs) of the character n-grams of `tokens` (t,). Repeated words are computed
+        once."""
         words, places = torch.unique(tokens, return_inverse=True)
         of_chars = WordRows(self.rows, self.starts)
         rows, ends = features(
@@ -194,7 +203,7 @@ class Linear(Classifier):
         return _divided(sums, squares.sqrt())
 
     def _ngram_rows(self, tokens: Tensor, texts: Tensor) -> Tensor:
-        """(t, n): the rows of the n-grams that begin with each of the words `tokens` (t,) of `texts` (t,)."""
+        """Return the rows (t, n) of the n-grams that begin at each of the words `tokens` (t,) of `texts` (t,)."""
         found = hashed = self.hashes[tokens]
         rows = [self.own[tokens]]
         for far in range(1, self._ngrams):
@@ -204,8 +213,9 @@ class Linear(Classifier):
         return torch.stack(rows, 1)
 
     def _rows_of(self, wanted: Tensor) -> Tensor:
-        """(n,) int32: where `keys` has these (n,); 0 for others. Their highest bits say nearly where."""
-        # Not by a shift: ONNX has none of signed numbers.
+        """Return the index (n,) int32 of each of `wanted` (n,) in `keys`; 0 if missing. The highest bits index the
+        search."""
+        # Not a shift: ONNX has no shifts of signed integers.
         prefix = torch.div(wanted, 1 << self._shift, rounding_mode="floor")
         at = self.firsts[prefix + len(self.firsts) // 2].long()
         for _ in range(self._alike):
@@ -218,13 +228,13 @@ class Linear(Classifier):
         half, device = 1 << (bits - 1), self.keys.device
         starts = torch.arange(-half, half, device=device) << self._shift
         self.firsts = torch.searchsorted(self.keys, starts).clamp(max=len(self.keys) - 1).int()
-        real = self.keys[self.keys < torch.iinfo(torch.int64).max]  # a resumed run has none before its checkpoint
+        real = self.keys[self.keys < torch.iinfo(torch.int64).max]  # none before a checkpoint is loaded
         self._alike = int(torch.bincount((real >> self._shift) + half, minlength=1).max())
         if self._alike > _MOST_ALIKE or bool((real[1:] < real[:-1]).any()):
             raise ValueError("its n-grams are not in the order of their hashes")
 
     def _by_matrices(self, tokens: Tensor, lengths: Tensor, ends: Tensor) -> Tensor:
-        """The same as `classify`, by operations that ONNX has, without a number that depends on the example."""
+        """Return the result of `classify` with ONNX operations only, without constants from the traced example."""
         places, numbers = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, ends))
         texts = (places[:, None] >= ends).sum(1)  # (t,)
         member = (texts == numbers[:, None]).to(self.weights.dtype)  # (n, t)
@@ -236,22 +246,25 @@ class Linear(Classifier):
         return self._outputs(lengths, *scaled)
 
     def _sums_of_chars(self, values: Tensor) -> Tensor:
-        """(words, columns): the sums of the rows of `values` that the characters of each word have; constant in
+        """Return the sums (words, columns) of the rows of `values` for the character n-grams of each word; constant in
         ONNX."""
         sums = np.add.reduceat(values.numpy()[self.rows.numpy()], self.starts.numpy()[:-1])
         return torch.from_numpy(sums)
 
 
 def _divided(values: Tensor, lengths: Tensor) -> Tensor:
-    """Values over the lengths of texts' values; 0 for a text without a known n-gram."""
+    """Return values divided by the lengths of texts' values; 0 for a text without a known n-gram."""
     return values / lengths.clamp(min=_TINY) * (lengths > 0)
 
 
 def fitted_ngrams(
     rows: Rows, vocabulary: Sequence[str], *, ngrams: int, lengths: range, most: int = MOST_NGRAMS
 ) -> WeightedNgrams:
-    """The n-grams of up to `ngrams` words, and of characters of these `lengths`, that occur in the rows twice: at most
-    `most` together, and half as many of characters; of more the most frequent ones."""
+    """Return the word n-grams of up to `ngrams` words, and the character n-grams of these `lengths`, that occur at
+    least twice.
+
+    If there are more than `most`, the most frequent ones are kept. At most half of them are character n-grams.
+    """
     hashes, of_words, of_tokens = word_hashes(vocabulary), _Counts(), _Counts()
     every = max(1, -(-int(rows.lengths.sum(dtype=np.int64)) // _MOST_WORDS))
     numbers = np.arange(0, len(rows), every)
@@ -288,13 +301,13 @@ def fitted_ngrams(
 
 
 class _Counts:
-    """How often n-grams occur in texts of each class: counts of pairs, keys of which the lowest bits are the class."""
+    """Counts of n-grams by class. A pair is the key of an n-gram with the class in its lowest bits."""
 
     def __init__(self) -> None:
         self._parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
 
     def add(self, pairs: Keys, counts: Keys | None = None) -> None:
-        """Count these pairs (n,) so many times, or once."""
+        """Add `counts` (n,) to these pairs (n,); None: 1."""
         if counts is None:
             pairs, counts = np.unique(pairs, return_counts=True)
         self._parts.append((pairs, counts))
@@ -302,7 +315,7 @@ class _Counts:
             self.merged()
 
     def merged(self) -> tuple[Keys, Keys]:
-        """The pairs (n,), ascending, and their counts (n,)."""
+        """Return the pairs (n,), ascending, and their counts (n,)."""
         pairs, counts = map(np.concatenate, zip(*self._parts, strict=True))
         order = np.argsort(pairs)
         firsts = _firsts(pairs := pairs[order])
@@ -313,7 +326,7 @@ class _Counts:
         return pairs, counts
 
     def weighted(self, most: int) -> tuple[Keys, npt.NDArray[np.float32]]:
-        """The keys of n-grams that occur twice, and their ratios; of more than `most` those of the most frequent."""
+        """Return the keys of the `most` most frequent n-grams that occur at least twice, and their ratios."""
         pairs, counts = self.merged()
         keys = pairs & ~_CLASSES
         firsts = _firsts(keys)
@@ -327,7 +340,7 @@ class _Counts:
         keys, counts, in_all, of_class = keys[kept], counts[kept], in_all[kept], (pairs & _CLASSES)[kept]
         firsts = _firsts(keys)
         of_own = np.bincount(of_class, counts)[of_class]
-        # Each n-gram counts once more in each class, so that none is infinitely rare.
+        # Add-one smoothing, so that no n-gram has frequency 0.
         own = (1 + counts) / (len(firsts) + of_own)
         others = (1 + in_all - counts) / (len(firsts) + counts.sum() - of_own)
         ratios = np.abs(np.log(own / others)) * in_all / (1 + in_all)
@@ -335,19 +348,19 @@ class _Counts:
 
 
 def _firsts(ascending: Keys) -> Keys:
-    """(m,): where each distinct number comes first."""
+    """Return the index (m,) of the first occurrence of each distinct number."""
     return np.flatnonzero(np.diff(ascending, prepend=ascending[:1] - 1))
 
 
 def _keys(hashes: Tensor) -> Tensor:
-    """(n,): the keys of n-grams with these hashes, without their lowest bits."""
+    """Return the keys (n,) of n-grams with these hashes (n,). The lowest bits are 0."""
     spread = hashes * _SPREAD  # modulo 2 ** 64
     found: Tensor = spread - spread.remainder(1 << _CLASS_BITS)
     return found
 
 
 def _char_keys(block: Sequence[str], lengths: range) -> tuple[Keys, Keys]:
-    """The keys (g,) of the character n-grams of words, one word after the other, and their numbers, (words,)."""
+    """Return the keys (g,) of the character n-grams of words, word by word, and their numbers (words,)."""
     word_of, hashes = hashed_char_ngrams(block, lengths)
     order = np.argsort(word_of, kind="stable")
     keys = _keys(torch.from_numpy(hashes[order].astype(np.int64)) + _OF_CHARACTERS).numpy()

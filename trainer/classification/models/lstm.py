@@ -1,10 +1,9 @@
-"""Word vectors, an LSTM, one vector per text, and two linear layers.
+"""LSTM classifier: word vectors, an LSTM, pooling to one vector per text, and two linear layers.
 
 Do not read the LSTM's state after the padding: the last state of a short text would have seen mostly padding. Here only
-real words count. The vector of a text is made of the parts that `pooling` names, with + between them: the state after
-its `last` word; the `mean` of its words' states; their `max` in each dimension, in which one strong word is not lost
-among many; and the mean of the vectors of its `words`, so that the sentiment of single words, which is most of it,
-reaches the last layers without the LSTM.
+real words count. `pooling` names the parts of a text's vector, joined by +. `last`: the state after the last word.
+`mean`: the mean of the words' states. `max`: their maximum in each dimension, which keeps a single strong word.
+`words`: the mean of the word vectors, which passes the sentiment of single words to the last layers without the LSTM.
 """
 
 import math
@@ -19,19 +18,22 @@ from trainer.classification.models.classifier import Classifier
 from trainer.computing.dropout import Dropout
 
 _MOST_GROUPS = 8
-"""On a CPU a batch is computed in a few groups of similar length, so that short texts do not wait for long ones; but
-not in many, because few rows take nearly as long as some more. The number is a quarter of the root of the rows, and at
-most this. Chosen by trying 1 to 32 groups on 64 to 4,000 rows."""
+"""Largest number of groups of a batch on a CPU.
+
+Rows of similar length are computed in groups, so that short texts need little padding. Too many groups are slow,
+because a few rows take nearly as long as some more. The number of groups is a quarter of the square root of the rows.
+This is the best of 1 to 32 groups on 64 to 4,000 rows.
+"""
 
 _WORDS = "words"
 _HEAD = 32
 _WORD_SCALE = 0.1
-"""Word vectors start small: rare words then have little influence until the data give it to them (N(0, 1) overfits at
-once)."""
+"""Scale of initial word vectors. Small vectors give rare words little influence at first; N(0, 1) overfits immediately.
+"""
 
 
 class LSTMClassifier(Classifier):
-    """The reference's model when `pooling` is last, layers 2, hidden 32 and embedding 100."""
+    """LSTM classifier. The reference model has `pooling` last, 2 layers, hidden 32 and embedding 100."""
 
     def __init__(
         self,
@@ -46,9 +48,12 @@ class LSTMClassifier(Classifier):
         outputs: int,
         vocabulary: int | None = None,
     ) -> None:
-        """`words` counts the ids, with padding and unknown. Only the first `vocabulary` words have a vector; None: all.
+        """`words` counts the ids, including padding and unknown. Only the first `vocabulary` words have a vector; None:
+        all.
+
         `embedding_dropout` drops the same dimensions from all words of a text (Gal and Ghahramani 2016, section 4), and
-        so needs few random numbers."""
+        so needs few random numbers.
+        """
         super().__init__()
         self._cuts = vocabulary is not None
         self.embedding = nn.Embedding(_rows(words, vocabulary), embedding, padding_idx=PADDING)
@@ -80,7 +85,7 @@ class LSTMClassifier(Classifier):
         return self.embedding.weight
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
-        """On a CPU the rows, the longest first, are computed in groups of similar length."""
+        """Return the outputs. On a CPU, rows must be sorted by length, and are computed in groups of similar length."""
         if tokens.is_cuda or torch.onnx.is_in_onnx_export():
             return self._one_group(tokens, lengths, keys)
         groups = max(1, min(_MOST_GROUPS, round(math.sqrt(len(tokens)) / 4)))
@@ -101,14 +106,14 @@ class LSTMClassifier(Classifier):
         return self._outputs(self._text(vectors, states, lengths), keys)
 
     def _text(self, vectors: Tensor, states: Tensor, lengths: Tensor) -> Tensor:
-        """(rows, features): the vector of each text."""
+        """Return the vector of each text, (rows, features)."""
         parts = [pool(states, lengths) for pool in self._pools]  # each (rows, hidden)
         if self._beside:
             parts.append(_mean(vectors, lengths))  # (rows, embedding)
         return torch.cat(parts, dim=1)
 
     def _outputs(self, text: Tensor, keys: Tensor | None) -> Tensor:
-        """(rows, outputs): the result of the last layers on texts' vectors (rows, features)."""
+        """Return the outputs (rows, outputs) of the last layers for texts' vectors (rows, features)."""
         inner, last = self.head
         features = self.dropout(inner(text).relu(), keys)  # (rows, _HEAD)
         outputs: Tensor = last(features)
@@ -116,10 +121,10 @@ class LSTMClassifier(Classifier):
 
 
 def spread_padding(tokens: Tensor, lengths: Tensor, words: int) -> Tensor:
-    """The ids (rows, width) with those after a row's end spread over all `words` of the table.
+    """Return the ids (rows, width) with padding replaced by ids that are spread over all `words` of the table.
 
-    No output or gradient depends on ids in the padding. But a GPU adds up the gradients of one id one after the other,
-    also those that it then drops for `padding_idx`: most positions of a batch, most of the time of its step
+    No output or gradient depends on ids in the padding. But a GPU sums the gradients of one id sequentially, even those
+    that it then drops for `padding_idx`. Padding is most of a batch, so that would take most of the step's time
     (https://github.com/pytorch/pytorch/issues/24912).
     """
     places = torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
@@ -127,32 +132,32 @@ def spread_padding(tokens: Tensor, lengths: Tensor, words: int) -> Tensor:
 
 
 def _rows(words: int, vocabulary: int | None) -> int:
-    """The rows of the table of word vectors, for so many ids."""
+    """Return the number of rows of the table of word vectors for `words` ids."""
     return words if vocabulary is None else min(words, vocabulary + FIRST_WORD)
 
 
 def _features(embedding: int, hidden: int, pooling: str) -> int:
-    """The length of a text's vector."""
+    """Return the length of a text's vector."""
     return sum(embedding if name == _WORDS else hidden for name in pooling.split("+"))
 
 
 def _last(states: Tensor, lengths: Tensor) -> Tensor:
-    """(rows, hidden): the state after each row's last word, of (width, rows, hidden)."""
+    """Return the state (rows, hidden) after each row's last word, from `states` (width, rows, hidden)."""
     return states[lengths - 1, torch.arange(lengths.shape[0], device=states.device)]
 
 
 def _mean(states: Tensor, lengths: Tensor) -> Tensor:
-    """(rows, n): the mean over each row's words, of (width, rows, n)."""
+    """Return the mean (rows, n) over each row's words, from `states` (width, rows, n)."""
     return (states * _real(states, lengths)).sum(0) / lengths[:, None]
 
 
 def _max(states: Tensor, lengths: Tensor) -> Tensor:
-    """(rows, n): the largest over each row's words, of (width, rows, n)."""
+    """Return the maximum (rows, n) over each row's words, from `states` (width, rows, n)."""
     return states.masked_fill(~_real(states, lengths), -math.inf).amax(0)
 
 
 def _real(states: Tensor, lengths: Tensor) -> Tensor:
-    """(width, rows, 1): which of (width, rows, n) belong to words, not to padding."""
+    """Return a mask (width, rows, 1): True for words, False for padding."""
     return (torch.arange(states.shape[0], device=states.device)[:, None] < lengths)[:, :, None]
 
 

@@ -1,5 +1,4 @@
-"""Loops over n-grams, compiled by numba: that of `ngrams.features`, the same with the means that follow, and that of
-`linear.Linear`."""
+"""Loops over n-grams, compiled by numba for CPUs, for the models fastText and linear."""
 
 from typing import Any
 
@@ -17,10 +16,11 @@ _FACTOR = uint64(NGRAM_FACTOR)
 def write_features(
     tokens: Any, begins: Any, lengths: Any, hashes: Any, rows: Any, starts: Any, ngrams: Any, buckets: Any, out: Any
 ) -> None:
-    """Write the rows of texts to `out`: of each text those of its words, then its n-grams by their first word. The
-    texts have `lengths` (n,) words, and begin at `begins` (n,) of `tokens`.
+    """Write the table rows of texts to `out`: for each text the rows of its words, then its n-grams ordered by first
+    word.
 
-    `rows`, `starts`: the arrays of `WordRows`; or None, where numba compiles a loop for words of one row each.
+    Each text has `lengths` (n,) words, from index `begins` (n,) of `tokens`. `rows`, `starts`: the arrays of
+    `WordRows`; or None, for which numba compiles a loop for words with one row each.
     """
     words, at = uint64(len(hashes)), 0
     for text in range(len(lengths)):
@@ -47,9 +47,12 @@ def write_features(
 def text_means(
     tokens: Any, ends: Any, lengths: Any, numbers: Any, hashes: Any, ngrams: Any, buckets: Any, table: Any
 ) -> Any:
-    """The means of the rows of `table` (rows, columns) that texts have, (n, columns); and the ids (t,) int32 of these
-    rows side by side, with their number for each text, (n,) int64. The texts are `numbers` (n,) of those that end at
-    `ends` (N,) of `tokens` and have `lengths` (N,) words, of one row each."""
+    """Return the mean table rows of texts (n, columns), the concatenated row ids (t,) int32, and their counts (n,)
+    int64.
+
+    The texts have indices `numbers` (n,). Text i has `lengths[i]` words and ends at `ends[i]` in `tokens`. Each word
+    has one row in `table` (rows, columns).
+    """
     count = len(numbers)
     begins, words, counts = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     total = 0
@@ -69,9 +72,11 @@ def text_means(
 def write_known_ngrams(
     tokens: Any, ends: Any, hashes: Any, own: Any, firsts: Any, keys: Any, out: Any, bits: Any
 ) -> None:
-    """Write to `out` (t, n), of zeros, the rows of the n-grams that begin with each of the words `tokens` (t,) of texts
-    that end at `ends`: those of words alone from `own`, of others where `keys` has their key. `bits`: the shift after
-    which keys are places in `firsts`, and the factor and the mask that make keys of hashes."""
+    """Write to `out` (t, n), initially zeros, the rows of the n-grams that begin at each of the words `tokens` (t,).
+
+    Texts end at `ends` (n,). Rows of single words come from `own`; other rows are indices of their keys in `keys`.
+    `bits`: the shift of a key for the index `firsts`, and the factor and mask that turn a hash into a key.
+    """
     shift, spread, mask = bits
     begin, half, last = 0, len(firsts) // 2, len(keys) - 1
     for text in range(len(ends)):

@@ -1,10 +1,9 @@
-"""Texts to the rows of a table of vectors: those of their words, and their n-grams of neighbouring words, hashed to
-buckets.
+"""Features of texts for fastText: rows of a table for words and word n-grams, which are hashed to buckets.
 
-As in fastText (Joulin et al. 2017, section 2.2; facebookresearch/fastText, `Dictionary::addWordNgrams`): an n-gram's
-hash is made of those of its words, and chooses one of `buckets` rows behind those of the words. Two n-grams may share a
-row. `plain_features` says it for one text; `features` does the same for many, on a CPU by numba. `fitting_buckets`
-chooses the number of buckets where the user names none.
+As in fastText (Joulin et al. 2017, section 2.2; facebookresearch/fastText, `Dictionary::addWordNgrams`), the hash of an
+n-gram combines those of its words, and selects one of `buckets` rows after those of the words. Two n-grams may share a
+row. `plain_features` defines the features of one text; `features` computes those of many, with numba on a CPU.
+`fitting_buckets` chooses the default number of buckets.
 """
 
 from collections.abc import Sequence
@@ -22,13 +21,13 @@ from trainer.classification.rows import Rows
 from trainer.computing.row_gradients import computed_by_numba
 
 MOST_BUCKETS, BUCKETS_AN_NGRAM = 2_000_000, 8
-"""At eight buckets for each n-gram an eighth of these share one. On polarity/amazon_polarity10k (6 seeds, 2,000 test
-rows) four came to an accuracy of .876, and two million, which are nearly nine there, to .879."""
+"""Default number of buckets. At eight buckets per n-gram, an eighth of the n-grams share one. On polarity/amazon_polarity10k (6 seeds, 2,000 test
+rows), four buckets reached an accuracy of .876, and two million buckets, nearly nine per n-gram, .879."""
 _CHUNK = 4096
 
 
 class Features(NamedTuple):
-    """The rows of a table that texts have: `rows` (t,), of all texts one after the other, and where each ends, (n,)."""
+    """Table rows of texts: `rows` (t,), concatenated over texts, and the end of each text in it, `ends` (n,)."""
 
     rows: Tensor
     ends: Tensor
@@ -42,10 +41,11 @@ def plain_features(
     buckets: int,
     of_words: Sequence[Sequence[int]] | None = None,
 ) -> list[int]:
-    """The rows of one text of words `ids`, in a table that begins with a row for each of `hashes` (words,), the hashes
-    of all words by `token_hash`: the words' rows, then those of the n-grams by their first word.
+    """Return the table rows of one text with word ids `ids`: the rows of its words, then those of its n-grams by first
+    word.
 
-    `of_words`: the rows of each word (`plain_word_rows`); None: its own alone.
+    The table begins with one row for each of `hashes` (words,), the hashes of all words by `token_hash`. `of_words`:
+    the rows of each word (`plain_word_rows`); None: one row per word.
     """
     own = ids if of_words is None else [row for word in ids for row in of_words[word]]
     found = ngram_buckets([hashes[word] for word in ids], ngrams, buckets)
@@ -55,10 +55,11 @@ def plain_features(
 def features(
     tokens: Tensor, lengths: Tensor, hashes: Tensor, *, ngrams: int, buckets: int, of_words: WordRows | None = None
 ) -> Features:
-    """The rows of n texts: `tokens` (t,) int32 are the words of all, one text after the other, `lengths` (n,) int64
-    their numbers, and `hashes` (words,) int64 those of all words, as signed numbers of 32 bits.
+    """Return the table rows of n texts.
 
-    `of_words`: the rows of each word; None: its own alone.
+    `tokens` (t,) int32: the words of all texts, concatenated. `lengths` (n,) int64: the numbers of words. `hashes`
+    (words,) int64: the hashes of all words, as signed 32-bit numbers. `of_words`: the rows of each word; None: one row
+    per word.
     """
     ends = lengths.cumsum(0)
     if of_words is not None:
@@ -75,7 +76,8 @@ def features(
 
 
 def fitting_buckets(rows: Rows, vocabulary: Sequence[str], ngrams: int, lengths: range) -> int:
-    """The buckets for the n-grams of words and, of these `lengths`, of characters in the rows, without one of many."""
+    """Return the default number of buckets for the word n-grams, and the character n-grams of these `lengths`, in the
+    rows."""
     hashes, of_words = word_hashes(vocabulary), word_rows(vocabulary, lengths, MOST_BUCKETS) if lengths else None
     seen = np.zeros(len(hashes) + MOST_BUCKETS, bool)
     for start in range(0, len(rows), _CHUNK):
@@ -89,21 +91,21 @@ def fitting_buckets(rows: Rows, vocabulary: Sequence[str], ngrams: int, lengths:
 
 @cache
 def ngram_loops() -> Any:
-    """The loops for CPUs (ngram_kernels.py)."""
-    from trainer.classification.models import ngram_kernels  # here, because numba takes long to load
+    """Return the loops for CPUs (ngram_kernels.py)."""
+    from trainer.classification.models import ngram_kernels  # imported here because numba takes long to load
 
     return ngram_kernels
 
 
 def _row_counts(tokens: Tensor, of_words: WordRows) -> Tensor:
-    """(t,): how many rows each of these words has."""
+    """Return the number of table rows (t,) of each word."""
     return of_words.starts[tokens + 1] - of_words.starts[tokens]
 
 
 def _rows_by_torch(
     tokens: Tensor, lengths: Tensor, hashes: Tensor, ngrams: int, buckets: int, of_words: WordRows | None
 ) -> Tensor:
-    """The rows of all texts, a text's words and n-grams side by side: sorted stably by their text."""
+    """Return the table rows of all texts. A stable sort by text joins words and n-grams."""
     ends = lengths.cumsum(0)
     texts = torch.searchsorted(ends, torch.arange(len(tokens), device=tokens.device), right=True)  # (t,)
     found = hashed = hashes[tokens]  # (t,)
@@ -122,22 +124,24 @@ def _rows_by_torch(
 
 
 def _own_rows(tokens: Tensor, counts: Tensor, of_words: WordRows) -> Tensor:
-    """The rows of each of these words, one word after the other; `counts` (t,) are their numbers."""
+    """Return the table rows of each word, concatenated. `counts` (t,): their numbers."""
     ends = counts.cumsum(0)
-    far = of_words.starts[tokens] - (ends - counts)  # (t,): from a row's place in the result to its place in `rows`
+    far = of_words.starts[tokens] - (ends - counts)  # (t,): offset from an index in the result to the index in `rows`
     places = torch.arange(int(ends[-1]), device=tokens.device)
     return of_words.rows[places + far.repeat_interleave(counts)].long()
 
 
 def ngram_hashes(shorter: Tensor, of_words: Tensor, far: int) -> Tensor:
-    """(t - far,) int64: the hashes of n-grams from each word to the one `far` behind it, by those of the n-grams that
-    are `shorter` by one word, (t - far + 1,), and of the words (t,)."""
+    """Return the hashes (t - far,) int64 of n-grams from each word to the one `far` words later.
+
+    `shorter` (t - far + 1,): the hashes of n-grams with one word less. `of_words` (t,): the hashes of words.
+    """
     return shorter[:-1] * NGRAM_FACTOR + of_words[far:]  # modulo 2 ** 64, as signed numbers
 
 
 def ngram_rows(hashes: Tensor, words: int, buckets: int) -> Tensor:
-    """The rows of n-grams in a table that begins with `words` rows of words.
+    """Return the table rows of n-grams in a table that begins with `words` rows of words.
 
-    Signed numbers of 64 bits are taken for unsigned ones, which are larger by 2 ** 64 where they are negative.
+    Hashes are unsigned 64-bit numbers stored as signed ones, so 2 ** 64 is added to negative ones.
     """
     return words + (hashes % buckets + (hashes < 0) * ((1 << 64) % buckets)) % buckets

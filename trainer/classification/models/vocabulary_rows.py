@@ -1,9 +1,9 @@
-"""What fastText's model computes once of each word of its vocabulary: its hash, and its rows in the table of vectors.
+"""Hashes and table rows of the words of fastText's vocabulary, computed once.
 
-As in fastText (Bojanowski et al. 2017, section 3.2; facebookresearch/fastText, `Dictionary::computeSubwords`): beside
-its own row a word has those of its character n-grams, which are hashed to the buckets of the n-grams of words.
-`plain_word_rows` says it plainly; `word_rows` does the same for large vocabularies. The letters of unknown words are
-not known: they have one row together.
+As in fastText (Bojanowski et al. 2017, section 3.2; facebookresearch/fastText, `Dictionary::computeSubwords`), a word
+has its own row and those of its character n-grams, which share the buckets of word n-grams. `plain_word_rows` defines
+them; `word_rows` computes them for large vocabularies. All unknown words share one row, because their characters are
+not stored.
 """
 
 from collections.abc import Sequence
@@ -18,26 +18,30 @@ from corpus.tokens import char_ngrams, token_hash
 
 _FNV_START, _FNV_FACTOR = np.uint32(2166136261), np.uint32(16777619)
 _BLOCK = 1 << 16
-"""Words at a time, so that the memory for the work is bounded."""
+"""Words per block, which bounds the memory."""
 
 
 class WordRows(NamedTuple):
-    """The rows of all words: those of word i are `rows[starts[i]:starts[i + 1]]`, its own one first; `rows` (r,) int32,
-    `starts` (words + 1,) int64."""
+    """Table rows of all words. Word i has `rows[starts[i]:starts[i + 1]]`, its own row first.
+
+    `rows` (r,) int32, `starts` (words + 1,) int64.
+    """
 
     rows: Tensor
     starts: Tensor
 
 
 def word_hashes(vocabulary: Sequence[str]) -> Tensor:
-    """(FIRST_WORD + words,) int64: fastText's hash of each word (`corpus.tokens.token_hash`), of padding and of unknown
-    words."""
+    """Return fastText's hash (`corpus.tokens.token_hash`) of padding, of unknown words, and of each word.
+
+    The result is (FIRST_WORD + words,) int64.
+    """
     words = [b"", b"", *(word.encode() for word in vocabulary)]
     assert len(words) == FIRST_WORD + len(vocabulary)
     lengths = np.array([len(word) for word in words])
     hashes = np.full(len(words), _FNV_START)
     order = np.argsort(lengths, kind="stable")
-    for length in np.unique(lengths[lengths > 0]):  # those of one length together, a byte of each at a time
+    for length in np.unique(lengths[lengths > 0]):  # words of one length together, one byte of each at a time
         begin, end = np.searchsorted(lengths[order], (length, length + 1))
         chosen = order[begin:end]
         letters = np.frombuffer(b"".join(words[at] for at in chosen), np.int8).reshape(-1, length)
@@ -49,8 +53,10 @@ def word_hashes(vocabulary: Sequence[str]) -> Tensor:
 
 
 def plain_word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> list[list[int]]:
-    """The rows of padding, of unknown words, and of each word: its own, then those of its character n-grams of these
-    lengths, in a table whose first rows are those of words."""
+    """Return the table rows of padding, of unknown words, and of each word: its own row, then its character n-grams.
+
+    `lengths`: the lengths of character n-grams. The first rows of the table are those of words.
+    """
     words = FIRST_WORD + len(vocabulary)
     of_ngrams = [
         [words + token_hash(ngram.encode()) % buckets for ngram in char_ngrams(word, lengths)] for word in vocabulary
@@ -59,7 +65,7 @@ def plain_word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> 
 
 
 def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRows:
-    """The same as `plain_word_rows`, but for the order of a word's n-grams."""
+    """Return the rows of `plain_word_rows`; the n-grams of a word may be in another order."""
     words = FIRST_WORD + len(vocabulary)
     rows, counts = [np.arange(FIRST_WORD, dtype=np.int32)], [np.ones(FIRST_WORD, np.int64)]
     for begin in range(0, len(vocabulary), _BLOCK):
@@ -75,15 +81,17 @@ def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRo
 
 
 def hashed_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, np.ndarray]:
-    """All character n-grams of a block of words: the place of each one's word in it, (g,) int64, and its hash, (g,)
-    uint32. Those of all words grow together, by a character at a time."""
+    """Return all character n-grams of a block of words: the word index (g,) int64 and the hash (g,) uint32 of each.
+
+    The n-grams of all words are extended together, one character at a time.
+    """
     joined = np.frombuffer("".join(f"<{word}>" for word in block).encode(), np.int8)
-    letters = joined.astype(np.int32).view(np.uint32)  # bytes from 128 up as negative numbers
-    begins = np.flatnonzero(joined >= -64)  # (c,): where a character begins; the bytes that continue one are below
+    letters = joined.astype(np.int32).view(np.uint32)  # bytes from 128 on as negative numbers
+    begins = np.flatnonzero(joined >= -64)  # (c,): start of each character; continuation bytes are below -64
     sizes = np.diff(begins, append=len(joined))  # (c,)
     characters = np.array([len(word) + 2 for word in block])  # (words,)
     word_of = np.repeat(np.arange(len(block)), characters)  # (c,)
-    left = np.repeat(characters.cumsum(), characters) - np.arange(len(begins))  # (c,): from each to its word's end
+    left = np.repeat(characters.cumsum(), characters) - np.arange(len(begins))  # (c,): to the end of its word
     hashes = np.full(len(begins), _FNV_START)  # of the n-gram that begins at each character
     found = []
     for length in range(1, lengths.stop):
@@ -93,7 +101,7 @@ def hashed_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray
             longer = sizes[lasts] > byte
             grown = firsts[longer]
             hashes[grown] = (hashes[grown] ^ letters[begins[lasts[longer]] + byte]) * _FNV_FACTOR
-        if length == 1:  # the frame's `<` and `>` are none
+        if length == 1:  # the word boundaries `<` and `>` alone are not n-grams
             firsts = firsts[(left[firsts] > 1) & (left[firsts] < characters[word_of[firsts]])]
         if length in lengths:
             found.append((word_of[firsts], hashes[firsts]))
