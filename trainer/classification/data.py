@@ -198,7 +198,7 @@ def place_rows(rows: Rows, device: torch.device, *, rows_in: str, share: float =
 
 
 def default_cache() -> Path:
-    """Return the default folder for unpacked rows, one per user. Raises DataError if it is unsafe or cannot be created."""
+    """Return the default folder for unpacked rows, one per user. Raises DataError if it is unsafe or not writable."""
     try:
         return make_users_folder("rows", "name another folder by --cache")
     except OSError as error:

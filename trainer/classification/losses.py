@@ -191,7 +191,7 @@ class Loss:
 
     @property
     def _boundary(self) -> float:
-        """Rating between the classes. A model with `mse` predicts the rating minus this, so that it starts undecided."""
+        """Rating between the classes. An `mse` model predicts the rating minus this, so that it starts undecided."""
         return self.scale.positive_from - 0.5
 
 

@@ -230,8 +230,8 @@ def _digest(config: Mapping[str, Any]) -> str:
 def load_model(address: Path | str) -> TrainedModel:
     """Read a model. `address`: a path or s3://... of a model's folder, or of a training's `--output`.
 
-    Raises TrainingError if no model exists there, or if this version of Shoal cannot read it. Raises DataError if S3
-    cannot be read.
+    Raises TrainingError if no model exists there, or if this version of Shoal cannot read it. Raises DataError if a
+    request to S3 fails.
     """
     folder = _find(str(address))
     with _local_folder(folder) as path:
@@ -257,7 +257,7 @@ def _find(address: str) -> str:
 
 @contextmanager
 def _local_folder(address: str) -> Iterator[Path]:
-    """Yield a path to a model's folder; for S3 a copy, which is deleted afterwards. Raises DataError and TrainingError."""
+    """Yield a path to a model's folder; for S3 a temporary copy. Raises DataError and TrainingError."""
     if not is_s3(address):
         yield Path(address)
         return

@@ -22,7 +22,7 @@ from trainer.devices import moved_to
 FEWEST_WORDS = 4
 """Smallest number of words that word dropout keeps, because short texts must not lose their meaning."""
 _MOST_PLACES = 1 << 24
-"""The largest size of all masks of words together. There are fewer masks if rows are very long."""
+"""Largest number of entries of all word masks together. Very long rows have fewer masks."""
 
 
 class WordDropout:
@@ -311,5 +311,5 @@ def _distinct(tokens: npt.NDArray[Any], words: int) -> IntArray:
 
 
 def _unsigned(found: Tensor) -> Tensor:
-    """Return ids as int32 from integers of which the bits are unsigned."""
+    """Return ids as int32 from signed integers with the bits of unsigned ones."""
     return found.int() & 0xFFFF if found.dtype == torch.int16 else found
