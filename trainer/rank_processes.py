@@ -63,7 +63,7 @@ def launcher(config: TrainConfig, *meeting: str) -> list[str]:
 
 
 def of_rank(line: str) -> tuple[int | None, str]:
-    """Return the rank that printed a line, and its text. For a line of the launcher, the rank is None."""
+    """Return the rank that printed a line, or None for the launcher, and its text."""
     found = _OF_RANK.fullmatch(line)
     return (int(found[1]), found[2]) if found else (None, line)
 

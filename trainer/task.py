@@ -207,7 +207,7 @@ class Task(ABC, Generic[DataT]):
 
     @abstractmethod
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return the first fields of summary.json: the measures on the test rows. After a stop, the values are None."""
+        """Return the first fields of summary.json: the measures on the test rows. After a stop, each value is null."""
 
     @abstractmethod
     def summary_settings(self) -> dict[str, Any]:

@@ -29,8 +29,8 @@ _SAME = 1e-12
 def calibrated(
     loss: Loss, logits: Tensor, labels: Tensor, metric: str, *, spread: float = _SPREAD
 ) -> tuple[Loss, str | None]:
-    """Return `loss` with a temperature and a threshold that fit the validation rows, and a note if they cannot be
-    fitted.
+    """Return `loss` with a temperature and a threshold that fit the validation rows, and a note if fitting is
+    impossible.
 
     `logits` (n, classes) and `labels` (n,) are those of the validation rows. The temperature of `loss` is the prior of
     `fit_temperature`; that of an `mse` loss is kept, because its outputs are not odds. The threshold is fitted by

@@ -1,1 +1,1 @@
-"""How one rank computes: gradients of its rows, its threads and precision, dropout, and the optimiser's step."""
+"""Computation on one rank: gradients of its rows, threads, precision, dropout, and the optimiser."""

@@ -1,12 +1,10 @@
-"""Dropout by seed, step and row: the mask of a row does not depend on the rank that computes it, or on the rows beside
-it.
+"""Dropout by seed, step and row: a row's mask depends neither on its rank nor on the other rows of the batch.
 
-Each place of dropout has a pool of masks, drawn once, and a hash of seed, step and row chooses a row's mask: no random
+Each dropout layer has a pool of masks, drawn once. A hash of seed, step and row selects a row's mask, so no random
 numbers are drawn in a step. Do not use torch's own dropout: it draws from the rank's generator in the order of the
-rank's rows, so that the learning curve would depend on the split.
+rank's rows, so the learning curve would depend on the split.
 
-Values are dropped by making them 0. Whole words are dropped by leaving them out of a text
-(classification/rows.py).
+These masks set values to 0. Dropped words are removed from a text (classification/rows.py).
 """
 
 import numpy as np
@@ -16,18 +14,18 @@ from shoal_balance import IntArray
 from torch import Tensor, nn
 
 POOL = 1 << 12
-"""Masks per place. Two rows share a mask once in so many steps, which no row can exploit."""
-_STRIDE = 2531  # odd, so that all masks come before one comes again, and far from those of a neighbour
+"""Masks per layer. Two given rows share a mask once in this number of steps, which no row can exploit."""
+_STRIDE = 2531  # odd, so that all masks come before one repeats, and far from those of adjacent keys
 
 
 def keys(seed: int, step: int, rows: IntArray) -> IntArray:
-    """(n,): the mask number of each of `rows` (n,), from 0 to POOL - 1, at a step of the run."""
+    """Return the mask index (n,) of each of `rows` (n,), from 0 to POOL - 1, at a step of the run."""
     numbers: IntArray = (hashes(seed, step, rows) >> np.uint64(40)).astype(np.int64) % POOL
     return numbers
 
 
 def hashes(seed: int, step: int, rows: IntArray) -> npt.NDArray[np.uint64]:
-    """(n,): a hash of seed, step and row for each of `rows` (n,)."""
+    """Return a hash (n,) uint64 of seed, step and row for each of `rows` (n,)."""
     start = np.random.SeedSequence((seed, step)).generate_state(1, np.uint64)[0]
     mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start  # SplitMix64 (Steele et al. 2014)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -37,12 +35,12 @@ def hashes(seed: int, step: int, rows: IntArray) -> npt.NDArray[np.uint64]:
 
 
 def drops(model: nn.Module) -> bool:
-    """Whether the model drops any values, so that its rows need keys."""
+    """Return whether the model drops any values, so that its rows need keys."""
     return any(isinstance(module, Dropout) and module.share > 0 for module in model.modules())
 
 
 class Dropout(nn.Module):
-    """Drops a share of the values of each row, and scales the others up."""
+    """Drops a share of the values of each row, and scales up the others."""
 
     pool: Tensor
 
@@ -51,17 +49,18 @@ class Dropout(nn.Module):
         seed."""
         super().__init__()
         self.share = share
-        """The share of values that are dropped."""
+        """Share of dropped values."""
         self.register_buffer("pool", (torch.rand(POOL, width) >= share).to(torch.uint8), persistent=False)
 
     def forward(self, values: Tensor, keys: Tensor | None) -> Tensor:
-        """Apply to `values` (..., rows, width) the masks of `keys` (rows,); with None, return them unchanged."""
+        """Apply the masks of `keys` (rows,) to `values` (..., rows, width). `keys=None` returns the values
+        unchanged."""
         if keys is None or not self.share:
             return values
         return values * self._mask(keys, values.dtype)
 
     def at_each_time(self, values: Tensor, keys: Tensor | None) -> Tensor:
-        """The same for `values` (times, rows, width), with another mask at each time."""
+        """Apply masks to `values` (times, rows, width), a different one at each time. See `forward`."""
         if keys is None or not self.share:
             return values
         times = torch.arange(len(values), device=values.device)[:, None]

@@ -1,12 +1,12 @@
-"""One rank's own part of a step: the gradients of its share of the global batch, for any task.
+"""Gradients of one rank's share of the global batch, for any task.
 
-A rank's loss is the *sum* over its rows divided by the rows of the whole global batch. Summed over ranks (exchange.py)
+A rank's loss is the *sum* over its rows divided by the rows of the whole global batch. Summed over ranks (exchange.py),
 it is the mean over the global batch, for any split. Do not divide by the rows of the share. Class weights scale the
-losses of rows, and do not change the divisor: it counts rows, not weights. A rank without rows computes nothing and
-contributes zero.
+losses of rows and do not change the divisor, which counts rows. A rank without rows computes nothing and contributes
+zero.
 
-In the same way each thread of a CPU computes a piece of the share, and a GPU computes several pieces one after the
-other if a share does not fit into its memory: the gradients of the pieces add up to those of the share.
+In the same way, each CPU thread computes a piece of the share, and a GPU computes several pieces sequentially if a
+share does not fit into its memory. The gradients of the pieces add up to those of the share.
 """
 
 import copy
@@ -25,20 +25,22 @@ from trainer.computing.threads import Threads
 from trainer.rank_errors import RankError
 
 _FEWEST = 16
-"""The least rows of a thread: fewer take nearly as long."""
+"""Fewest rows per thread: fewer rows take nearly as long."""
 
 
 class LossOf(Protocol):
-    """A task's loss of rows."""
+    """Loss function of a task."""
 
     def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
-        """The sum of the losses of these rows (n,), n > 0, in a step of the run: a scalar on the model's device. It
-        reports to `timer` when the rows are loaded (clock.ROWS)."""
+        """Return the sum of the losses of rows (n,), n > 0, in a step of the run: a scalar on the model's device.
+
+        Ends the phase clock.ROWS of `timer` when the rows are loaded.
+        """
         ...
 
 
 class Piece(NamedTuple):
-    """What a piece adds to the loss, to the gradients of the dense parameters, and to those of the sparse tables."""
+    """Contribution of a piece: its loss, the gradients of dense parameters, and those of sparse tables."""
 
     loss: Tensor
     gradients: Sequence[Tensor]
@@ -46,24 +48,26 @@ class Piece(NamedTuple):
 
 
 class DirectGradients(Protocol):
-    """What computes gradients of rows without autograd."""
+    """Computer of gradients without autograd."""
 
     fewest: int
-    """The least rows of a thread: of a short step most is Python's own time, which threads do not share."""
+    """Fewest rows per thread: in short steps, most time is Python overhead, which threads do not share."""
 
     def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
-        """What these rows (n,), n > 0, add to the loss and gradients of a global batch of `of` rows. It reports to
-        `timer` the phases that end."""
+        """Return the contribution of rows (n,), n > 0, to the loss and gradients of a global batch of `of` rows.
+
+        Ends the phases of `timer`.
+        """
         ...
 
 
 class GradientComputer:
-    """Computes shares with one model on one device; on a CPU by `threads`.
+    """Computes shares with one model on one device; on a CPU with `threads`.
 
-    `rows`: the number of training rows. `sparse_tables`: the model's parameters whose gradients are of the rows that a
-    batch touches alone; these are not set, but made of what `take_means` gives (row_gradients.py). `precision`: that of
-    the layers. `timer` gets the phases; its owner begins the steps. `direct`: what computes the same as `loss_of`
-    and autograd in float32; it is enough where no other precision is asked for.
+    `rows`: the number of training rows. `sparse_tables`: parameters with gradients of touched rows only. These
+    gradients are not set, but returned by `take_means` (row_gradients.py). `precision`: the precision of the layers.
+    `timer`: receives the phases; its owner begins the steps. `direct`: an equivalent of `loss_of` with autograd in
+    float32, which replaces it in that precision.
     """
 
     def __init__(
@@ -82,9 +86,9 @@ class GradientComputer:
         self.model, self.rows, self.device = model, rows, device
         self.sparse_tables = sparse_tables
         self.slowness = 1.0
-        """Sleep until so many times the own compute time has passed (--slow)."""
+        """Sleep until this multiple of the own compute time has passed (`--slow`)."""
         self.piece_rows = 0
-        """Rows of a piece, once a share did not fit into memory; 0: no limit."""
+        """Rows per piece, after a share did not fit into memory; 0: no limit."""
         self._loss_of = loss_of
         self._parameters = [each for each in model.parameters() if _place(each, sparse_tables) is None]
         self._means: list[list[Means]] = [[] for _ in sparse_tables]
@@ -94,12 +98,14 @@ class GradientComputer:
         self._direct = direct if precision == torch.float32 else None
 
     def with_copied_model(self, timer: StepTimer) -> "GradientComputer":
-        """A computer with a copy of the model, which learns by itself, for the same rows and in the same way. The copy
-        has the same sparse tables: they may be most of a machine's memory."""
+        """Return a computer for the same rows with an independent copy of the model.
+
+        The copy shares the sparse tables, which may be most of a machine's memory.
+        """
         model = copy.deepcopy(self.model, {id(table): table for table in self.sparse_tables})
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
-                module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
+                module.flatten_parameters()  # cuDNN would gather a copy's weights at every step
         found = GradientComputer(
             model,
             self._loss_of,
@@ -115,13 +121,13 @@ class GradientComputer:
         return found
 
     def __call__(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        """Add the gradients of these rows (n,) of a global batch of `of` rows to the model's; n may be 0.
+        """Add the gradients of rows (n,) of a global batch of `of` rows to the model's gradients; n may be 0.
 
-        Returns these rows' part of the global batch's mean loss, a scalar still on the device. Raises RankError if not
-        even one row fits into memory.
+        Returns the rows' part of the global batch's mean loss, a scalar on the device. Raises RankError if a single row
+        does not fit into memory.
         """
         if self.slowness > 1.0 and self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)  # work of the step before is not this rank's own
+            torch.cuda.synchronize(self.device)  # exclude work of the previous step
         start = time.perf_counter()
         while True:
             try:
@@ -132,13 +138,13 @@ class GradientComputer:
             self._take_less(before)
         if self.slowness > 1.0:
             if self.device.type == "cuda":
-                torch.cuda.synchronize(self.device)  # the sleep is not in the GPU's queue of work
+                torch.cuda.synchronize(self.device)  # the sleep is not in the GPU's queue
             time.sleep((self.slowness - 1.0) * (time.perf_counter() - start))
             self._timer.end_phase(SLOWED)
         return loss
 
     def take_means(self) -> list[Means]:
-        """For each sparse table, what the gradient of the rows since the last call is made of."""
+        """Return the gradient of each sparse table for the rows since the last call."""
         found = [
             joined(parts) if parts else no_means(table)
             for parts, table in zip(self._means, self.sparse_tables, strict=True)
@@ -147,12 +153,13 @@ class GradientComputer:
         return found
 
     def set_table_gradients(self) -> None:
-        """Give each sparse table the gradient of the rows since the last call, of this rank alone."""
+        """Set the gradient of each sparse table to that of the rows since the last call, of this rank only."""
         for table, means in zip(self.sparse_tables, self.take_means(), strict=True):
             table.grad = row_gradient(table, rows_of_means(means))
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        """The sum of losses and gradients over pieces: one per thread at a time, each with short and long rows."""
+        """Return the sum of losses over pieces, and add their gradients. Each thread's piece has short and long
+        rows."""
         size = self.piece_rows or max(1, len(numbers))
         scale = loss_scale(self._precision, of)
         loss, sums = None, []
@@ -185,7 +192,7 @@ class GradientComputer:
         return loss
 
     def _add(self, sums: Sequence[Tensor], means: Sequence[Sequence[Means]]) -> None:
-        """Add all gradients, or none where memory runs out: their rows are then computed once more."""
+        """Add all gradients, or none if memory runs out: their rows are then computed again."""
         added = [
             gradient if parameter.grad is None else parameter.grad + gradient
             for parameter, gradient in zip(self._parameters, sums, strict=True)
@@ -213,7 +220,7 @@ class GradientComputer:
         return Piece(loss.detach(), gradients, means)
 
     def _take_less(self, rows: int) -> None:
-        """From now on compute in pieces of half of `rows`, which did not fit."""
+        """Limit pieces to half of `rows`, which did not fit into memory."""
         if rows <= 1:
             raise RankError(
                 f"not one row fits into the memory of {self.device}; take a smaller model, or end what else runs there"
@@ -224,5 +231,5 @@ class GradientComputer:
 
 
 def _place(tensor: Tensor, tables: Sequence[Tensor]) -> int | None:
-    """Where a tensor is among tables; None if it is not."""
+    """Return the index of a tensor among tables; None if it is not one of them."""
     return next((place for place, table in enumerate(tables) if table is tensor), None)

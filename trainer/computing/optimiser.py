@@ -1,7 +1,7 @@
-"""The optimiser and its learning rate.
+"""Optimiser and learning rate.
 
-Large global batches make fewer steps, and need larger ones: in proportion to the batch for SGD (Goyal et al. 2017), to
-its root for Adam (Krizhevsky 2014; Malladi et al. 2022), with a warm-up before the largest ones.
+Large global batches make fewer steps, and need larger ones: proportional to the batch for SGD (Goyal et al. 2017), and
+to its square root for Adam (Krizhevsky 2014; Malladi et al. 2022), after a warm-up.
 
 Do not create a `torch.optim.Optimizer`: the first one imports torch's compiler, which delays the first step of every
 rank by as long as importing torch takes. The functions behind those classes do not need it.
@@ -23,7 +23,7 @@ from trainer.computing.row_updates import ADAGRAD_TINY, ADAM_KEEPS, ADAM_TINY
 from trainer.options.optimisation_options import OptimisationOptions
 
 BATCH = 256
-"""Rows of the global batch that --learning-rate is meant for."""
+"""Global batch for which `--learning-rate` is meant."""
 
 _POWERS = {"none": 0.0, "root": 0.5, "linear": 1.0}
 _ADAM: dict[str, Any] = {
@@ -39,13 +39,13 @@ _SGD: dict[str, Any] = {"weight_decay": 0.0, "dampening": 0.0, "nesterov": False
 
 
 class Optimiser:
-    """Adam (Kingma and Ba 2015), Adagrad (Duchi et al. 2011) or SGD with momentum for a model's parameters, in fused
-    passes; word vectors, the `tables`, have a learning rate of their own.
+    """Adam (Kingma and Ba 2015), Adagrad (Duchi et al. 2011) or SGD with momentum, with a separate rate for word
+    vectors.
 
-    Every parameter needs a gradient when a step is taken. The state is, as in torch.optim, two moments per parameter
-    and the number of steps for Adam, the sum of squares and that number for Adagrad, and one moment for SGD. Of the
-    `sparse_tables`, which are word vectors, too, a step changes the rows with a gradient alone (row_updates.py); there
-    SGD has no momentum, and Adagrad one sum for each row.
+    Every parameter needs a gradient at each step. Every parameter has a state, as in torch.optim. Adam has two moments
+    and a number of steps, Adagrad a sum of squares and a number of steps, and SGD one moment. Word vectors are `tables`
+    and `sparse_tables`. A step changes only those rows of `sparse_tables` that have a gradient (row_updates.py). For
+    them, SGD has no momentum, and Adagrad has one sum per row.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Optimiser:
         sparse_tables: Sequence[Tensor] = (),
         row_rates: Sequence[Tensor | None] = (),
     ) -> None:
-        """`row_rates`: of each sparse table what Adagrad's rates of its rows (rows, 1) are multiplied by."""
+        """`row_rates`: factors (rows, 1) of Adagrad's rates for the rows of each sparse table; None: no factors."""
         self._parameters: list[Tensor] = list(model.parameters())
         self._config, self._learns = config, True
         self._tables, self._sparse = (
@@ -74,7 +74,7 @@ class Optimiser:
         self._second = self._moments({"adam": everywhere, "adagrad": self._dense, "sgd": []}[kind])
         if kind == "adagrad":
             self._second |= {number: self._zeros(number, columns=1) for number in self._sparse}
-        # Adagrad reads its numbers of steps: on a GPU the host would wait for each.
+        # Adagrad reads its step counts: on a GPU, the host would wait for each.
         self._steps = {
             number: torch.zeros((), device="cpu" if number in self._sparse or kind == "adagrad" else each.device)
             for number, each in enumerate(self._parameters)
@@ -82,8 +82,10 @@ class Optimiser:
         }
 
     def rehearsal(self, copied: nn.Module) -> "Optimiser":
-        """An optimiser for a copy of the model that shares its sparse tables: it does the same work as this one, but
-        changes the copied parameters alone."""
+        """Return an optimiser for a copy of the model with the same sparse tables.
+
+        It does the same work as this one, but changes only the copied parameters.
+        """
         shared = [self._parameters[number] for number in self._sparse]
         own = list(copied.parameters())
         found = Optimiser(copied, [own[number] for number in self._tables], self._config, sparse_tables=shared)
@@ -95,7 +97,7 @@ class Optimiser:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """Change the parameters by their gradients at a learning rate, the tables at their share of that."""
+        """Update the parameters from their gradients with a learning rate; word vectors with their multiple of it."""
         for numbers, share in self._groups:
             if numbers:
                 self._step_dense(numbers, share * rate)
@@ -107,7 +109,7 @@ class Optimiser:
             each.grad = None
 
     def state(self) -> dict[str, Tensor]:
-        """The state for a checkpoint, by kind and number of the parameter."""
+        """Return the state for a checkpoint, keyed by kind and index of the parameter."""
         kinds = {"first": self._first, "second": self._second, "steps": self._steps}
         return {f"{kind}.{number}": each for kind, own in kinds.items() for number, each in sorted(own.items())}
 
@@ -125,7 +127,7 @@ class Optimiser:
         }
 
     def _zeros(self, number: int, *, columns: int) -> Tensor:
-        """A moment of a sparse table, of so many numbers for each of its rows."""
+        """Return zeros (rows, columns) as a moment of a sparse table."""
         table = self._parameters[number]
         return new_table(len(table), columns, table).zero_()
 
@@ -162,8 +164,10 @@ class Optimiser:
 
 
 def learning_rate(config: OptimisationOptions, step: int, steps: int, global_batch: int) -> float:
-    """The rate of step 0, ..., steps - 1 of a whole run: rising linearly, then constant, or along a line or a cosine to
-    0."""
+    """Return the learning rate of step 0, ..., steps - 1 of the whole run.
+
+    It rises linearly during the warm-up. Then it is constant, or falls to 0 linearly or along a cosine.
+    """
     highest: float = config.learning_rate * (global_batch / BATCH) ** _POWERS[config.rate_scaling]
     warm = math.ceil(config.warm_up * steps)
     if step < warm:

@@ -1,11 +1,11 @@
-"""Gradients of large tables of vectors: those of the rows that a batch touches, and no others.
+"""Sparse gradients of large tables of vectors: only the rows that a batch touches.
 
 Such a gradient is a sparse tensor (torch.sparse_coo_tensor) with each touched row once, in any order. Do not use
 `nn.Embedding` for a large table: its gradient is as large as the table, or has a row for each occurrence of an id.
 
-All rows of a text have the same gradient, that of the mean of its rows. So what pieces and ranks have to add up is the
-gradients of the means, and the ids of their rows (`Means`): ten times less than the rows that they touch. The rows are
-found once, at the end. On a CPU numba computes (row_kernels.py), and is imported at the first use; elsewhere torch.
+All rows of a text have the same gradient, that of the mean of its rows. So pieces and ranks exchange the gradients of
+the means and the ids of their rows (`Means`): ten times less data than the touched rows. The rows are summed once, at
+the end. On a CPU, numba computes (row_kernels.py), and is imported at the first use; elsewhere, torch computes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,20 +19,23 @@ import torch
 from torch import Tensor
 
 _PIECE = 256
-"""Values that a thread of a GPU adds up one after the other. 65,536 values with one id are 256 pieces, whose sums are
-added up in as many steps."""
+"""Values that a GPU thread sums sequentially. 65,536 values with one id are 256 pieces, and their sums are added in as
+many steps."""
 
 
 class TouchedRows(NamedTuple):
-    """The content of a gradient: `rows` (m,) int64, which differ, and their `values` (m, columns)."""
+    """Rows and values of a sparse gradient: distinct `rows` (m,) int64, and their `values` (m, columns)."""
 
     rows: Tensor
     values: Tensor
 
 
 class Means(NamedTuple):
-    """What a table's gradient is made of: `gradients` (n, columns) of means of rows, whose `ids` (t,) int32 are side by
-    side, `lengths` (n,) int64 of them for each mean, at least one."""
+    """Gradient of a table in factored form: gradients of means of its rows.
+
+    `gradients` (n, columns): the gradient of each mean. `lengths` (n,) int64: the number of rows in each mean, at least
+    1. `ids` (t,) int32: the rows of all means, concatenated.
+    """
 
     ids: Tensor
     lengths: Tensor
@@ -44,8 +47,11 @@ _collected: ContextVar[list[tuple[Tensor, Means]] | None] = ContextVar("_collect
 
 @contextmanager
 def collected_means() -> Iterator[list[tuple[Tensor, Means]]]:
-    """Means that `mean_of_rows` takes meanwhile give their tables a gradient of no rows in the backward pass. That adds
-    to this list, for each of them, the table and what its gradient is made of."""
+    """Collect the table gradients of `mean_of_rows` in this block.
+
+    In the backward pass, their tables get a gradient without rows. Instead, each table and its factored gradient are
+    appended to the yielded list.
+    """
     found: list[tuple[Tensor, Means]] = []
     before = _collected.set(found)
     try:
@@ -63,24 +69,24 @@ def row_gradient(table: Tensor, touched: TouchedRows) -> Tensor:
 
 
 def no_means(table: Tensor) -> Means:
-    """What a gradient that is zero everywhere is made of."""
+    """Return a zero gradient of a table."""
     ids = torch.zeros(0, dtype=torch.int32, device=table.device)
     return Means(ids, ids.long(), table.detach().new_zeros((0, table.shape[1])))
 
 
 def joined(parts: Sequence[Means]) -> Means:
-    """What the sum of gradients of one table is made of."""
+    """Return the sum of gradients of one table."""
     return Means(*map(torch.cat, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
 
 
 def compacted(means: Means) -> Means:
-    """The same gradient, made of the sum of each row: of short rows that means have often that is less."""
+    """Return the same gradient with one entry per distinct row. For narrow tables, that is smaller."""
     found = rows_of_means(means)
     return Means(found.rows.int(), torch.ones_like(found.rows), found.values)
 
 
 def rows_of_means(means: Means) -> TouchedRows:
-    """The rows of a gradient that is made of these means; sums of each row are in their order."""
+    """Return the rows of a gradient. Each row's sum is taken in the order of the means."""
     if computed_by_numba(means.ids):
         found = kernels().sum_rows(means.ids.numpy(), means.lengths.numpy(), means.gradients.numpy())
         return TouchedRows(*map(torch.from_numpy, found))
@@ -89,12 +95,14 @@ def rows_of_means(means: Means) -> TouchedRows:
 
 
 def sums_by_id(ids: Tensor, values: Tensor, places: Tensor | None = None) -> TouchedRows:
-    """The sums of `values` (n, columns) with equal `ids` (t,), by torch: of an id's own value, or of the one at its
-    place in `places` (t,). Each sum is taken in their order, a piece of them after the other, so that all ranks that
-    add up the same have the same bits.
+    """Return the sums of `values` with equal `ids` (t,), with torch.
 
-    Do not use `index_add_` where rows come several times: on a GPU it adds in the order in which its threads come. Nor
-    add up all values of an id at once: a frequent word has tens of thousands, which one thread would add.
+    The value of an id is the one at the same index of `values` (t, columns), or at its index `places` (t,) in `values`
+    (n, columns). Each sum is taken in order, piece by piece, so that all ranks that add the same values get
+    bit-identical results.
+
+    Do not use `index_add_` for repeated rows: on a GPU, its order of additions varies. Do not sum all values of an id
+    in one segment: a frequent word has tens of thousands, which one thread would add.
     """
     order = torch.argsort(ids, stable=True)
     distinct, counts = torch.unique_consecutive(ids[order], return_counts=True)
@@ -106,10 +114,10 @@ def sums_by_id(ids: Tensor, values: Tensor, places: Tensor | None = None) -> Tou
 
 
 def new_table(rows: int, columns: int, like: Tensor | None = None) -> Tensor:
-    """(rows, columns), not filled; of the type and on the device of `like`, or float32 in a CPU's memory.
+    """Return an uninitialised table (rows, columns) with the type and device of `like`; default: float32 on the CPU.
 
-    There it is numpy's: numpy asks the system for large pages, and torch does not. With small ones a rank would wait
-    for the places of pages most of the time in which it collects rows that lie far apart.
+    On a CPU, numpy allocates it: numpy asks the system for huge pages, and torch does not. With small pages, a rank
+    that gathers distant rows would mostly wait for address translation.
     """
     like = torch.empty(0) if like is None else like.detach()
     if not like.is_cpu:
@@ -118,9 +126,9 @@ def new_table(rows: int, columns: int, like: Tensor | None = None) -> Tensor:
 
 
 def mean_of_rows(table: Tensor, ids: Tensor, ends: Tensor) -> Tensor:
-    """(n, columns): the mean of the rows of `table` (rows, columns) that each segment of `ids` (t,) names.
+    """Return the mean (n, columns) of the rows of `table` (rows, columns) in each segment of `ids` (t,).
 
-    Segments end at `ends` (n,) int64, and have at least one id. The table's gradient is one of touched rows.
+    Segments end at `ends` (n,) int64, and have at least one id. The table gets a sparse gradient.
     """
     found: Tensor = _MeanOfRows.apply(table, ids, ends)  # type: ignore[no-untyped-call]
     return found
@@ -149,12 +157,12 @@ class _MeanOfRows(torch.autograd.Function):
 
 
 def _segments(ends: Tensor, ids: int) -> Tensor:
-    """(t,): the segment of each of so many ids."""
+    """Return the segment index (t,) of each of `ids` ids."""
     return torch.searchsorted(ends, torch.arange(ids, device=ends.device), right=True)
 
 
 def _sums(values: Tensor, lengths: Tensor) -> Tensor:
-    """(m, columns): the sums of segments of `values` (t, columns), which have these `lengths` (m,), at least one."""
+    """Return the sums (m, columns) of segments of `values` (t, columns) with `lengths` (m,), each at least 1."""
     if not len(lengths):
         return values.new_zeros((0, values.shape[1]))
     found: Tensor = torch.segment_reduce(values, "sum", lengths=lengths, unsafe=True)
@@ -162,18 +170,20 @@ def _sums(values: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _lengths(ends: Tensor) -> Tensor:
-    """(n, 1): the length of each segment."""
+    """Return the length (n, 1) of each segment."""
     return torch.diff(ends, prepend=ends.new_zeros(1))[:, None]
 
 
 def computed_by_numba(tensor: Tensor) -> bool:
-    """Whether the loops for CPUs (row_kernels.py) compute on such a tensor."""
+    """Return whether the loops for CPUs (row_kernels.py) process this tensor."""
     return tensor.is_cpu
 
 
 @cache
 def kernels() -> Any:
-    """The loops for CPUs (row_kernels.py). An import statement at each step would take longer than a loop."""
-    from trainer.computing import row_kernels  # here, because numba takes long to load, and machines with GPUs lack it
+    """Return the loops for CPUs (row_kernels.py). An import statement at each step would take longer than a loop."""
+    from trainer.computing import (
+        row_kernels,
+    )  # here: numba loads slowly, and GPU machines lack it
 
     return row_kernels

@@ -1,8 +1,8 @@
-"""Loops over rows of large tables, compiled by numba, for CPUs; `row_gradients` and `row_updates` call them.
+"""Loops over rows of large tables, compiled by numba for CPUs; `row_gradients` and `row_updates` call them.
 
-Rows lie far apart, so each loop asks the processor for rows some iterations before it needs them: waiting for memory
-would otherwise be most of the time. Call the functions with the same array types everywhere, because numba compiles
-each combination anew. Inner loops use unsigned indices, which numba need not check for counting from the end.
+Touched rows are far apart, so each loop prefetches rows some iterations ahead: otherwise it would mostly wait for
+memory. Call the functions with the same array types everywhere, because numba compiles each combination separately.
+Inner loops use unsigned indices, so that numba need not handle negative ones.
 """
 
 from typing import Any
@@ -16,12 +16,12 @@ from numba.extending import intrinsic
 from common.compiled import compiled
 
 _AHEAD = 16
-"""Iterations between asking for a row and using it; 8 to 32 take equally long."""
+"""Iterations between the prefetch and the use of a row; 8 to 32 take equally long."""
 _SPREAD = 0x9E3779B1  # odd, for multiplicative hashing (Knuth, volume 3, 6.4)
 
 
 def _asking_for(_context, table, row):  # type: ignore[no-untyped-def]
-    """Have the processor load the beginning of `table[row]`, and its end, which may be in another line of the cache."""
+    """Prefetch the beginning of `table[row]`, and its end, which may be in another cache line."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]
@@ -38,7 +38,7 @@ def _asking_for(_context, table, row):  # type: ignore[no-untyped-def]
             place = cgutils.get_item_pointer(  # type: ignore[no-untyped-call]
                 context, builder, kind, array, [arguments[1], column], wraparound=False
             )
-            # To write, into all caches, as data (LLVM Language Reference, llvm.prefetch).
+            # For writing, into all cache levels, as data (LLVM Language Reference, llvm.prefetch).
             flags = [ir.Constant(number, flag) for flag in (1, 3, 1)]
             builder.call(prefetch, [builder.bitcast(place, byte), *flags])
         return context.get_dummy_value()
@@ -51,8 +51,11 @@ _ask_for: Any = intrinsic(_asking_for)
 
 @compiled
 def mean_rows(table: Any, ids: Any, ends: Any, out: Any) -> None:
-    """Write to `out` (n, columns), of zeros, the means of the rows of `table` (rows, columns) that each segment of
-    `ids` names, which ends at `ends` (n,) and has at least one id."""
+    """Write the mean row of `table` (rows, columns) in each segment of `ids` (t,) to `out` (n, columns), initially
+    zeros.
+
+    Segments end at `ends` (n,), and have at least one id.
+    """
     columns, begin, count = uint64(table.shape[1]), 0, len(ids)
     for segment in range(len(ends)):
         end = ends[segment]
@@ -70,12 +73,15 @@ def mean_rows(table: Any, ids: Any, ends: Any, out: Any) -> None:
 
 @compiled
 def sum_rows(ids: Any, lengths: Any, gradients: Any) -> Any:
-    """The reverse of `mean_rows`, for segments of `ids` (t,) of `lengths` (n,), whose means have `gradients` (n,
-    columns): the distinct ids (m,) int64, in the order of first appearance, and their gradients, (m, columns)."""
+    """Return the distinct ids (m,) int64, in order of first appearance, and their gradients (m, columns).
+
+    This is the backward pass of `mean_rows`: the segments of `ids` (t,) have `lengths` (n,), and their means have
+    `gradients` (n, columns).
+    """
     columns, count, size = uint64(gradients.shape[1]), len(ids), 16
     while size < 2 * count:
         size *= 2
-    slots, mask = np.zeros(size, np.int32), uint32(size - 1)  # a hash table of numbers of distinct ids, from 1
+    slots, mask = np.zeros(size, np.int32), uint32(size - 1)  # a hash table of indices of distinct ids, from 1
     distinct, numbers, known = np.empty(count, np.int64), np.empty(count, np.int32), 0
     for at in range(count):
         slot = (uint32(ids[at]) * uint32(_SPREAD)) & mask
@@ -107,8 +113,11 @@ def sum_rows(ids: Any, lengths: Any, gradients: Any) -> Any:
 
 @compiled
 def keep_rows(table: Any, ids: Any, known: Any) -> Any:
-    """Those of the `ids` (n,) that `known` (rows,) does not have yet, each once, and their rows of `table` (rows,
-    columns), copied; then `known` has them."""
+    """Return copies of the rows of `table` (rows, columns) with `ids` (n,) that are not yet in `known` (rows,), and
+    their ids.
+
+    Each id is returned once, and marked in `known`.
+    """
     new, count, columns = np.empty(len(ids), ids.dtype), 0, uint64(table.shape[1])
     for at in range(len(ids)):
         if not known[uint64(ids[uint64(at)])]:
@@ -126,8 +135,8 @@ def keep_rows(table: Any, ids: Any, known: Any) -> Any:
 
 @compiled
 def put_back_rows(table: Any, ids: Any, rows: Any) -> Any:
-    """Have `table` (rows, columns) the `rows` (n, columns) with these `ids` (n,), which differ, again; returns them,
-    less what it had (n, columns)."""
+    """Restore the rows (n, columns) of `table` (rows, columns) with distinct `ids` (n,). Return them minus the replaced
+    rows."""
     count, columns = len(ids), uint64(table.shape[1])
     ways = np.empty(rows.shape, rows.dtype)
     for at in range(count):
@@ -142,7 +151,7 @@ def put_back_rows(table: Any, ids: Any, rows: Any) -> Any:
 
 @compiled
 def sgd_rows(table: Any, rows: Any, gradients: Any, rate: Any) -> None:
-    """A step of SGD on `rows` (m,), which differ, by their `gradients` (m, columns)."""
+    """Take a step of SGD on distinct `rows` (m,) with `gradients` (m, columns)."""
     count, columns = len(rows), uint64(table.shape[1])
     for at in range(count):
         if at + _AHEAD < count:
@@ -156,8 +165,11 @@ def sgd_rows(table: Any, rows: Any, gradients: Any, rate: Any) -> None:
 def adagrad_rows(
     table: Any, squares: Any, rows: Any, gradients: Any, rates: Any, rate: Any, learnt: Any, tiny: Any
 ) -> None:
-    """A step of Adagrad. `squares` (rows, 1) are the sums over all steps of each row's mean squared gradient, to which
-    `learnt` times the new ones are added. `rates` (rows, 1): what each row's rate is multiplied by; or None."""
+    """Take a step of Adagrad with one rate per row.
+
+    `squares` (rows, 1): the sums of each row's mean squared gradients, to which `learnt` times the new ones are added.
+    `rates` (rows, 1): factors of each row's rate; or None.
+    """
     count, columns = len(rows), uint64(table.shape[1])
     for at in range(count):
         if at + _AHEAD < count:
@@ -176,8 +188,11 @@ def adagrad_rows(
 
 @compiled
 def adam_rows(table: Any, first: Any, second: Any, rows: Any, gradients: Any, rates: Any, keep: Any, tiny: Any) -> None:
-    """A step of Adam. `keep`: what the two moments keep of themselves. `rates`: the step's size, and the divisor of the
-    second moment's root, both with the correction for the first steps."""
+    """Take a step of lazy Adam.
+
+    `keep`: the decay rates of the two moments. `rates`: the step size, and the factor of the second moment's root, both
+    bias-corrected.
+    """
     count, columns = len(rows), uint64(table.shape[1])
     (rate, root_share), (keep_first, keep_second) = rates, keep
     one = table.dtype.type(1.0)

@@ -1,12 +1,12 @@
-"""Steps of the optimisers on the rows of a table that have a gradient: a step costs what the batch touches.
+"""Optimiser steps on the touched rows of a table: the cost depends only on the touched rows.
 
-Rows without a gradient stay as they are. For SGD and Adagrad the usual step leaves them, too; but Adagrad has one rate
-for a whole row here, and not one for each number, so that its state is a column. Adam is *lazy* here: its moments,
-which usually shrink at each step and go on moving the weights, stand still until the row has a gradient again; the
-correction for the first steps counts all steps, as torch.optim.SparseAdam does.
+Rows without a gradient do not change. With SGD and Adagrad that is also true of the usual step. But Adagrad has one
+rate per row here instead of one per number, so its state is one column. Adam is *lazy* here. Usually its moments decay
+at each step and continue to move the weights. Here they are frozen until the row has a gradient again. The bias
+correction counts all steps, as in torch.optim.SparseAdam.
 
-At a rate of 0, and with `learns=False`, a step does the same work and changes nothing: so a rank's speed is measured
-without a copy of the table.
+With rate 0 and `learns=False`, a step does the same work without changing the table, so that a rank's speed can be
+measured without a copy.
 """
 
 import math
@@ -17,12 +17,12 @@ from torch import Tensor
 from trainer.computing.row_gradients import TouchedRows, computed_by_numba, kernels
 
 ADAM_KEEPS = 0.9, 0.999
-"""What Adam's moments keep of themselves at a step (Kingma and Ba 2015)."""
+"""Decay rates of Adam's moments (Kingma and Ba 2015)."""
 ADAM_TINY, ADAGRAD_TINY = 1e-8, 1e-10
 
 
 def sgd(table: Tensor, touched: TouchedRows, rate: float) -> None:
-    """A step of SGD without momentum on a table (rows, columns)."""
+    """Take a step of SGD without momentum on a table (rows, columns)."""
     if computed_by_numba(table):
         kernels().sgd_rows(*_arrays(table, touched.rows, touched.values), _numbers(table, rate)[0])
     else:
@@ -32,8 +32,11 @@ def sgd(table: Tensor, touched: TouchedRows, rate: float) -> None:
 def adagrad(
     table: Tensor, squares: Tensor, touched: TouchedRows, rate: float, *, learns: bool, row_rates: Tensor | None = None
 ) -> None:
-    """A step of Adagrad (Duchi et al. 2011) with one rate for each row: `squares` (rows, 1) are the sums of the rows'
-    mean squared gradients. `row_rates` (rows, 1): what the rate of each row is multiplied by."""
+    """Take a step of Adagrad (Duchi et al. 2011) with one rate per row.
+
+    `squares` (rows, 1): the sums of the rows' mean squared gradients. `row_rates` (rows, 1): factors of each row's
+    rate.
+    """
     learnt = 1.0 if learns else 0.0
     rows, gradients = touched
     if computed_by_numba(table):
@@ -50,8 +53,7 @@ def adagrad(
 def adam(
     table: Tensor, first: Tensor, second: Tensor, touched: TouchedRows, rate: float, *, step: int, learns: bool
 ) -> None:
-    """A step of lazy Adam, the run's step number `step` (from 1), with the moments `first` and `second` (rows,
-    columns)."""
+    """Take step number `step` (from 1) of lazy Adam with the moments `first` and `second` (rows, columns)."""
     corrections = [1.0 - keep**step for keep in ADAM_KEEPS]
     keep_first, keep_second = ADAM_KEEPS if learns else (1.0, 1.0)
     rate, root_share = rate / corrections[0], 1.0 / math.sqrt(corrections[1])
@@ -71,5 +73,5 @@ def _arrays(*tensors: Tensor) -> list[Any]:
 
 
 def _numbers(table: Tensor, *numbers: float) -> tuple[Any, ...]:
-    """The numbers in the type of the table: numba would compute in a wider one otherwise."""
+    """Return the numbers in the type of the table: otherwise numba would compute in a wider one."""
     return tuple(map(table.detach().numpy().dtype.type, numbers))

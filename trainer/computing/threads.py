@@ -1,7 +1,7 @@
-"""The threads with which a rank computes on a CPU: each computes rows of its own, as ranks do.
+"""CPU threads of a rank: each computes its own rows, like a rank.
 
-Do not let torch divide each of its operations among threads: those of a small model take microseconds, and threads
-would wait for each other thousands of times in a step, several times as long as one thread needs for all of it.
+Do not let torch divide operations among threads: those of a small model take microseconds. Threads would synchronise
+thousands of times per step, and take several times as long as a single thread.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,16 +15,16 @@ Result = TypeVar("Result")
 
 
 class Threads:
-    """A pool of `count` threads, of which the thread that creates it is the first."""
+    """Pool of `count` threads, including the thread that creates it."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._others = ThreadPoolExecutor(count - 1, "compute", torch.set_num_threads, (1,)) if count > 1 else None
 
     def map(self, work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
-        """The results of the parts, in their order; this thread computes the first part.
+        """Return the results of the parts, in order. The calling thread computes the first part.
 
-        An error of one of them is raised when all have ended.
+        An exception of a part is raised after all parts have finished.
         """
         if self._others is None:
             return [work(part) for part in parts]

@@ -1,1 +1,1 @@
-"""Word embeddings: how they are learnt, how good they are, and in which files they are kept."""
+"""Word embeddings: training, evaluation and files."""

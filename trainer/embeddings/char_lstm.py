@@ -1,12 +1,11 @@
-"""The character model: an LSTM reads a word's characters, and its last state gives the word's vectors.
+"""Character model: an LSTM reads a word's characters, and its last state gives the word's vectors.
 
-A linear layer makes of that state the word's vector as a centre, another one that as a context. So there is no table of
-words, all parameters are small and dense, and a word that nobody has seen has a vector, too. What is learnt, and what
-is random, is as in skip-gram.
+Two linear layers turn that state into the word's vector as a centre and as a context. So there is no table of words,
+all parameters are small and dense, and unseen words have vectors, too. Loss and random choices are those of skip-gram.
 
-Each word of some rows is read once, however often it stands there. Its two vectors are put where skip-gram's tables
-would have them, so that the same kernels find the loss and the gradients of the vectors; autograd takes these on to the
-parameters. The tables are not filled elsewhere: do not look at other rows.
+Each distinct word of a batch is encoded once. Its two vectors are written to the rows that skip-gram's tables would
+have, so that the same kernels compute the loss and the gradients of the vectors. Autograd propagates these to the
+parameters. All other rows of the tables are uninitialised: do not read them.
 """
 
 from collections import Counter
@@ -30,27 +29,29 @@ from trainer.embeddings.sampling import Sampling, Tokens
 from trainer.embeddings.skipgram import Keys, SkipGramGradients, touched_words
 
 Letters = npt.NDArray[np.int16]
-"""(words, LONGEST): the numbers of each word's characters, and 0 behind them."""
+"""(words, LONGEST) int16: the character numbers of each word, padded with 0."""
 
 LONGEST = 32
-"""Characters of a word that are read; a longer one has the vector of its beginning."""
+"""Number of characters that are read of a word; a longer word has the vector of its beginning."""
 MOST_CHARACTERS = 1000
-"""Characters with a number of their own."""
+"""Largest number of characters with their own number."""
 
 _OTHER, _FIRST = 1, 2
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """How the model reads a word: a number for each of its characters. Characters without a number of their own share
-    one, so that every word can be read. A change of a rule here needs a new format of the encoder's file."""
+    """Mapping of characters to numbers. All characters outside the mapping share one number, so any word can be read.
+
+    A change of these rules needs a new format of the encoder's file.
+    """
 
     characters: str
-    """Those with a number of their own, each once."""
+    """Characters with their own number, each once."""
 
     @classmethod
     def of(cls, words: Iterable[str]) -> "Spelling":
-        """The most frequent characters of these words; equally frequent ones in their own order."""
+        """Return the most frequent characters of these words; equally frequent ones in code point order."""
         counted = Counter(character for word in words for character in word)
         return cls("".join(sorted(counted, key=lambda each: (-counted[each], each))[:MOST_CHARACTERS]))
 
@@ -63,7 +64,10 @@ class Spelling:
         return {character: number for number, character in enumerate(self.characters, _FIRST)}
 
     def letters(self, words: Sequence[str]) -> Letters:
-        """Spell words, which have a character at least. A character without a number counts as its lower-case form."""
+        """Return the character numbers (words, LONGEST) of words with at least one character.
+
+        A character without a number counts as its lower-case form.
+        """
         found = np.zeros((len(words), LONGEST), np.int16)
         numbers = self._numbers
         for row, word in zip(found, words, strict=True):
@@ -72,10 +76,10 @@ class Spelling:
 
 
 class CharLSTM(nn.Module):
-    """Reads words by their characters."""
+    """Character LSTM, which encodes words."""
 
     def __init__(self, characters: int, *, character_embedding: int, hidden: int, layers: int, size: int) -> None:
-        """`characters`: the numbers of a spelling. `size`: of a word's vectors."""
+        """`characters`: the number of character numbers of a spelling. `size`: the dimensions of a word's vectors."""
         super().__init__()
         self.characters = nn.Embedding(characters, character_embedding)
         self.lstm = nn.LSTM(character_embedding, hidden, layers)
@@ -83,8 +87,10 @@ class CharLSTM(nn.Module):
         self.contexts = nn.Linear(hidden, size)
 
     def forward(self, letters: Letters) -> Tensor:
-        """(words, hidden): the states after the last characters of words (words, LONGEST), of which there is one at
-        least. Short words take less time than long ones."""
+        """Return the states (words, hidden) after the last character of each word in `letters` (words, LONGEST).
+
+        At least one word is needed. Short words take less time than long ones.
+        """
         lengths = (letters > 0).sum(1)
         device = self.centres.weight.device
         numbers = torch.from_numpy(letters[:, : lengths.max()].T.astype(np.int64)).to(device)  # (longest, words)
@@ -96,13 +102,16 @@ class CharLSTM(nn.Module):
 
 class CharacterLoss:
     def __init__(self, tokens: Tokens, rules: Sampling, letters: Letters, *, seed: int, pairs_a_row: float) -> None:
-        """See `SkipGramGradients`. `letters`: of the words of the vocabulary, with rows for the ids before them."""
+        """`letters`: character numbers of the vocabulary's words, with rows for the ids below FIRST_WORD.
+
+        See `SkipGramGradients` for the others.
+        """
         self._tokens, self._letters = tokens, letters
         self._seed, self._pairs_a_row = seed, pairs_a_row
         self._pairs = SkipGramGradients(tokens, rules, seed=seed, pairs_a_row=pairs_a_row, steady=False)
 
     def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
-        """See `LossOf`; it is about that of a pair, for each row."""
+        """Return the loss of rows, divided by the usual number of pairs in a row. See `LossOf`."""
         assert isinstance(model, CharLSTM)
         rows, keys = self._tokens[numbers], hashes(self._seed, step, numbers)
         timer.end_phase(ROWS)
@@ -110,12 +119,12 @@ class CharacterLoss:
         return loss / self._pairs_a_row
 
     def sums(self, model: CharLSTM, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
-        """The sum of the losses of `rows` (n, tokens) with `keys` (n,), and the number of their pairs."""
+        """Return the sum of the losses of `rows` (n, tokens) with `keys` (n,), and the number of their pairs."""
         if not len(rows):
             return model.centres.weight.new_zeros(()), 0
         learnt = np.flatnonzero((rows >= FIRST_WORD).any(1))
         if not len(learnt):
-            learnt = np.zeros(1, np.int64)  # so that the loss depends on the parameters, if only as 0
+            learnt = np.zeros(1, np.int64)  # so that the loss depends on the parameters, even if it is 0
         rows, keys = rows[learnt], keys[learnt]
         _, ids = touched_words(rows, keys, self._pairs.rules)
         states = model(self._letters[ids.numpy()])
@@ -130,14 +139,14 @@ class CharacterLoss:
 
 
 class _Filled(NamedTuple):
-    """The vectors of the words of some rows, (words of the vocabulary, size) each; other rows are not filled."""
+    """Vectors of the words in a batch, (words of the vocabulary, size) each; other rows are uninitialised."""
 
     centres: Tensor
     contexts: Tensor
 
 
 class _PairLoss(torch.autograd.Function):
-    """The loss of pairs, and their number, as a function of the words' embeddings."""
+    """Loss of pairs, and their number, as a function of the words' embeddings."""
 
     @staticmethod
     def forward(
@@ -148,10 +157,10 @@ class _PairLoss(torch.autograd.Function):
         words: int,
         of_tables: Callable[[_Filled], tuple[Tensor, int, list[Means]]],
     ) -> tuple[Tensor, Tensor]:
-        """`centres` and `contexts` (m, size) of the words `ids` (m,), in rising order."""
+        """`centres`, `contexts` (m, size): the vectors of the words `ids` (m,), which ascend."""
         tables = _Filled(*(new_table(words, each.shape[1], each) for each in (centres, contexts)))
         for table, vectors in zip(tables, (centres, contexts), strict=True):
-            table[:FIRST_WORD] = 0.0  # torch's way reads them behind the words of a row
+            table[:FIRST_WORD] = 0.0  # the torch implementation reads these as padding
             table[ids] = vectors.detach()
         loss, pairs, means = of_tables(tables)
         gradients = []

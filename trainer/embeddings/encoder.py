@@ -1,7 +1,7 @@
-"""A character model without the rest of its run, which gives any word a vector; and its file, `encoder.safetensors`.
+"""Encoder of a trained character model, which gives any word a vector; and its file, `encoder.safetensors`.
 
-The file has the weights, and as metadata its spelling and sizes. Do not trust what it claims: nothing is built that has
-more weights than the file.
+The file contains the weights and, as metadata, the spelling and sizes. Do not trust it: a model with more weights than
+the file is not allocated.
 """
 
 import json
@@ -26,22 +26,22 @@ from trainer.output.archive import DamagedError
 FORMAT = 1
 _METADATA = "shoal"
 _BLOCK = 2048
-"""Words that are encoded at once."""
+"""Words per encoded block."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSettings:
-    """What the weights of a character model follow from."""
+    """Settings that determine the shapes of a character model."""
 
     characters: str
     character_embedding: int
     hidden: int
     layers: int
     size: int
-    """Of a word's vector."""
+    """Dimensions of a word's vector."""
 
     def build(self) -> CharLSTM:
-        """A new model, with weights from torch's generator."""
+        """Return a new model with random weights from torch's generator."""
         return CharLSTM(
             Spelling(self.characters).size,
             character_embedding=self.character_embedding,
@@ -52,7 +52,7 @@ class EncoderSettings:
 
     @property
     def weights(self) -> int:
-        """How many numbers such a model has."""
+        """Number of weights of such a model."""
         inputs = self.character_embedding + (self.layers - 1) * self.hidden
         lstm = 4 * self.hidden * (inputs + self.layers * self.hidden + 2 * self.layers)
         spelling = Spelling(self.characters).size * self.character_embedding
@@ -60,7 +60,7 @@ class EncoderSettings:
 
 
 class WordEncoder:
-    """Gives words vectors."""
+    """Encodes words as vectors."""
 
     def __init__(self, settings: EncoderSettings, model: CharLSTM) -> None:
         self.settings, self.model = settings, model
@@ -68,7 +68,7 @@ class WordEncoder:
 
     @torch.no_grad()
     def vectors(self, words: Sequence[str]) -> Matrix:
-        """(words, size): the embeddings of words, which have a character at least."""
+        """Return the embeddings (words, size) of words with at least one character."""
         found = np.empty((len(words), self.settings.size), np.float32)
         shortest_first = np.argsort(list(map(len, words)), kind="stable")  # a block takes as long as its longest word
         for begin in range(0, len(words), _BLOCK):
@@ -85,7 +85,7 @@ class WordEncoder:
 
 
 def read_encoder(path: Path) -> WordEncoder:
-    """The encoder in a file. Raises DataError for one that cannot be read, or is another file."""
+    """Read the encoder in a file. Raises DataError if the file is unreadable or invalid."""
     try:
         with safe_open(path, framework="pt") as stored:
             settings = _settings(stored.metadata() or {})

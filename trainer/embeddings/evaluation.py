@@ -1,9 +1,9 @@
-"""How good word embeddings are: by people's scores of pairs of words, by analogies, and by the counts of their text.
+"""Evaluation of word embeddings: word similarity, analogies, and the counts of their text.
 
-Similarity is Spearman's rank correlation between cosines and scores, over the pairs of which both words are known. An
-analogy is right where the word nearest by a rule, of all but the three given ones, is the expected one: 3CosAdd takes
-the largest cosine with b - a + c, 3CosMul (Levy and Goldberg 2014) the largest product of the similarities with b and
-c, divided by that with a.
+Similarity is Spearman's rank correlation between cosines and human scores, over the pairs with two known words. An
+analogy is answered correctly if the expected word is the nearest one other than the three given words. 3CosAdd takes
+the largest cosine with b - a + c. 3CosMul (Levy and Goldberg 2014) takes the largest product of the similarities with b
+and c, divided by that with a.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ from trainer.embeddings.vectors import Matrix, WordVectors
 from trainer.options.embedding_options import PIP_COSINE, PIP_LOSS, PIP_MEAN_SQUARE, SIMILARITY
 
 _LEAST = 3
-"""Pairs below which there is no rank correlation worth a number."""
+"""Number of pairs below which a rank correlation is meaningless."""
 
 
 class Pair(NamedTuple):
-    """Two words, and how similar people find them."""
+    """Two words, and a human score of their similarity."""
 
     one: str
     other: str
@@ -33,17 +33,17 @@ class Pair(NamedTuple):
 
 
 class SimilarityResult(NamedTuple):
-    """What vectors reach on a set of pairs."""
+    """Result of vectors on a set of pairs."""
 
     spearman: float | None
-    """From -1 to 1; None where too few pairs are known, or all of these have one score or one cosine."""
+    """Rank correlation in [-1, 1]; None if too few pairs are known, or if all of them have the same score or cosine."""
     known: int
-    """Pairs of which both words are known."""
+    """Number of pairs with two known words."""
     pairs: int
 
 
 def read_pairs(address: str) -> list[Pair]:
-    """The pairs of a set, a path or s3://... Raises DataError for a file of another format, with the line."""
+    """Read a set of pairs from a path or s3://... Raises DataError, with the line, for another format."""
     found = []
     for number, line in enumerate(open_lines(address), 1):
         if not line.strip() or line.startswith(b"#"):
@@ -67,7 +67,7 @@ def words_of(pairs: list[Pair]) -> Iterator[str]:
 
 
 def similarity(vectors: WordVectors, pairs: list[Pair]) -> SimilarityResult:
-    """How well the vectors agree with the scores of these pairs."""
+    """Return the rank correlation of the vectors' cosines with the scores of these pairs."""
     numbers = [(vectors.find(pair.one), vectors.find(pair.other), pair.score) for pair in pairs]
     known = [(one, other, score) for one, other, score in numbers if one is not None and other is not None]
     if len(known) < _LEAST:
@@ -78,8 +78,8 @@ def similarity(vectors: WordVectors, pairs: list[Pair]) -> SimilarityResult:
 
 
 def spearman(one: npt.NDArray[np.floating], other: npt.NDArray[np.floating]) -> float | None:
-    """The rank correlation of two quantities (n,); equal values share their mean rank. None where one of them is the
-    same throughout, or not a number everywhere."""
+    """Return the rank correlation of two quantities (n,); ties have their mean rank. None if one is constant or has
+    NaN."""
     if np.isnan(one).any() or np.isnan(other).any():
         return None
     ranks = np.stack([_ranks(one), _ranks(other)])
@@ -103,7 +103,7 @@ _FORMAT = "give Google's format, four words a line, or MSR's, a file .questions 
 
 
 class Question(NamedTuple):
-    """`a` is to `b` as `c` is to `expected`."""
+    """Analogy question: `a` is to `b` as `c` is to `expected`."""
 
     section: str
     a: str
@@ -113,27 +113,27 @@ class Question(NamedTuple):
 
 
 class AnalogyResult(NamedTuple):
-    """What vectors reach on the questions of a section, or of all."""
+    """Result of vectors on the questions of one section, or of all."""
 
     right_by_add: int
     right_by_mul: int
     known: int
-    """Questions of which all four words are known."""
+    """Number of questions with four known words."""
     questions: int
 
     @property
     def add(self) -> float | None:
-        """The share of the known questions that 3CosAdd answers."""
+        """Share of the known questions that 3CosAdd answers correctly."""
         return self.right_by_add / self.known if self.known else None
 
     @property
     def mul(self) -> float | None:
-        """The share of the known questions that 3CosMul answers."""
+        """Share of the known questions that 3CosMul answers correctly."""
         return self.right_by_mul / self.known if self.known else None
 
 
 def read_questions(address: str) -> list[Question]:
-    """The questions of a file, a path or s3://... Raises DataError for one of another format, with the line."""
+    """Read the questions in a path or s3://... Raises DataError, with the line, for another format."""
     answers = address.removesuffix(_QUESTIONS) + _ANSWERS
     of_msr = address.endswith(_QUESTIONS) and exists(answers)
     found = list(_msr(address, answers) if of_msr else _google(address))
@@ -145,7 +145,7 @@ def read_questions(address: str) -> list[Question]:
 def analogies(
     vectors: WordVectors, questions: Sequence[Question], report: Callable[[int], None] = lambda _: None
 ) -> Mapping[str, AnalogyResult]:
-    """What the vectors reach, by section. `report` gets the number of questions done."""
+    """Return the results of the vectors, by section. `report` receives the number of finished questions."""
     names = list(dict.fromkeys(question.section for question in questions))
     sections = {name: number for number, name in enumerate(names)}
     rows = [[sections[each.section], *map(vectors.find, each[1:])] for each in questions]
@@ -167,12 +167,12 @@ def analogies(
 
 
 def total(results: Mapping[str, AnalogyResult]) -> AnalogyResult:
-    """The sum over all sections."""
+    """Return the sum over all sections."""
     return AnalogyResult(*(sum(each) for each in zip(*results.values(), strict=True)))
 
 
 def _answers(unit: Matrix, given: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """(n,): the answers to questions `given` (n, 3: a, b, c), by 3CosAdd and by 3CosMul."""
+    """Yield the answers (n,) to questions `given` (n, 3: a, b, c), by 3CosAdd and then by 3CosMul."""
     a, b, c = (unit[given[:, each]] @ unit.T for each in range(3))  # cosines with all words, (n, words)
     places = np.arange(len(given))[:, None]
     by_add = b - a + c
@@ -219,25 +219,30 @@ def _words(line: bytes, address: str, number: int) -> list[str]:
 
 
 _PIP_WORDS, _PIP_ROWS = 30_000, 1 << 16
-"""The PIP loss is of the most frequent words, and of the counts of the first rows, so that a large text does not fill
-the memory."""
+"""Limits of the PIP loss: the most frequent words, and the first rows for counting, so that a large text fits into
+memory."""
 
 
 class WordEvaluation:
-    """The sets on which a run's word embeddings are evaluated."""
+    """Sets on which a run's word embeddings are evaluated."""
 
     def __init__(
         self, similarity_files: Sequence[str], analogy_files: Sequence[str], reference: Pairs | None = None
     ) -> None:
-        """Paths or s3://..., and what `pip_reference` gives, if the PIP loss is asked for. Raises DataError for a file
-        of another format."""
+        """Read sets from paths or s3://... Raises DataError for a file of another format.
+
+        `reference`: the result of `pip_reference`, to measure the PIP loss.
+        """
         self._pairs: dict[str, list[Pair]] = {_name(each): read_pairs(each) for each in similarity_files}
         self._questions: dict[str, list[Question]] = {_name(each): read_questions(each) for each in analogy_files}
         self._reference = reference
 
     def quick_measures(self, vectors: WordVectors) -> dict[str, Any]:
-        """Those that take little time: the PIP loss; the rank correlation with each set of pairs, and their mean, null
-        where too few of the words are known."""
+        """Return the measures that take little time: PIP loss, and the rank correlation with each set of pairs and
+        their mean.
+
+        Too few known words give the rank correlation None.
+        """
         measures: dict[str, Any] = {}
         if self._reference is not None:
             pip = pip_loss(vectors.matrix, self._reference)
@@ -249,7 +254,7 @@ class WordEvaluation:
         return {**measures, **{f"{SIMILARITY}_{name}": each for name, each in by_set.items()}}
 
     def all_measures(self, vectors: WordVectors) -> dict[str, Any]:
-        """Also the shares of analogies that are answered, of those whose words are known."""
+        """Return all measures: also the share of known analogies that are answered correctly."""
         measures = self.quick_measures(vectors)
         for name, questions in self._questions.items():
             whole = total(analogies(vectors, questions))
@@ -258,7 +263,7 @@ class WordEvaluation:
 
 
 def pip_reference(tokens: Tokens, *, words: int, window: int, negatives: int) -> Pairs:
-    """What the vectors of `words` words are compared with for the PIP loss, by the counts in `tokens` (rows, n)."""
+    """Return the reference of the PIP loss for the vectors of `words` words, from the counts in `tokens` (rows, n)."""
     counts = cooccurrences(tokens[:_PIP_ROWS], words=min(words, _PIP_WORDS), window=window)
     return sppmi(counts, negatives=negatives)
 

@@ -1,13 +1,13 @@
-"""Steps that a rank makes alone, between two synchronisations of the ranks' vectors (--mode average:K).
+"""Local steps of a rank between two synchronisations of the vectors (`--mode average:K`).
 
-A step of the run is K steps of each rank, on rows of its own, from the vectors that all ranks had before. What a rank
-gives to the exchange are its parameter deltas, as if they were gradients; the vectors themselves are put back. The
-optimiser then takes the sum over the ranks, at a rate of 1. With Adagrad the sums of squared gradients are tables of
-the model, and are treated alike: what all ranks have added is added up.
+A step of the run consists of K steps of each rank, which start from common vectors. Each rank passes its parameter
+deltas to the exchange like gradients, and restores the vectors. The optimiser then applies the sum over the ranks with
+rate 1. With Adagrad, the sums of squared gradients are tables of the model and are treated in the same way: increments
+of all ranks are summed.
 
-The sum of the ranks' deltas is a good step for a rare word: few ranks have moved it at all. For a frequent word it
-would overshoot, because all ranks have moved it in the same direction: of that the mean is taken. Between them the
-factor follows from how often the word is expected (`Sampling.steadiness`).
+The sum of the ranks' deltas is a good step for a rare word, which only few ranks moved. For a frequent word it would
+overshoot, because all ranks moved it in the same direction: for it, the mean is used. In between, the factor depends on
+the expected frequency of the word (`Sampling.steadiness`).
 """
 
 import math
@@ -23,23 +23,27 @@ from trainer.computing.row_gradients import Means, TouchedRows, computed_by_numb
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, scaled
 
 STEADY = 20.0
-"""A word that is expected more often between two synchronisations is moved by less than the sum of the deltas. With 2
-ranks and 50 steps of 8 rows, 20 and 50 learn what one rank learns; the sum, or the mean, of all deltas less."""
+"""Expected occurrences between two synchronisations above which a word moves by less than the sum of deltas.
+
+With 2 ranks and 50 steps of 8 rows, 20 and 50 learn as much as one rank. The sum and the mean of all deltas learn less.
+"""
 
 
 class LocalSteps:
-    """Steps by SGD, or by Adagrad where the model has its state, that return parameter deltas as `DirectGradients`."""
+    """Local steps of SGD, or of Adagrad if the model has its state, which return parameter deltas as
+    `DirectGradients`."""
 
-    fewest = 1  # one thread makes them, one after the other
+    fewest = 1  # one thread makes all steps sequentially
 
     def __init__(self, gradients: SkipGramGradients, *, rows: int, clip_norm: float) -> None:
-        """`rows` of each of a rank's own steps. `clip_norm`: shorten longer gradients of theirs to this; 0: never."""
+        """`rows`: the rows of each local step. `clip_norm`: scale longer gradients of a local step down to this norm;
+        0: never."""
         self._gradients, self.rows, self._clip_norm = gradients, rows, clip_norm
         self.rate = 0.0
-        """The learning rate of these steps."""
+        """Learning rate of the local steps."""
 
     def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
-        """The loss, and the parameter deltas. Between the call and the end nobody else may use the model."""
+        """Return the loss and the parameter deltas. During the call, no other thread may use the model."""
         assert isinstance(model, SkipGram)
         tables = model.centres.detach(), model.contexts.detach()
         squares = [each.detach() for each in model.squares]
@@ -62,7 +66,7 @@ class LocalSteps:
                         row_updates.sgd(table, touched, rate)
         except torch.OutOfMemoryError:
             for start in starts:
-                start.put_back()  # the same rows come again, in smaller pieces
+                start.put_back()  # the same rows are computed again in smaller pieces
             raise
         ways = [start.way_back() for start in starts]
         factors = self._gradients.rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
@@ -71,7 +75,7 @@ class LocalSteps:
 
 
 class _Start:
-    """The rows of a table as they were, of those that are changed."""
+    """Initial values of those rows of a table that change."""
 
     def __init__(self, table: Tensor) -> None:
         self._table = table
@@ -80,7 +84,7 @@ class _Start:
         self._rows: list[Tensor] = []
 
     def keep(self, ids: Tensor) -> None:
-        """Keep the rows with these ids (n,), which may be there several times, unless they are kept already."""
+        """Save the rows with these ids (n,), which may repeat, unless they are saved already."""
         if computed_by_numba(self._table):
             found = kernels().keep_rows(self._table.numpy(), ids.numpy(), self._known.numpy())
             new, rows = map(torch.from_numpy, found)
@@ -96,7 +100,7 @@ class _Start:
             self._table[ids.long()] = rows
 
     def way_back(self) -> Means:
-        """How far the rows have moved, with the sign of a gradient; they are put back."""
+        """Restore the rows. Return their movement with the sign of a gradient."""
         ids, before = torch.cat(self._ids), torch.cat(self._rows)
         if computed_by_numba(self._table):
             way = torch.from_numpy(kernels().put_back_rows(self._table.numpy(), ids.numpy(), before.numpy()))

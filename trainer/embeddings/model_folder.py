@@ -1,9 +1,9 @@
-"""Trained word embeddings as a folder.
+"""Model folder of trained word embeddings.
 
 - `vectors.bin` and `vectors.txt`: the vectors, in both formats of the word2vec program
-- `encoder.safetensors`: of a character model, what gives other words vectors, too (encoder.py)
-- `config.json`: what learnt them, and from what
-- `measures.json`: their metrics at the end
+- `encoder.safetensors`: for a character model, the encoder of other words (encoder.py)
+- `config.json`: the settings and the digest of the training data
+- `measures.json`: the metrics at the end
 """
 
 import shutil
@@ -27,18 +27,20 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 _COMPARED, _APART = 8, 0.02
-"""Words whose vectors have to be those of the encoder, but for this share of the largest number: GPUs round more."""
+"""Number of words for which the vectors are compared with those of the encoder, and the tolerance as a share of the
+largest value. GPUs need it because of their rounding."""
 
 
 def open_words(address: str) -> WordVectors:
-    """The vectors at an address, as `open_vectors`; of a folder with an encoder also those of all other words.
+    """Open the vectors at an address, like `open_vectors`. A folder with an encoder also gives vectors of all other
+    words.
 
     Raises DataError.
     """
     vectors, folder = open_vectors(address), vectors_folder(address)
     if folder is None or not exists(place := join(folder, ENCODER)):
         return vectors
-    from trainer.embeddings.encoder import read_encoder  # here, because torch takes long to import
+    from trainer.embeddings.encoder import read_encoder  # imported here because torch takes long to import
 
     with readable(place) as path:
         encoder = read_encoder(path)
@@ -58,14 +60,14 @@ def write_vectors(
     measures: Mapping[str, Any],
     encoder: "WordEncoder | None" = None,
 ) -> None:
-    """Write vectors to a folder, in place of an old model's folder, whole or not at all. Raises TrainingError."""
+    """Write vectors to a folder, atomically replacing an old model. Raises TrainingError."""
     try:
         with whole_folder(folder) as new:
             write_binary(str(new / BINARY_VECTORS), vectors)
             write_text(str(new / TEXT_VECTORS), vectors)
             if encoder is not None:
                 encoder.write(new / ENCODER)
-                shutil.copymode(new / TEXT_VECTORS, new / ENCODER)  # safetensors writes for its user alone
+                shutil.copymode(new / TEXT_VECTORS, new / ENCODER)  # safetensors makes it private
             (new / MEASURES).write_bytes(indented_json(dict(measures)))
             count, size = vectors.matrix.shape
             values = {"format": FORMAT, "shoal": VERSION, "words": count, "size": size, **config}

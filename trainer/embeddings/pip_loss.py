@@ -1,21 +1,22 @@
-"""PIP loss: how far the inner products of word vectors are from what the counts of their text say.
+"""PIP loss: distance between the inner products of word vectors and the co-occurrence counts of their text.
 
-    PIP loss = || E E' - M ||, the root of the sum of the squares of all entries,
+    PIP loss = || E E' - M ||, the square root of the sum of all squared entries (Frobenius norm).
 
-where E (words, size) has a vector a row, and E E' are their pairwise inner products (PIP), which no rotation of the
-vectors changes (Yin and Shen 2018, "On the Dimensionality of Word Embedding", section 3). The reference M is the
-shifted positive pointwise mutual information of the words, which skip-gram with k negative samples factorises (Levy
-and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization", sections 3 and 4):
+E (words, size) has one vector per row. E E' are their pairwise inner products (PIP), which no rotation of the vectors
+changes (Yin and Shen 2018, "On the Dimensionality of Word Embedding", section 3). The reference M is the shifted
+positive pointwise mutual information of the words. Skip-gram with k negative samples factorises it (Levy and Goldberg
+2014, "Neural Word Embedding as Implicit Matrix Factorization", sections 3 and 4):
 
     M[i, j] = max(0, log(n(i, j) N / (n(i) n(j))) - log k),
 
-with n(i, j) the co-occurrences of two words, n(i) the sum of a row, and N that of all. For Yin and Shen the reference
-is the matrix E E' of the best vectors. These are U D^(1/2) of M = U D U', and their matrix is M itself, but for its
-eigenvalues below 0, which no vectors have: so M, which is sparse, stands for it, and no loss is 0 on real text.
+with n(i, j) the co-occurrences of two words, n(i) the sum of a row, and N the sum of all entries. Yin and Shen use the
+matrix E E' of the best vectors as the reference. These are U D^(1/2) of M = U D U', and their matrix is M without its
+negative eigenvalues, which no vectors can represent. M itself is sparse, so it is used instead; the loss on real text
+is therefore never 0.
 
-A loss grows with the number of words, the counts of the text and k, so losses compare only where these are the same. It
-also knows how long vectors are, as training makes them ever longer, and similarity and analogies do not. So there are
-two more figures: one without the number of words, and one without lengths.
+The loss grows with the number of words, the counts of the text and k, so compare only losses for which these are equal.
+It also depends on the length of vectors, which grows during training; similarity and analogies do not. So there are two
+further measures: one independent of the number of words, and one independent of lengths.
 """
 
 import math
@@ -30,33 +31,33 @@ from corpus.text import FIRST_WORD, PADDING
 IntArray = npt.NDArray[np.int64]
 
 _COUNTED_PAIRS = 1 << 20
-"""Pairs that are counted at once, about."""
+"""Approximate number of pairs that are counted at once."""
 
 
 class Pairs(NamedTuple):
-    """The entries of a symmetric matrix (words, words) that are not zero, of each two that are equal one."""
+    """Nonzero entries of the upper triangle of a symmetric matrix (words, words)."""
 
     words: int
     one: npt.NDArray[np.int32]
-    """(n,): the row of each entry, in ascending order."""
+    """(n,): row of each entry, in ascending order."""
     other: npt.NDArray[np.int32]
-    """(n,): its column, not below its row; those of a row ascend."""
+    """(n,): column of each entry, at least its row; ascending within a row."""
     values: npt.NDArray[np.float64]
     """(n,)"""
 
     @property
     def times(self) -> npt.NDArray[np.float64]:
-        """(n,): how often each entry stands in the whole matrix: twice, on the diagonal once."""
+        """(n,): number of occurrences of each entry in the whole matrix: 1 on the diagonal, else 2."""
         return np.where(self.one == self.other, 1.0, 2.0)
 
 
 def cooccurrences(tokens: npt.NDArray[np.int32], *, words: int, window: int) -> Pairs:
-    """How often each word stands at most `window` places before or after each other one; takes at most 130 bytes a
-    distinct pair, and 64 MiB.
+    """Return how often two words occur at most `window` places apart. Needs at most 130 bytes per distinct pair, plus
+    64 MiB.
 
-    `tokens` (rows, width): ids, which may lie on a disk: 0 ends a line, and no pair crosses lines or rows; 1 is an
-    unknown word, and is left out as if it were not there. The id of word w is w + 2. Of the vocabulary only the first
-    `words` words count; the others are left out, too. A word that stands near itself is counted from both places.
+    `tokens` (rows, width): ids, possibly memory-mapped. 0 ends a line; no pair crosses lines or rows. 1 is an unknown
+    word, which is removed first. The id of word w is w + 2. Only the first `words` words of the vocabulary count; other
+    words are removed, too. A pair of equal words is counted from both places.
     """
     total = (np.empty(0, np.int64), np.empty(0, np.int64))
     pending, waiting = [total], 0
@@ -72,7 +73,7 @@ def cooccurrences(tokens: npt.NDArray[np.int32], *, words: int, window: int) -> 
 
 
 def _blocks(tokens: npt.NDArray[np.int32], words: int, window: int) -> Iterator[IntArray]:
-    """Some rows after the other, the pairs in them (n,): a pair of the words one <= other is one * words + other."""
+    """Yield the pairs (n,) of blocks of rows. A pair of words one <= other has the key one * words + other."""
     rows = max(1, _COUNTED_PAIRS // max(1, tokens.shape[1] * window))
     for begin in range(0, len(tokens), rows):
         block = np.pad(tokens[begin : begin + rows], ((0, 0), (0, 1)), constant_values=PADDING).ravel()
@@ -85,32 +86,31 @@ def _blocks(tokens: npt.NDArray[np.int32], words: int, window: int) -> Iterator[
 
 
 def _merged(counted: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    """The distinct ones of some ascending keys, ascending, and the sums of their counts."""
+    """Return the distinct keys, ascending, and the sums of their counts."""
     keys, counts = map(np.concatenate, zip(*counted, strict=True))
-    order = keys.argsort(kind="stable")  # of runs that ascend it merges
+    order = keys.argsort(kind="stable")  # merges runs that are already sorted
     keys, counts = keys[order], counts[order]
     begins = np.flatnonzero(np.diff(keys, prepend=-1))
     return keys[begins], np.add.reduceat(counts, begins) if len(begins) else counts
 
 
 _BLOCK_PAIRS = 1 << 10
-"""Pairs whose vectors are in a processor's cache at once."""
+"""Pairs with vectors that fit into a processor's cache at once."""
 
 
 class PipLoss(NamedTuple):
-    """How far vectors are from the reference."""
+    """Distance of vectors from the reference."""
 
     loss: float
     """|| E E' - M ||."""
     mean_square: float
-    """The mean square of all entries of E E' - M. Vectors of N(0, 1) begin at about their size."""
+    """Mean square of all entries of E E' - M. Vectors drawn from N(0, 1) start at about their number of dimensions."""
     cosine: float
-    """The cosine of E E' and M, each as one vector of all its entries: 1 where they differ by a factor alone, about 0
-    where the vectors say nothing about M."""
+    """Cosine of E E' and M as vectors of all entries: 1 if they are proportional, about 0 if they are unrelated."""
 
 
 def sppmi(counts: Pairs, *, negatives: int) -> Pairs:
-    """The shifted positive pointwise mutual information of words by their co-occurrences; `negatives` is k."""
+    """Return the shifted positive pointwise mutual information of words from their co-occurrences. `negatives`: k."""
     one, other = counts.one, counts.other
     halves = counts.values * (one != other)
     sums = np.bincount(one, counts.values, counts.words) + np.bincount(other, halves, counts.words)
@@ -120,10 +120,10 @@ def sppmi(counts: Pairs, *, negatives: int) -> Pairs:
 
 
 def pip_loss(vectors: npt.NDArray[np.floating], reference: Pairs) -> PipLoss:
-    """The loss of `vectors` (n, size), of which the first belong to the words of `reference`, a matrix that `sppmi`
-    returns; n is at least their number.
+    """Return the loss of `vectors` (n, size) for `reference`, a result of `sppmi`.
 
-    Neither matrix is ever whole in memory: || E E' || is || E' E ||, which has (size, size) entries.
+    The first vectors are those of the words in `reference`; n is at least their number. Neither matrix is ever dense in
+    memory: || E E' || equals || E' E ||, which has (size, size) entries.
     """
     rows, weights = vectors[: reference.words], reference.values * reference.times
     product = 0.0  # the sum of M[i, j] (E E')[i, j]

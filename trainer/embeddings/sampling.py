@@ -1,7 +1,7 @@
-"""The random choices of skip-gram: subsampling of words, window sizes, and negative samples.
+"""Random choices of skip-gram: subsampling of words, window sizes, and negative samples.
 
-All of it follows from seed, step and row by a hash. The number of ranks, the split and the rows beside a row change
-nothing.
+All of them are hashes of seed, step and row. They depend neither on the number of ranks, nor on the split, nor on the
+other rows of a batch.
 """
 
 from dataclasses import dataclass
@@ -13,50 +13,58 @@ from corpus.text import FIRST_WORD
 
 Counts = npt.NDArray[np.int64]
 Tokens = npt.NDArray[np.int32]
-"""(rows, tokens): ids, 0 at the end of a line, 1 for a word without a vector."""
+"""(rows, tokens) int32: word ids; 0 at the end of a line, 1 for a word without a vector."""
 
 SHARED = 32
-"""Negative samples of a row of a text, shared by all of its pairs. Each is weighted so that they count as the negative
-samples of a pair. So a row's pairs are products of small matrices (pSGNScc: Rengasamy et al. 2017). With 32 as many
-analogies are answered as with samples of its own for each pair, with 16 a tenth fewer."""
+"""Negative samples of a row, shared by all of its pairs, so that a row's pairs are products of small matrices.
+
+Each is weighted so that the samples together count as the negative samples of a pair (pSGNScc: Rengasamy et al. 2017).
+With 32, as many analogies are answered as with separate samples for each pair; with 16, a tenth fewer.
+"""
 
 STEADY = 10.0
-"""A step of SGD on a batch in which a word is expected more often takes the gradient of its vectors so many times
-instead of each time. All of these gradients were found for one vector: added up, they would throw a frequent word's far
-beyond where the first of them led. Batches of 8 to 64 rows then learn the same; 20 let batches of 64 rows diverge."""
+"""Expected occurrences of a word in a batch above which its gradient is scaled down to this number of occurrences.
+
+All gradients of a batch are computed for the same vector. Their sum would move a frequent word's vector far beyond the
+optimum of a single one. With 10, batches of 8 to 64 rows learn equally well; with 20, batches of 64 rows diverge.
+"""
 
 _NOISE_PLACES = 1 << 22
 _NOISE_POWER = 0.75
-"""Negative samples are drawn in proportion to this power of a word's count, as word2vec draws them."""
+"""Exponent of word counts for drawing negative samples, as in word2vec."""
 _KEPT_BITS = 24
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """The sampling distributions for a vocabulary of V words, with ids from FIRST_WORD."""
+    """Sampling distributions for a vocabulary of V words, with ids from FIRST_WORD."""
 
     keep: npt.NDArray[np.uint64]
-    """(FIRST_WORD + V,): how many of 2**24 occurrences of a word are kept."""
+    """(FIRST_WORD + V,): number of occurrences to keep out of 2**24, for each word."""
     noise: npt.NDArray[np.int32]
-    """Each id as often as it is to be sampled."""
+    """Table of ids; each id occurs in proportion to its sampling probability."""
     expected: npt.NDArray[np.float32]
-    """(2, FIRST_WORD + V): how often a word is expected as a centre in a row, and as a context or negative sample."""
+    """(2, FIRST_WORD + V): expected occurrences of a word in a row, as a centre, and as a context or negative sample.
+    """
     window: int
     negatives: int
-    """Negative samples a pair."""
+    """Negative samples per pair."""
 
     def steadiness(self, rows: int, *, steady: float = STEADY, least: float = 0.0) -> npt.NDArray[np.float32] | None:
-        """(2, FIRST_WORD + V): the factors of the gradients of centres and contexts in a batch of so many rows, which
-        are `least` or more: 1 for words that are to occur `steady` times or less. None if all are 1."""
+        """Return the factors (2, FIRST_WORD + V) of the gradients of centres and contexts in a batch of `rows` rows.
+
+        A factor is at least `least`, and 1 for words with at most `steady` expected occurrences. Returns None if all
+        are 1.
+        """
         factors = np.clip(steady / np.maximum(rows * self.expected, steady), least, 1.0).astype(np.float32)
         return None if (factors == 1.0).all() else factors
 
 
 def sampling(counts: Counts, *, rows: float, window: int, negatives: int, subsample: float) -> Sampling:
-    """The rules for words with these `counts` (V,), all above 0, in so many rows of text; see `EmbeddingOptions`.
+    """Return the sampling for words with `counts` (V,), all above 0, in `rows` rows of text; see `EmbeddingOptions`.
 
-    An occurrence of a word with the share f of the text is kept with the probability sqrt(s / f) + s / f for a
-    `subsample` of s, as the word2vec program does.
+    An occurrence of a word with frequency f is kept with probability sqrt(s / f) + s / f for `subsample` s, as in
+    word2vec.
     """
     share = (subsample or np.inf) * counts.sum() / counts
     kept = np.minimum(1.0, np.sqrt(share) + share)

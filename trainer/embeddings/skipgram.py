@@ -1,13 +1,13 @@
-"""Skip-gram with negative sampling (Mikolov et al. 2013): a vector of each word as a centre, and one as a context.
+"""Skip-gram with negative sampling (Mikolov et al. 2013): two vectors per word, as a centre and as a context.
 
-A pair is a word and one that stands within its reach in the same line. Its loss is -log sigmoid of the product of the
-two vectors, and -log sigmoid of minus the product for each negative sample. Those of a row are the same for all of its
-centres (sampling.py); a centre with d contexts has them d x negatives / SHARED times.
+A pair is a centre and a context within its window in the same line. Its loss is -log sigmoid of the product of the two
+vectors, plus -log sigmoid of minus the product for each negative sample. The negative samples of a row are shared by
+its centres (sampling.py). For a centre with d contexts, each is weighted by d * negatives / SHARED.
 
-The gradient is that of the sum over a row's pairs, and the mean over the rows of a global batch, as for every task. The
-loss is divided by the usual number of pairs in a row, so that what is recorded is about the loss of a pair.
+The gradient is the sum over a row's pairs, and the mean over the rows of a global batch, as for every task. The loss is
+also divided by the usual number of pairs in a row, so that the recorded loss is about that of a pair.
 
-On a CPU numba computes (skipgram_kernels.py), elsewhere torch (`_by_torch`). Both compute the same: change them
+On a CPU numba computes (skipgram_kernels.py), elsewhere torch (`_by_torch`). Both must compute the same: change them
 together.
 """
 
@@ -31,12 +31,13 @@ from trainer.devices import moved_to
 from trainer.embeddings.sampling import SHARED, Sampling, Tokens
 
 _LARGEST = 30.0
-"""Products of vectors count as this at most: the sigmoid is then 1 to thirteen digits."""
+"""Largest absolute product of vectors: larger products are clipped, because the sigmoid is then 1 to thirteen digits.
+"""
 
 
 _GOLDEN, _OF_NOISE = 0x9E3779B97F4A7C15 - (1 << 64), 0xD1342543DE82EF95 - (1 << 64)
 _FACTORS = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
-"""Numbers of skipgram_kernels.py, as signed ones."""
+"""Constants of skipgram_kernels.py as signed integers."""
 
 
 Keys = npt.NDArray[np.uint64]
@@ -54,30 +55,35 @@ class Tables(Protocol):
 
 
 class SkipGram(nn.Module):
-    """The two vectors of each word."""
+    """Skip-gram model: two vectors of each word."""
 
     def __init__(self, words: int, size: int, *, squares: bool = False) -> None:
-        """`words`: with the ids below FIRST_WORD, whose vectors nobody uses. The centres are drawn from torch's
-        generator. `squares`: whether the model has the state of Adagrad, too, so that ranks which take steps by
-        themselves bring it together as they do the vectors."""
+        """`words` counts the ids, including those below FIRST_WORD, which have unused vectors.
+
+        The centres are drawn from torch's generator. `squares`: the model includes the state of Adagrad, so that ranks
+        with local steps synchronise it like the vectors.
+        """
         super().__init__()
         self.centres = nn.Parameter(new_table(words, size).uniform_(-0.5 / size, 0.5 / size))
         self.contexts = nn.Parameter(new_table(words, size).zero_())
         self.squares = nn.ParameterList(new_table(words, 1).zero_() for _ in range(2 if squares else 0))
 
     def vectors(self) -> Tensor:
-        """(words, size): what is known of each word afterwards."""
+        """Return the embeddings (words, size)."""
         return self.centres.detach()
 
 
 class SkipGramGradients:
-    """The gradients of rows of words, as `DirectGradients`."""
+    """Gradients of rows of words (`DirectGradients`)."""
 
     fewest = 8
 
     def __init__(self, tokens: Tokens, rules: Sampling, *, seed: int, pairs_a_row: float, steady: bool) -> None:
-        """`tokens` (rows, n): ids, 0 at the end of a line, 1 for a word without a vector. `pairs_a_row`: how many pairs
-        a row has, about. `steady`: whether frequent words' gradients are smaller in large batches (sampling.STEADY)."""
+        """`tokens` (rows, n): ids; 0 at the end of a line, 1 for a word without a vector.
+
+        `pairs_a_row`: the usual number of pairs in a row. `steady`: scale down the gradients of frequent words in large
+        batches (sampling.STEADY).
+        """
         self.tokens = tokens
         self._seed, self._pairs_a_row, self._steady = seed, pairs_a_row, steady
         self._scratch: list[Any] = []
@@ -93,20 +99,22 @@ class SkipGramGradients:
         return Piece(loss, (), [[each] for each in means])
 
     def of_rows(self, model: SkipGram, numbers: IntArray, of: int, step: int) -> tuple[Tensor, list[Means]]:
-        """What the training rows `numbers` (n,) add to the loss, and to the gradients of centres and contexts, in a
-        global batch of `of` rows."""
+        """Return the loss and the gradients of centres and contexts of the rows `numbers` (n,) in a global batch of
+        `of` rows."""
         loss, _, means = self.sums(model, self.tokens[numbers], hashes(self._seed, step, numbers))
         if self._factors[0] != of:
             self._factors = of, self.rules.steadiness(of) if self._steady else None
         return loss / (of * self._pairs_a_row), scaled(means, self._factors[1], 1.0 / of)
 
     def touched(self, numbers: IntArray, step: int) -> tuple[Tensor, Tensor]:
-        """The words (m,) int64 whose centres, and those whose contexts, these training rows (n,) need at a step."""
+        """Return the words (m,) int64 with centres, and those with contexts, that training rows (n,) need at a step."""
         return touched_words(self.tokens[numbers], hashes(self._seed, step, numbers), self.rules)
 
     def sums(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
-        """The sum of the losses of `rows` (n, tokens) with `keys` (n,), the number of their pairs, and the gradients
-        of centres and contexts."""
+        """Return the sum of the losses of `rows` (n, tokens) with `keys` (n,), the number of pairs, and the gradients.
+
+        The gradients are those of centres and contexts.
+        """
         if model.centres.is_cpu:
             return self._by_numba(model, rows, keys)
         return self._by_torch(model, rows, keys)
@@ -125,7 +133,7 @@ class SkipGramGradients:
         sums = tuple(np.empty((len(each), tables[0].shape[1]), tables[0].dtype) for each in touched)
         rules = (self.rules.keep, self.rules.noise, self.rules.window, self.rules.negatives, SHARED)
         known, loss, pairs = _kernels().skipgram_gradients(rows, keys, rules, tables, places, touched, sums)
-        self._scratch.append(places)  # of a thread; lists are safe to share
+        self._scratch.append(places)  # scratch memory of one thread; list operations are thread-safe
         means = [
             _single(torch.from_numpy(ids[:count]), torch.from_numpy(own[:count]))
             for ids, own, count in zip(touched, sums, known, strict=True)
@@ -134,7 +142,7 @@ class SkipGramGradients:
 
 
 def scaled(means: Sequence[Means], factors: Factors, scale: float) -> list[Means]:
-    """Gradients of centres and contexts times `factors` (2, words) of their words, if there are any, and `scale`."""
+    """Scale the gradients of centres and contexts in place by `factors` (2, words), if any, and by `scale`."""
     for each, of_words in zip(means, [None, None] if factors is None else factors, strict=True):
         if of_words is not None:
             each.gradients.mul_(torch.from_numpy(of_words).to(each.ids.device)[each.ids, None])
@@ -143,8 +151,7 @@ def scaled(means: Sequence[Means], factors: Factors, scale: float) -> list[Means
 
 
 def touched_words(rows: Tokens, keys: Keys, rules: Sampling) -> tuple[Tensor, Tensor]:
-    """The words (m,) int64, in rising order, whose centres, and those whose contexts, `rows` (n, tokens) with `keys`
-    (n,) need."""
+    """Return the ascending words (m,) int64 with centres, and those with contexts, that `rows` (n, tokens) need."""
     words = np.unique(rows)
     centres = torch.from_numpy(words[words >= FIRST_WORD])
     drawn = _drawn(torch.from_numpy(keys.view(np.int64)), torch.from_numpy(rules.noise))
@@ -152,14 +159,14 @@ def touched_words(rows: Tokens, keys: Keys, rules: Sampling) -> tuple[Tensor, Te
 
 
 def count_pairs(rows: Tokens, keys: Keys, rules: Sampling) -> int:
-    """The number of pairs in `rows` (n, tokens) with `keys` (n,)."""
+    """Return the number of pairs in `rows` (n, tokens) with `keys` (n,)."""
     placed = _Placed.on(torch.device("cpu"), rules)
     kept = _kept(torch.from_numpy(rows), torch.from_numpy(keys.view(np.int64)), rules.window, placed.keep)
     return int(_near(*kept).sum())
 
 
 class _Placed(NamedTuple):
-    """What sampling needs of a vocabulary, on a device: copied there once, because it is larger than a batch."""
+    """Sampling tables on a device: copied once, because they are larger than a batch."""
 
     keep: Tensor
     noise: Tensor
@@ -183,7 +190,7 @@ def _sums_by_torch(
     )
     near = _near(words, lines, reaches)  # (n, longest, longest)
     degrees = near.sum(2)  # (n, longest)
-    # Of a score, the gradient is the weight of its loss times the probability of the other answer.
+    # The gradient of a score is the weight of its loss times the probability of the opposite outcome.
     scores = (centres @ contexts.mT).clamp(-_LARGEST, _LARGEST)
     against = (centres @ noises.mT).clamp(-_LARGEST, _LARGEST)  # (n, longest, SHARED)
     weights = (degrees * (rules.negatives / SHARED))[:, :, None].to(against.dtype)
@@ -194,14 +201,14 @@ def _sums_by_torch(
     by_centres = by_scores @ contexts + by_against @ noises
     by_contexts = torch.cat(((by_scores.mT @ centres)[used], (by_against.mT @ centres)[drawn]))
     of_contexts = torch.cat((words[used], shared[drawn]))
-    # Each word once: a large batch has most of them many times, and ranks send each other what is returned.
+    # Merge repeated words: a large batch repeats most of them, and ranks send each other the result.
     merged = sums_by_id(words[used], by_centres[used]), sums_by_id(of_contexts, by_contexts)
     return loss, int(degrees.sum()), [_single(*each) for each in merged]
 
 
 def _kept(rows: Tensor, hashed: Tensor, window: int, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(n, longest) each: the words of rows (n, tokens) that are learnt from, and 0 behind them; their lines; and how
-    far they reach."""
+    """Return the kept words of rows (n, tokens), padded with 0, their lines, and their window sizes, (n, longest)
+    each."""
     places = torch.arange(1, rows.shape[1] + 1, device=rows.device)
     drawn = _mixed(hashed[:, None] + places * _GOLDEN)
     kept = (rows >= FIRST_WORD) & (_shifted(drawn, 40) < keep[rows])
@@ -212,14 +219,14 @@ def _kept(rows: Tensor, hashed: Tensor, window: int, keep: Tensor) -> tuple[Tens
 
 
 def _drawn(hashed: Tensor, noise: Tensor) -> Tensor:
-    """(n, SHARED): the words that each row is contrasted with."""
+    """Return the negative samples (n, SHARED) of each row."""
     numbers = torch.arange(1, SHARED + 1, device=hashed.device)
     drawn = _mixed(hashed[:, None] ^ (numbers * _OF_NOISE))
     return noise[_shifted(_shifted(drawn, 32) * len(noise), 32)]
 
 
 def _near(words: Tensor, lines: Tensor, reaches: Tensor) -> Tensor:
-    """(n, longest, longest): which words are the contexts of which."""
+    """Return a mask (n, longest, longest): True if the second word is a context of the first."""
     places = torch.arange(words.shape[1], device=words.device)
     apart = (places[:, None] - places).abs()
     real = words >= FIRST_WORD
@@ -228,24 +235,24 @@ def _near(words: Tensor, lines: Tensor, reaches: Tensor) -> Tensor:
 
 
 def _mixed(numbers: Tensor) -> Tensor:
-    """`skipgram_kernels.mixed` in signed numbers, whose products wrap in the same way."""
+    """Return `skipgram_kernels.mixed` of signed integers, which wrap in the same way."""
     numbers = (numbers ^ _shifted(numbers, 30)) * _FACTORS[0]
     numbers = (numbers ^ _shifted(numbers, 27)) * _FACTORS[1]
     return numbers ^ _shifted(numbers, 31)
 
 
 def _shifted(numbers: Tensor, bits: int) -> Tensor:
-    """Numbers shifted to the right as if they were unsigned."""
+    """Return integers shifted to the right as if they were unsigned."""
     return (numbers >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def _single(ids: Tensor, gradients: Tensor) -> Means:
-    """Gradients (m, columns) of single rows of a table, with these `ids` (m,)."""
+    """Return gradients (m, columns) of single rows of a table, with these `ids` (m,), in factored form."""
     return Means(ids.int(), torch.ones(len(ids), dtype=torch.int64, device=ids.device), gradients)
 
 
 @cache
 def _kernels() -> Any:
-    from trainer.embeddings import skipgram_kernels  # here, as in row_gradients.py: machines with GPUs lack numba
+    from trainer.embeddings import skipgram_kernels  # imported here, as in row_gradients.py: GPU machines lack numba
 
     return skipgram_kernels

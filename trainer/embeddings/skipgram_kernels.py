@@ -1,7 +1,7 @@
-"""The loops of skip-gram for CPUs, compiled by numba; skipgram.py calls them, and says what they compute.
+"""Loops of skip-gram, compiled by numba for CPUs. skipgram.py calls them and defines what they compute.
 
-A row's vectors are copied to one place, because its words come again and again, and their gradients are collected
-there. Then they are added to the gradients of the piece, which have each word once.
+A row's vectors are copied to contiguous memory, because its words repeat, and their gradients are summed there. Then
+they are added to the gradients of the piece, which contain each word once.
 """
 
 from functools import partial
@@ -13,12 +13,12 @@ from numba import int64, njit, uint64
 from common.compiled import compiled
 
 _MOST_FACTORS = 16
-"""A loss is the logarithm of a product of probabilities, of so many at most: they may be e**-30 each."""
+"""Largest number of probabilities in a product before its logarithm: each may be as small as e**-30."""
 
 
 @compiled
 def mixed(number: Any) -> Any:
-    """A hash of a 64-bit number (the last steps of SplitMix64; Steele et al. 2014)."""
+    """Return a hash of a 64-bit number (the last steps of SplitMix64; Steele et al. 2014)."""
     number = (number ^ (number >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> uint64(27))) * uint64(0x94D049BB133111EB)
     return number ^ (number >> uint64(31))
@@ -26,8 +26,10 @@ def mixed(number: Any) -> Any:
 
 @compiled
 def keep_words(row: Any, key: Any, keep: Any, window: Any, words: Any, lines: Any, reaches: Any) -> Any:
-    """Write the words of a row (tokens,) from which it is learnt to `words`, their lines to `lines`, and how many words
-    they reach to each side to `reaches`. Returns the number of these words."""
+    """Write the kept words of a row (tokens,) to `words`, their lines to `lines`, and their window sizes to `reaches`.
+
+    Returns the number of kept words.
+    """
     kept, line = 0, 0
     for place in range(len(row)):
         word = row[place]
@@ -44,7 +46,8 @@ def keep_words(row: Any, key: Any, keep: Any, window: Any, words: Any, lines: An
 
 @compiled
 def draw_negatives(key: Any, noise: Any, negatives: Any) -> None:
-    """Write to `negatives` (shared,) words of `noise`, which has each word as often as it is to be sampled."""
+    """Write negative samples to `negatives` (shared,), drawn from `noise`, a table of ids in proportion to their
+    probability."""
     for number in range(len(negatives)):
         drawn = mixed(key ^ (uint64(number + 1) * uint64(0xD1342543DE82EF95)))
         negatives[number] = noise[((drawn >> uint64(32)) * uint64(len(noise))) >> uint64(32)]
@@ -52,7 +55,7 @@ def draw_negatives(key: Any, noise: Any, negatives: Any) -> None:
 
 @njit(inline="always")
 def _probabilities(score: Any) -> Any:
-    """Of two words whose vectors have this product: that they occur together, and that they do not."""
+    """Return the probabilities that two words with this product occur together, and that they do not."""
     score = min(max(score, np.float32(-30.0)), np.float32(30.0))
     small = np.exp(-abs(score))
     likely, unlikely = np.float32(1.0) / (np.float32(1.0) + small), small / (np.float32(1.0) + small)
@@ -61,7 +64,7 @@ def _probabilities(score: Any) -> Any:
 
 @njit(inline="always")
 def _learn_pair(centres: Any, centre: Any, contexts: Any, context: Any, by_centres: Any, by_contexts: Any) -> Any:
-    """Add the gradients of a pair; returns its probability."""
+    """Add the gradients of a pair. Return its probability."""
     columns, score = uint64(centres.shape[1]), np.float32(0.0)
     for column in range(columns):
         score += centres[centre, column] * contexts[context, column]
@@ -74,8 +77,10 @@ def _learn_pair(centres: Any, centre: Any, contexts: Any, context: Any, by_centr
 
 @compiled
 def _collect(words: Any, count: Any, gradients: Any, places: Any, touched: Any, sums: Any, known: Any) -> Any:
-    """Add `gradients` of `words` to `sums`, where `places` (rows of the table,) says each word's row, or -1. Returns
-    how many words are known then."""
+    """Add `gradients` of `words` to `sums`. `places` (rows of the table,) has the index of each word in `sums`, or -1.
+
+    Returns the number of distinct words so far.
+    """
     columns = uint64(gradients.shape[1])
     for number in range(count):
         place = places[words[number]]
@@ -94,7 +99,8 @@ def _collect(words: Any, count: Any, gradients: Any, places: Any, touched: Any, 
 def _learn_pairs(
     count: Any, lines: Any, reaches: Any, centres: Any, contexts: Any, by_centres: Any, by_contexts: Any, degrees: Any
 ) -> Any:
-    """Add the gradients of a row's pairs, and write to `degrees` how many each centre has. Returns their loss."""
+    """Add the gradients of a row's pairs, and write the number of pairs of each centre to `degrees`. Return their
+    loss."""
     loss = 0.0
     for place in range(count):
         product, degrees[place] = 1.0, 0
@@ -112,8 +118,10 @@ def _learn_pairs(
 def _contrast(
     count: Any, degrees: Any, per_pair: Any, centres: Any, noises: Any, by_centres: Any, by_noises: Any, scores: Any
 ) -> Any:
-    """Add the gradients of a row's centres with the negative samples, as products of matrices, by BLAS: that takes half
-    as long as loops. `scores`: (tokens, shared), to write to. Returns their loss."""
+    """Add the gradients of a row's centres and negative samples, as matrix products with BLAS, which halves the time.
+
+    `scores` (tokens, shared) is scratch memory. Returns the loss.
+    """
     loss, shared = 0.0, len(noises)
     own = scores[:count]
     np.dot(centres[:count], noises.T, own)
@@ -133,16 +141,17 @@ def _contrast(
 
 @partial(compiled, reordered=True)
 def skipgram_gradients(rows: Any, keys: Any, rules: Any, tables: Any, places: Any, touched: Any, sums: Any) -> Any:
-    """Add up the gradients of `rows` (n, tokens) with `keys` (n,).
+    """Sum the gradients of `rows` (n, tokens) with `keys` (n,).
 
-    `rules`: (keep, noise, window, negatives of a pair, negatives of a row). `tables`, `places` (all -1), `touched` and
-    `sums`: of centres and of contexts. Returns how many words of each are touched, the loss, and the number of pairs.
+    `rules`: (keep, noise, window, negatives per pair, negatives per row). `tables`, `places` (all -1), `touched`,
+    `sums`: pairs of arrays for centres and contexts. Returns the numbers of touched centres and contexts, the loss, and
+    the number of pairs.
     """
     keep, noise, window, per_pair, shared = rules
     length, columns = rows.shape[1], tables[0].shape[1]
     words, lines, reaches, degrees = np.empty((4, length), np.int64)
     negatives = np.empty(shared, np.int64)
-    # One call for each: of parts of one array LLVM cannot tell that they do not overlap, which halves the speed.
+    # Separate allocations: LLVM cannot prove that parts of one array do not overlap, which halves the speed.
     centres, by_centres = np.empty((length, columns), np.float32), np.empty((length, columns), np.float32)
     contexts, by_contexts = np.empty((length, columns), np.float32), np.empty((length, columns), np.float32)
     noises, by_noises = np.empty((shared, columns), np.float32), np.empty((shared, columns), np.float32)

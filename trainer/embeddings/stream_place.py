@@ -1,8 +1,9 @@
-"""A stream that is gone is restored from a run's checkpoint.
+"""Restores a stream from a run's checkpoint if its folder is lost.
 
-The folder of a stream may end with the machine that had it, while the checkpoints of its run were copied elsewhere.
-What a reader needs to resume is its newest part, which has the offsets in the sources, and how many parts were taken.
-Do this before readers start, as they look for their newest part once. A folder that has later parts stays as it is.
+The folder of a stream may disappear with its machine, while the checkpoints of its run were copied elsewhere. To
+resume, a reader needs its latest part, which contains the offsets in the sources, and the number of parts that were
+taken. Restore the stream before readers start, because they look for their latest part only once. A folder with later
+parts is not changed.
 """
 
 from pathlib import Path
@@ -18,10 +19,9 @@ from trainer.output.run_files import CHECKPOINTS
 
 
 def put_back(output: Path, stream: Path) -> None:
-    """Put into a stream's folder what the newest checkpoint of a run's `output` has of it and the folder lacks.
+    """Restore files of a stream's folder that are missing from the latest checkpoint in a run's `output`.
 
-    Does nothing for a run without checkpoints, and for one on finite text, which is read again. Raises
-    DataError.
+    Does nothing for a run without checkpoints, or on finite text, which is read again. Raises DataError.
     """
     try:
         _put_back(output, stream)

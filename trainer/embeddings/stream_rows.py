@@ -1,12 +1,11 @@
-"""The rows of a run on an unbounded stream: one part after the other (corpus/stream).
+"""Rows of a run on an unbounded stream: one part after the other (corpus/stream).
 
-Each part is an epoch. The first rank chooses the next part, the oldest that no epoch has had, of the reader of whom
-fewest were taken; all ranks read it. The checkpoint has what was chosen, so a resumed run has the same rows: no
-line is lost, and none is used twice. Readers learn what is in a checkpoint, and may then remove it. The
-checkpoint also has the last part of each reader as it was, by which the stream is restored in another folder
-(stream_place.py).
+Each part is an epoch. The first rank chooses the next part: the oldest unused one of the reader with the fewest used
+parts. All ranks read it. The checkpoint contains the choice, so a resumed run has the same rows: no line is lost or
+used twice. Readers are informed of the parts in a checkpoint, and may then remove them. The checkpoint also contains
+the last part of each reader, from which the stream can be restored in another folder (stream_place.py).
 
-The vocabulary is that of the first parts.
+The vocabulary is made from the first parts.
 """
 
 import io
@@ -38,28 +37,28 @@ from trainer.task import NextEpoch
 
 _LOOK_SECONDS = 0.2
 _MOST_SECONDS = 600.0
-"""How long the first rank looks for a part before it reports to the others, which wait, that it still does."""
+"""Seconds that the first rank waits for a part before it reports to the waiting ranks that it continues to wait."""
 _SHARE_SECONDS = 60.0
-"""How long a machine may take to see a file that another one has written to their share."""
+"""Seconds that a machine may take to see a file that another one wrote to their shared file system."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """What is made of the first parts of a stream."""
+    """State of a run that is made from the first parts of its stream."""
 
     vocabulary: Vocabulary
     held_out: Tokens
-    """(m, tokens): rows of the part below, which are held out."""
+    """(m, tokens): held-out rows of the first part of reader `held_of`."""
     held_of: str
-    """The reader whose first part it was."""
+    """Reader with the part that contains the held-out rows."""
     part_words: int
-    """Running words of a part, on average."""
+    """Mean number of running words of a part."""
     notes: tuple[str, ...] = ()
-    """For the user."""
+    """Notes for the user."""
 
 
 class StreamRows(TextData):
-    """The rows of the present part, and the place in the stream."""
+    """Rows of the current part, and the position in the stream."""
 
     is_judged_at_intervals = True
     saves_when_stopped = True
@@ -72,7 +71,7 @@ class StreamRows(TextData):
         *,
         began: float,
     ) -> None:
-        """`began`: when the run started, by time.monotonic."""
+        """`began`: the start of the run by time.monotonic()."""
         self.began = began
         self.vocabulary = start.vocabulary
         self.held_out, self.words, self.notes = start.held_out, start.part_words, start.notes
@@ -80,14 +79,14 @@ class StreamRows(TextData):
         self.digest = blake2b(sources.encode(), digest_size=16).hexdigest()
         self._stream, self._settings, self._held_of = stream, settings, start.held_of
         self.tokens: Tokens = np.zeros((settings.part_rows, ROW_TOKENS), np.int32)
-        """(rows, tokens) of the present part; the same array for all parts."""
+        """(rows, tokens) of the current part; the same array for all parts."""
         self.words_seen = 0
-        """Running words of all parts that were learnt from to their end."""
-        self._words_outside = 0  # those of them that are not in the vocabulary
+        """Running words of all finished parts."""
+        self._words_outside = 0  # words of `words_seen` outside the vocabulary
         self._taken = {reader_folder(stream, number).name: 0 for number in range(settings.readers)}
         self._chosen: tuple[str, int] | None = None
-        self._last: dict[str, bytes] = {}  # the file of the part that was taken last, by reader
-        self._words = self._outside = 0  # running words of the present part, and those outside the vocabulary
+        self._last: dict[str, bytes] = {}  # the file of the last chosen part, by reader
+        self._words = self._outside = 0  # running words of the current part, and those outside the vocabulary
 
     @property
     def counted_rows(self) -> float:
@@ -101,7 +100,7 @@ class StreamRows(TextData):
         return ENDLESS
 
     def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:
-        """By the words that are learnt from: where little text comes, parts are not full."""
+        """Return the position by the number of words: with little text, parts are not full."""
         if not (config.words and config.epochs):
             return step, steps
         of_part = steps // config.epochs
@@ -122,13 +121,15 @@ class StreamRows(TextData):
         return following
 
     def _is_over(self, config: TrainConfig) -> bool:
-        """Whether as many words or minutes were learnt from as were asked for."""
+        """Return whether the requested words or minutes are reached."""
         late = config.minutes is not None and time.monotonic() - self.began >= 60 * config.minutes
         return late or (config.words is not None and self.words_seen >= config.words)
 
     def choose(self, stop: Callable[[], bool], over: Callable[[], bool], *, wait: bool) -> NextEpoch:
-        """Choose the next part, on the first rank; `wait`: some time for one, until the run is `over`. Raises DataError
-        for a failed reader."""
+        """Choose the next part, on the first rank. Raises DataError for a failed reader.
+
+        `over`: returns whether the run has reached its end. `wait`: wait a limited time for a part.
+        """
         until = time.monotonic() + (_MOST_SECONDS if wait else 0.0)
         while not stop():
             if over():
@@ -138,7 +139,7 @@ class StreamRows(TextData):
                     self._chosen = name, self._taken[name]
                     self._taken[name] += 1
                     return NextEpoch.READY
-            # A reader leaves its last part before it says that it has ended: so look for parts once more after that.
+            # A reader writes its last part before it reports its end, so look for parts once more after that.
             if not [name for name in self._taken if not ended(self._stream / name)] and not self._any_part():
                 return NextEpoch.END
             if time.monotonic() >= until:
@@ -175,7 +176,7 @@ class StreamRows(TextData):
         }
 
     def state(self) -> dict[str, Any]:
-        """The same for a checkpoint, with the file of the last part of each reader as a tensor of bytes."""
+        """Return `place` for a checkpoint, with the file of the last part of each reader as a tensor of bytes."""
         last = {name: torch.frombuffer(bytearray(content), dtype=torch.uint8) for name, content in self._last.items()}
         return {**self.place(), "last": last}
 
@@ -184,7 +185,7 @@ class StreamRows(TextData):
         self._last = last_parts(state)
 
     def go_to(self, state: Mapping[str, Any]) -> None:
-        """Go to a place. Raises DamagedError for one of another stream."""
+        """Set the position in the stream. Raises DamagedError for a position in another stream."""
         taken, chosen = state.get("taken"), state.get("chosen")
         words, outside = state.get("words_seen"), state.get("words_outside")
         if not isinstance(taken, dict) or not type(words) is type(outside) is int or taken.keys() != self._taken.keys():
@@ -196,11 +197,11 @@ class StreamRows(TextData):
 
     @property
     def has_part(self) -> bool:
-        """Whether a part was chosen that was not learnt from to its end."""
+        """True if a part is chosen and not finished."""
         return self._chosen is not None
 
     def tell_readers(self) -> None:
-        """Report to readers which parts are in a checkpoint to their end. Raises OSError."""
+        """Report to readers which finished parts are in a checkpoint. Raises OSError."""
         write_taken(self._stream, parts_done(self.place()))
 
     def summary(self) -> dict[str, Any]:
@@ -226,7 +227,7 @@ class StreamRows(TextData):
 
 
 def parts_done(state: Mapping[str, Any]) -> dict[str, int]:
-    """How many parts of each reader were learnt from to their end, by a place."""
+    """Return the number of finished parts of each reader, from a position."""
     done = dict(state["taken"])
     if state["chosen"]:
         done[state["chosen"][0]] -= 1
@@ -234,7 +235,7 @@ def parts_done(state: Mapping[str, Any]) -> dict[str, int]:
 
 
 def last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
-    """The file of the part that was taken last, by reader, of a checkpoint's state. Raises DamagedError."""
+    """Return the file of the last chosen part of each reader, from a checkpoint's state. Raises DamagedError."""
     last = state.get("last")
     if not isinstance(last, dict) or not all(
         isinstance(each, torch.Tensor) and each.dtype == torch.uint8 for each in last.values()
@@ -244,8 +245,10 @@ def last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def load_stream(config: TrainConfig, settings: StreamSettings, ranks: Ranks, stop: Callable[[], bool]) -> StreamRows:
-    """The rows of a stream, with the vocabulary of the resumed run, or else of the first parts, for which all
-    ranks wait. Raises TrainingError and DataError."""
+    """Return the rows of a stream, with the vocabulary of the resumed run, or else of the first parts.
+
+    All ranks wait for the first parts. Raises TrainingError and DataError.
+    """
     kept, began, first = config.output / STREAM, time.monotonic(), []
     with ranks.agreement():
         start = load_start(kept) if config.resume else None
@@ -265,9 +268,12 @@ def load_stream(config: TrainConfig, settings: StreamSettings, ranks: Ranks, sto
 def await_first_parts(
     stream: Path, settings: StreamSettings, *, words: int, minutes: float | None, stop: Callable[[], bool]
 ) -> list[tuple[str, int]]:
-    """Wait for the first parts of a stream, of `words` running words, or all that there are, or that readers read
-    ahead, or that have come in half of `minutes`; returns the reader and number of each. Raises TrainingError if none
-    has come in these minutes, or when it is to `stop`, and DataError."""
+    """Wait for the first parts of a stream, and return the reader and number of each.
+
+    Waiting ends after `words` running words, or when the stream ends, when readers are fully ahead, or after half of
+    `minutes`. Raises TrainingError if no part arrives in `minutes`, or if `stop` returns True. Raises DataError for a
+    failed reader.
+    """
     folders = [reader_folder(stream, number) for number in range(settings.readers)]
     counted, read, began = 0, list[tuple[str, int]](), time.monotonic()
     while counted < words:
@@ -277,7 +283,7 @@ def await_first_parts(
         found = sorted((folder.name, number) for folder in folders for number in part_numbers(folder))
         new = [part for part in found if part not in read]
         if not new and (over or any(len(part_numbers(folder)) > settings.ahead for folder in folders)):
-            break  # a reader that is so far ahead reads no more until parts are learnt from
+            break  # a reader that is this far ahead pauses until parts are used
         if not new and minutes is not None and time.monotonic() - began >= 60 * minutes * (0.5 if read else 1.0):
             break
         if not new:
@@ -295,8 +301,10 @@ def await_first_parts(
 
 
 def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int) -> Start:
-    """Make the vocabulary of these parts of a stream. Raises TrainingError if they have no word that is frequent
-    enough, and DataError."""
+    """Return the initial state of a run, with the vocabulary of these parts of a stream.
+
+    Raises TrainingError if no word is frequent enough, and DataError.
+    """
     counted = WordCounts()
     for name, number in parts:
         counted.add(_read_shared(part_path(stream / name, number)))
@@ -315,7 +323,7 @@ def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int
 
 
 def write_start(path: Path, start: Start) -> None:
-    """Write what `read_start` made, for when the run is resumed. Raises TrainingError."""
+    """Write the initial state, for resuming the run. Raises TrainingError."""
     content = io.BytesIO()
     np.savez(
         content,
@@ -329,7 +337,7 @@ def write_start(path: Path, start: Start) -> None:
 
 
 def load_start(path: Path) -> Start | None:
-    """What `write_start` wrote; None where there is no file. Raises TrainingError for another one."""
+    """Read the file of `write_start`; None if there is no file. Raises TrainingError if it is invalid."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             words = tuple(arrays["words"].tobytes().decode().split("\n"))
@@ -354,7 +362,7 @@ def load_start(path: Path) -> Start | None:
 
 
 def _read_shared(path: Path) -> Part:
-    """Read a part that another machine has seen already."""
+    """Read a part that another machine has already seen."""
     deadline = time.monotonic() + _SHARE_SECONDS
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)

@@ -1,6 +1,6 @@
-"""The task of learning word embeddings from text: rows of running words, by the model that `--model` names.
+"""Task of learning word embeddings from rows of running text.
 
-What it learns from is a TextData (text_rows.py, stream_rows.py), and a kind of model is a subclass.
+The data is a TextData (text_rows.py, stream_rows.py); each model is a subclass of `Embedding`.
 """
 
 import time
@@ -40,18 +40,18 @@ from trainer.registry import RunSize
 from trainer.task import TEST, NextEpoch, Task
 
 _EVALUATION_SHARE = 0.05
-"""The share of the time that evaluation takes at most, where a part of a stream takes less time than evaluation."""
+"""Largest share of time for evaluation, if a part of a stream takes less time than its evaluation."""
 _HELD_OUT_STEP = 1 << 40
-"""A step that no run comes to, whose random choices are those of the held-out rows."""
+"""Step number for the random choices of the held-out rows; no run reaches it."""
 
 
 class Embedding(Task[TextData]):
-    """Learns embeddings such that words that occur together have similar ones."""
+    """Learns embeddings: words that occur in similar contexts have similar ones."""
 
     precision = "float32"
     tables = ()
     _encoder: WordEncoder | None = None
-    """What gives embeddings to other words, too, if anything does."""
+    """Encoder of words outside the vocabulary, if the model has one."""
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
@@ -68,10 +68,11 @@ class Embedding(Task[TextData]):
         return replace(config, epochs=config.epochs or data.usual_epochs(config.words)), data, list(data.notes)
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
-        """Subclasses set the model and its tables, with embeddings of `self._size`."""
-        assert config.embedding is not None  # only a classifier may take it of embeddings that it starts from
+        """Prepare the data and the evaluation. Subclasses set the model and its tables, with embeddings of size
+        `self._size`."""
+        assert config.embedding is not None  # only a classifier may derive it from pretrained vectors
         self._config, self._ranks, self._data, self._size = config, ranks, data, config.embedding
-        self._judged = time.monotonic(), 0.0  # when, and the seconds that it took
+        self._judged = time.monotonic(), 0.0  # time and duration of the last evaluation
         with ranks.agreement(loading=True):
             reference = _reference(config, data) if ranks.is_first else None
             self._evaluation = WordEvaluation(config.similarity, config.analogy, reference)
@@ -87,11 +88,11 @@ class Embedding(Task[TextData]):
 
     @abstractmethod
     def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
-        """The sum of the losses of rows that are held out (n, tokens) with `keys` (n,), and the number of pairs."""
+        """Return the sum of the losses of held-out rows (n, tokens) with `keys` (n,), and the number of pairs."""
 
     @abstractmethod
     def _vectors(self) -> WordVectors:
-        """The embeddings of all words of the vocabulary."""
+        """Return the embeddings of all words of the vocabulary."""
 
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
         return super().step_rate(config, *self._data.schedule_position(config, step, steps), size)
@@ -126,7 +127,7 @@ class Embedding(Task[TextData]):
         return ()
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        """The ranks share the held-out rows; the first evaluates the embeddings by words."""
+        """Evaluate on all ranks: they share the held-out rows, and the first rank evaluates the embeddings."""
         start = time.monotonic()
         begin = int(split[: self._ranks.rank].sum())
         numbers = np.arange(begin, begin + int(split[self._ranks.rank]))
@@ -139,7 +140,7 @@ class Embedding(Task[TextData]):
         losses, counts, _ = zip(*of_ranks, strict=True)
         words: dict[str, Any] = {}
         if self._ranks.is_first:
-            # A stream rarely has an end to evaluate at, so that all metrics are computed at intervals.
+            # A stream rarely ends, so all metrics are computed at intervals.
             takes_time = part == TEST or self._data.is_judged_at_intervals
             words = (self._evaluation.all_measures if takes_time else self._evaluation.quick_measures)(self._vectors())
         self._judged = time.monotonic(), time.monotonic() - start
@@ -173,7 +174,7 @@ class Embedding(Task[TextData]):
 
 
 def _reference(config: TrainConfig, data: TextData) -> Pairs | None:
-    """What the PIP loss compares with; None where it is not asked for."""
+    """Return the reference of the PIP loss; None if the loss is not requested."""
     if not config.pip:
         return None
     words = len(data.vocabulary.words)

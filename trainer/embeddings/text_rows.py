@@ -1,8 +1,8 @@
-"""The rows of a run on word vectors: the parts that readers left (corpus/stream), with ids of one vocabulary.
+"""Rows of a run on word embeddings: the parts of readers (corpus/stream), with ids of a common vocabulary.
 
-Readers know nothing of a vocabulary: a part has words of its own. Every rank makes the same vocabulary of the same
-parts, and replaces the parts' tokens by its ids: 0 at the end of a line, 1 for a word without a vector, then the words,
-the most frequent first.
+Readers have no vocabulary: each part has its own word list. Every rank makes the same vocabulary from the same parts,
+and replaces the parts' tokens by its ids: 0 for the end of a line, 1 for a word without a vector, then the words, most
+frequent first.
 """
 
 import time
@@ -31,7 +31,7 @@ from trainer.task import TEST, TRAINING, VALIDATION, NextEpoch
 
 _LOOK_SECONDS = 0.2
 _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
-"""Held-out rows: one of so many, at least one, and no more than the first number."""
+"""Number of held-out rows: one of every _HELD_OUT_EVERY, at least one, and at most _MOST_HELD_OUT."""
 
 
 _EPOCHS, _SOME_ROWS = 5, 256
@@ -40,28 +40,28 @@ _MOST_WORDS = 2_000_000
 
 
 class WordCounts:
-    """How often each word occurs in some parts, in bounded memory.
+    """Counts of words in parts, in bounded memory.
 
-    Where there are too many different words, the rarest so far are forgotten, as the word2vec program does
-    (`ReduceVocab`): each time those that occur one time more. What is left depends on the order of the parts alone.
+    If there are too many distinct words, the rarest ones so far are dropped, like in the word2vec program
+    (`ReduceVocab`). Each time, the threshold increases by 1. The result depends only on the order of the parts.
     """
 
     def __init__(self, *, most: int | None = None) -> None:
-        """`most`: the most different words that are counted at once, by default 2,000,000, which take some 300 MB."""
+        """`most`: the largest number of distinct words (default: 2,000,000, which take some 300 MB)."""
         self.counts: Counter[str] = Counter()
         self.total = 0
         """Running words of all parts."""
         self.forgotten = 0
-        """How many counts were dropped; of a word perhaps several."""
+        """Number of dropped counts, possibly several of one word."""
         self.least = 0
-        """Words that had occurred so many times, or fewer, may have been forgotten."""
+        """Largest count of dropped words."""
         self._most = most or _MOST_WORDS
 
     def add(self, part: Part) -> None:
         self.add_counts(dict(zip(part.words, part.counts.tolist(), strict=True)))
 
     def add_counts(self, counts: Mapping[str, int]) -> None:
-        """Count words that occur so many times each."""
+        """Add counts of words."""
         self.counts.update(counts)
         self.total += sum(counts.values())
         while (before := len(self.counts)) > self._most:
@@ -70,7 +70,7 @@ class WordCounts:
             self.forgotten += before - len(self.counts)
 
     def notes(self, *, min_count: int) -> list[str]:
-        """What the user should know of what was forgotten."""
+        """Return notes for the user about dropped counts."""
         if not self.forgotten:
             return []
         return [
@@ -82,15 +82,17 @@ class WordCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Vocabulary:
-    """The words that have vectors, the most frequent first."""
+    """Words that have vectors, most frequent first."""
 
     words: tuple[str, ...]
     counts: Counts
 
     @classmethod
     def of(cls, counted: WordCounts, *, min_count: int, where: Path) -> "Vocabulary":
-        """The words that occur often enough; equally frequent ones in their own order. Raises TrainingError if there
-        are none."""
+        """Return the words with at least `min_count` occurrences; equally frequent ones in alphabetical order.
+
+        Raises TrainingError if no word is frequent enough.
+        """
         kept = sorted((-count, word) for word, count in counted.counts.items() if count >= min_count)
         if not kept:
             raise TrainingError(
@@ -100,7 +102,7 @@ class Vocabulary:
         return cls(words=tuple(word for _, word in kept), counts=-np.array([count for count, _ in kept], np.int64))
 
     def ids(self, part: Part) -> Tokens:
-        """(rows, tokens): a part's rows with the ids of this vocabulary."""
+        """Return a part's rows (rows, tokens) with the ids of this vocabulary."""
         known = {word: number for number, word in enumerate(self.words, FIRST_WORD)}
         table = np.full(len(part.words) + FIRST_OF_PART, UNKNOWN, np.int32)
         table[END_OF_LINE] = 0
@@ -109,45 +111,44 @@ class Vocabulary:
 
 
 class TextData(ABC):
-    """The rows of running words of a run. What a subclass does not say is as of finite text."""
+    """Rows of running words of a run. The defaults here are those of finite text."""
 
     vocabulary: Vocabulary
     tokens: Tokens
-    """(rows, tokens) of an epoch, of which those that are held out are empty."""
+    """(rows, tokens) of an epoch; held-out rows are empty."""
     held_out: Tokens
     """(m, tokens)."""
     words: int
-    """Running words of an epoch, with those that have no vector."""
+    """Running words of an epoch, including words without a vector."""
     digest: str
     notes: tuple[str, ...]
-    """For the user."""
+    """Notes for the user."""
     is_judged_at_intervals = False
-    """Whether the model is evaluated at intervals, and not after each epoch."""
+    """True if the model is evaluated at intervals instead of after each epoch."""
     saves_when_stopped = False
-    """Whether a run that is asked to stop leaves a model, too."""
+    """True if a stopped run also saves a model."""
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Rows by part of the run."""
+        """Number of rows in each part of the run."""
         return {TRAINING: len(self.tokens), VALIDATION: len(self.held_out), TEST: len(self.held_out)}
 
     @property
     @abstractmethod
     def sample(self) -> Tokens:
-        """(n, tokens): some rows, by which the others can be estimated before they are there."""
+        """(n, tokens): sample of rows, from which properties of the others are estimated."""
 
     @property
     def counted_rows(self) -> float:
-        """Rows of the text in which the words of the vocabulary were counted."""
+        """Number of rows in which the words of the vocabulary were counted."""
         return len(self.tokens)
 
     @abstractmethod
     def usual_epochs(self, words: int | None) -> int:
-        """The epochs of a run, where the user names none, that is to learn from so many `words`."""
+        """Return the default epochs of a run that is to learn from `words` running words."""
 
     def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:  # noqa: ARG002
-        """Where in the schedule of the learning rate a step of a run of so many `steps` is: how much of it is done, and
-        how much there is."""
+        """Return the position of a step in the schedule of the learning rate: the finished and the total amount."""
         return step, steps
 
     def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:  # noqa: ARG002
@@ -155,26 +156,26 @@ class TextData(ABC):
         return NextEpoch.READY
 
     def end_part(self) -> bool:
-        """The rows of the epoch were learnt from, all of them; returns whether that changes `state`."""
+        """Finish the epoch after all its steps. Return whether that changes `state`."""
         return False
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint has to hold of it."""
+        """Return the state for a checkpoint."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from such a state. Raises DamagedError for another one."""
+        """Resume from a state. Raises DamagedError if it does not fit."""
         del state
 
     def tell_readers(self) -> None:
-        """Report to readers of the text what is in a checkpoint. Raises OSError."""
+        """Report to readers of the text which parts are in a checkpoint. Raises OSError."""
         return
 
     def summary(self) -> dict[str, Any]:
         return {}
 
     def closing_notes(self, config: TrainConfig) -> list[str]:  # noqa: ARG002
-        """Notes for the user at the end of a run."""
+        """Return notes for the user at the end of a run."""
         return []
 
 
@@ -198,14 +199,16 @@ class TextRows(TextData):
 
 
 def held_out_rows(rows: int) -> IntArray:
-    """The numbers of the held-out rows, of so many: one at least."""
+    """Return the indices of the held-out rows among `rows` rows, at least one."""
     every = min(_HELD_OUT_EVERY, rows)
     return np.arange(every - 1, rows, every)[:_MOST_HELD_OUT]
 
 
 def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> TextRows:
-    """All rows of a bounded stream, without those behind it; waits for its readers to come to it. Raises
-    TrainingError and DataError."""
+    """Return all rows of a bounded stream, except empty ones. Waits until its readers have finished.
+
+    Raises TrainingError and DataError.
+    """
     folders = [reader_folder(stream, number) for number in range(settings.readers)]
     while [folder for folder in folders if not ended(folder)]:
         time.sleep(_LOOK_SECONDS)
@@ -218,7 +221,7 @@ def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> Text
         digest.update(part.tokens.tobytes() + "\n".join(part.words).encode())
     vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
     tokens = np.concatenate([vocabulary.ids(read_part(path)) for path in parts])
-    tokens = tokens[(tokens != END_OF_LINE).any(axis=1)]  # the last part of a reader is filled up
+    tokens = tokens[(tokens != END_OF_LINE).any(axis=1)]  # a reader's last part is padded
     held = held_out_rows(len(tokens))
     held_out = tokens[held].copy()
     tokens[held] = END_OF_LINE

@@ -1,8 +1,8 @@
-"""Words with their vectors, and the files of the word2vec program that hold them, as text and as binary.
+"""Words with their vectors, and the text and binary files of the word2vec program.
 
-Both begin with a line of two numbers: of the words, and of the numbers in a vector. Then each word follows, a space,
-and its vector: as text in a line, or as little-endian float32, after which some programs write a newline and others
-none. GloVe's text has no first line, and a word of it may have spaces. The order of the words is that of their
+Both formats begin with a line of two numbers: the number of words, and the size of a vector. Then each word follows, a
+space, and its vector: as text on one line, or as little-endian float32. After a binary vector, some programs write a
+newline. GloVe's text format has no first line, and its words may contain spaces. Words are in the order of their
 frequency.
 """
 
@@ -33,7 +33,7 @@ from trainer.output.run_files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS
 Matrix = npt.NDArray[np.float32]
 
 _FILES = (BINARY_VECTORS, TEXT_VECTORS)
-"""Of a folder the first of these is read."""
+"""File names in a folder; the first existing file is read."""
 
 _HEAD = re.compile(rb"([0-9]{1,10})[ \t]([0-9]{1,6})\s*\n")
 _MOST_HEAD_BYTES = 1 << 16
@@ -42,7 +42,7 @@ _FEW_WORDS = 1 << 12
 _NEWLINE_BYTES = 2
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _USUAL = 1e-30, 1e6
-"""Between these is every number of a trained vector that is not 0."""
+"""Range of the absolute nonzero numbers in trained vectors."""
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?")
 _FLOAT = np.dtype("<f4")
 _NOT_VECTORS = (
@@ -59,8 +59,11 @@ class WordVectors:
         encode: Callable[[Sequence[str]], Matrix] | None = None,
         note: str = "",
     ) -> None:
-        """`words` (n,), which differ; `matrix` (n, size). `encode`: what gives other words (m,) vectors (m, size).
-        `note`: what of a file was left out or is not as its first line says, for the user."""
+        """`words` (n,): distinct words. `matrix` (n, size) float32: their vectors.
+
+        `encode`: returns the vectors (m, size) of other words (m,). `note`: for the user, about omitted words and a
+        wrong first line.
+        """
         self.words, self.matrix, self.note = words, matrix, note
         self._encode = encode
 
@@ -70,26 +73,26 @@ class WordVectors:
 
     @cached_property
     def unit(self) -> Matrix:
-        """(n, size): the vectors at length 1; one that is zero stays so."""
+        """(n, size): the vectors scaled to length 1; zero vectors stay zero."""
         lengths: Matrix = np.linalg.norm(self.matrix, axis=1, keepdims=True).astype(np.float32)
         lengths[lengths == 0] = 1.0
         unit: Matrix = self.matrix / lengths
         return unit
 
     def find(self, word: str) -> int | None:
-        """The row of a word, or else of its lower-case form; None for an unknown one."""
+        """Return the row of a word, or else of its lower-case form; None if both are unknown."""
         found = self.numbers.get(word)
         return self.numbers.get(word.lower()) if found is None else found
 
     def including(self, words: Iterable[str]) -> "WordVectors":
-        """These vectors, and those of other words that are among `words`, where the model can encode them."""
+        """Return these vectors plus those of the other `words`, if the model can encode them."""
         others = [word for word in dict.fromkeys(words) if word and self.find(word) is None]
         if self._encode is None or not others:
             return self
         return WordVectors([*self.words, *others], np.concatenate((self.matrix, self._encode(others))))
 
     def nearest(self, word: str, count: int) -> list[tuple[str, float]]:
-        """The words with the highest cosines to a known word, at most so many, without itself; each with its cosine.
+        """Return the `count` words with the highest cosines to a known word, without itself, each with its cosine.
 
         Raises KeyError for an unknown word.
         """
@@ -103,16 +106,16 @@ class WordVectors:
 
 
 def open_vectors(address: str) -> WordVectors:
-    """The vectors of a word2vec file, or of a folder with a vectors.bin or vectors.txt, or of a run's output with such
-    a folder; all of them a path or s3://...
+    """Read the vectors at a path or s3://... of a word2vec file, of a folder with vectors, or of a run's output.
 
-    Raises DataError as `read_vectors`, and for a folder with another model.
+    A folder contains vectors.bin or vectors.txt. Raises DataError like `read_vectors`, and for a folder with another
+    model.
     """
     return read_vectors(vectors_file(address))
 
 
 def vectors_file(address: str) -> str:
-    """The address of the file that `open_vectors` reads. Raises DataError for a folder without vectors."""
+    """Return the address of the file that `open_vectors` reads. Raises DataError for a folder without vectors."""
     folder = vectors_folder(address)
     if folder is None:
         return address
@@ -120,16 +123,18 @@ def vectors_file(address: str) -> str:
 
 
 def vectors_size(address: str) -> int:
-    """The numbers in a vector of those that `open_vectors` reads, of which only the beginning is read here. Raises
-    DataError for a file that cannot be read, or is another one."""
+    """Return the size of the vectors that `open_vectors` reads, from the beginning of the file.
+
+    Raises DataError if the file is unreadable or invalid.
+    """
     file = vectors_file(address)
     with _undamaged(file):
         return _read_head(BytesIO(next(open_blocks(file), b"")), file)[1]
 
 
 def vectors_folder(address: str) -> str | None:
-    """The folder with vectors that is meant by an address; None where that is no folder. Raises DataError for a folder
-    without vectors."""
+    """Return the folder with vectors at an address; None if the address is a file. Raises DataError for a folder
+    without any."""
     places = address, join(address, MODEL)
     with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):
         if exists(address):
@@ -151,7 +156,7 @@ def vectors_folder(address: str) -> str | None:
 
 
 def _config(folder: str) -> dict[str, Any] | None:
-    """What a folder's config.json says; None where there is none, or it is none."""
+    """Return the content of a folder's config.json; None if it is missing or invalid."""
     if not exists(place := join(folder, CONFIG)):
         return None
     with readable(place) as path:
@@ -159,10 +164,10 @@ def _config(folder: str) -> dict[str, Any] | None:
 
 
 def read_vectors(address: str) -> WordVectors:
-    """The vectors of a word2vec file, text or binary, or of GloVe's text, also compressed; a path or s3://...
+    """Read the vectors of a word2vec file, text or binary, or of GloVe's text, possibly compressed; a path or s3://...
 
-    A word that is not UTF-8, or has a number that is not finite, is left out, and of equal words the first is taken;
-    `note` counts them. Raises DataError for a file that cannot be read, or is another one.
+    Words that are not UTF-8 or have a number that is not finite are skipped, and so are repeated words; `note` counts
+    them. Raises DataError if the file is unreadable or invalid.
     """
     words: dict[str, None] = {}
     left_out: Counter[str] = Counter()
@@ -198,7 +203,7 @@ def read_vectors(address: str) -> WordVectors:
 
 
 def write_text(address: str, vectors: WordVectors) -> None:
-    """Write vectors as text, whole or not at all. Raises DataError."""
+    """Write vectors as text, atomically. Raises DataError."""
     with writable(address) as path, path.open("w", encoding="utf-8") as file:
         file.write(f"{len(vectors.words)} {vectors.matrix.shape[1]}\n")
         for word, vector in zip(vectors.words, vectors.matrix, strict=True):
@@ -206,7 +211,7 @@ def write_text(address: str, vectors: WordVectors) -> None:
 
 
 def write_binary(address: str, vectors: WordVectors) -> None:
-    """Write vectors as binary, whole or not at all. Raises DataError."""
+    """Write vectors as binary, atomically. Raises DataError."""
     with writable(address) as path, path.open("wb") as file:
         file.write(f"{len(vectors.words)} {vectors.matrix.shape[1]}\n".encode())
         for word, vector in zip(vectors.words, vectors.matrix.astype(_FLOAT), strict=True):
@@ -224,7 +229,7 @@ def _undamaged(address: str) -> Iterator[None]:
 
 @contextmanager
 def _opened(address: str) -> Iterator[BinaryIO]:
-    """The content of a file, decompressed by the ending of its name."""
+    """Yield the content of a file, decompressed according to its file name extension."""
     with _undamaged(address):
         if compression(address) is None:
             with readable(address) as path, path.open("rb") as file:
@@ -237,8 +242,7 @@ def _opened(address: str) -> Iterator[BinaryIO]:
 
 
 def _read_head(file: BinaryIO, address: str) -> tuple[int, int]:
-    """The number of words, 0 where the file does not say it, and that of the numbers in a vector; the file is then at
-    its first word."""
+    """Return the number of words, 0 if unknown, and the size of a vector. Afterwards, the file is at its first word."""
     first = file.readline(_MOST_HEAD_BYTES)
     line = first.removeprefix(BYTE_ORDER_MARK)
     if found := _HEAD.fullmatch(line):
@@ -252,7 +256,7 @@ def _read_head(file: BinaryIO, address: str) -> tuple[int, int]:
 
 
 def _is_binary(file: BinaryIO, size: int) -> bool:
-    """Whether the next bytes are neither a line of a word and its numbers nor text throughout."""
+    """Return whether the next bytes are neither a line with a word and its numbers nor UTF-8 text."""
     begin = file.tell()
     line = file.readline(_MOST_WORD_BYTES + 32 * size)
     file.seek(begin)
@@ -268,7 +272,7 @@ def _is_vector(line: bytes, size: int) -> bool:
 
 
 def _is_text(data: bytes) -> bool:
-    """Whether bytes, the last of which may be the beginning of a letter, are UTF-8 without control characters."""
+    """Return whether bytes are UTF-8 without control characters. The last character may be incomplete."""
     try:
         getincrementaldecoder("utf-8")().decode(data)
     except UnicodeDecodeError:
@@ -277,9 +281,9 @@ def _is_text(data: bytes) -> bool:
 
 
 def _split(line: bytes, size: int) -> tuple[bytes, Matrix]:
-    """A line's word, which may have spaces, and its vector (size,). Raises ValueError for another line."""
+    """Return a line's word, which may contain spaces, and its vector (size,). Raises ValueError for another line."""
     word, *fields = line.rstrip().rsplit(None, size)
-    with np.errstate(over="ignore"):  # it is not finite then, and left out
+    with np.errstate(over="ignore"):  # an overflow gives an infinite number, which is skipped later
         vector = np.array(fields, dtype=np.float64).astype(np.float32).reshape(size)
     if b" " in word and _NUMBER.fullmatch(word.rpartition(b" ")[2]):
         raise ValueError("more numbers than a vector has")
@@ -328,7 +332,7 @@ def _is_usual(vector: Matrix) -> bool:
 
 
 def _fault(word: str, encoded: bytes, vector: Matrix, words: dict[str, None]) -> str:
-    """Why a word is left out; "" where it is not."""
+    """Return the reason why a word is skipped, or ""."""
     if word.encode() != encoded:
         return "not in UTF-8"
     if not np.isfinite(vector).all():

@@ -1,1 +1,1 @@
-"""The search for the best settings of a model of texts (`--model auto`): candidates, trials of them, and a choice."""
+"""Search for the best settings of a text classifier (`--model auto`): candidates, trials, and selection."""

@@ -1,7 +1,6 @@
-"""Which settings a search tries, and in which order: first the best guess, then one change after the other of the best
-so far, as fastText's autotune and other coordinate searches do.
+"""Candidates of a search and their order: a first guess, then single changes of the best settings so far.
 
-Everything here follows from the trials alone.
+This is a coordinate search, like fastText's autotune. Candidates depend only on the trials.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,26 +13,30 @@ from trainer.task import Traits
 
 _FEW_ROWS = 2000
 _SHORT = 100.0
-"""Words of short texts: those of which a slow model learns quickly."""
+"""Mean words of short texts, on which a slow model learns quickly."""
 
 
 def configured_candidate(config: TrainConfig, settings: Settings) -> TrainConfig:
-    """The configuration of a candidate in a run of `config`, whose fixed options it keeps."""
+    """Return the configuration of a candidate in a run of `config`, which keeps the fixed options."""
     kept = {name: getattr(config, name) for name in config.fixed}
     return config.of_model(settings["model"], {**settings, **kept, "fixed": ()})
 
 
 def resumed_candidate(config: TrainConfig, made: Mapping[str, Any]) -> TrainConfig:
-    """The configuration of a run of `config` that is resumed, of the settings that its search chose: those that it was
-    `made` with (output/checkpoint.py), where none are given."""
+    """Return the configuration for resuming a run of `config` with the settings that its search chose.
+
+    `made`: the configuration in the checkpoint (output/checkpoint.py). Options that were given take precedence.
+    """
     return configured_candidate(config, {name: made[name] for name in ("model", "char_ngrams", *SEARCHED)})
 
 
 def next_candidate(trials: Sequence[Trial], traits: Traits, epochs: int, fixed: Sequence[str]) -> Settings | None:
-    """The settings to try after these trials; None where nothing is left that may be better. `epochs`: those that a
-    model has by default. Options that are `fixed` do not change."""
+    """Return the settings to try after these trials; None if no remaining candidate may be better.
+
+    `epochs`: a model's default epochs. `fixed`: options that do not change.
+    """
     free = [name for name in CLASSIFIERS if not ("optimiser" in fixed and MODELS[name].optimisers)]
-    if not trials:  # the first of the registry is the most accurate one (benchmarks/results/fasttext.md)
+    if not trials:  # the first in the registry is the most accurate (benchmarks/results/fasttext.md)
         return {"model": min(free, key=lambda name: MODELS[name].is_slow)}
     best, tried = best_of(trials).settings, [trial.settings for trial in trials]
     for candidate in _neighbours(best, traits, epochs, free):
@@ -44,7 +47,7 @@ def next_candidate(trials: Sequence[Trial], traits: Traits, epochs: int, fixed: 
 
 
 def _neighbours(best: Settings, traits: Traits, epochs: int, free: Sequence[str]) -> Iterator[Settings]:
-    """The best settings so far with one change, those that help most often first. `free`: the models that may be."""
+    """Yield the best settings so far with one change, the most often useful ones first. `free`: the allowed models."""
     model = MODELS[best["model"]]
     others = [] if model.is_slow else [name for name in free if name not in (CLASSIFIERS[0], best["model"])]
     early = [name for name in others if traits.words < _SHORT and MODELS[name].is_slow]

@@ -1,9 +1,8 @@
-"""The search of `--model auto`, on all ranks together: trials one after the other, until the time is over or nothing is
-left to try.
+"""Search of `--model auto`, on all ranks together: trials until the time limit, or until no candidates are left.
 
-A trial trains a model by the same loop as any run, on the same ranks, but on a part of the training rows, and is
-measured on the rest of them. Validation and test rows are not touched: the model that is chosen is then trained and
-calibrated as if its settings had been given. Only the first rank looks at the clock, and its decisions are broadcast.
+A trial trains a model with the usual loop on the same ranks, but on a part of the training rows, and is measured on the
+others. Validation and test rows are not used: the chosen model is then trained and calibrated like a model with given
+settings. Only the first rank reads the clock, and broadcasts its decisions.
 """
 
 import time
@@ -34,10 +33,10 @@ from trainer.task import TRAINING, VALIDATION, BlockScore, RunData, task_class
 
 
 class Search:
-    """A search on this rank. All ranks call each method at once."""
+    """Search on this rank. All ranks call each method at the same time."""
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: RunData, stop: Stop) -> None:
-        """Raises TrainingError on all ranks if the output cannot be written."""
+        """Prepare the search. Raises TrainingError on all ranks if the output is not writable."""
         self._config, self._ranks, self._data, self._stop = config, ranks, data, stop
         self._trials: list[Trial] = []
         self._task = task_class(config.model)
@@ -52,8 +51,10 @@ class Search:
             self._record = open_record(config.output, fresh=True) if ranks.is_first else Record(None, fresh=False)
 
     def run(self) -> dict[str, Any] | None:
-        """Make trials; returns the content of summary.json if the run was asked to stop meanwhile, else None. Raises
-        TrainingError on all ranks if the first trial cannot be made."""
+        """Make trials. Return the content of summary.json if the run is asked to stop, else None.
+
+        Raises TrainingError on all ranks if the first trial fails.
+        """
         with self._record:
             rows = self._folds[0].sizes[TRAINING] if self._folds else 0
             self._record.write(SearchLine(limit=self._config.search_seconds, rows=rows, folds=len(self._folds)))
@@ -67,7 +68,7 @@ class Search:
         return None
 
     def chosen(self) -> tuple[TrainConfig, dict[str, Any]]:
-        """The configuration of the run that follows, and what its summary has of the search."""
+        """Return the configuration of the following run, and the field `search` of its summary."""
         score = best_of(self._trials).score if self._trials else None
         best = self._best
         config = configured_candidate(self._config, best)
@@ -76,20 +77,20 @@ class Search:
 
     @property
     def _best(self) -> Settings:
-        """The settings of the best trial; without one the best guess."""
+        """Settings of the best trial; the first candidate if there is no trial."""
         found = best_of(self._trials).settings if self._trials else self._next_settings()
         assert found is not None
         return found
 
     @property
     def _trials_end(self) -> float:
-        """When the training of the best settings has to begin, about, to end in time."""
+        """Approximate time (time.monotonic) at which the final training must start to end within the limit."""
         best = best_of(self._trials)
         more_rows: float = self._data.sizes[TRAINING] / self._folds[0].sizes[TRAINING]
         return self._until - more_rows * best.seconds / max(1, len(best.folds))
 
     def _next(self) -> Settings | None:
-        """What the first rank would try next."""
+        """Return the next candidate, on the first rank; None if the search ends."""
         if not self._folds or (self._trials and time.monotonic() > self._trials_end):
             return None
         return self._next_settings()
@@ -98,8 +99,10 @@ class Search:
         return next_candidate(self._trials, self._traits, self._epochs, self._config.fixed)
 
     def _try(self, settings: Settings) -> Trial:
-        """Train and measure on one fold after the other, as long as the model may still be the best. Folds for which
-        the time does not suffice are left out, but for the very first one."""
+        """Train and measure on one fold after the other, while the model may still be the best.
+
+        Folds that exceed the time limit are skipped, except the first fold of the first trial.
+        """
         began, folds = time.monotonic(), list[Sequence[BlockScore]]()
         for data in self._folds:
             until = self._trials_end if self._trials else self._until if folds else None
@@ -136,7 +139,7 @@ class Search:
         )
 
     def _told(self, sentence: str) -> dict[str, Any]:
-        """What summary.json has of the search; `sentence`: the verdict."""
+        """Return the field `search` of summary.json; `sentence`: the verdict."""
         return {
             "verdict": sentence,
             "settings": dict(self._best),
@@ -145,8 +148,8 @@ class Search:
         }
 
     def _stop_summary(self, trainer: Trainer) -> dict[str, Any]:
-        """Report that the search was stopped in a trial; returns the content of summary.json."""
-        # The speeds are those of a trial on a part of the rows, whose ranks were perhaps not measured.
+        """Report that the search was stopped during a trial. Return the content of summary.json."""
+        # The speeds are those of a trial on some of the rows, possibly without measured rates.
         unknown = dict.fromkeys(("share_of_ideal", "balanced", "lost"))
         told = self._told(f"stopped in trial {len(self._trials) + 1}")
         summary = {**trainer.summary(None), **unknown, "search": told}
@@ -157,32 +160,33 @@ class Search:
 
 
 class _Limited:
-    """A stop that is also made when the time is over."""
+    """Stop request that is also set when a time limit has passed."""
 
     def __init__(self, stop: Stop, until: float | None) -> None:
-        """`until`: a moment of time.monotonic(); None: there is no limit."""
+        """`until`: the time limit by time.monotonic(); None: no limit."""
         self._stop, self._until = stop, until
 
     @property
     def made(self) -> bool:
-        """Whether the run was asked to stop, or the time is over."""
+        """True if the run was asked to stop, or the time limit has passed."""
         return self._stop.made or (self._until is not None and time.monotonic() > self._until)
 
 
 class TrialTrainer(Trainer):
-    """A training run that nothing is kept of but how good its model is."""
+    """Training run of a trial: only the scores of its model are kept."""
 
     silent = True
 
     def initial_rates(self) -> list[float]:
-        """Rows per second of every rank; one rank alone needs no rate, which takes as long as a short trial."""
+        """Return the rows per second of every rank; a single rank is not measured, because that takes as long as a
+        short trial."""
         return super().initial_rates() if self.ranks.world_size > 1 else [1.0]
 
     def validate(self) -> None:
-        """Its rows are measured at its end alone."""
+        """Do nothing: a trial is measured only at its end."""
 
     def measure(self) -> Sequence[BlockScore] | None:
-        """Train, and return the scores on the rows held out; None if it was asked to stop."""
+        """Train, and return the scores on the held-out rows; None if stopped."""
         self.learn()
         if self.stopped:
             return None
@@ -191,7 +195,7 @@ class TrialTrainer(Trainer):
 
 
 def verdict(config: TrainConfig, trials: Sequence[Trial], best: Settings, *, cut_short: bool = False) -> str:
-    """What was chosen, and why."""
+    """Return a sentence about the chosen settings and their advantage."""
     chosen = f"{shown_options(best)} is taken"
     if not trials:
         return f"{chosen}, without a trial: there are too few rows of a class to compare models by"

@@ -1,8 +1,8 @@
-"""Trials: settings, and how good models of them are on rows that they did not learn from.
+"""Trials: settings, and scores of their models on held-out rows.
 
-Rows are held out in folds, and those of a fold come in blocks. Two trials are compared by the differences between the
-blocks that both were measured on: what makes a block hard is the same for both, so that the standard error of the mean
-difference is far below that of either mean. A difference within it says nothing.
+Rows are held out in folds, and each fold consists of blocks. Two trials are compared by the differences on the blocks
+that both were measured on. Hard blocks are hard for both, so the standard error of the mean difference is far below
+that of either mean. A difference below it is not significant.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,34 +19,33 @@ from trainer.task import BlockScore
 class Trial:
     settings: Mapping[str, Any]
     folds: Sequence[Sequence[BlockScore]]
-    """The blocks of each fold that was measured; none where the model learnt nothing, or the time was over."""
+    """Block scores of each measured fold; empty if the model learnt nothing, or the time limit passed."""
     seconds: float
 
     @property
     def score(self) -> BlockScore | None:
-        """The means over all blocks."""
+        """Mean scores over all blocks."""
         blocks = [block for fold in self.folds for block in fold]
         return BlockScore(*map(fmean, zip(*blocks, strict=True))) if blocks else None
 
 
 CAUTIOUS: Mapping[str, Any] = {"model": "linear", "learning_rate": 0.01, "positive_weight": 1.0}
-"""A model that hardly moves from the frequencies of the classes, with which it begins: the best where a text does not
-tell its class."""
+"""Model that hardly moves from the class frequencies to which it is initialised: the best one for texts that do not
+determine their class."""
 _CHANCE, _CHALLENGERS = 0.05, 15
-"""Of searches with so many trials, none of which is better, at most this share takes one of them."""
+"""Family-wise error: the probability that one of this number of challengers is selected although none is better."""
 _TINY = 1e-12
 
 
 class Difference(NamedTuple):
-    """The mean by which a trial's measure is better than another's, and its standard error."""
+    """Mean advantage of a trial over another in one measure, and its standard error."""
 
     mean: float
     error: float
 
 
 def differences(one: Trial, other: Trial) -> Sequence[Difference]:
-    """How much better one trial is in its score, in its log loss and in the metric, on the blocks that both have; empty
-    where there are none."""
+    """Return the advantages of one trial in score, log loss and metric, on common blocks; empty below two blocks."""
     pairs = _pairs(one, other)
     if len(pairs) < 2:
         return ()
@@ -57,7 +56,7 @@ def differences(one: Trial, other: Trial) -> Sequence[Difference]:
 
 
 def _pairs(one: Trial, other: Trial) -> Sequence[tuple[BlockScore, BlockScore]]:
-    """The scores of the blocks that both trials were measured on."""
+    """Return the scores of both trials on the blocks that both were measured on."""
     return [pair for folds in zip(one.folds, other.folds, strict=False) for pair in zip(*folds, strict=True)]
 
 
@@ -66,10 +65,10 @@ def _difference(better: Sequence[float]) -> Difference:
 
 
 def advantage(one: Trial, other: Trial) -> float:
-    """By how many standard errors a trial is better than another; 0 where no two blocks were measured on both.
+    """Return the advantage of a trial over another, in standard errors; 0 below two common blocks.
 
-    The log loss tells more of few rows than the score, so both count alike, block by block, each as a multiple of its
-    spread.
+    On few rows, the log loss is more informative than the score. So each block counts both, divided by their standard
+    deviations.
     """
     pairs = _pairs(one, other)
     if len(pairs) < 2:
@@ -84,11 +83,14 @@ def advantage(one: Trial, other: Trial) -> float:
 
 
 def is_better(challenger: Trial, holder: Trial) -> bool:
-    """Whether a trial is better by more than chance (a paired t-test, corrected for the number of challengers), and
-    does not pay for that with the metric that was asked for: the score has the F1 of a rare class in it, too. The
-    cautious model needs less proof: over all folds its log loss is lower by a standard error, and its metric is not
-    worse by more than chance. Where labels do not depend on texts, held-out rows have fewer of the class that the
-    others have more of, so that the metric of a constant is low.
+    """Return whether a trial is significantly better than the current best.
+
+    This is a paired t-test, corrected for the number of challengers. The requested metric must also not be worse by
+    more than its standard error, because the score includes the F1 of a rare class.
+
+    The cautious model needs less evidence. Over all folds, its log loss must be lower by a standard error, and its
+    metric not significantly worse. If labels do not depend on texts, a class that is frequent in the training part is
+    rarer in the held-out part. So the metric of a constant model is biased downwards.
     """
     if not (found := differences(challenger, holder)):
         return False
@@ -101,8 +103,10 @@ def is_better(challenger: Trial, holder: Trial) -> bool:
 
 
 def _least_advantage(blocks: int) -> float:
-    """The standard errors by which a trial has to be better on so many blocks: a quantile of Student's distribution
-    (Abramowitz and Stegun 1964, 26.7.5)."""
+    """Return the required advantage in standard errors: a quantile of Student's t distribution.
+
+    The approximation is that of Abramowitz and Stegun 1964, 26.7.5.
+    """
     z, free = NormalDist().inv_cdf(1 - _CHANCE / _CHALLENGERS), max(1, blocks - 1)
     terms: Sequence[float] = (
         (z**3 + z) / 4,
@@ -113,13 +117,13 @@ def _least_advantage(blocks: int) -> float:
 
 
 def is_hopeless(challenger: Trial, holder: Trial) -> bool:
-    """Whether a trial is worse already, so that its other folds need not be tried. The cautious model is compared on
-    all folds alone."""
+    """Return whether a trial is already worse, so that its other folds are skipped. The cautious model needs all
+    folds."""
     return challenger.settings != CAUTIOUS and advantage(challenger, holder) < -1.0
 
 
 def best_of(trials: Sequence[Trial]) -> Trial:
-    """The trial that no later one was better than; of equally good ones the first, which was the better guess."""
+    """Return the best trial. Of equally good ones, the first is chosen, because it was the better guess."""
     best = trials[0]
     for trial in trials[1:]:
         if is_better(trial, best):
