@@ -1,1 +1,1 @@
-"""Defines what is provisioned: the model of a topology, its price, and the CDK stack that it becomes."""
+"""Infrastructure of a deployment: the model of a topology, its price, and its CDK stack."""

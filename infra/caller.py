@@ -1,6 +1,6 @@
-"""Finds the owner of a deployment and whether AWS is emulated, for the CDK app and the command line alike.
+"""Determines the owner of a deployment and whether AWS is emulated, for the CDK app and the command line.
 
-Both must use the same owner, because an update with another owner is refused.
+Both must determine the same owner, because Shoal refuses updates by another owner.
 """
 
 import getpass
@@ -11,16 +11,16 @@ from infra.topology import Topology, owner_tag
 
 
 def owner_of(topology: Topology, given: str | None) -> str:
-    """The owner of a deployment, as its tag has it: the given owner, else the topology's, else the current user."""
+    """Return the owner as a tag value: the given owner, or the topology's, or the current user."""
     return owner_tag(given or topology.owner or _user())
 
 
 def emulated(endpoint: str | None) -> bool:
-    """Whether the endpoint is on this machine, and so is not the real AWS."""
+    """Return whether the endpoint is on this machine, which means that AWS is emulated."""
     try:
         host = urlsplit(endpoint or "").hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # no URL, or a host with a name
+    except ValueError:  # not a URL, or a host name
         return False
 
 

@@ -1,7 +1,7 @@
-"""Reads the catalogue of instance types: their hardware, what runs on them, and their prices by region and date.
+"""Reads the catalogue of instance types: hardware, supported software, and prices by region and date.
 
-CDK's enums and AWS's price lists still contain retired types; only `retired` here shows that a type cannot be started.
-A retired type keeps its last price, because the reference's tables use it.
+CDK's enums and AWS's price lists still contain retired types; only `retired` here shows that AWS starts a type no
+more. A retired type keeps its last price, because the reference's tables use it.
 """
 
 import difflib
@@ -18,7 +18,7 @@ from infra.topology_error import TopologyError
 
 PRICES = plain.PRICES
 _FILE = Path(__file__).with_name("catalog.yaml")
-_HOURS_A_MONTH = 730  # by which AWS divides monthly prices to get hourly prices
+_HOURS_A_MONTH = 730  # the divisor with which AWS computes hourly prices from monthly ones
 
 
 class _Entry(BaseModel):
@@ -29,26 +29,26 @@ _CAPABILITY = Field(pattern=r"^\d+\.\d+$", description="CUDA compute capability"
 
 
 class Gpu(_Entry):
-    """The GPUs of one machine, which are all of the same kind."""
+    """GPUs of one machine, all of the same kind."""
 
     name: str
     count: int = Field(ge=1)
-    memory: float = Field(gt=0, description="GiB of one GPU")
+    memory: float = Field(gt=0, description="memory of one GPU in GiB")
     capability: str = _CAPABILITY
-    tflops: float = Field(gt=0, description="10^12 operations a second in 32 bits of one GPU, by NVIDIA's data sheet")
+    tflops: float = Field(gt=0, description="32-bit TFLOPS of one GPU, from NVIDIA's data sheet")
 
 
 class Efa(_Entry):
     """Elastic Fabric Adapter: interfaces that bypass the operating system, one on each of the first network cards."""
 
     cards: int = Field(ge=1)
-    network: float = Field(gt=0, description="Gbit/s of all these cards")
+    network: float = Field(gt=0, description="Gbit/s of all these cards together")
 
 
 class Retired(_Entry):
-    """Since when a type cannot be started, and which type replaces it."""
+    """Day on which AWS stopped starting a type, and the type that replaces it."""
 
-    since: str = Field(description="the day, or the year where only that is known")
+    since: str = Field(description="the day, or the year if only that is known")
     successor: str
 
 
@@ -57,18 +57,18 @@ class InstanceType(_Entry):
     architecture: Literal["x86_64", "arm64"]
     vcpu: int = Field(ge=1)
     memory: float = Field(gt=0, description="GiB")
-    network: float = Field(gt=0, description="Gbit/s of one network card that last, not those of a burst")
+    network: float = Field(gt=0, description="sustained Gbit/s of one network card, without bursts")
     efa: Efa | None = None
     runs_emr: bool = Field(
-        description="whether it is for preprocessing; types with a GPU are not, though EMR takes some"
+        description="true if Shoal preprocesses on it: types without a GPU, though EMR supports some with GPUs"
     )
     gpu: Gpu | None = None
-    image: str | None = Field(default=None, description="the machine image for training; None: AWS has none")
+    image: str | None = Field(default=None, description="the machine image for training; None if AWS has no image")
     retired: Retired | None = None
 
 
 class TorchBuild(_Entry):
-    """A published PyTorch build for GPUs with compute capabilities from `lowest` to `highest`, both included."""
+    """Published PyTorch build for GPUs with compute capabilities from `lowest` to `highest`, inclusive."""
 
     torch: str
     cuda: str
@@ -76,12 +76,12 @@ class TorchBuild(_Entry):
     highest: str = _CAPABILITY
 
     def supports(self, capability: str) -> bool:
-        """Whether it runs on GPUs of this compute capability."""
+        """Return whether the build runs on GPUs of this compute capability."""
         return _order(self.lowest) <= _order(capability) <= _order(self.highest)
 
 
 class Image(_Entry):
-    """An AWS machine image for GPU nodes; `parameter` of Systems Manager holds the id of its newest build."""
+    """AWS machine image for GPU nodes. `parameter` of Systems Manager holds the ID of its newest build."""
 
     name: str
     parameter: str
@@ -90,7 +90,7 @@ class Image(_Entry):
 
 
 class Catalog(_Entry):
-    """The whole catalogue: types and images by name, and builds, the newest first."""
+    """Catalogue: types and images by name, and PyTorch builds, newest first."""
 
     types: Mapping[str, InstanceType]
     builds: tuple[TorchBuild, ...] = Field(strict=False)
@@ -98,39 +98,39 @@ class Catalog(_Entry):
 
 
 class PriceList(plain.PriceList):
-    """The prices of a region from a date on, which says how to ask for one that it lacks."""
+    """Prices of a region from a date on. Errors name the command that downloads a missing price."""
 
     def hourly(self, name: str) -> float:
-        """Dollars an hour of a type. Raises TopologyError when the list has none."""
+        """Return the dollars an hour of a type. Raises TopologyError if the list lacks it."""
         return self._price(self.instances.get(find(name).name), f"{name} has no price")
 
     def emr_hourly(self, name: str) -> float:
-        """Dollars an hour that EMR adds to a type. Raises TopologyError when the list has none."""
+        """Return the dollars an hour that EMR adds to a type. Raises TopologyError if the list lacks them."""
         return self._price(self.emr.get(find(name).name), f"{name} has no EMR price")
 
     def managed_hourly(self, name: str) -> float:
-        """Dollars an hour of training on a type by SageMaker. Raises TopologyError when the list has none."""
+        """Return the dollars an hour of SageMaker training on a type. Raises TopologyError if the list lacks them."""
         return self._price(self.sagemaker.get(find(name).name), f"training by SageMaker on {name} has no price")
 
     def volume_hourly(self, gib: int) -> float:
-        """Dollars an hour of a gp3 volume. Raises TopologyError when the list has no price for it."""
+        """Return the dollars an hour of a gp3 volume. Raises TopologyError if the list lacks its price."""
         return self._price(self.other.gp3_gib_month, "gp3 volumes have no price") * gib / _HOURS_A_MONTH
 
     def _price(self, known: float | None, without: str) -> float:
         if known is None:
             raise TopologyError(
                 f"{without} in the list of {self.date} for {self.region}: AWS may not offer it there; "
-                f"run `make prices REGION={self.region}` to ask."
+                f"run `make prices REGION={self.region}` to check."
                 if self.instances
                 else f"there is no price list for {self.region}; with AWS credentials "
-                f"`make prices REGION={self.region}` makes one."
+                f"`make prices REGION={self.region}` creates it."
             )
         return known
 
 
 @functools.cache
 def catalog() -> Catalog:
-    """Read the shipped catalogue, once in a process."""
+    """Read the shipped catalogue. The result is cached."""
     raw = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     types = [each for name, family in raw.pop("families").items() for each in _members(name, family)]
     images = {name: {"name": name, **row} for name, row in raw["images"].items()}
@@ -138,7 +138,7 @@ def catalog() -> Catalog:
 
 
 def find(name: str) -> InstanceType:
-    """Return the type of this name. Raises TopologyError with the nearest names when there is none."""
+    """Return the type with this name. Raises TopologyError with the nearest names if it does not exist."""
     types = catalog().types
     if name not in types:
         raise TopologyError(
@@ -149,26 +149,26 @@ def find(name: str) -> InstanceType:
 
 
 def of_today() -> list[InstanceType]:
-    """The types that AWS still starts."""
+    """Return the types that AWS still starts."""
     return [row for row in catalog().types.values() if not row.retired]
 
 
 def similar(name: str, usable: Sequence[str]) -> str:
-    """Those of the usable types whose names are most like this one."""
+    """Return the up to three most similar of the usable names, joined by `or`."""
     return " or ".join(difflib.get_close_matches(name, usable, n=3, cutoff=0))
 
 
 def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:
-    """The builds that run on GPUs of each of these compute capabilities, the newest first."""
+    """Return the builds that support all of these compute capabilities, newest first."""
     needed = list(capabilities)
     return [build for build in catalog().builds if all(map(build.supports, needed))]
 
 
 def image_of(name: str) -> Image:
-    """The machine image for training on a type.
+    """Return the machine image for training on a type.
 
-    A type without one (for readers, which have no GPU; or retired, so that only an emulator starts it) gets the first
-    image of the catalogue.
+    A type without an image gets the first image of the catalogue: readers have no GPU, and only the emulator starts
+    retired types.
     """
     images = catalog().images
     image = find(name).image
@@ -176,7 +176,7 @@ def image_of(name: str) -> Image:
 
 
 def prices(region: str, folder: Path = PRICES) -> PriceList:
-    """The region's newest price list, without prices where it has none. Raises TopologyError naming a broken file."""
+    """Return the region's newest price list, or an empty one. Raises TopologyError if the file is invalid."""
     try:
         return PriceList.newest(region, folder)
     except ValueError as error:
@@ -184,7 +184,7 @@ def prices(region: str, folder: Path = PRICES) -> PriceList:
 
 
 def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The types of a family; the file holds once what all its sizes share."""
+    """Yield the types of a family. The file has the properties that its sizes share only once."""
     for size, (vcpu, memory, network, *more) in row["sizes"].items():
         own: dict[str, Any] = {key: row[key] for key in ("architecture", "image") if key in row}
         if more:
@@ -198,5 +198,5 @@ def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _order(capability: str) -> tuple[int, ...]:
-    """10.0 comes after 9.0."""
+    """Return a sort key, with which 10.0 follows 9.0."""
     return tuple(map(int, capability.split(".")))

@@ -1,9 +1,9 @@
-"""Computes what a topology costs an hour, from the price list of its region.
+"""Computes the hourly cost of a topology from the price list of its region.
 
 The sum of all rows is the cost while everything runs. Not everything runs all the time: node groups have no nodes until
-a training starts them, and the guard ends an idle cluster. A row's `since` is when its cost begins.
+a training starts them, and the guard ends an idle cluster. A row's `since` says when its cost starts.
 
-A price that is not known counts as 0, so that a sum is what it costs at least: say so where `unknown` names something.
+An unknown price counts as 0, so a sum is a lower bound. Say that to the user if `unknown` returns items.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,48 +19,48 @@ from infra.topology_error import TopologyError
 Since = Literal["always", "deploy", "train"]
 _IN_ADVANCE = " (a Capacity Block, paid in advance: at most)"
 JOBS = "jobs"
-"""The part of what training jobs of SageMaker cost."""
+"""`part` of rows for SageMaker training jobs."""
 READING = "reading"
-"""The part of what readers cost, which run during a training on a stream alone."""
+"""`part` of rows for readers, which run only while a run trains on a stream."""
 EMR_GIB = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of the bill: how many, at how many dollars an hour each."""
+    """Line of the estimate: `quantity` items at `unit_price` dollars an hour each."""
 
     part: str
     item: str
     quantity: int
     unit_price: float | None
-    """None: it is not known."""
+    """Dollars an hour; None if unknown."""
     since: Since
-    """always: as long as the stack exists; deploy: until the guard ends it as idle; train: while a training runs."""
+    """When the item costs: as long as the stack exists, until the guard ends it as idle, or while a training runs."""
     cheapest: float | None = None
-    """The lowest price of the types that a node may have, where `unit_price` is the highest of several."""
+    """Lowest price of several possible types, if `unit_price` is the highest of them."""
     at_most: bool = False
-    """For spot instances: the price is the on-demand price, which is the upper limit of the spot price."""
+    """True for spot instances: `unit_price` is the on-demand price, the upper limit of the spot price."""
     instance: bool = False
-    """Whether the item is EC2 instances, and not a surcharge, a volume or a service."""
+    """True if the item is EC2 instances, and not a surcharge, a volume or a service."""
 
     @property
     def hourly(self) -> float:
-        """Dollars an hour, 0 where the price is not known."""
+        """Dollars an hour, 0 if the price is unknown."""
         return self.quantity * (self.unit_price or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByUse:
-    """An item that is paid for by use, not by the hour."""
+    """Item that is charged by use, not by the hour."""
 
     item: str
     price: float | None
-    """None: it is not known."""
+    """Dollars a unit; None if unknown."""
     unit: str
 
 
 def rows(topology: Topology) -> list[Row]:
-    """All items that are paid for by the hour while all nodes run."""
+    """Return all items that are charged by the hour while all nodes run."""
     prices = catalog.prices(topology.region)
     return [
         *_preprocessing(topology, prices),
@@ -71,12 +71,12 @@ def rows(topology: Topology) -> list[Row]:
 
 
 def unknown(topology: Topology) -> list[str]:
-    """The items that are paid for by the hour at a price that is not known, each once."""
+    """Return the distinct items that are charged by the hour at an unknown price."""
     return list(dict.fromkeys(row.item for row in rows(topology) if row.unit_price is None))
 
 
 def known(price: Callable[..., float], *of: object) -> float | None:
-    """A price of a list; None where it is not known."""
+    """Return `price(*of)`, or None if the price list lacks it."""
     try:
         return price(*of)
     except TopologyError:
@@ -84,17 +84,17 @@ def known(price: Callable[..., float], *of: object) -> float | None:
 
 
 def hourly(topology: Topology) -> float:
-    """Dollars an hour while everything runs."""
+    """Return the dollars an hour while everything runs."""
     return sum(row.hourly for row in rows(topology))
 
 
 def hourly_fixed(topology: Topology) -> float:
-    """Dollars an hour of what runs until the stack is deleted."""
+    """Return the dollars an hour of the items that cost as long as the stack exists."""
     return sum(row.hourly for row in rows(topology) if row.since == "always")
 
 
 def hourly_of_run(topology: Topology) -> float:
-    """Dollars an hour of the nodes that train. Raises TopologyError when a price is missing."""
+    """Return the dollars an hour of the nodes or jobs that train. Raises TopologyError if a price is missing."""
     prices, managed = catalog.prices(topology.region), topology.managed
     if managed and not topology.training:
         return managed.count * prices.managed_hourly(managed.ec2_type)
@@ -102,30 +102,33 @@ def hourly_of_run(topology: Topology) -> float:
 
 
 def by_use(topology: Topology) -> list[ByUse]:
-    """The items that are paid for by use, with their prices."""
+    """Return the items that are charged by use, with their prices."""
     prices = catalog.prices(topology.region).other
-    found = [ByUse(item="S3, what is kept", price=prices.s3_gib_month, unit="GiB a month")]
+    found = [ByUse(item="S3 storage", price=prices.s3_gib_month, unit="GiB a month")]
     if topology.share == "efs":
         found += [
-            ByUse(item="EFS, what is kept", price=prices.efs_gib_month, unit="GiB a month"),
-            ByUse(item="EFS, what is read", price=prices.efs_read_gib, unit="GiB"),
-            ByUse(item="EFS, what is written", price=prices.efs_write_gib, unit="GiB"),
+            ByUse(item="EFS storage", price=prices.efs_gib_month, unit="GiB a month"),
+            ByUse(item="EFS reads", price=prices.efs_read_gib, unit="GiB"),
+            ByUse(item="EFS writes", price=prices.efs_write_gib, unit="GiB"),
         ]
     if topology.network.egress == "nat":
-        found.append(ByUse(item="NAT gateway, what passes", price=prices.nat_gib, unit="GiB"))
+        found.append(ByUse(item="NAT gateway traffic", price=prices.nat_gib, unit="GiB"))
     return found
 
 
 def training_node(instance_type: str, prices: PriceList) -> float:
-    """Dollars an hour of a node that trains or reads, with its volume, on demand.
+    """Return the on-demand dollars an hour of a node that trains or reads, with its volume.
 
-    Raises TopologyError when its price is missing.
+    Raises TopologyError if a price is missing.
     """
     return prices.hourly(instance_type) + prices.volume_hourly(sizing.GPU_ROOT_GIB)
 
 
 def emr_node(instance_type: str, prices: PriceList) -> float:
-    """Dollars an hour of an EMR node with its volumes, on demand. Raises TopologyError when a price is missing."""
+    """Return the on-demand dollars an hour of an EMR node with its volumes.
+
+    Raises TopologyError if a price is missing.
+    """
     return prices.hourly(instance_type) + prices.emr_hourly(instance_type) + prices.volume_hourly(EMR_GIB)
 
 

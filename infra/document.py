@@ -1,4 +1,4 @@
-"""Reads a YAML file with its line numbers, and turns pydantic's errors into one sentence for the user.
+"""Reads a YAML file with its line numbers, and converts pydantic's errors to sentences for the user.
 
 PyYAML silently keeps the last of two equal keys; here two equal keys are an error.
 """
@@ -26,7 +26,7 @@ _NAMES = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}
 
 
 class FieldError(ValueError):
-    """A field does not fit another field. A validator of both raises it, with the location of the field to change."""
+    """Two fields contradict each other. `field` is the location of the field to change."""
 
     def __init__(self, sentence: str, *field: str | int) -> None:
         super().__init__(sentence)
@@ -35,22 +35,22 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A mapping that was read from YAML; `data` is plain Python, and `root` has the line numbers."""
+    """Mapping that was read from YAML: `data` as plain Python, and `root` with the line numbers."""
 
     label: str
     data: dict[str, Any]
     root: yaml.MappingNode
     of: str = "a topology"
-    """What the whole of it is, for messages."""
+    """Noun for the document in messages."""
 
     def fault(self, location: Location, sentence: str, *, at_key: bool = False) -> TopologyError:
-        """The error with the file and the line of a location. A missing field has the line of the part around it."""
+        """Return the error with the file and line of a location. A missing field has the line of its parent."""
         return _error(self.label, _line(self.root, location, at_key=at_key), sentence)
 
     def invalid(self, model: type[BaseModel], error: ValidationError) -> TopologyError:
-        """The first error, with the nearest valid field or value.
+        """Return the first error as a sentence that suggests the nearest valid field or value.
 
-        An unknown field is reported before a missing one, because it is often the missing one, mistyped.
+        An unknown field is reported before a missing one, because it is often a mistyped one.
         """
         first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         location, value = first["loc"], first["input"]
@@ -59,7 +59,7 @@ class Document:
             case "extra_forbidden":
                 fields = [name for name in _model(model, location[:-1]).model_fields if location[:-1] or name != "name"]
                 nearest = difflib.get_close_matches(str(leaf), fields, n=1, cutoff=0.5)
-                hint = f"did you mean '{nearest[0]}'?" if nearest else f"there are {', '.join(fields)}."
+                hint = f"did you mean '{nearest[0]}'?" if nearest else f"the fields are {', '.join(fields)}."
                 return self.fault(location, f"'{leaf}' is not a field of {parent}; {hint}", at_key=True)
             case "missing":
                 example = _field(model, location)[1].examples
@@ -78,10 +78,10 @@ class Document:
 
 
 def read(path: Path, label: str, of: str = "a topology") -> Document:
-    """Read a YAML file that holds one mapping, `of` something. Raises TopologyError with its label and line."""
+    """Read a YAML file with one mapping; `of` is the noun for it. Raises TopologyError with label and line."""
     try:
-        if path.is_fifo():  # to open it would wait for a program that writes to it
-            raise TopologyError(f"{label} is a pipe; write what it gives to a file, and name that.")
+        if path.is_fifo():  # opening it would block until a program writes to it
+            raise TopologyError(f"{label} is a pipe; write its output to a file, and pass that file.")
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
@@ -89,13 +89,13 @@ def read(path: Path, label: str, of: str = "a topology") -> Document:
         loader = StrictLoader(content.decode())
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
-            raise TopologyError(f"{label} holds no fields; write those of {of}.")
+            raise TopologyError(f"{label} contains no fields; write the fields of {of}.")
         _check_text(root, label)
         return Document(label=label, data=loader.construct_document(root), root=root, of=of)
     except UnicodeDecodeError:
         raise TopologyError(f"{label} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
-        raise TopologyError(f"{label} cannot be read ({error.strerror}); make it a readable file.") from None
+        raise TopologyError(f"Shoal cannot read {label} ({error.strerror}); make it a readable file.") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -108,25 +108,29 @@ def read(path: Path, label: str, of: str = "a topology") -> Document:
 
 
 def _error(label: str, line: int, sentence: str) -> TopologyError:
-    """An error of one line; characters that cannot be printed are escaped."""
+    """Return an error of one line, with unprintable characters escaped."""
     text = f"{label}, line {line}: {sentence}"
     return TopologyError("".join(each if each.isprintable() else ascii(each)[1:-1] for each in text))
 
 
 def _check_text(node: yaml.Node, label: str) -> None:
-    """Refuse a key that appears twice in one part or is not text, and text that is not Unicode."""
+    """Raise TopologyError for duplicate keys, keys that are not text, and invalid Unicode."""
     if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
-        raise _error(label, node.start_mark.line + 1, "an escape is half of a character; write the character itself.")
+        raise _error(
+            label,
+            node.start_mark.line + 1,
+            "an escape sequence is half of a surrogate pair; write the character itself.",
+        )
     seen: set[str] = set()
     for key, value in _children(node):
         if key is not None:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise _error(label, line, "a list or a mapping cannot be the name of a field; write a word.")
+                raise _error(label, line, "the name of a field must be text, not a list or a mapping; write a word.")
             if key.tag not in _NAMES:
                 raise _error(label, line, f"YAML does not read '{key.value}' as text; put it in quotes.")
             if key.value in seen:
-                raise _error(label, line, f"'{key.value}' is given twice; keep one of them.")
+                raise _error(label, line, f"the field '{key.value}' appears twice; remove one of them.")
             seen.add(key.value)
             _check_text(key, label)
         _check_text(value, label)
@@ -139,7 +143,7 @@ def _children(node: yaml.Node) -> list[tuple[yaml.Node | None, yaml.Node]]:
 
 
 def _line(root: yaml.Node, location: Location, *, at_key: bool) -> int:
-    """The line, counted from 1, of the deepest existing node on the path to the location."""
+    """Return the line, counted from 1, of the deepest existing node on the path to the location."""
     node, line = root, root.start_mark.line
     for step in location:
         children = _children(node)
@@ -156,24 +160,24 @@ def _line(root: yaml.Node, location: Location, *, at_key: bool) -> int:
 
 
 def _spell(location: Location) -> str:
-    """A location for messages, counted from 1: `training 2, count`; empty for the whole."""
+    """Return a location for messages, such as `training 2, count`; indexes count from 1."""
     text = ""
     for step in location:
-        if step == "[key]":  # pydantic marks a mapping's key so; the key itself is the step before
+        if step == "[key]":  # pydantic appends it to the location of a mapping's key
             continue
         text += f" {step + 1}" if isinstance(step, int) else f"{', ' if text else ''}{step}"
     return text
 
 
 def _plain(annotation: Any) -> Any:
-    """The type inside `Optional` and `Annotated`."""
+    """Return the type inside `Optional` and `Annotated`."""
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next(part for part in get_args(annotation) if part is not type(None))
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def _model(model: type[BaseModel], location: Location) -> type[BaseModel]:
-    """The model of the part at a location; for a list or a mapping, the model that contains it."""
+    """Return the model of the part at a location, or the model that contains it if it is a list or a mapping."""
     for step in location:
         inner = _plain(model.model_fields[step].annotation) if isinstance(step, str) else model
         inner = get_args(inner)[0] if get_origin(inner) is tuple else inner
@@ -184,7 +188,7 @@ def _model(model: type[BaseModel], location: Location) -> type[BaseModel]:
 
 
 def _field(model: type[BaseModel], location: Location) -> tuple[str, FieldInfo]:
-    """The field at a location, and its name; for an item of a list or mapping, the list or mapping."""
+    """Return the name of the field at a location, and the field. For an item it is the list or mapping."""
     for end in range(len(location), 0, -1):
         fields = _model(model, location[: end - 1]).model_fields
         if (name := str(location[end - 1])) in fields:
@@ -204,7 +208,7 @@ def _show(value: Any) -> str:
 
 
 def _instead(value: Any, field: FieldInfo) -> str:
-    """A valid value: the nearest number within the bounds, the most similar of several words, or else an example."""
+    """Return a valid value: the nearest number within bounds, the most similar word, or an example."""
     kind = _plain(field.annotation)
     if get_origin(kind) is Literal:
         similar = difflib.get_close_matches(str(value).lower(), get_args(kind), n=1, cutoff=0.4)
@@ -219,7 +223,7 @@ def _instead(value: Any, field: FieldInfo) -> str:
 
 
 def _within(number: float, field: FieldInfo) -> float:
-    """The number, or the nearest bound. Raises ValueError where the bound itself is excluded."""
+    """Return the number, or the nearest bound. Raises ValueError if the bound itself is excluded."""
     for bound in field.metadata:
         number = max(number, getattr(bound, "ge", number))
         number = min(number, getattr(bound, "le", number))

@@ -1,7 +1,7 @@
-"""Creates the guard of a deployment: that of any stack, which also knows when the deployment's nodes worked last.
+"""Creates the guard of a deployment: a stack guard that also knows when the deployment's nodes last worked.
 
-Every resource that costs money by the hour must depend on the guard, so that the guard is created first and deleted
-last. The network, too: what EMR leaves in it late fails the first deletion.
+Every resource that costs by the hour must depend on the guard, so that the guard is created first and deleted last. So
+must the network: resources that EMR leaves in it make the first deletion fail.
 """
 
 from aws_cdk import Annotations, Stack
@@ -16,12 +16,12 @@ from infra.managed_spec import ManagedSpec
 
 
 class Guard(StackGuard):
-    """A guard that ends idle nodes, too, and asks runs to stop with a checkpoint before it deletes the stack."""
+    """Guard that also ends idle nodes, and stops runs with a checkpoint before it deletes the stack."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, spec: topology.Topology, deployment: str, data: s3.IBucket
     ) -> None:
-        """Build the guard; `data` is the bucket to which the nodes write when they last worked."""
+        """Create the guard; `data` is the bucket to which the nodes write their activity markers."""
         requests = f"{topology.REQUESTS_PREFIX}{deployment}.json"
         copy = f"{topology.REQUESTS_PREFIX}{deployment}.guard.json"
         keep = True if spec.data.bucket else spec.data.keep
@@ -51,7 +51,7 @@ class Guard(StackGuard):
             },
         )
         if spec.guard.budget and (unpriced := found["unpriced"]):
-            Annotations.of(self).add_error(f"the budget cannot be kept without the prices of {unpriced}")
+            Annotations.of(self).add_error(f"the guard cannot enforce the budget without the prices of {unpriced}")
         runs = f"{topology.RUNS_PREFIX}{deployment}.*/{topology.END_NAME}"
         listed = [topology.NODES_PREFIX, requests, copy, runs]
         self.grant("s3", "ListBucket", on=data.bucket_arn, where={"s3:prefix": listed}, operator="StringLike")
@@ -71,10 +71,11 @@ class Guard(StackGuard):
 
 
 def prices(spec: topology.Topology) -> dict[str, object]:
-    """Dollars an hour: of a node with its volumes, by instance type, and of what runs as long as the stack; and dollars
-    a GiB of what the guard counts by use.
+    """Return the prices that the guard needs.
 
-    A spot node has the on-demand price, which is its upper limit. `unpriced` names what has no price, and counts as 0.
+    `gpu` and `emr` are dollars an hour of a node with its volumes, by instance type; `standing` is dollars an hour of
+    everything that runs as long as the stack; `by_use` is dollars a GiB. Spot nodes count at the on-demand price, their
+    upper limit. `unpriced` names the items without a known price, which count as 0.
     """
     known = catalog.prices(spec.region)
     emr_types = spec.preprocessing.instance_types if spec.preprocessing else ()
@@ -95,6 +96,6 @@ def prices(spec: topology.Topology) -> dict[str, object]:
 
 
 def _jobs(spec: ManagedSpec, deployment: str, region: str) -> dict[str, object]:
-    """How its training jobs are known, and the dollars an hour of one."""
+    """Return the prefix of the job names, and the dollars an hour of one job."""
     hourly = cost.known(catalog.prices(region).managed_hourly, spec.ec2_type) or 0.0
     return {"jobs": job_prefix(deployment), "job": spec.count * hourly}

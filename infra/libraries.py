@@ -1,8 +1,7 @@
-"""The archives of libraries that nodes install: where a checkout has them, and which command makes each.
+"""Archives of libraries that nodes install: their paths in a checkout, and the command that makes each.
 
-Setup makes all but one: the libraries by which GPU nodes and readers read texts are twenty times as large as the
-others, and few topologies have inputs or readers. So an archive may be missing; say so by a sentence, also where the
-stack is synthesised.
+`make setup` omits one: the libraries for reading texts on GPU nodes and readers are twenty times as large as the
+others, and few topologies need them. So an archive may be missing: report that as a sentence, also at synthesis.
 """
 
 from collections.abc import Iterator
@@ -16,24 +15,26 @@ _TO_READ = _FOLDER / "gpu-inputs.zip"
 
 
 def of_cluster(spec: parts.PreprocessingSpec) -> Path:
-    """The archive for the nodes of an EMR cluster, below the repository's root."""
+    """Return the path, relative to the repository, of the archive for EMR nodes."""
     return _FOLDER / f"emr-{spec.architecture}.zip"
 
 
 def of_gpu_nodes(spec: Topology) -> Path:
-    """The archive for GPU nodes and readers, below the repository's root; some read texts: with inputs or readers, or
-    where the node preprocesses."""
+    """Return the path, relative to the repository, of the archive for GPU nodes and readers.
+
+    It contains the libraries for reading texts if the topology has inputs or readers, or preprocesses on its node.
+    """
     return _TO_READ if spec.inputs or spec.readers or spec.preprocesses_on_node else _FOLDER / "gpu.zip"
 
 
 def describe_missing(archive: Path) -> str:
-    """The sentence for an archive that is not there, without its full stop."""
+    """Return the message for a missing archive, without its full stop."""
     command = "make inputs" if archive == _TO_READ else "make setup"
     return f"{archive} is missing; run `{command}` in a checkout of Shoal, and deploy from there"
 
 
 def missing(spec: Topology, root: Path) -> Iterator[Path]:
-    """The archives that the topology's nodes install and the repository at `root` does not have."""
+    """Yield the archives that the topology's nodes install and the repository at `root` lacks."""
     if spec.preprocessing and not (root / of_cluster(spec.preprocessing)).exists():
         yield of_cluster(spec.preprocessing)
     installs = spec.training or (spec.managed and not spec.managed.image)

@@ -1,7 +1,7 @@
-"""Creates what training jobs of SageMaker need: their role, Shoal's code, and an output that says the rest.
+"""Creates the resources for SageMaker training jobs: their role, Shoal's code, and an output.
 
-A job itself is no resource of a stack: `shoal train` starts it, and SageMaker ends it. One that still runs when the
-stack is deleted would cost money, and write into a bucket that is gone: `Cleanup` stops it first.
+A job is not a resource of the stack: `shoal train` starts it, and SageMaker ends it. `Cleanup` stops running jobs
+before the stack is deleted, because they would cost money and write into a deleted bucket.
 """
 
 from aws_cdk import ArnFormat, Stack
@@ -21,13 +21,13 @@ _COLON = ArnFormat.COLON_RESOURCE_NAME
 
 
 class Managed(Stage):
-    """The role of jobs, which SageMaker assumes to bring data into their containers and results out of them.
+    """Role that SageMaker assumes to copy data into the containers of jobs and results out of them.
 
-    The containers themselves have no network but to each other, and no credentials.
+    The containers have no credentials, and reach only each other.
     """
 
     def __init__(self, scope: Construct, construct_id: str, deployment: Deployment, *, spec: ManagedSpec) -> None:
-        """Build the role, and what stops the jobs before the stack is deleted."""
+        """Create the role, and the custom resource that stops jobs before the stack is deleted."""
         super().__init__(
             scope,
             construct_id,
@@ -47,7 +47,7 @@ class Managed(Stage):
         self._allow_image(stack)
         logs = stack.format_arn(service="logs", resource="log-group", resource_name=f"{JOB_LOGS}*", arn_format=_COLON)
         allow(self.role, _LOG, [logs])
-        explain(self.role, ["logs:DescribeLogStreams"], "SageMaker asks for it where a stream is there already.")
+        explain(self.role, ["logs:DescribeLogStreams"], "SageMaker asks for it if a stream exists already.")
         allow(self.role, ["cloudwatch:PutMetricData"], ["*"], {"StringEquals": {"cloudwatch:namespace": JOB_LOGS}})
         self._grant(deployment)
         stopped = Cleanup.of(self).stop_jobs(deployment.name, topology.TAG_DEPLOYMENT, JOB_LOGS)
@@ -62,7 +62,7 @@ class Managed(Stage):
         allow_objects(role, data, WRITE, under=(topology.MODELS_PREFIX,))
         explain(role, ["s3:AbortMultipartUpload", "s3:DeleteObject"], "SageMaker keeps checkpoints as they are.")
         allow_inputs(role, deployment.spec.inputs)
-        if deployment.key:  # SageMaker encrypts a model by the key that its job names
+        if deployment.key:  # SageMaker encrypts a model with the key of its job
             allow(role, ["kms:Encrypt"], [deployment.key.key_arn])
         stack = Stack.of(self)
         accept_pattern(role, "*", "Metrics and ECR's token have no resource; the namespace of metrics is limited.")
@@ -70,7 +70,7 @@ class Managed(Stage):
         accept_pattern(role, logs, "SageMaker has one log group for all training jobs of an account.")
 
     def _allow_image(self, stack: Stack) -> None:
-        """Let SageMaker pull AWS's image, or the user's."""
+        """Allow SageMaker to pull AWS's image, or the user's."""
         registry, _, rest = (self._spec.image or "").partition(".")
         repository = rest.partition("/")[2].partition("@")[0].partition(":")[0]
         region = rest.split(".")[2] if self._spec.image else stack.region
@@ -84,7 +84,7 @@ class Managed(Stage):
         )
 
     def _describe_jobs(self, deployment: Deployment) -> str:
-        """What jobs have in common, as JSON; `beside` says whether the deployment has nodes that train, too."""
+        """Return the common settings of jobs as JSON; `beside` is true if the deployment also has node groups."""
         spec, payload = self._spec, self.payload
         return Stack.of(self).to_json_string(
             {

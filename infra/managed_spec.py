@@ -1,4 +1,4 @@
-"""The part of a topology that has SageMaker train."""
+"""Model of the topology's field `managed`: training jobs of SageMaker."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from infra import catalog, parts
 from infra.document import FieldError
 
 PREFIX = "ml."
-"""Before EC2's name of a type in SageMaker's."""
+"""Prefix that turns an EC2 instance type into one of SageMaker."""
 
 REGIONS = frozenset(
     {
@@ -17,31 +17,31 @@ REGIONS = frozenset(
         *("ap-northeast-1", "ap-northeast-2", "ap-south-1", "ap-southeast-1", "ap-southeast-2"),
     }
 )
-"""Those in whose registry AWS's account REGISTRY has its images; others have accounts of their own."""
+"""Regions in which AWS publishes its images from the account REGISTRY. Other regions use other accounts."""
 REGISTRY = "763104351884"
 REPOSITORY = "pytorch-training"
 _TAG = "2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker"
 
 
 def aws_image(region: str) -> str:
-    """AWS's image for training with PyTorch on SageMaker, the newest whose tag could be read in November 2026."""
+    """Return the address of AWS's SageMaker image for training with PyTorch: the newest known tag of November 2026."""
     return f"{REGISTRY}.dkr.ecr.{region}.amazonaws.com/{REPOSITORY}:{_TAG}"
 
 
 def _type_of_sagemaker(value: str) -> str:
     usable = [f"{PREFIX}{each.name}" for each in catalog.of_today() if each.architecture == "x86_64"]
     if not value.startswith(PREFIX):
-        raise ValueError(f"'{value}' is a type of EC2; SageMaker's is {PREFIX}{value}.")
+        raise ValueError(f"'{value}' is an EC2 instance type; write SageMaker's, {PREFIX}{value}.")
     if value not in usable:
-        raise ValueError(f"SageMaker does not train on '{value}'; take {catalog.similar(value, usable)}.")
+        raise ValueError(f"SageMaker does not train on '{value}'; use {catalog.similar(value, usable)}.")
     return value
 
 
 class ManagedSpec(parts.TopologyPart):
-    """Training jobs of SageMaker, in place of nodes, or beside them."""
+    """Training jobs of SageMaker, with or without node groups in the same topology."""
 
     instance_type: Annotated[str, AfterValidator(_type_of_sagemaker)] = Field(
-        description="an instance type of SageMaker, ml. and the name of EC2's", examples=["ml.g5.xlarge"]
+        description="a SageMaker instance type, which is ml. and the EC2 instance type", examples=["ml.g5.xlarge"]
     )
     count: int = Field(default=1, ge=1, le=100, description="a whole number of instances from 1 to 100", examples=[1])
     market: parts.Market = Field(default="on-demand", description=parts.MARKET, examples=["spot"])
@@ -56,18 +56,24 @@ class ManagedSpec(parts.TopologyPart):
         default=None,
         pattern=r"^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/[a-z0-9._/-]+[:@][A-Za-z0-9_.:-]+$",
         max_length=255,
-        description="the address of an image of yours in ECR, made by Shoal's Dockerfile, or nothing for AWS's with "
-        "PyTorch, which gets Shoal's code at the start",
+        description="the address of your own image in ECR, built from Shoal's Dockerfile, or nothing for AWS's PyTorch "
+        "image, which downloads Shoal's code at the start",
         examples=["111122223333.dkr.ecr.us-east-1.amazonaws.com/shoal:1"],
     )
 
     def require_region(self, region: str) -> None:
-        """Raise FieldError where there is no image in a region, which SageMaker would find out at a job's start."""
+        """Raise FieldError if the image is not in the region: SageMaker would refuse it only at the start of a job."""
         there = self.image.split(".")[3] if self.image else region
         if there != region:
-            raise FieldError(f"it is in {there}, and SageMaker takes images of {region} alone.", "managed", "image")
+            raise FieldError(
+                f"the image is in {there}, but SageMaker only uses images in {region}; copy it there.",
+                "managed",
+                "image",
+            )
         if not self.image and region not in REGIONS:
-            raise FieldError(f"where AWS's image is in {region} is not known; name one in `image`.", "managed")
+            raise FieldError(
+                f"Shoal does not know AWS's image in {region}; write the address of an image in `image`.", "managed"
+            )
 
     @property
     def ec2_type(self) -> str:

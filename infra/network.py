@@ -1,8 +1,7 @@
-"""Creates the network: private subnets, an endpoint of S3 and, on request, those of Systems Manager or a NAT gateway.
+"""Creates the network: private subnets, an S3 endpoint and, on request, Systems Manager endpoints or a NAT gateway.
 
-Without NAT nothing outside AWS is reachable. The S3 gateway endpoint gives access to S3 and to the package repositories
-of Amazon Linux; those of Ubuntu and PyPI are not reachable. Nodes need nothing else: Systems Manager is for people who
-want a shell on them.
+Without NAT, nodes reach nothing outside AWS. Through the S3 gateway endpoint they reach S3 and the package
+repositories of Amazon Linux, but not those of Ubuntu and PyPI. They need nothing else: Systems Manager is for shells.
 """
 
 from collections.abc import Sequence
@@ -29,18 +28,18 @@ _OF_SYSTEMS_MANAGER = (
     "{region}-birdwatcher-prod",
 )
 _OF_AMAZON_LINUX = ("al2023-repos-{region}-de612dc2",)
-# https://docs.aws.amazon.com/emr/latest/ManagementGuide/private-subnet-iampolicy.html; the last two hold
+# https://docs.aws.amazon.com/emr/latest/ManagementGuide/private-subnet-iampolicy.html; the last two buckets hold
 # EMR's own steps and scripts.
 _OF_EMR = ("repo.{region}.emr.amazonaws.com", "{region}.elasticmapreduce", "elasticmapreduce")
 _OF_EMRS_HISTORY = "prod.{region}.appinfo.src"
 
 
 class Network(Construct):
-    """The subnets of all nodes: one in each zone of the deployment's own VPC, or one existing subnet.
+    """Subnets of all nodes: one in each zone of a new VPC, or one existing subnet.
 
-    The cluster is in the first of `subnets`. The GPU nodes are there, too, unless only another subnet has capacity.
-    Nodes must depend on `node_dependencies`; there are none in an existing network, which is not changed. `shell` is
-    whether the user can open a shell on nodes.
+    The cluster is in the first of `subnets`. So are the GPU nodes, unless only another subnet has capacity. Nodes must
+    depend on `node_dependencies`, which is empty for an existing network, because Shoal does not change it. `shell` is
+    true if the user can open a shell on nodes.
     """
 
     shell: bool
@@ -55,9 +54,9 @@ class Network(Construct):
         *,
         spec: topology.Topology,
     ) -> None:
-        """Build the network in the topology's zone (such as us-east-1b), or in the first zones of the region.
+        """Create the network in the topology's zone (such as us-east-1b), or in the first zones of the region.
 
-        The zone of a deployment cannot change, because the new subnet would have the same addresses as the old one.
+        A deployment keeps its zone: a subnet in another zone would have the same addresses as the old one.
         """
         super().__init__(scope, construct_id)
         network = spec.network
@@ -80,7 +79,7 @@ class Network(Construct):
         return self.subnets[0]
 
     def allow_from(self, nodes: ec2.ISecurityGroup) -> None:
-        """Let these nodes use the interface endpoints, if there are any."""
+        """Allow these nodes to use the interface endpoints, if the network has any."""
         if self._security_group:
             self._security_group.add_ingress_rule(nodes, ec2.Port.HTTPS, "Nodes call AWS services")
 
@@ -92,7 +91,7 @@ class Network(Construct):
             self, "Vpc", vpc_id=spec.vpc, availability_zones=[zone], isolated_subnet_ids=[spec.subnet]
         )
         Annotations.of(vpc).acknowledge_warning(
-            "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Its routes are its owner's, and are not used here."
+            "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Its routes belong to its owner, and are not used here."
         )
         return vpc, vpc.isolated_subnets
 
@@ -103,7 +102,7 @@ class Network(Construct):
             ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
             availability_zones=[spec.zone] if spec.zone else _zones(Stack.of(self).region),
             nat_gateways=0,
-            # To restrict the default security group the CDK would add a function, but nothing uses that group.
+            # The restriction needs a function in the stack, and nothing uses the default security group.
             restrict_default_security_group=False,
             subnet_configuration=[
                 ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=20)
@@ -118,7 +117,7 @@ class Network(Construct):
         return vpc, vpc.isolated_subnets
 
     def _endpoints(self) -> list[IConstruct]:
-        """Systems Manager's endpoints, only in the first zone, because each costs money by the hour and zone."""
+        """Create Systems Manager's endpoints in the first zone only: each costs by the hour and zone."""
         self._security_group = ec2.SecurityGroup(
             self, "EndpointAccess", vpc=self.vpc, allow_all_outbound=False, description="Interface endpoints"
         )
@@ -136,7 +135,7 @@ class Network(Construct):
         ]
 
     def _exit(self) -> IConstruct:
-        """One NAT gateway for all zones, in a public subnet of its own. It allows no connections from outside."""
+        """Create one NAT gateway for all zones in a public subnet. It allows no connections from outside."""
         gateway = ec2.CfnInternetGateway(self, "Gateway")
         attachment = ec2.CfnVPCGatewayAttachment(
             self, "GatewayAttachment", vpc_id=self.vpc.vpc_id, internet_gateway_id=gateway.ref
@@ -157,10 +156,10 @@ class Network(Construct):
         return public
 
     def _record_flows(self, vpc: ec2.IVpc) -> None:
-        """Keep flow logs.
+        """Record flow logs in a log group.
 
-        Do not keep them in a bucket, and do not let the role create log groups: records arrive late, and would fill
-        the emptied bucket or create the deleted log group again.
+        Do not use a bucket, and do not allow the role to create log groups: records arrive late, and would fill an
+        emptied bucket or create a deleted log group again.
         """
         group = log_group(self, "Flows")
         taken_by = same_account_principal(
@@ -171,23 +170,23 @@ class Network(Construct):
 
 
 def _zones(region: str) -> Sequence[str]:
-    """The region's first zones in CloudFormation's order; `bootstrap/lifecycle/rules` predicts them."""
+    """Return the region's first zones in CloudFormation's order, which `bootstrap/lifecycle/rules` predicts."""
     return [Fn.select(number, Fn.get_azs()) for number in range(sizing.zones(region))]
 
 
 def _gateway_statements(stack: Stack, spec: topology.Topology) -> list[iam.PolicyStatement]:
-    """The policy of the S3 gateway endpoint; none with NAT, which allows everything.
+    """Return the policy statements of the S3 gateway endpoint; empty with NAT, which allows everything.
 
-    Without a policy the gateway gives access to the buckets of all AWS accounts. With it nodes write only to buckets of
-    their own account, and read what their role allows. AWS's own buckets that a node needs are allowed by name. Do not
-    limit these rules to a principal, because packages and agents are downloaded without credentials.
+    Without a policy the gateway gives access to the buckets of all AWS accounts. With it, nodes write only to buckets
+    of their account, and read what their role allows. AWS's own buckets that a node needs are allowed by name. Do not
+    limit these statements to a principal, because nodes download packages and agents without credentials.
     """
     if spec.network.egress == "nat":
         return []
     account = stack.account
     found = [
         _allow_everyone(["s3:*"], ["*"], {"aws:ResourceAccount": account}),
-        # The role of the nodes limits which objects.
+        # The role of the nodes limits the objects.
         _allow_everyone(["s3:Get*", "s3:List*"], ["*"], {"aws:PrincipalAccount": account}),
         _allow_everyone(
             ["s3:GetObject"],
@@ -214,7 +213,7 @@ def _objects_of(stack: Stack, *buckets: str) -> list[str]:
 def _allow_everyone(
     actions: list[str], resources: list[str], where: dict[str, str] | None = None
 ) -> iam.PolicyStatement:
-    """Allow it for everyone: the policy of a gateway limits requests, and roles permit them."""
+    """Return a statement for all principals: the policy of a gateway only limits requests, and roles permit them."""
     return iam.PolicyStatement(
         principals=[iam.AnyPrincipal()],
         actions=actions,

@@ -1,7 +1,7 @@
-"""Uploads what nodes download when they boot: Shoal's code, the libraries it needs, and the boot script.
+"""Uploads the payload that nodes download at boot: Shoal's code, its libraries, and the boot script.
 
-Keep files that nodes do not need (caches, tests) out of the assets, because an asset's hash is part of the nodes'
-definition: a change of such a file would replace the EMR cluster.
+Keep files that nodes do not need (caches, tests) out of the assets. An asset's hash is part of the nodes' definition,
+so a change of such a file would replace the EMR cluster.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _JUNK = ("__pycache__", "*.pyc", ".*")
 
 
 class Payload(Construct):
-    """The uploaded files: `code` and `wheels` are s3:// addresses of zip files, `script` is that of a text file."""
+    """Uploaded files: s3:// addresses of two zip files, `code` and `wheels`, and of the boot script `script`."""
 
     code: str
     wheels: str
@@ -35,7 +35,7 @@ class Payload(Construct):
         wheels: Path,
         script: Path,
     ) -> None:
-        """Upload packages, or parts of them, from the repository's root; `wheels` and `script` are paths below it."""
+        """Upload `packages` (paths relative to `root`, the repository), `wheels` and `script`."""
         super().__init__(scope, construct_id)
         self._root = root
         for package in packages:
@@ -49,10 +49,10 @@ class Payload(Construct):
         self.code, self.wheels, self.script = (asset.s3_object_url for asset in self._assets)
 
     def allow_download(self, role: iam.Role, *, listing: bool = False) -> None:
-        """Let the role read these objects and no other asset of the account; `listing`: also list their names.
+        """Allow the role to read these objects and no other assets of the account; `listing` also allows their listing.
 
-        The account may have a KMS key of its own for assets (`cdk bootstrap --bootstrap-kms-key-id`), which a template
-        cannot know. So S3 may use any key for the role, but only for the bucket of the assets.
+        The assets may be encrypted with a key of the account (`cdk bootstrap --bootstrap-kms-key-id`), which the
+        template does not know. So S3 may use any key for the role, but only for the bucket of the assets.
         """
         allow(role, READ, [asset.bucket.arn_for_objects(asset.s3_object_key) for asset in self._assets])
         stack, bucket = Stack.of(self), self._assets[0].bucket.bucket_arn
@@ -81,7 +81,7 @@ class Payload(Construct):
 
 
 def _all_but(packages: Sequence[str]) -> list[str]:
-    """Patterns as Git's that exclude everything but these paths; what is above them is included before."""
+    """Return Git ignore patterns that exclude everything except these paths. Parents precede their children."""
     found = ["/*"]
     for package in packages:
         for above in reversed(PurePosixPath(package).parents[:-1]):

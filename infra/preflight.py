@@ -1,6 +1,6 @@
-"""Finds, before AWS is asked, what will fail or cost more than intended.
+"""Finds errors and unintended costs of a topology without calls to AWS.
 
-The findings are about AWS. They do not stop a deployment to the emulator, which also runs retired types.
+The findings concern AWS only. They do not stop a deployment to the emulator, which also runs retired types.
 """
 
 import datetime
@@ -32,12 +32,12 @@ _RULES: Sequence[tuple[Level, Rule]] = (
 
 
 def offline(topology: Topology, *, hours: float | None = None, today: datetime.date | None = None) -> list[Finding]:
-    """All findings that need only the topology, errors first.
+    """Return the findings that need only the topology, errors first.
 
     Args:
-        topology: what is to be deployed.
-        hours: how long the deployment will run; by default until the guard ends it.
-        today: the day for which AWS's support is checked; by default the current day.
+        topology: The topology to check.
+        hours: Planned hours of the deployment (default: `max_hours` of the guard).
+        today: The day for which AWS's support is checked (default: the current day).
     """
     day = today or datetime.datetime.now(tz=datetime.UTC).date()
     asked = topology.guard.max_hours if hours is None else hours

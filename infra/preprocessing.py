@@ -1,8 +1,8 @@
 """Creates the EMR cluster that turns raw reviews into a dataset, in a private subnet.
 
-EMR adds rules to its nodes' security groups that CloudFormation does not know, and adds them again while the cluster
-lives; so the cluster depends on the `Cleanup` that removes them. EMR's service policy works only on resources with the
-tag below.
+EMR adds rules to its nodes' security groups that CloudFormation does not know, and restores them while the cluster
+exists. So the cluster depends on the `Cleanup` that removes them. EMR's service policy works only on resources with the
+tag _MANAGED_TAG.
 """
 
 from aws_cdk import Stack, Tags
@@ -28,15 +28,15 @@ from infra.stage import (
 )
 
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
-# Do not tag the VPC: EMR could then create security groups in it that CloudFormation does not know, and the VPC could
-# not be deleted.
+# Do not tag the VPC: EMR could then create security groups in it that CloudFormation does not know, and the deletion of
+# the VPC would fail.
 _MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
 
 _TO_ENCRYPT_DISKS = (
     *("Decrypt", "DescribeKey", "Encrypt"),
     *("GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo"),
 )
-"""What EMR needs of the key to start instances with volumes that it encrypts, beside a grant for EC2."""
+"""Actions on the key with which EMR starts instances with encrypted volumes, in addition to a grant for EC2."""
 _LISTS = (*LIST, "s3:GetBucketLocation", "s3:ListBucketMultipartUploads")
 _WRITES = (*REPLACE, "s3:ListMultipartUploadParts")
 _OF_FILE_SYSTEM = (
@@ -46,10 +46,10 @@ _OF_FILE_SYSTEM = (
 
 
 class Preprocessing(Stage):
-    """The cluster of a deployment: it waits for steps, and terminates itself after it has been idle for some time.
+    """EMR cluster of a deployment. It waits for steps, and terminates itself when it was idle for `idle_minutes`.
 
-    Without core nodes the primary node does all of the work. The shuffle is not encrypted, nor without a key of the
-    user's are the local disks; `_accept_findings` gives the reasons.
+    Without core nodes the primary node does all of the work. The shuffle is not encrypted, and local disks are only
+    encrypted with a key of the user; `_accept_findings` gives the reasons.
     """
 
     cluster: emr.CfnCluster
@@ -65,10 +65,10 @@ class Preprocessing(Stage):
         network: Network,
         generation: int,
     ) -> None:
-        """Build the cluster.
+        """Create the cluster.
 
-        The generation, from 2 on, is part of the cluster's logical id. CloudFormation does not notice that a cluster
-        has terminated itself, and creates a new one only under a new id.
+        From 2 on, the generation is part of the cluster's logical ID. CloudFormation does not notice that a cluster
+        terminated itself, and creates a new one only under a new ID.
         """
         super().__init__(
             scope,
@@ -99,7 +99,7 @@ class Preprocessing(Stage):
             visible_to_all_users=True,
             step_concurrency_level=1,
             ebs_root_volume_size=sizing.EMR_ROOT_GIB,
-            # It needs a public endpoint. AWS does not say whether port 9443 suffices instead
+            # Auto-termination needs a public endpoint. AWS does not say whether port 9443 suffices instead
             # ("Using an auto-termination policy", read on 2026-11-29).
             auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(
                 idle_timeout=deployment.spec.guard.idle_minutes * 60
@@ -107,8 +107,8 @@ class Preprocessing(Stage):
             instances=self._instances(spec, network.subnet),
             bootstrap_actions=[self._install()],
         )
-        # Roles with their policies, the rules of EMR's service group, and the network's endpoints must exist as long as
-        # the nodes; the rules that EMR adds are removed after them.
+        # Roles with their policies, the rules of EMR's service group, and the network's endpoints must outlive the
+        # nodes. The rules that EMR adds are removed after the nodes.
         rules = Cleanup.of(self).revoke_group_rules(self.groups, "Groups")
         self.cluster.node.add_dependency(
             self.role, profile, service, self.groups[-1], rules, *network.node_dependencies
@@ -137,7 +137,7 @@ class Preprocessing(Stage):
             network.allow_from(nodes)
 
     def _install(self) -> emr.CfnCluster.BootstrapActionConfigProperty:
-        """Have each node install Shoal before EMR installs Hadoop."""
+        """Return the bootstrap action with which each node installs Shoal before EMR installs Hadoop."""
         return emr.CfnCluster.BootstrapActionConfigProperty(
             name="Install Shoal",
             script_bootstrap_action=emr.CfnCluster.ScriptBootstrapActionConfigProperty(
@@ -173,17 +173,17 @@ class Preprocessing(Stage):
         accept(
             self.cluster,
             "EMR5",
-            "To encrypt the shuffle EMR requires certificates, whose private key would be in a bucket; the shuffle "
+            "To encrypt the shuffle EMR requires certificates, and their private key would be in a bucket; the shuffle "
             "stays in one private subnet, and S3 is reached by TLS.",
         )
         accept(
             self.cluster,
             "EMR6",
-            "Nobody logs in over SSH; on request Systems Manager gives access by the user's identity.",
+            "Nobody logs in over SSH; on request Systems Manager gives access with the user's identity.",
         )
 
     def _service_role(self, *, spot: bool) -> iam.Role:
-        """The permissions of EMR itself: its managed policy for tagged resources, and passing the nodes their role."""
+        """Create EMR's service role, with its managed policy for tagged resources. It may pass the nodes' role."""
         policy = "service-role/AmazonEMRServicePolicy_v2"
         role = iam.Role(
             self,
@@ -239,7 +239,7 @@ class Preprocessing(Stage):
         )
 
     def _groups(self, vpc: ec2.IVpc) -> list[ec2.SecurityGroup]:
-        """The groups of the primary node, the other nodes, and EMR's service. EMR adds rules to the nodes' groups."""
+        """Create the security groups of the primary node, the other nodes, and EMR's service."""
         primary, workers = (
             ec2.SecurityGroup(self, name, vpc=vpc, description=f"EMR {name.lower()} nodes")
             for name in ("Primary", "Core")
@@ -251,7 +251,7 @@ class Preprocessing(Stage):
         access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
         for nodes in (primary, workers):
             access.add_egress_rule(nodes, ec2.Port.tcp(8443), "EMR manages the nodes")
-        # Rules with a group are resources of their own. EC2 lets a group without rules in itself send everything (AWS
+        # Rules that refer to a group are separate resources, and a group without inline rules may send everything (AWS
         # CloudFormation Template Reference, "AWS::EC2::SecurityGroup", read 2026-11-29).
         access.add_egress_rule(
             ec2.Peer.ipv4("255.255.255.255/32"), ec2.Port.icmp_type_and_code(252, 86), "Nothing else"
@@ -260,7 +260,7 @@ class Preprocessing(Stage):
 
 
 def _nodes(spec: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
-    """An instance group; without a bid EMR uses the on-demand price as the limit for spot nodes."""
+    """Return an instance group. Without a bid, EMR uses the on-demand price as the limit for spot nodes."""
     return emr.CfnCluster.InstanceGroupConfigProperty(
         instance_type=spec.instance_type,
         instance_count=count,

@@ -1,4 +1,4 @@
-"""Builds the JSON schema by which an editor completes and checks a topology's file.
+"""Builds the JSON schema with which an editor completes and checks a topology.
 
 `python -m infra.schema` prints it. `topologies/schema.json` is a copy; the first line of each topology refers to it.
 The schema does not contain rules that need code; `shoal plan` checks those.
@@ -20,7 +20,7 @@ _ON_NODE = {
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a file of `topologies/`."""
+    """Return the JSON Schema (draft 2020-12) of a file of `topologies/`."""
     found = Topology.model_json_schema()
     del found["properties"]["name"]  # a topology is named by its file
     found["required"].remove("name")

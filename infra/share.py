@@ -1,4 +1,4 @@
-"""A folder that machines share: an encrypted EFS file system."""
+"""Creates the share: an encrypted EFS file system that all nodes mount."""
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
@@ -9,10 +9,10 @@ from constructs import Construct
 
 
 class Share(Construct):
-    """An encrypted EFS file system with a mount target in every given zone, which is deleted with its stack.
+    """Encrypted EFS file system with a mount target in each zone. It is deleted with its stack.
 
-    Its policy refuses unencrypted connections and allows no access itself. So a client must mount it with `-o tls,iam`
-    and a role that has access.
+    Its policy denies unencrypted connections and grants no access, so clients must mount it with `-o tls,iam` and a
+    role that has access.
     """
 
     files: efs.FileSystem
@@ -26,14 +26,14 @@ class Share(Construct):
         vpc_subnets: ec2.SubnetSelection | None = None,
         encryption_key: kms.IKey | None = None,
     ) -> None:
-        """Create the file system; no client has access yet.
+        """Create the file system, to which no client has access yet.
 
         Args:
-            scope: In a stack.
+            scope: A construct of a stack.
             construct_id: The construct's id.
             vpc: The network of the machines.
-            vpc_subnets: Where they may be, one subnet in a zone (default: the private subnets).
-            encryption_key: A key of the account, in place of AWS's.
+            vpc_subnets: The subnets of the machines, one in each zone (default: the private subnets).
+            encryption_key: A KMS key of the account (default: AWS's key).
         """
         super().__init__(scope, construct_id)
         self._security_group = ec2.SecurityGroup(
@@ -63,7 +63,7 @@ class Share(Construct):
         )
 
     def allow_from(self, nodes: ec2.IConnectable, role: iam.IGrantable) -> None:
-        """Let these machines mount the folder with this role, and write to it."""
+        """Allow these machines to mount the file system with this role, and to write to it."""
         self._security_group.connections.allow_from(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
         # The CDK's own grant would also allow everyone to write, in the file system's policy.
         iam.Grant.add_to_principal(

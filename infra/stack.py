@@ -1,6 +1,6 @@
-"""Creates the one stack of a deployment: its parts, their permissions, and the order in which they are deleted.
+"""Creates the stack of a deployment: its parts, their permissions, and the order of their deletion.
 
-Report a refusal as an annotation, not as an exception, because `cdk destroy` synthesises the stack, too.
+Report an error as an annotation, not as an exception, because `cdk destroy` also synthesises the stack.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from infra.training import Training
 
 
 class ShoalStack(Stack):
-    """All resources of one deployment; a part that the topology omits is not created."""
+    """All resources of one deployment, without the parts that its topology omits."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class ShoalStack(Stack):
         root: Path,
         emulated: bool,
     ) -> None:
-        """Build the stack; `root` is the repository, `emulated` is whether the deployment goes to the emulator.
+        """Create the stack; `root` is the repository, and `emulated` is true if the emulator replaces AWS.
 
-        Another `generation` (from 1) replaces the EMR cluster, even if nothing else has changed.
+        A different `generation` (from 1) replaces the EMR cluster, even if nothing else changed.
         """
         name = topology.stack_name(deployment)
         super().__init__(
@@ -100,8 +100,8 @@ class ShoalStack(Stack):
     def _order(self, deployment: str, claim: dict[str, str], shared: Sequence[IConstruct]) -> None:
         """Order creation; CloudFormation deletes in reverse order.
 
-        Create the claim first, then the guard, then what costs by the hour, and the network, whose deletion can take a
-        second try. Empty a bucket after the deletion of everything that writes to it.
+        Create the claim first, then the guard, then everything that costs by the hour. The network also follows the
+        guard, because its deletion may need a second attempt. A bucket is emptied after its writers are deleted.
         """
         machines = [machine for stage in self._stages for machine in stage.machines]
         for emptied in self._buckets.emptied:

@@ -1,4 +1,4 @@
-"""What the parts of a deployment that compute have in common: what they belong to, their role, their payload."""
+"""Base class and helpers of the stages: preprocessing, node groups and managed training."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ REPLACE = (*READ, *WRITE, "s3:DeleteObject")
 
 AGENT = ("bootstrap/__init__.py", "bootstrap/agent")
 _BALANCE = ("packages/balance/shoal_balance", "shoal_balance")
-"""In a checkout; where Shoal is installed. A node's PYTHONPATH leads to both."""
+"""Paths of the balancer in a checkout and in an installed Shoal. A node's PYTHONPATH contains both parents."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """What all stages of a deployment share; `root` is the repository, `key` encrypts in place of AWS's keys."""
+    """Settings that all stages share; `root` is the repository, and `key` replaces AWS's encryption keys."""
 
     name: str
     spec: topology.Topology
@@ -34,21 +34,21 @@ class Deployment:
 
     @property
     def runs(self) -> str:
-        """The prefix of its runs in the data bucket, which may hold those of other deployments."""
+        """Prefix of this deployment's runs in the data bucket, which may hold runs of other deployments."""
         return f"{topology.RUNS_PREFIX}{self.name}."
 
     @property
     def trainer(self) -> tuple[str, ...]:
-        """The packages of a training."""
+        """Paths of the packages that training needs."""
         balance = next((each for each in _BALANCE if (self.root / each).exists()), _BALANCE[0])
         return ("common", "corpus", "trainer", balance)
 
 
 class Stage(Construct):
-    """A part of a deployment that computes: the EMR cluster, the node groups, or the training jobs of SageMaker.
+    """Part of a deployment that computes: the EMR cluster, the node groups, or the SageMaker training jobs.
 
-    `machines` are its resources that cost by the hour and write to the buckets. `outputs` are the outputs of the
-    stack that describe this stage.
+    `machines` are the resources that cost by the hour and write to the buckets. `outputs` are the stack outputs that
+    describe the stage.
     """
 
     role: iam.Role
@@ -66,7 +66,7 @@ class Stage(Construct):
         packages: Sequence[str],
         script: str,
     ) -> None:
-        """Upload what its machines download: packages, wheels, and the boot script, a path below `bootstrap/`."""
+        """Upload the payload for the machines: packages, wheels, and the boot script `bootstrap/SCRIPT`."""
         super().__init__(scope, construct_id)
         root = deployment.root
         self.payload = Payload(
@@ -75,15 +75,15 @@ class Stage(Construct):
 
 
 def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
-    """Acknowledge that the role has this AWS managed policy."""
+    """Suppress the cdk-nag finding that the role has this AWS managed policy."""
     accept(role, f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]", reason)
 
 
 def same_account_principal(stack: Stack, principal: str, *, service: str, name: str) -> iam.ServicePrincipal:
-    """A service that may assume a role only for resources of this account: `name` of `service`.
+    """Return a principal that may assume a role only for resources `name` of `service` in this account.
 
-    Use it only for services that send the source account and ARN, such as EMR and flow logs. EC2 and Lambda are not
-    documented to send them, so with these conditions they might not be able to assume the role.
+    Use it only for services that send the source account and ARN, such as EMR and flow logs. AWS does not document this
+    for EC2 and Lambda, which might fail to assume a role with these conditions.
     """
     return iam.ServicePrincipal(
         principal,
@@ -95,9 +95,9 @@ def same_account_principal(stack: Stack, principal: str, *, service: str, name: 
 
 
 def node_role(scope: Construct, *, shell: bool) -> iam.Role:
-    """Create the role of a node, which allows nothing; with `shell` it lets Systems Manager open a shell on the node.
+    """Create a node's role without permissions, or with `shell`, with those for a shell through Systems Manager.
 
-    AWS's policy for that also allows reading every parameter of the account, so the role denies it.
+    AWS's managed policy for shells also allows reading every parameter of the account, so the role denies that.
     """
     role = iam.Role(scope, "NodeRole", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
     if not shell:
@@ -112,9 +112,9 @@ def node_role(scope: Construct, *, shell: bool) -> iam.Role:
 
 
 def allow_inputs(role: iam.Role, named: Sequence[str]) -> None:
-    """Allow reading the objects of the topology's inputs and listing their names, but no other names of those buckets.
+    """Allow the role to read and list the topology's inputs, but to list no other names in their buckets.
 
-    So S3 answers 403 instead of 404 for a missing object. Only Shoal's readers read these buckets, not Hadoop.
+    S3 therefore answers 403 instead of 404 for a missing object. Shoal's own code reads these buckets, not Hadoop.
     """
     stack = Stack.of(role)
     for address in named:

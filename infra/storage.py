@@ -1,7 +1,6 @@
 """Creates the three buckets of a deployment.
 
-A bucket that is not empty cannot be deleted, so everything that writes into one must be deleted before `Cleanup`
-empties it.
+AWS only deletes empty buckets, so everything that writes into a bucket must be deleted before `Cleanup` empties it.
 """
 
 from aws_cdk import CustomResource, Duration, RemovalPolicy, Tags
@@ -15,10 +14,10 @@ from infra import parts, topology
 
 
 class Buckets(Construct):
-    """The buckets `raw` (raw reviews), `data` (datasets, runs, nodes' states) and `log` (EMR's logs).
+    """Buckets `raw` (raw reviews), `data` (datasets, runs, node statuses) and `log` (EMR logs).
 
-    `emptied` are the resources that empty them; what writes must depend on these. An existing data bucket has none: it
-    is never emptied or deleted, and its policy and its lifecycle do not change.
+    `emptied` are the custom resources that empty them; writers must depend on these. Shoal never empties or deletes an
+    existing data bucket, and does not change its policy or lifecycle.
     """
 
     raw: s3.Bucket
@@ -27,7 +26,7 @@ class Buckets(Construct):
     emptied: list[CustomResource]
 
     def __init__(self, scope: Construct, construct_id: str, *, spec: parts.DataSpec, key: kms.IKey | None) -> None:
-        """Build all buckets that do not exist yet; `key` encrypts their objects, in place of S3's own."""
+        """Create the buckets, except an existing data bucket; `key` encrypts their objects instead of S3's key."""
         super().__init__(scope, construct_id)
         self._key = key
         expiring = s3.LifecycleRule(expiration=Duration.days(30))
@@ -37,8 +36,11 @@ class Buckets(Construct):
         self.data = s3.Bucket.from_bucket_name(self, "Data", spec.bucket) if spec.bucket else self._data(keep=spec.keep)
 
     def _data(self, *, keep: bool | None) -> s3.Bucket:
-        """The data bucket. `keep` is whether it outlives the stack: None means that it does if it holds runs that were
-        not fetched. CloudFormation deletes none for which that is not False; the cleanup may."""
+        """Create the data bucket.
+
+        `keep` is true if the bucket outlives the stack, and None if it does so while it holds runs that were not
+        fetched. CloudFormation deletes the bucket only if `keep` is False; with None, the cleanup may.
+        """
         expiring = s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=ABANDONED)
         if keep is False:
             clean = _OwnBucket(self, "Data", encryption_key=self._key, lifecycle_rules=[expiring])

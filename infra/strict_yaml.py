@@ -1,7 +1,7 @@
-"""YAML of files that people write: text, numbers, yes or no, lists and mappings, and nothing else.
+"""Loads a safe subset of YAML: text, numbers, booleans, lists and mappings.
 
-YAML is more than that: tags that name types, dates, numbers to the base of 60, and aliases, by which a file of a few
-lines may unfold to gigabytes. Here each of these is an error with its line, or plain text.
+Tags and aliases are errors: a few lines with aliases may expand to gigabytes. Dates and numbers to the base of 60 are
+plain text.
 """
 
 import re
@@ -21,29 +21,29 @@ _NUMBERS = {
 
 
 class Refused(yaml.MarkedYAMLError):
-    """What such a file does not need; `problem` is a sentence for the user, without its end."""
+    """Unsupported YAML; `problem` is a sentence for the user without its full stop."""
 
 
 class StrictLoader(yaml.SafeLoader):
-    """Raises Refused for what such a file does not need."""
+    """YAML loader that raises Refused for unsupported YAML."""
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012  # not those of PyYAML, which are copied below
+    yaml_implicit_resolvers = {}  # noqa: RUF012  # a selection of PyYAML's is added below
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose the next node, unless the file holds more than people write."""
+        """Compose the next node. Raises Refused if it is unsupported or exceeds a limit."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         where = event.start_mark
         if isinstance(event, yaml.AliasEvent):
-            raise _refused("an alias stands for another part; write the part out", where)
+            raise _refused("aliases are not supported; write the part itself", where)
         if getattr(event, "tag", None) is not None:
-            raise _refused("a tag, such as !!int, names a type; leave it out", where)
+            raise _refused("tags, such as !!int, are not supported; remove it", where)
         self._depth += 1
         if self._depth > _MOST_DEPTH:
-            raise _refused(f"it is nested more than {_MOST_DEPTH} levels deep; write it flatter", where)
+            raise _refused(f"the file has more than {_MOST_DEPTH} nested levels; write it flatter", where)
         node = super().compose_node(parent, index)
         self._depth -= 1
         if isinstance(node, yaml.ScalarNode):
@@ -51,7 +51,7 @@ class StrictLoader(yaml.SafeLoader):
         elif isinstance(node, yaml.MappingNode):
             for key, _ in node.value:
                 if isinstance(key, yaml.ScalarNode) and key.value == "on":
-                    key.tag = f"{_TAG}str"  # a field's name, which YAML 1.1 reads as yes
+                    key.tag = f"{_TAG}str"  # YAML 1.1 reads the field's name as true
         return node
 
 

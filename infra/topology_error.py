@@ -1,5 +1,5 @@
-"""The exception of this package. Its text is one sentence for the user; the CDK app and the CLI print nothing else."""
+"""Exception of this package. The CDK app and the CLI print only its text, a sentence for the user."""
 
 
 class TopologyError(ValueError):
-    """A topology, instance type or deployment name that cannot be used. The text names it and says what to do."""
+    """Invalid topology, instance type or deployment name. The text names it and says what to do."""

@@ -1,4 +1,4 @@
-"""Creates the nodes that train, and those that read for them: one auto scaling group for each node group of a topology.
+"""Creates the node groups of a topology: one Auto Scaling group for each.
 
 Do not give the groups a desired capacity, because a later deployment would set it again and end a running training.
 They start at their minimum, zero, and `shoal train` scales them up. Only a group with `start: deploy` has one.
@@ -21,7 +21,7 @@ from infra.stage import AGENT, WRITE, Deployment, Stage, allow_inputs, node_role
 
 
 class Training(Stage):
-    """All node groups, with one role and one security group, in which only the nodes reach each other."""
+    """Node groups with a common role, and a common security group in which only the nodes reach each other."""
 
     nodes: ec2.SecurityGroup
 
@@ -34,7 +34,7 @@ class Training(Stage):
         network: Network,
         share: Share | None,
     ) -> None:
-        """Build the groups; `share` is the file system that their nodes mount, if there is one."""
+        """Create the groups; `share` is the EFS file system that their nodes mount."""
         spec = deployment.spec
         super().__init__(
             scope,
@@ -52,10 +52,10 @@ class Training(Stage):
         )
         for allow in (self.nodes.add_ingress_rule, self.nodes.add_egress_rule):
             allow(self.nodes, ec2.Port.all_traffic(), "Nodes of the deployment talk to each other")
-        # The S3 gateway endpoint has no security group; there are no routes to anywhere else.
+        # The S3 gateway endpoint has no security group, so a destination group is impossible; no other routes exist.
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
         # EC2 can seldom place nodes of several types close together, and a training needs all of its nodes. Reserved
-        # capacity is where it is, which need not be in this group; that of a Capacity Block is close together.
+        # capacity has a fixed place, which may be outside this placement group; a Capacity Block is placed together.
         trainers = [each for each in spec.training if each.role == "train" and not each.reservation]
         together = (
             sum(each.count for each in trainers) > 1 and len({name for each in trainers for name in each.types}) == 1
@@ -77,7 +77,7 @@ class Training(Stage):
             for each in spec.training
         ]
         for group in self.machines:
-            # The network's endpoints and the shared folder must exist as long as the nodes.
+            # The network's endpoints and the share must outlive the nodes.
             group.node.add_dependency(self.role, *network.node_dependencies, *([share] if share else []))
         self.outputs = {topology.OUTPUT_ON_NODE: spec.trainers[0].instance_type} if spec.preprocesses_on_node else {}
         self._grant(deployment, network, share)
@@ -89,7 +89,7 @@ class Training(Stage):
         allow_objects(role, buckets.data, READ, under=read)
         allow_objects(role, buckets.data, (*WRITE, "s3:DeleteObject"), under=(deployment.runs,))
         allow_objects(role, buckets.data, (*READ, *WRITE), under=(topology.NODES_PREFIX,))
-        explain(role, ["s3:AbortMultipartUpload"], "An upload that fails leaves no parts that cost.")
+        explain(role, ["s3:AbortMultipartUpload"], "A failed upload leaves no parts that cost.")
         explain(role, ["s3:DeleteObject"], "Checkpoints replace each other, in runs that last long enough for two.")
         allow_inputs(role, deployment.spec.inputs)
         if deployment.spec.preprocesses_on_node:
@@ -99,7 +99,7 @@ class Training(Stage):
             share.allow_from(self.nodes, role)
 
     def _group(self, spec: parts.NodeGroup, network: Network, user_data: ec2.UserData) -> autoscaling.AutoScalingGroup:
-        """An auto scaling group from zero to the group's count, of nodes with AWS's image for deep learning."""
+        """Create an Auto Scaling group of zero to `count` nodes."""
         scope = Construct(self, spec.name)
         template = self._template(scope, spec, user_data)
         spot = spec.market == "spot"
@@ -122,7 +122,7 @@ class Training(Stage):
         if spot:
             reason = "The rule cannot read a template in a mixed-instances policy; the disk is encrypted."
             accept(group, "EC26", reason)
-        accept(group, "AS3", "What trains scales the group itself, and watches its nodes.")
+        accept(group, "AS3", "The training command scales the group itself, and watches its nodes.")
         for part in (template, group):
             Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{spec.name}")
             Tags.of(part).add(topology.TAG_GROUP, spec.name)
@@ -168,7 +168,7 @@ class Training(Stage):
         if spec.market == "capacity-block":
             resource.add_property_override("LaunchTemplateData.InstanceMarketOptions", {"MarketType": spec.market})
         if spec.efa and (efa := catalog.find(spec.instance_type).efa):
-            # EC2 takes a security group either for the instance or for its interfaces.
+            # EC2 accepts a security group either for the instance or for its interfaces.
             resource.add_property_deletion_override("LaunchTemplateData.SecurityGroupIds")
             interfaces = [_interface(card, self.nodes.security_group_id) for card in range(efa.cards)]
             resource.add_property_override("LaunchTemplateData.NetworkInterfaces", interfaces)
@@ -176,9 +176,9 @@ class Training(Stage):
 
 
 def _interface(card: int, security_group: str) -> dict[str, object]:
-    """The EFA interface of a network card; only the first card's has an IP address, by which the node is reached.
+    """Return the EFA interface of a network card. Only that of the first card has an IP address.
 
-    As in AWS's "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
+    Source: AWS, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
     """
     return {
         "NetworkCardIndex": card,
@@ -191,10 +191,10 @@ def _interface(card: int, security_group: str) -> dict[str, object]:
 
 @jsii.implements(ec2.IMachineImage)
 class _Image:
-    """The group's own image, or that which AWS's parameter names when the stack is deployed.
+    """Machine image of a group: the topology's, or the one that AWS's SSM parameter names at deployment.
 
-    Do not resolve it when a node starts: a group of spot instances refuses such a template, and every update of a group
-    would need the permission to read the parameter.
+    Do not resolve the parameter when a node starts: a group of spot instances refuses such a template, and every update
+    of a group would need the permission to read the parameter.
     """
 
     def __init__(self, spec: parts.NodeGroup) -> None:
@@ -211,10 +211,10 @@ class _Image:
 
 
 def _spot(template: ec2.LaunchTemplate, several: Sequence[str]) -> autoscaling.MixedInstancesPolicy:
-    """Spot nodes only, of the template's type or of `several`.
+    """Return the policy for spot nodes only, of the template's type or of the types `several`.
 
-    `bootstrap/nodes/scale_up.py` changes it when there is no spot capacity; on demand AWS takes the first type of the
-    list that it has.
+    `bootstrap/nodes/scale_up.py` changes it if AWS has no spot capacity. On demand, AWS uses the first available type
+    of the list.
     """
     types = [autoscaling.LaunchTemplateOverrides(instance_type=ec2.InstanceType(name)) for name in several]
     return autoscaling.MixedInstancesPolicy(
@@ -228,13 +228,13 @@ def _spot(template: ec2.LaunchTemplate, several: Sequence[str]) -> autoscaling.M
 
 
 def _of_group(common: Mapping[str, str], spec: parts.NodeGroup) -> dict[str, str]:
-    """The variables of the boot script of a group's nodes."""
+    """Return the environment variables of the boot script of a group's nodes."""
     gpu = catalog.find(spec.instance_type).gpu
     return {**common, "GROUP": spec.name, "GPUS": str(gpu.count if gpu else 0), "RANKS": str(spec.gpus)}
 
 
-# S3 refuses whatever is signed by a clock that is 15 minutes off, the report that a boot failed, too. So the clock is
-# compared before anything is signed, with that of S3, which answers anybody; chronyd may not have set it yet.
+# S3 refuses requests that are signed with a clock that is 15 minutes off, even the report of a failed boot. chronyd may
+# not have set the clock yet. So before any signing it is compared with S3's clock; S3 answers unsigned requests.
 _CLOCK = """\
 set_clock() {
     local there off
@@ -249,7 +249,10 @@ set_clock() {
 
 
 def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
-    """Export the variables, then download and run the boot script, below NODE_ROOT, which is empty on AWS."""
+    """Return user data that exports the variables, then downloads and runs the boot script.
+
+    Paths are below NODE_ROOT, which is empty on AWS.
+    """
     user_data = ec2.UserData.for_linux()
     user_data.add_commands(
         "set -euo pipefail",
@@ -263,5 +266,5 @@ def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
 
 
 def _quoted(value: str) -> str:
-    """Quote a word for a shell. The quotes are always needed, because CloudFormation inserts values later."""
+    """Quote a word for a shell, always with quotes, because CloudFormation inserts values later."""
     return "'" + value.replace("'", "'\"'\"'") + "'"

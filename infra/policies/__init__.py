@@ -1,7 +1,7 @@
-"""The policies of the people and the services that use Shoal in an account, as IAM takes them.
+"""IAM policies of the users and services that use Shoal in an account.
 
-Each is a YAML file beside this one. A statement there may have `unexercised`: reasons by action or resource for grants
-that no recorded request needs.
+Each is a YAML file in this folder. A statement may have `unexercised`: reasons, by action or resource, for grants that
+no recorded request needs.
 """
 
 from functools import cache
@@ -11,28 +11,28 @@ from typing import Any
 import yaml
 
 QUALIFIER, TOOLKIT_STACK = "shoal", "ShoalToolkit"
-"""Of `cdk bootstrap`: what its roles and bucket have in their names, and its stack. In cdk.json, too."""
+"""Qualifier in the names of `cdk bootstrap`'s roles and bucket, and the name of its stack. Also in cdk.json."""
 USER, BOUNDARY = "ShoalUser", "ShoalBoundary"
-"""Of whoever plans, deploys, runs and destroys; and the permissions boundary of the roles that a deployment has."""
+"""Policy of users, and permissions boundary of a deployment's roles."""
 EXECUTION = ("ShoalExecutionNames", "ShoalExecutionCompute")
-"""Of CloudFormation's execution role, for `cdk bootstrap --cloudformation-execution-policies`. None is called
-ShoalExecution, as the one policy of earlier versions was, with which their stacks are deleted."""
+"""Policies of CloudFormation's execution role, for `cdk bootstrap --cloudformation-execution-policies`. The name
+ShoalExecution is taken by the policy of earlier versions, which the deletion of their stacks needs."""
 TOOLKIT = "ShoalToolkit"
-"""The permissions boundary of the roles of `cdk bootstrap`, for its `--custom-permissions-boundary`."""
+"""Permissions boundary of `cdk bootstrap`'s roles, for its `--custom-permissions-boundary`."""
 POLICIES = (USER, *EXECUTION, BOUNDARY, TOOLKIT)
 MOST_CHARACTERS = 6144
-"""Of a managed policy, without white space (IAM and AWS STS quotas)."""
+"""Maximum size of a managed policy, without white space (IAM and AWS STS quotas)."""
 _REASONS = "unexercised"
 
 
 def document(policy: str) -> dict[str, Any]:
-    """The policy document of this name: one of POLICIES."""
+    """Return a policy document; `policy` is one of POLICIES."""
     statements = [{key: part for key, part in each.items() if key != _REASONS} for each in _statements(policy)]
     return {"Version": "2012-10-17", "Statement": statements}
 
 
 def reasons(policy: str) -> dict[str, dict[str, str]]:
-    """Why a policy has grants that no recorded request needs: by statement's Sid, then action or resource."""
+    """Return the reasons for grants that no recorded request needs, by Sid, then by action or resource."""
     return {each["Sid"]: dict(each.get(_REASONS, {})) for each in _statements(policy)}
 
 

@@ -1,7 +1,7 @@
-"""The rules of the preflight: each function checks one thing that can be wrong with a topology.
+"""Rules of the offline preflight: each function checks for one mistake in a topology.
 
-A rule must never raise, because `cdk destroy` reads the same topologies: a machine type that AWS retires tomorrow must
-not prevent the deletion of what runs today.
+A rule must never raise, because `cdk destroy` reads the same topologies: a type that AWS retires tomorrow must not
+prevent the deletion of a running deployment.
 """
 
 import datetime
@@ -17,7 +17,7 @@ Level = Literal["error", "warning"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A problem that a rule has found; an error stops a deployment. `sentence` is for the user."""
+    """Problem that a rule found. An error stops the deployment; `sentence` is the message for the user."""
 
     level: Level
     rule: str
@@ -26,7 +26,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightInput:
-    """What is to be deployed, for how many hours, and the day for which AWS's support is checked."""
+    """Topology to check, planned hours, and the day for which AWS's support is checked."""
 
     topology: Topology
     hours: float
@@ -34,9 +34,9 @@ class PreflightInput:
 
 
 Rule = Callable[[PreflightInput], Iterator[str]]
-"""Checks one thing that can be wrong with a topology, and yields a sentence for each problem that it finds."""
+"""Function that yields a message for each problem that it finds."""
 
 
 def group_label(number: int, group: NodeGroup) -> str:
-    """The name of a node group in messages; `number` counts from 1."""
+    """Return the name of a node group for messages; `number` counts from 1."""
     return f"training {number} ({group.name})"

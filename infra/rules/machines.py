@@ -1,6 +1,6 @@
-"""Rules on what machines can run: types, GPUs, PyTorch builds, EMR releases.
+"""Rules for instance types, GPUs, PyTorch builds and EMR releases.
 
-A PyTorch build must support all GPUs of a topology, and the machine image must contain that build: two rules.
+One rule checks that some PyTorch build supports all GPUs of a topology, and another that the machine images have it.
 """
 
 import datetime
@@ -13,34 +13,34 @@ from infra.topology import Topology
 
 _ENDING_SOON = datetime.timedelta(days=90)
 
-# From Amazon EMR's release guide: each release's "supported lifecycle" and "application versions". AWS still starts
-# releases whose support has ended.
+# Source: "supported lifecycle" and "application versions" of each release in the Amazon EMR release guide. AWS still
+# starts releases after the end of their support.
 FIRST_RELEASE = "emr-7.10.0"
-"""The first release with S3A. EMRFS, before it, writes an object NAME_$folder$ beside each folder, also beside `work/`,
-where a cluster may not write (release guide, "EMR File System (EMRFS)" and "Amazon EMR 7.10.0 - Hive release notes",
-read on 2026-11-29). The nodes have Python 3.11 from 7.1 on."""
+"""First release with S3A. Earlier releases use EMRFS, which writes an object NAME_$folder$ for each folder. That of
+`work/` is outside the prefixes that a cluster may write. (Release guide, "EMR File System (EMRFS)" and "Amazon EMR
+7.10.0 - Hive release notes", read on 2026-11-29.) The nodes have Python 3.11 from 7.1 on."""
 
 _SUPPORT_ENDS = {
     "emr-7.10.0": datetime.date(2027, 8, 16),
     "emr-7.13.0": datetime.date(2028, 4, 22),
     "emr-7.14.0": datetime.date(2028, 9, 9),
 }
-"""The day of "End of support" in each page "Amazon EMR release 7.x.0", read on 2026-11-29. Each earlier release has its
-own: 7.3 ended on 2026-10-16, and 7.4 on 2026-11-13."""
+"""Days of "End of support" from the pages "Amazon EMR release 7.x.0", read on 2026-11-29. Earlier releases end earlier:
+7.3 on 2026-10-16, and 7.4 on 2026-11-13."""
 
 
 def retired_type(plan: PreflightInput) -> Iterator[str]:
-    """Each field that names a type of machine that AWS no longer starts."""
+    """Yield each field with an instance type that AWS no longer starts."""
     for field, kind in _types(plan.topology):
         if kind.retired:
             yield (
-                f"{field}: AWS retired {kind.name} ({kind.retired.since}) and starts none; in "
-                f"{plan.topology.name}.yaml take {kind.retired.successor}, today's equivalent."
+                f"{field}: AWS retired {kind.name} ({kind.retired.since}) and no longer starts it; in "
+                f"{plan.topology.name}.yaml use {kind.retired.successor}, its current equivalent."
             )
 
 
 def no_torch_build(plan: PreflightInput) -> Iterator[str]:
-    """All ranks need the same PyTorch build, and none supports all of these GPUs: those that support each."""
+    """Yield a problem if no PyTorch build supports all GPUs of the topology: all ranks need the same build."""
     gpus = [gpu for group in plan.topology.training for name in group.types if (gpu := catalog.find(name).gpu)]
     capabilities = [gpu.capability for gpu in gpus]
     if not capabilities or catalog.builds_for(capabilities):
@@ -48,20 +48,20 @@ def no_torch_build(plan: PreflightInput) -> Iterator[str]:
     kinds = {gpu.name: gpu.capability for gpu in gpus}
     ranges = "; ".join(f"{name} ({capability}): {_range(capability)}" for name, capability in kinds.items())
     yield (
-        f"training: no PyTorch runs on all of these GPUs, and all nodes need the same one ({ranges}); "
-        "leave out the groups of one kind."
+        f"training: all nodes need the same PyTorch build, and no build supports all of these GPUs ({ranges}); "
+        "remove the groups of one GPU kind."
     )
 
 
 def image_too_new(plan: PreflightInput) -> Iterator[str]:
-    """Machine images that differ in the PyTorch that they contain, and each group whose GPU that does not support."""
+    """Yield machine images with different PyTorch builds, and groups with a GPU that their build does not support."""
     images = [catalog.image_of(kind.name) for _, kind in _with_image(plan.topology)]
     builds = {(image.torch, image.cuda) for image in images}
     if len(builds) > 1:
         contained = " and ".join(f"PyTorch {torch} with CUDA {cuda}" for torch, cuda in sorted(builds))
         yield (
-            f"training: the groups' machine images contain {contained}, but all nodes need the same PyTorch; leave "
-            "out the groups of one kind."
+            f"training: the groups' machine images contain {contained}, but all nodes need the same build; "
+            "remove the groups of one kind."
         )
     for build in catalog.catalog().builds:
         if (build.torch, build.cuda) not in builds:
@@ -70,22 +70,22 @@ def image_too_new(plan: PreflightInput) -> Iterator[str]:
             if kind.gpu and not build.supports(kind.gpu.capability):
                 yield (
                     f"{label}: the machine image contains PyTorch {build.torch} with CUDA {build.cuda}, which does not "
-                    f"run on {kind.gpu.name} (compute capability {kind.gpu.capability}); take another instance type."
+                    f"run on {kind.gpu.name} (compute capability {kind.gpu.capability}); use another instance type."
                 )
 
 
 def release_too_old(plan: PreflightInput) -> Iterator[str]:
-    """The preprocessing's release writes to S3 what a cluster may not."""
+    """Yield a problem if the EMR release writes objects to S3 that a cluster must not write."""
     release = plan.topology.preprocessing.release if plan.topology.preprocessing else None
     if release and not _runs_jobs(release):
         yield (
-            f"preprocessing, release: {release} writes objects to S3 beside the folders that a cluster may write; "
-            f"write {newest_release()}, or another from {FIRST_RELEASE} on."
+            f"preprocessing, release: {release} writes objects to S3 outside the prefixes that a cluster may write; "
+            f"use {newest_release()}, or any release from {FIRST_RELEASE} on."
         )
 
 
 def release_ending(plan: PreflightInput) -> Iterator[str]:
-    """AWS's support of the release has ended, or ends within three months; AWS starts it nevertheless."""
+    """Yield a problem if AWS's support of the EMR release ended, or ends within 90 days. AWS still starts it."""
     release = plan.topology.preprocessing.release if plan.topology.preprocessing else None
     end = support_ends(release) if release else None
     if end and end <= plan.today + _ENDING_SOON:
@@ -94,7 +94,7 @@ def release_ending(plan: PreflightInput) -> Iterator[str]:
 
 
 def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
-    """Every field that names an instance type, with its label for messages."""
+    """Yield pairs of label and instance type for each field with an instance type."""
     preprocessing = topology.preprocessing
     if preprocessing:
         yield "preprocessing, primary", catalog.find(preprocessing.primary.instance_type)
@@ -106,7 +106,7 @@ def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
 
 
 def _with_image(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
-    """The types that start from AWS's image, with their groups' labels; what is in a user's own image is not known."""
+    """Yield pairs of group label and instance type for groups with AWS's image: Shoal does not know a user's image."""
     for number, group in enumerate(topology.training, 1):
         for kind in map(catalog.find, group.types):
             if kind.image and not group.image:
@@ -123,19 +123,19 @@ def newest_release() -> str:
 
 
 def _runs_jobs(release: str) -> bool:
-    """Whether the jobs run on a release."""
+    """Return whether the jobs run on a release."""
     return _version(release) >= _version(FIRST_RELEASE)
 
 
 def support_ends(release: str) -> datetime.date | None:
-    """The day on which AWS's support of a release ends; None for a release that is newer than this list.
+    """Return the day on which AWS's support of a release ends, or None if it is newer than the known releases.
 
-    The support of a release that is not listed ends no later than that of the next listed one.
+    The support of an unlisted release ends no later than that of the next listed one.
     """
     later = [each for each in _SUPPORT_ENDS if _version(each) >= _version(release)]
     return _SUPPORT_ENDS[min(later, key=_version)] if later else None
 
 
 def _version(release: str) -> tuple[int, ...]:
-    """7.10.0 comes after 7.9.0."""
+    """Return a sort key, with which 7.10.0 follows 7.9.0."""
     return tuple(map(int, release.removeprefix("emr-").split(".")))

@@ -1,6 +1,6 @@
-"""Rules on nodes that depend on each other: spot nodes that a cluster cannot lose, and the shared folder.
+"""Rules for nodes that depend on each other: spot nodes that a cluster must not lose, and the share.
 
-EFS limits how fast one node reads. NFS is limited by how fast the first node sends to all others.
+With EFS the rate at which one node reads is limited; with NFS the rate at which the first node sends to all others.
 """
 
 from collections.abc import Iterator
@@ -10,70 +10,72 @@ from infra.parts import NodeGroup
 from infra.rules import PreflightInput, group_label
 
 _WORD_BYTES = 2
-"""That a GPU reads for a word; of longer rows an LSTM trains on fewer a second, but on as many words."""
+"""Bytes that a GPU reads for each word. An LSTM's rate in words does not depend on the length of rows."""
 _M60_WORDS = 593_000
-"""Words a second of one M60, by the reference's tables, whose rows have 100 each. Other GPUs are estimated from their
+"""Words a second of one M60, from the reference's tables of rows with 100 words. Other GPUs are estimated from their
 32-bit TFLOPS."""
 _M60 = "g3.4xlarge"
 _EFS_CLIENT = 1_500 * 2**20
-"""Bytes a second that one node can read from EFS, by its documentation."""
+"""Maximum bytes a second that one node reads from EFS, from the EFS documentation."""
 
 
 def spot_cluster(plan: PreflightInput) -> Iterator[str]:
-    """A cluster fails when it loses its primary or core nodes, and they are spot nodes."""
+    """Yield a problem if the primary or core nodes are spot nodes: the cluster fails when it loses them."""
     preprocessing = plan.topology.preprocessing
     if preprocessing and preprocessing.primary.market == "spot":
         yield (
-            "preprocessing, primary, market: when AWS takes a spot primary node back, the whole cluster and its "
-            "running step end; write on-demand, and use spot for task nodes."
+            "preprocessing, primary, market: if AWS takes back a spot primary node, the cluster and its running "
+            "step end; write on-demand, and use spot for task nodes."
         )
     if preprocessing and preprocessing.core and preprocessing.core.market == "spot":
         yield (
-            "preprocessing, core, market: core nodes hold HDFS; when AWS takes spot nodes back, blocks may be lost "
+            "preprocessing, core, market: core nodes hold HDFS; if AWS takes back spot nodes, blocks may be lost "
             "and the step may fail; write on-demand, and use spot for task nodes."
         )
 
 
 def no_share(plan: PreflightInput) -> Iterator[str]:
-    """Several nodes without a shared folder."""
+    """Yield a problem if several GPU nodes have no share."""
     if plan.topology.gpu_nodes > 1 and plan.topology.share is None:
         yield (
-            f"share: there is none, so each of the {plan.topology.gpu_nodes} GPU nodes copies the whole dataset to its "
-            "own disk; write efs or nfs."
+            f"share: without it each of the {plan.topology.gpu_nodes} GPU nodes copies the whole dataset to its own "
+            "disk; write efs or nfs."
         )
 
 
 def share_too_slow(plan: PreflightInput) -> Iterator[str]:
-    """The GPUs read rows faster than EFS, or the node that serves all others, can send them."""
+    """Yield a problem if the GPUs read rows faster than EFS, or the node that serves NFS, sends them."""
     if plan.topology.share == "efs":
         for number, group in enumerate(plan.topology.training, 1):
             given = min(_EFS_CLIENT, _network(group))
             if (rate := _reading(group)) > given:
                 yield (
-                    f"share: a node of {group_label(number, group)} trains on about {_mb(rate)} of rows, and reads "
-                    f"{_mb(given)} from EFS at most; the first epoch waits for it."
+                    f"share: a node of {group_label(number, group)} trains on about {_mb(rate)} of rows, but reads at "
+                    f"most {_mb(given)} from EFS; the first epoch is slower."
                 )
     if plan.topology.share == "nfs":
-        groups = sorted(plan.topology.trainers, key=lambda group: group.name)  # as `shoal train` puts its nodes
+        groups = sorted(
+            plan.topology.trainers, key=lambda group: group.name
+        )  # the order in which `shoal train` numbers its nodes
         first = groups[0]
         rates = [_reading(group) for group in groups for _ in range(group.count)]
         if (rate := sum(rates[1:])) > (given := _network(first)):
             yield (
-                f"share: the other nodes train on about {_mb(rate)} of rows, and the first by name ({first.name}), "
-                f"which serves them, sends {_mb(given)} at most; write efs, or give a group with a faster network "
-                "a name that comes first."
+                f"share: the first group by name ({first.name}) serves NFS and sends at most {_mb(given)}, but the "
+                f"other nodes train on about {_mb(rate)} of rows; write efs, or give a group with a faster network a "
+                "name that sorts first."
             )
 
 
 def _reading(group: NodeGroup) -> float:
-    """Bytes a second that the used GPUs of one node can process at most, estimated."""
+    """Return an estimate of the maximum bytes a second that the used GPUs of one node process."""
     gpus, m60 = [gpu for name in group.types if (gpu := catalog.find(name).gpu)], catalog.find(_M60).gpu
     tflops = max((gpu.tflops for gpu in gpus), default=0.0)
     return group.gpus * tflops / m60.tflops * _M60_WORDS * _WORD_BYTES if m60 else 0.0
 
 
 def _network(group: NodeGroup) -> float:
-    """Bytes a second of one node's network card at least, through which TCP goes."""
+    """Return the bytes a second of one node's network card, the slowest of the group's types. TCP uses one card."""
     return min(catalog.find(name).network for name in group.types) * 1e9 / 8
 
 

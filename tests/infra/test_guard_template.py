@@ -59,7 +59,7 @@ def test_a_budget_without_prices_is_refused_but_not_a_deployment_without_budget(
     for name, guard, refusals in (("free", {}, 0), ("limited", {"budget": 90.0}, 1)):
         stack = synthesise(guarded(update=priceless, **guard), tmp_path / name)
         found = Annotations.from_stack(stack).find_error(
-            "*", Match.string_like_regexp("cannot be kept without the prices of")
+            "*", Match.string_like_regexp("the guard cannot enforce the budget without the prices of")
         )
         assert len(found) == refusals
         told = settings(Template.from_stack(stack).to_json()["Resources"])

@@ -1,4 +1,4 @@
-"""The JSON schema for editors agrees with what Shoal reads."""
+"""Tests that the JSON schema for editors agrees with the models."""
 
 import json
 from typing import Any
@@ -14,18 +14,18 @@ from tests.infra.variants import SHIPPED
 
 
 def faults(text: str) -> list[str]:
-    """What an editor underlines; its YAML is 1.2, in which the key `on` is text, as in Shoal's."""
+    """Return the JSON paths that an editor underlines. In its YAML 1.2, as in Shoal's, the key `on` is text."""
     return [error.json_path for error in Draft202012Validator(schema()).iter_errors(yaml.load(text, StrictLoader))]
 
 
-def test_the_shipped_copy_is_the_models() -> None:
+def test_the_shipped_copy_matches_the_models() -> None:
     Draft202012Validator.check_schema(schema())
     copy = json.loads((SHIPPED / "schema.json").read_text())
-    assert copy == schema(), "write it again by: python -m infra.schema > topologies/schema.json"
+    assert copy == schema(), "update it: python -m infra.schema > topologies/schema.json"
 
 
 @pytest.mark.parametrize("name", topology.names(SHIPPED))
-def test_a_shipped_topology_follows_it(name: str) -> None:
+def test_a_shipped_topology_follows_the_schema(name: str) -> None:
     assert faults((SHIPPED / f"{name}.yaml").read_text()) == []
 
 
@@ -43,10 +43,10 @@ def test_a_shipped_topology_follows_it(name: str) -> None:
         ("preprocessing: {primary: {instance_type: g5.xlarge}}", "$.preprocessing"),
     ],
 )
-def test_an_editor_sees_what_shoal_would_refuse(written: str, place: str) -> None:
+def test_the_schema_refuses_mistakes_that_the_models_refuse(written: str, place: str) -> None:
     found: list[Any] = faults(f"description: x\n{written}\n")
     assert found == [place]
 
 
-def test_a_topology_gives_no_name_for_its_file_is_its_name() -> None:
+def test_the_schema_refuses_a_name() -> None:
     assert faults("description: x\nname: y\n") == ["$"]

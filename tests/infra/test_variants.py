@@ -32,7 +32,7 @@ def test_tags_of_a_topology_are_on_everything(templates: Templates) -> None:
 
 def test_retired_types_are_refused_on_aws_with_those_of_today(synthesise: Synthesise, tmp_path: Path) -> None:
     stack = synthesise(topology.load("reference-3g3-1p2", SHIPPED), tmp_path, emulated=False)
-    said = "AWS retired {} and starts none; in reference-3g3-1p2.yaml take {}, today's equivalent."
+    said = "AWS retired {} and no longer starts it; in reference-3g3-1p2.yaml use {}, its current equivalent."
     retired = [each for each in errors(stack) if "AWS retired" in each]
     assert sorted(each.partition(": ")[2] for each in retired) == [
         said.format("g3.4xlarge (2025-10-31)", "g5.xlarge"),
@@ -115,7 +115,7 @@ def test_a_group_may_have_every_name_but_those_of_other_parts(synthesise: Synthe
 @pytest.mark.parametrize("name", [*parts.RESERVED_NAMES, "one-Template"])
 def test_the_name_of_another_part_is_refused(name: str) -> None:
     groups = [{"name": each, "instance_type": "g5.xlarge", "count": 1} for each in ("one", name)]
-    with pytest.raises(ValueError, match=f"'{name}' is the name of another part of the stack; choose another"):
+    with pytest.raises(ValueError, match=f"'{name}' is reserved by the stack; choose another name"):
         of(training=groups)
 
 

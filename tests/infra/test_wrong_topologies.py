@@ -1,4 +1,4 @@
-"""Each mistake in a topology, with the whole sentence that its user reads."""
+"""Tests of the message for each mistake in a topology."""
 
 import json
 import tempfile
@@ -34,7 +34,7 @@ def text_of(case: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_what_the_wrong_ones_are_made_of_is_right(tmp_path: Path) -> None:
+def test_the_base_of_the_wrong_topologies_is_right(tmp_path: Path) -> None:
     assert topology.load("mine", write(tmp_path, RIGHT)).gpu_nodes == 3
 
 
@@ -62,7 +62,7 @@ ANYTHING = st.recursive(
 
 @settings(max_examples=300)
 @given(st.sampled_from(RIGHT.splitlines()), ANYTHING)
-def test_whatever_is_written_is_taken_or_refused_in_one_sentence(line: str, value: Any) -> None:
+def test_any_value_is_accepted_or_refused_in_one_sentence(line: str, value: Any) -> None:
     written = line.partition(":")[0] + ": " + json.dumps(value)
     said = "topologies/mine.yaml"
     with tempfile.TemporaryDirectory() as folder:
@@ -74,9 +74,9 @@ def test_whatever_is_written_is_taken_or_refused_in_one_sentence(line: str, valu
     assert len(said.splitlines()) == 1
 
 
-def test_more_tags_than_aws_takes_are_refused(tmp_path: Path) -> None:
+def test_more_tags_than_aws_allows_are_refused(tmp_path: Path) -> None:
     tags = ", ".join(f"t{number}: x" for number in range(31))
-    with pytest.raises(TopologyError, match=r"line 5: tags is a mapping, but must be at most 30 names with texts "):
+    with pytest.raises(TopologyError, match=r"line 5: tags is a mapping, but must be at most 30 tags for all "):
         topology.load("mine", write(tmp_path, RIGHT.replace("project: reviews", tags)))
 
 
@@ -85,11 +85,11 @@ def test_an_unknown_topology_names_the_nearest() -> None:
         topology.load("demmo", SHIPPED)
 
 
-def test_a_topology_like_no_other_names_them_all(tmp_path: Path) -> None:
+def test_an_error_without_a_similar_name_lists_all_topologies(tmp_path: Path) -> None:
     with pytest.raises(TopologyError, match="there are: mine"):
         topology.load("qqqq", write(tmp_path, RIGHT))
 
 
-def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
+def test_a_name_does_not_leave_the_folder(tmp_path: Path) -> None:
     with pytest.raises(TopologyError, match="There is no topology"):
         topology.load("../mine", write(tmp_path, RIGHT))

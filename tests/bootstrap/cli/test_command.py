@@ -212,7 +212,7 @@ def test_a_file_of_options_that_is_wrong_is_refused_with_its_line(row: dict[str,
 
 
 def test_a_file_of_options_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert "c.yaml cannot be read (No such file or directory)" in said("--config", str(tmp_path / "c.yaml"))
+    assert f"Shoal cannot read {tmp_path}/c.yaml (No such file or directory)" in said("--config", f"{tmp_path}/c.yaml")
 
 
 def test_a_file_that_a_person_wrote_is_not_replaced(tmp_path: Path) -> None:

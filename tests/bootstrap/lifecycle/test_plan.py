@@ -90,7 +90,7 @@ def test_the_plan_names_what_the_budget_counts_by_use() -> None:
     node = {"instance_type": "g5.xlarge", "count": 2}
     shared = of(training=[node], share="efs", network={"egress": "nat"}, guard={"budget": 90})
     said = " ".join(guard_sentences(shared, deployment="mine"))
-    counted = "EFS, what is read; EFS, what is written; NAT gateway, what passes."
+    counted = "EFS reads; EFS writes; NAT gateway traffic."
     assert f"Of what is paid by use it counts: {counted}" in said
 
 
