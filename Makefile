@@ -37,7 +37,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help setup inputs demo test test-slow soak test-all lint reference format hooks lock bench gpu prices clean
+.PHONY: help setup inputs demo test test-slow soak test-all lint docs format hooks lock bench gpu prices clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -69,11 +69,12 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 	mypy app.py examples packages/balance/examples packages/local-aws/examples
 	lint-imports
 	mkdocs build --quiet
+	python -m tools.prose
 	shellcheck .ci/run $(wildcard bootstrap/*/*/*.sh)
 	hadolint Dockerfile
 	pytest --quiet -m lint
 
-reference: .venv/.ready-dev ## make the reference of the package shoal, build/site/index.html
+docs: .venv/.ready-dev ## build the site of the documents, build/site/index.html; `mkdocs serve` adds its search
 	mkdocs build --quiet
 
 format: .venv/.ready-dev ## bring the code into ruff's form, and mend what ruff can mend

@@ -28,7 +28,7 @@ from tools.acceptance_aws.life import Life, Wanted
 from tools.acceptance_aws.report import Report
 
 _STEPS = """\
- 1 create the policies of docs/reference/permissions.md that are missing, and the role ShoalAcceptance
+ 1 create the policies of infra/policies/ that are missing, and the role ShoalAcceptance
  2 cdk bootstrap with them, where the region is not prepared
  3 as that role: shoal deploy, preprocess (generated reviews), train
  4 terminate a node while it trains, and wait until another one continues and the training ends

@@ -1,4 +1,4 @@
-"""The document docs/reference/fidelity.md, and the record from which it is made."""
+"""Makes the page of the reference on the emulator's fidelity from record.yaml, which holds what was measured."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,6 @@ import yaml
 
 from tools.fidelity.calls import ROOT, find_calls
 
-DOCUMENT = ROOT / "docs" / "reference" / "fidelity.md"
 _RECORD, _TEXT = (Path(__file__).parent / name for name in ("record.yaml", "text.md"))
 _NO_ANSWERS = ("faults/kinds.py", "faults/requests.py")
 """Files that name operations which they do not answer."""
@@ -67,8 +66,9 @@ def _seams() -> Iterator[str]:
                 yield str(after.value.value).split()[0].strip(".,:")
 
 
-def text(found: Mapping[str, Any]) -> str:
-    """The text of docs/reference/fidelity.md, from what was measured."""
+def page() -> str:
+    """Return the page in Markdown, from the record and from the calls in the code."""
+    found = read()
     rows = [_row(found, service, operation, rooms) for (service, operation), rooms in sorted(find_calls().items())]
     above = {action for actions in found["operations"].values() for action in actions}
     others = [

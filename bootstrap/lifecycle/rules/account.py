@@ -106,7 +106,7 @@ def not_prepared(context: PreflightContext) -> Iterator[str]:
             f"the account is not yet prepared for Shoal in {context.topology.region}; `shoal deploy` does that first "
             f"(`cdk bootstrap`: the stack {TOOLKIT_STACK}, a bucket and roles, which stay), for which you "
             "need the rights to create roles. CloudFormation may then do what Shoal's stacks need, by the policies "
-            f"{' and '.join(EXECUTION)} (docs/reference/permissions.md), and no more."
+            f"{' and '.join(EXECUTION)} (`python -m tools.permissions NAME` prints one), and no more."
         )
 
 

@@ -1,0 +1,93 @@
+"""Makes the pages of the reference that follow from declarations: the options of commands, the fields of a topology."""
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+from bootstrap.cli.commands import COMMANDS
+from infra.schema import schema
+
+_COMMANDS = """\
+# Commands
+
+`shoal COMMAND --help` shows the common options of a command, and `--help-all` shows all of them. An option that takes
+several values takes them separated by spaces. Every command that prints a result prints it as JSON with `--json`. A
+command with `--config` also reads its options from a YAML file.
+
+## Exit status
+
+| status | meaning |
+|---|---|
+| 0 | The command succeeded. |
+| 1 | The command failed. Its last line says what happened and what to do. |
+| 2 | The command line is wrong. The command did nothing. |
+| 130 | Ctrl-C ended the command. A training has written a checkpoint. |
+| 143 | SIGTERM ended the command. A training has written a checkpoint. |
+"""
+
+_TOPOLOGY = """\
+# Fields of a topology
+
+A topology is a YAML file in `topologies/`. The first line of each file there names `topologies/schema.json`, by which
+editors complete and check fields. `shoal plan FILE` checks the rest.
+[Write a topology](../how-to/write-a-topology.md) explains common changes.
+
+A field without a default is required.
+"""
+_IN_EVERY_HELP = ("help", "help_all", "json")
+
+
+def commands() -> str:
+    """Return a page in Markdown: for each command its help and a table of all its options."""
+    found = (line for name, (module, _) in COMMANDS.items() for line in _command(name, import_module(module).run, 2))
+    return "\n".join([_COMMANDS, *found])
+
+
+def _command(name: str, command: click.Command, level: int) -> Iterator[str]:
+    yield f"{'#' * level} {name}\n\n{_line(command.help or '')}\n"
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            yield from _command(f"{name} {inner.name}", inner, level + 1)
+        return
+    context = command.make_context(name, [], resilient_parsing=True)
+    parameters = command.get_params(context)
+    for argument in parameters:
+        if isinstance(argument, click.Argument):
+            yield f"Argument: `{argument.make_metavar(context)}`\n"
+    yield "| option | meaning |\n|---|---|"
+    for option in parameters:
+        if isinstance(option, click.Option) and option.name not in _IN_EVERY_HELP:
+            flags, meaning = option.get_help_record(context) or ("", "")
+            yield f"| {_code(flags)} | {_line(meaning)} |"
+    yield ""
+
+
+def topology() -> str:
+    """Return a page in Markdown: a table of fields for a topology and for each of its parts."""
+    whole = schema()
+    parts = whole.pop("$defs")
+    return "\n".join(
+        [_TOPOLOGY, *_fields("Topology", whole), *(line for name in parts for line in _fields(name, parts[name]))]
+    )
+
+
+def _fields(title: str, part: Mapping[str, Any]) -> Iterator[str]:
+    yield f"## {title}\n\n{_line(part['description'])}\n\n| field | must be | default | example |\n|---|---|---|---|"
+    for name, field in part["properties"].items():
+        default = "" if field.get("default") is None else f"`{field['default']}`"
+        if name not in part.get("required", ()) and not default:
+            default = "nothing"
+        example = "".join(_code(str(each)) for each in field.get("examples", ())[:1])
+        yield f"| `{name}` | {_line(field['description'])} | {default} | {example} |"
+    yield ""
+
+
+def _line(text: str) -> str:
+    return re.sub(r"([|\[\]<>])", r"\\\1", " ".join(text.split()))
+
+
+def _code(text: str) -> str:
+    return f"`{' '.join(text.split())}`".replace("|", "\\|")
