@@ -1,1 +1,1 @@
-"""Turns hardware into a running job: first boots, launches, watching, teardown, and the command `shoal`."""
+"""Launches, monitors and removes deployments and runs; contains the command line `shoal`."""

@@ -1,7 +1,7 @@
-"""The options of a command in a YAML file: by their names as typed, without dashes.
+"""Reads and writes the YAML files of --config: a command's options, by their names without dashes.
 
-A value is read as the same text on the command line is: do not go by its YAML type, which takes `off` for false and
-8e-3 for a text.
+A value is parsed like the same text on the command line. Do not use its YAML type: YAML reads `off` as false and 8e-3
+as a string.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from infra.document import Document
 
 CONFIG = "config.yaml"
-"""The file in the folder of a run on this machine that repeats it."""
+"""File in a local run's folder with the options that repeat the run."""
 _HEAD = "# Options of `shoal "
 
 
 class Entry(NamedTuple):
     words: tuple[str, ...]
-    """As they would be typed."""
+    """Values as text, as on the command line."""
     switch: bool | None
-    """Where YAML takes it for true or false."""
+    """Value as a YAML boolean, or None."""
 
 
 def read_config(path: Path) -> "tuple[Document, dict[str, Entry]]":
-    """The options in a file by their names, and the document, which names lines. Raises TopologyError."""
+    """Return the YAML document, for messages with line numbers, and the entries by option. Raises TopologyError."""
     from infra.document import read
 
     document = read(path, str(path), "a file of options")
@@ -49,8 +49,10 @@ def read_config(path: Path) -> "tuple[Document, dict[str, Entry]]":
 
 
 def write_config(path: Path, command: str, words: Mapping[str, Sequence[str]]) -> None:
-    """Write the words of each option of a command, by its name; none are those of an option without a value. Raises
-    OSError, and ShoalError where another file would be lost."""
+    """Write the text of a command's options, by name; flags have no text.
+
+    Raises OSError, and ShoalError if `path` is a file that Shoal did not write.
+    """
     if path.exists() and not path.read_bytes().startswith(_HEAD.encode()):
         raise ShoalError(f"{path} is there, and Shoal did not write it; rename it, or choose another place")
     head = f"{_HEAD}{command}` {VERSION}. Paths are as typed in {printable(str(Path.cwd()))}.\n"
@@ -60,7 +62,7 @@ def write_config(path: Path, command: str, words: Mapping[str, Sequence[str]]) -
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes numbers without quotes, and texts with line breaks of any kind so that they are read as they are."""
+    """YAML dumper that writes numbers without quotes, and quotes strings with line breaks or control characters."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
         first: [each for each in resolvers if each[0].endswith((":bool", ":null", ":merge"))]

@@ -1,26 +1,26 @@
-"""The signal that ends a command, from its handler to the command's exit status.
+"""Signals that end a command, from the handler to the exit status.
 
 Do not treat every interrupt as Ctrl-C: after SIGTERM the exit status must be 143. A plain KeyboardInterrupt is Ctrl-C.
-Libraries can drop an interrupt: by a bare `except:` (mrjob has one where it looks up the user's name), or in compiled
-code during its import. So a dropped interrupt is raised again.
+Libraries can swallow an interrupt, by a bare `except:` (mrjob, when it looks up the user's name) or in compiled code
+during an import. Therefore an interrupt that is freed unhandled is raised again.
 """
 
 import signal
 from typing import ClassVar
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals that ask a command to end."""
+"""Signals that ask a command to end."""
 
 _AGAIN_SECONDS = 0.05
 
 
 class Interrupt(KeyboardInterrupt):
-    """A KeyboardInterrupt that knows its signal. If it is freed before it was handled, SIGALRM follows."""
+    """KeyboardInterrupt with its signal number. If it is freed unhandled, SIGALRM follows."""
 
     is_raised_again: ClassVar[bool] = False
-    """Whether SIGALRM follows; true only while the process has a handler for it."""
+    """True if SIGALRM follows; set only while the process has a handler for it."""
     dropped: ClassVar[int] = signal.SIGINT
-    """The signal of the last interrupt that was not handled."""
+    """Signal of the last interrupt that was not handled."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -34,28 +34,28 @@ class Interrupt(KeyboardInterrupt):
 
 
 class Detached(Exception):  # noqa: N818
-    """The command ends, and leaves to itself what it has started; the text says why, where the user did not ask."""
+    """The command ends while its run continues. The text gives the reason, unless the user asked to detach."""
 
 
 def mark_handled(interrupt: KeyboardInterrupt) -> None:
-    """Call this when the interrupt is caught and the program continues: it is then not raised again."""
+    """Mark a caught interrupt as handled, so that it is not raised again."""
     if isinstance(interrupt, Interrupt):
         interrupt.handled = True
 
 
 def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt that this error is, or that it replaced, as an error raised in a `finally` does."""
+    """Return the interrupt in the error's chain of contexts, or None. An error in a `finally` can replace one."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error
 
 
 def name_of(interrupt: KeyboardInterrupt) -> str:
-    """The signal's name, such as SIGTERM; summaries have it under `stopped_by`."""
+    """Return the signal's name, such as SIGTERM, as in `stopped_by` of summaries."""
     number = interrupt.number if isinstance(interrupt, Interrupt) else signal.SIGINT
     return signal.Signals(number).name
 
 
 def status_of(name: str) -> int:
-    """The exit status after the signal of this name: 130 after SIGINT, 143 after SIGTERM."""
+    """Return the exit status after a signal: 130 for SIGINT, 143 for SIGTERM."""
     return 128 + signal.Signals[name]

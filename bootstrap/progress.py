@@ -1,6 +1,6 @@
-"""Progress for a person, on standard error: a bar for each stage, or a line every ten seconds where none can be drawn.
+"""Progress bars on standard error, one for each stage; without a terminal, a line every ten seconds.
 
-Programs read the records instead.
+Programs should read the records instead.
 """
 
 import io
@@ -18,26 +18,26 @@ from bootstrap.terminal import columns, is_drawn_on, wrapped
 from common.display import printable
 
 _LEAST_BAR = 6
-"""The fewest characters with which a bar is still useful."""
+"""Least useful width of a bar, in characters."""
 _LINE_SECONDS = 10.0
 _UNKNOWN_TOTAL = "{desc} {elapsed}{postfix}"
 _LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {rate_fmt}, {remaining} left{postfix}"
 _SECONDS = "s"
-"""The unit of a stage that takes a known time: a rate would say nothing."""
+"""Unit of a stage with a known duration. Such a stage shows no rate."""
 _BAR_OF_SECONDS = "{l_bar}{bar}| {n_fmt}/{total_fmt} s{postfix}"
 _LINE_OF_SECONDS = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt} s{postfix}"
 _LINE_WITHOUT_TOTAL = "{desc}: {n_fmt}{unit}, {rate_fmt}, {elapsed}{postfix}"
 
 
-class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type checkers alone
-    """A bar whose speed can be set from outside, because its own measurement jumps when progress arrives in jumps."""
+class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only for type checkers
+    """Progress bar with an optional external speed: tqdm's own estimate is unstable if progress comes in jumps."""
 
     pace: float | None = None
     figures: Mapping[str, str] = MappingProxyType({})
 
     @property
     def format_dict(self) -> MutableMapping[str, Any]:
-        """The parts of the line, with the first figures, as many as leave room for the bar."""
+        """Parts of the line, with as many figures as leave room for the bar, from the first."""
         shown = self._parts()
         shown["ncols"] = columns(sys.stderr) or shown["ncols"]
         figures = [f"{name}={figure}" for name, figure in self.figures.items()]
@@ -46,7 +46,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type check
         return {**shown, "postfix": ", ".join(figures)}
 
     def line(self) -> str:
-        """The state as a plain line, with all figures."""
+        """Return the progress as a plain line with all figures."""
         of = _LINE if self.total else _LINE_WITHOUT_TOTAL if self.n else _UNKNOWN_TOTAL
         if self.unit == _SECONDS:
             of = _LINE_OF_SECONDS
@@ -56,7 +56,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type check
         return str(self.format_meter(**{**shown, **changed}))
 
     def _parts(self) -> MutableMapping[str, Any]:
-        """tqdm's, with the pace, and with the unit as a word: `500 rows/s`, but `2.00s/row`."""
+        """Return tqdm's parts with the external speed and a plural unit: `500 rows/s`, but `2.00s/row`."""
         shown = super().format_dict
         shown["rate"] = rate = self.pace or shown["rate"]
         if rate is None and shown["elapsed"]:
@@ -71,21 +71,21 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type check
 
 
 class _Nowhere(io.TextIOBase):
-    """What a bar is drawn on that nobody sees."""
+    """Output stream that discards the bar."""
 
     def write(self, text: str) -> int:
         return len(text)
 
 
 def note(text: str) -> None:
-    """Print a sentence that stays on the screen, above all bars."""
+    """Print a message that stays on the screen, above all bars."""
     tqdm.write(wrapped(f"  {printable(text)}", columns(sys.stderr)), file=sys.stderr)
 
 
 class Bars:
-    """The stages of one piece of work, one after the other. The bar of a finished stage stays on the screen.
+    """Progress bars of consecutive stages. The bar of a finished stage stays on the screen.
 
-    Where none is drawn, a thread prints the lines, because some stages say nothing until they have ended.
+    Without a terminal, a thread prints the lines, because some stages report nothing before their end.
     """
 
     def __init__(self, unit: str = "B", *, line_seconds: float = _LINE_SECONDS) -> None:
@@ -109,13 +109,13 @@ class Bars:
         self._close(finished=kind is None)
 
     def _print_lines(self) -> None:
-        with suppress(OSError):  # nobody reads it
+        with suppress(OSError):  # the reader closed the pipe
             while not self._ended.wait(self._line_seconds):
                 if (bar := self._bar) is not None:
                     print(bar.line(), file=sys.stderr, flush=True)  # noqa: T201
 
     def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        """Begin a stage with `total` units of work. With 0, for unknown, only the time is shown."""
+        """Start a stage with `total` units of work. A total of 0 means unknown: the bar shows only the time."""
         self._close(finished=True)
         self._bar = _Bar(
             desc=f"  {printable(name)}",
@@ -129,38 +129,38 @@ class Bars:
         )
 
     def begin_at(self, done: int) -> None:
-        """Begin the stage, or begin it again, with `done` units finished before; the speed does not count these."""
+        """Start or restart the stage with `done` units already finished, which the speed does not count."""
         if self._bar is not None:
             self._bar.reset()
             self._bar.initial = self._bar.n = self._bar.last_print_n = done
             self._bar.pace = None
 
     def at(self, done: int) -> None:
-        """Show that `done` units are finished. The bar never exceeds the total and never moves back."""
+        """Set the finished units to `done`. The bar never exceeds the total and never moves back."""
         if self._bar is not None:
             self._bar.update(max(0, min(done, self._bar.total or done) - self._bar.n))
 
     def add(self, more: int) -> None:
-        """Show that so many more units are finished."""
+        """Add `more` finished units."""
         if self._bar is not None:
             self.at(int(self._bar.n) + more)
 
     def pace(self, rate: float) -> None:
-        """Set the speed in units a second; the remaining time is computed from it."""
+        """Set the speed in units per second, from which the bar computes the remaining time."""
         if self._bar is not None:
             self._bar.pace = rate
 
     def tick(self) -> None:
-        """Redraw the bar, because time has passed."""
+        """Redraw the bar to update its times."""
         if self._bar is not None:
             self._bar.refresh()
 
     def note(self, text: str) -> None:
-        """Print a sentence that stays on the screen, above the bar; also where that is not a terminal."""
+        """Print a message that stays on the screen, above the bar, also without a terminal."""
         note(text)
 
     def say(self, **figures: str) -> None:
-        """Show figures beside the bar, from the first, as many as fit."""
+        """Show figures after the bar: as many as fit, from the first."""
         if self._bar is not None:
             self._bar.figures = {name: printable(figure) for name, figure in figures.items()}
 

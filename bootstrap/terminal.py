@@ -1,7 +1,7 @@
-"""Wraps text to the width of the terminal, without what a terminal would execute.
+"""Wraps text to the width of the terminal, and removes control characters.
 
-Text for a file or a program has no width and is never wrapped. A command is never wrapped either, because users copy
-it: it is on a line of its own.
+Text for a file or a program is never wrapped. Commands are never wrapped either, because users copy them: each moves to
+its own line.
 """
 
 import os
@@ -18,12 +18,12 @@ _ENDS_IN_COMMAND = re.compile(rf"(.*\S:) ((?:{'|'.join(_COMMANDS)}).+)")
 
 
 def is_drawn_on(stream: TextIO) -> bool:
-    """Whether the stream is a terminal that can go back over what is written there."""
+    """Return whether the stream is a terminal that can overwrite its lines."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def columns(stream: TextIO) -> int | None:
-    """The width of a terminal in characters, from COLUMNS or the terminal itself; None where it is not a terminal."""
+    """Return a terminal's width in characters, from COLUMNS or the terminal; None if the stream is not a terminal."""
     try:
         if not stream.isatty():
             return None
@@ -36,9 +36,9 @@ def columns(stream: TextIO) -> int | None:
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """The text in printable form, with lines longer than `width` broken between words and their continuations indented.
+    """Return printable text with lines longer than `width` wrapped between words and continuations indented.
 
-    A line that is a command is not broken. A command after a colon at the end of a line moves to the next line, whole.
+    A line that is a command is not wrapped. A command after a colon at the end of a line moves to the next line.
     """
     text = printable_lines(text)
     if width is None:

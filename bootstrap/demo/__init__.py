@@ -1,1 +1,1 @@
-"""The whole life of a deployment on this machine, with generated reviews."""
+"""The demo: a deployment from start to end on this machine, with generated reviews."""

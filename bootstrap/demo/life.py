@@ -1,7 +1,7 @@
-"""The life of a deployment on this machine: the real CDK app, jobs and trainer against the embedded AWS.
+"""Runs a deployment from start to end on this machine: the real CDK app, jobs and trainer against the AWS emulator.
 
-Every step runs the code of the command that a person would type. The emulator's own list calls report, service by
-service, what was created and what is left.
+Every step runs the code of the corresponding command. The emulator's list calls show, service by service, which
+resources were created and which are left.
 """
 
 import os
@@ -45,19 +45,18 @@ from trainer.config import TrainConfig
 from trainer.output.run_files import write_whole
 
 TOPOLOGY = "demo"
-# With so many rows a step takes long enough that the all-reduce is a small part of it. In generated texts each word
-# matters, so none is dropped.
+# The global batch is large enough for the all-reduce to be a small part of a step. Word dropout is off, because every
+# word of a generated text matters.
 _TEXTS = 12_000
 _GENERATED_LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 10, "global_batch": 1024, "word_dropout": 0.0}
 _LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 12}
 _MODEL, _MARK, _DATA = "model", ".demo", "data"
-"""In the output: the folder of the training, which each demo makes anew, the file that marks it as a demo's, and the
+"""Names in the output: the training's folder, which each demo replaces; the file that marks it as a demo's; and the
 folder of the dataset's counts."""
-# The second node emulates an older GPU; the balancer has to find that out.
 SLOWED = {1: 2.0}
-"""The ranks that are slowed down, and by how much."""
-# Always predicting the same label has a balanced accuracy of one half.
+"""Slowdown factor by rank. The second node emulates an older GPU, which the balancer must detect."""
 _MARGIN = 0.05
+"""Least balanced accuracy of the model above 0.5, the value of a constant prediction."""
 _SENTENCES = (
     "The screen is sharp. The battery is reliable. The strap is never flimsy.",
     "The screen is hardly sharp. The battery is faulty. The strap is flimsy.",
@@ -67,21 +66,22 @@ _SENTENCES = (
 @dataclass(kw_only=True)
 class DemoResult:
     created: dict[str, int] = field(default_factory=dict)
-    """Resources by type, as the services list them."""
+    """Number of resources by type, as the services list them."""
     left: dict[str, set[str]] = field(default_factory=dict)
+    """Ids of remaining resources by type."""
     asked: dict[str, int] = field(default_factory=dict)
-    """How often each user and role asked for something, all of which it was allowed."""
+    """Number of requests by user or role, all of them allowed."""
     counts: dict[str, Any] = field(default_factory=dict)
     digest: str = ""
-    """The dataset's."""
+    """Digest of the dataset."""
     summary: dict[str, Any] = field(default_factory=dict)
     predictions: list[tuple[str, str, float]] = field(default_factory=list)
     dollars_an_hour: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of each stage; the last ones overlap."""
+    """Duration of each stage. The last stages overlap."""
     total_seconds: float = 0.0
     report: Path | None = None
-    """The page on the training and its data."""
+    """File of the HTML report on the training and its data."""
 
     @property
     def created_total(self) -> int:
@@ -95,10 +95,10 @@ class DemoResult:
 def run(
     inputs: Sequence[Path], output: Path, *, say: Callable[[str], None], before_proof: Callable[[], None] = lambda: None
 ) -> DemoResult:
-    """Deploy, preprocess, train, predict, destroy, prove; results and logs go to `output`.
+    """Deploy, preprocess, train, predict, destroy and verify; write results and logs to `output`.
 
-    `inputs` are review files; without any, reviews are generated. `before_proof` is called between the destruction
-    and the proof. Raises ShoalError, or what a step raises, when anything is not as it should be.
+    `inputs`: review files (default: generated reviews). `before_proof` is called between the destruction and the
+    verification. Raises ShoalError, or the error of a step, if a check fails.
     """
     result, begun = DemoResult(), time.monotonic()
     own = Inputs(files=tuple(map(str, inputs))) if inputs else None
@@ -152,7 +152,7 @@ def run(
 
 
 def _person(account: Account) -> dict[str, str]:
-    """The keys of a new user of the account, who may do what ShoalUser allows, and nothing else."""
+    """Create a user with only the permissions of the policy ShoalUser; return its credentials as variables."""
     iam, name = account.client("iam"), "demo"
     iam.create_user(UserName=name)
     iam.attach_user_policy(UserName=name, PolicyArn=policies.arn(account, USER))
@@ -161,7 +161,7 @@ def _person(account: Account) -> dict[str, str]:
 
 
 def _require_own(model: Path) -> None:
-    """Raise ShoalError where the folder of the training exists and was not made by an earlier demo."""
+    """Raise ShoalError if the training's folder exists and no earlier demo created it."""
     if os.path.lexists(model) and not (model / _MARK).exists():
         raise ShoalError(
             f"the demo would replace {model}, which no demo has made; choose another --output, or remove it"
@@ -171,7 +171,7 @@ def _require_own(model: Path) -> None:
 def _preprocess_and_train(
     result: DemoResult, files: list[Path], folder: Path, output: Path, announce: Callable[[str], Any]
 ) -> None:
-    """Use the deployment: preprocess, train."""
+    """Preprocess and train on the deployment."""
     written: WrittenReviews | None = None
     if not files:
         with announce("write reviews"):
@@ -203,7 +203,7 @@ def _preprocess_and_train(
 
 
 def _predict_and_report(result: DemoResult, output: Path, announce: Callable[[str], Any]) -> None:
-    """Use the model, and write the page on the training and its data; neither needs the deployment."""
+    """Predict with the model and write the report. Neither needs the deployment."""
     with announce("shoal predict"):
         from trainer.classification.labelling import Labeller
         from trainer.classification.model_folder import load_model
@@ -232,7 +232,7 @@ def _announced(name: str, seconds: dict[str, float], say: Callable[[str], None])
 
 @contextmanager
 def _environment(added: Mapping[str, str]) -> Iterator[None]:
-    """Add the emulator's variables to this process's environment, so that its clients use the emulator alone."""
+    """Add variables to this process's environment, so that its AWS clients use only the emulator."""
     before = dict(os.environ)
     os.environ.update(added)
     boto3.DEFAULT_SESSION = None
@@ -245,14 +245,14 @@ def _environment(added: Mapping[str, str]) -> Iterator[None]:
 
 
 def _check_counts(written: WrittenReviews, counts: Mapping[str, Any]) -> None:
-    """Check that the jobs counted what the generator wrote."""
+    """Raise ShoalError unless preprocessing counted the reviews that the generator wrote."""
     for name, expected in vars(written).items():
         if counts[name] != expected:
             raise ShoalError(f"preprocessing counted {counts[name]} {name}, but {expected} were written")
 
 
 def _asked(folder: Path) -> dict[str, int]:
-    """How often each user and role asked; raises ShoalError where something was refused."""
+    """Return the number of requests by user or role. Raises ShoalError if one was denied."""
     checks = list(record.read_checks(folder))
     for check in checks:
         if check.decision != record.ALLOWED:
@@ -261,7 +261,7 @@ def _asked(folder: Path) -> dict[str, int]:
 
 
 def _check(result: DemoResult, *, generated: bool) -> None:
-    """Raise ShoalError unless all of this is true. Only for generated reviews a quality is known beforehand."""
+    """Raise ShoalError unless the result is as expected. Accuracy is checked only for generated reviews."""
     if not result.created_total:
         raise ShoalError("the deployment created nothing")
     if result.left:

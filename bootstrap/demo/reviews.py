@@ -1,8 +1,8 @@
 """Generates reviews from a seed, as SNAP's JSON lines, with duplicates, conflicting ratings and malformed lines.
 
-A model can learn their sentiment, but not from single words: the adjective of a clause praises or blames, a "hardly" or
-"never" before it reverses that, and a review's rating follows the majority of its clauses. The reversing words must not
-be stopwords, because stopwords do not reach the model.
+A model can learn their sentiment, but not from single words: each clause has a positive or negative adjective, "hardly"
+or "never" before it negates it, and the majority of clauses decides the rating. The negating words must not be
+stopwords, because stopwords do not reach the model.
 """
 
 import json
@@ -64,7 +64,7 @@ _MALFORMED = (
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenReviews:
-    """The numbers of a generated file, which preprocessing must count as well."""
+    """Counts of a generated file, for comparison with those of preprocessing."""
 
     lines: int
     malformed: int
@@ -73,10 +73,10 @@ class WrittenReviews:
 
 
 def write_reviews(path: Path, *, texts: int, seed: int = 0) -> WrittenReviews:
-    """Write `texts` distinct reviews, with duplicates, conflicting ratings and malformed lines among them."""
+    """Write `texts` distinct reviews, mixed with duplicates, conflicting ratings and malformed lines."""
     random_ = random.Random(seed)  # noqa: S311
     lines: list[str] = []
-    distinct: set[str] = set()  # of cleaned texts: an exclamation mark makes no other text
+    distinct: set[str] = set()  # cleaned texts: punctuation does not make texts distinct
     conflicting = 0
     while len(distinct) < texts:
         text, rating = _review(random_)

@@ -1,1 +1,1 @@
-"""Runs experiments (experiments/plans): all runs of all arms in turns, on this machine or on deployments."""
+"""Makes the runs of experiments (experiments/plans), alternating between arms, on this machine or on deployments."""

@@ -1,4 +1,4 @@
-"""Where the runs of an experiment are made: which arms can run there, and what a run takes and costs."""
+"""Places that make an experiment's runs: which arms can run there, and the time and cost of a run."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class Here:
-    """This machine, where runs cost nothing."""
+    """This machine. Runs are free of charge."""
 
     def __init__(self) -> None:
         self.cores: int | None = cores()
 
     def why_not(self, arm: Arm) -> str:
-        """Why an arm cannot run here; empty where it can. An arm says by `local` how it runs here."""
+        """Return why an arm cannot run here, or "". An arm's `local` says how it runs on this machine."""
         return "" if arm.local else "it says nothing of this machine (`local`)"
 
     def deployment_of(self, arm: Arm) -> str | None:  # noqa: ARG002
-        """None: it runs here."""
+        """Return None: the run needs no deployment."""
         return None
 
     def place(self, arm: Arm) -> Place:
@@ -37,7 +37,7 @@ class Here:
         return ThisMachine(arm.local.world_size)
 
     def can_resume(self, run: PlannedRun) -> bool:
-        """Whether a run has left a checkpoint to resume from."""
+        """Return whether a run has a checkpoint to resume from."""
         return any((run.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN))
 
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:  # noqa: ARG002
@@ -45,14 +45,14 @@ class Here:
 
 
 class Deployments:
-    """Deployments by their topologies. Where a value is None, the topology is only to be priced."""
+    """Deployments by topology. With None for a deployment, its topology can only be priced."""
 
     def __init__(self, by_topology: Mapping[str, tuple[Topology, "Deployment | None"]]) -> None:
         self.cores: int | None = None
         self._by_topology = by_topology
 
     def why_not(self, arm: Arm) -> str:
-        """An arm names its topology."""
+        """Return why no deployment can run an arm, or ""."""
         if arm.topology is None:
             return "it names no topology"
         if name_of(arm.topology) not in self._by_topology:
@@ -67,24 +67,26 @@ class Deployments:
         return self._by_topology[name_of(str(arm.topology))][0]
 
     def deployment(self, arm: Arm) -> "Deployment":
-        """That of an arm that can run."""
+        """Return the deployment of an arm that can run."""
         found = self._by_topology[name_of(str(arm.topology))][1]
         assert found is not None
         return found
 
     def place(self, arm: Arm) -> Place:
-        """The nodes of its deployment, or its training jobs."""
+        """Return the place of an arm: its deployment's nodes, or managed training."""
         from bootstrap.training.attaching import place_on
 
         return place_on(self.deployment(arm))
 
     def can_resume(self, run: PlannedRun) -> bool:
-        """By what the run was copied here with."""
+        """Return whether the results copied to this machine show a stopped run."""
         return was_stopped(run.folder)
 
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
-        """What a training would take and cost, by the price list and what is known of GPUs; `size`: None where the
-        source is no dataset, or not known here."""
+        """Return a training's expected time and cost, from the price list and measured GPU speeds.
+
+        `size`: None if the source is not a dataset, or its size is unknown here.
+        """
         if MODELS[config.model].learns == "words":
             return cannot_tell("how long word embeddings take is not known")
         if size is None:

@@ -1,8 +1,8 @@
-"""The preprocessings of an experiment, on this machine or on deployments.
+"""Makes the preprocessing runs of an experiment, on this machine or on deployments.
 
-A run is measured from its input to its dataset, which is removed then: what it took is kept. So one that was stopped
-begins anew, because the steps that are finished would be missing in its time. On this machine `workers` are cores that
-the whole work is bound to.
+A run is timed from its input to its dataset. Then the dataset is removed and the measurement kept. A stopped run starts
+from the beginning, because its finished steps would be missing in the time. On this machine, the run is bound to
+`workers` cores.
 """
 
 import os
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from jobs.merge import MergeResult
 
 _SHARES = ".input"
-"""The folder of the shares of the input, in the output."""
+"""Folder in the output with the sampled shares of the input."""
 
 
 class Preprocessings:
     def __init__(self, where: Where, inputs: Sequence[str], output: Path) -> None:
-        """Raises DataError for input that is not there."""
+        """Find the input files. Raises DataError if one does not exist."""
         self.where = where
         self._files = find_files(Inputs(files=tuple(inputs)), leave_out=str(output.resolve())).files
         self._output = output
@@ -49,15 +49,15 @@ class Preprocessings:
         self._warm = False
 
     def why_not(self, arm: Arm) -> str:
-        """Why an arm cannot run there; empty where it can."""
+        """Return why an arm cannot run there, or ""."""
         workers, there = arm.local.workers if arm.local else None, self.where.cores
         if workers and there and workers > there:
             return f"it needs {workers} cores, and there are {there}"
         return self.where.why_not(arm)
 
     def price(self, run: PlannedRun) -> RunPrice:
-        """What a run takes and costs, by the price list and CPU-seconds that were measured elsewhere; nothing here."""
-        size = (run.arm.share or 1.0) * sum(  # of compressed files as they usually are
+        """Return a run's expected time and cost, from measured CPU-seconds and the price list; free on this machine."""
+        size = (run.arm.share or 1.0) * sum(  # compressed files by their usual ratio
             each.size * EXPANSION.get(compression(each.address) or "", 1) for each in self._files
         )
         if isinstance(self.where, Here):
@@ -65,11 +65,11 @@ class Preprocessings:
         return preprocessing_price(self.where.topology(run.arm), size)
 
     def is_finished(self, run: PlannedRun) -> bool:
-        """Whether the run has come to its end before."""
+        """Return whether the run has already finished."""
         return read_json(run.folder / PREPROCESSING) is not None
 
     def make(self, run: PlannedRun, bars: Bars) -> None:
-        """Make the run; an interrupt ends it, and leaves nothing to go on with."""
+        """Make the run. An interrupt ends it without anything to continue from."""
         inputs = self._inputs(run.arm)
         shutil.rmtree(run.folder, ignore_errors=True)
         run.folder.mkdir(parents=True)
@@ -82,11 +82,11 @@ class Preprocessings:
         write_whole(run.folder / PREPROCESSING, indented_json(told))
 
     def _here(self, run: PlannedRun, inputs: Inputs, bars: Bars) -> tuple["MergeResult", float, int]:
-        """What was made, in how many seconds, on how many cores."""
+        """Preprocess on this machine; return the result, the seconds, and the number of cores."""
         from jobs import warm_up
         from jobs.pipeline import preprocess_locally
 
-        if not self._warm:  # the first run would have the time of loading and compiling in it
+        if not self._warm:  # the first run's time must not include imports and compilation
             warm_up.main()
             self._warm = True
         with _bound(_workers(run.arm)):
@@ -129,7 +129,7 @@ def _workers(arm: Arm) -> int:
 
 
 def _share(file: InputFile, share: float, folder: Path, place: int) -> str:
-    """A file with this share of the lines of another one, taken evenly, and unpacked; returns its path."""
+    """Write an evenly spaced share of a file's lines, uncompressed, to a new file; return its path."""
     name = PurePosixPath(file.address).name
     if name.endswith(".parquet"):
         raise ExperimentError(f"{file.address} has no lines to take a share of; leave `share` out, or give lines")
@@ -139,13 +139,13 @@ def _share(file: InputFile, share: float, folder: Path, place: int) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     with explain_full_disk(folder), writable(str(path)) as partial, partial.open("wb") as to:
         for number, line in enumerate(_lines(file.address)):
-            if number == 0 or int((number + 1) * share) > int(number * share):  # the first may name the columns
+            if number == 0 or int((number + 1) * share) > int(number * share):  # the first line may be a header
                 to.write(line + b"\n")
     return str(path)
 
 
 def _lines(address: str) -> Iterator[bytes]:
-    """The lines of a file, without newlines; those that are too long are left out."""
+    """Yield the lines of a file without newlines. Skips lines that are too long."""
     try:
         for lines in split_lines(open_blocks(address)):
             if not isinstance(lines, LongLine):
@@ -156,7 +156,7 @@ def _lines(address: str) -> Iterator[bytes]:
 
 @contextmanager
 def _bound(workers: int) -> Iterator[None]:
-    """Bind this process, and those that it starts, to so many of its cores."""
+    """Bind this process and its future child processes to `workers` of its cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, set(sorted(before)[:workers]))
     try:

@@ -1,7 +1,6 @@
-"""All runs of an experiment, one after the other, in turns; runs that are finished stay as they are.
+"""Makes the runs of an experiment one after the other, alternating between arms. Finished runs are kept.
 
-Write experiment.json before the first run: what reads the results must know what was meant, also of an experiment that
-goes on or was stopped.
+Write experiment.json before the first run: readers of the results need it also for an unfinished experiment.
 """
 
 from collections.abc import Sequence
@@ -23,30 +22,30 @@ RunMaker = Trainings | Preprocessings
 
 @dataclass(frozen=True, kw_only=True)
 class RunningPlan:
-    """The runs that a command is to make."""
+    """Runs that a command will make."""
 
     file: ExperimentFile
     maker: RunMaker
     output: Path
     arms: tuple[Arm, ...]
     left_out: tuple[tuple[Arm, str], ...]
-    """Arms that cannot run here, each with the reason."""
+    """Arms that cannot run there, each with the reason."""
     runs: tuple[PlannedRun, ...]
-    """Of all arms that can, finished or not."""
+    """Runs of the other arms, finished or not."""
 
     def unfinished(self) -> list[PlannedRun]:
-        """The runs that are still to be made. Raises ExperimentError where a folder holds other runs."""
+        """Return the runs that are not finished. Raises ExperimentError if a folder holds another run."""
         return [run for run in self.runs if not self.maker.is_finished(run)]
 
     def prices(self) -> list[tuple[PlannedRun, RunPrice]]:
-        """What the runs that are still to be made would take and cost."""
+        """Return the unfinished runs with their expected time and cost."""
         return [(run, self.maker.price(run)) for run in self.unfinished()]
 
 
 def plan_runs(file: ExperimentFile, maker: RunMaker, *, output: Path, names: Sequence[str]) -> RunningPlan:
-    """The runs of the arms of these names (none: all) that this makes.
+    """Return the plan of the runs of the named arms (default: all) that `maker` can make.
 
-    Raises ExperimentError where no arm can run there, and for an output that holds other runs.
+    Raises ExperimentError if no arm can run there, or if the output holds other runs.
     """
     chosen = chosen_arms(file.experiment, names)
     left_out = tuple((arm, why) for arm in chosen if (why := maker.why_not(arm)))
@@ -64,9 +63,9 @@ def plan_runs(file: ExperimentFile, maker: RunMaker, *, output: Path, names: Seq
 
 
 def run_experiment(plan: RunningPlan, bars: Bars) -> str | None:
-    """Make all runs that are not finished; returns the name of the signal that stopped one with a checkpoint.
+    """Make all unfinished runs; return the name of the signal that stopped one with a checkpoint, or None.
 
-    Raises ExperimentError, with the run, for one that fails; the same command then begins with it.
+    Raises ExperimentError, which names the run, if a run fails. The same command then continues with that run.
     """
     names = [arm.name for arm in plan.arms]
     write_kept(plan.output, joined(read_kept(plan.output), _kept(plan.file, plan.maker, plan.arms), names))

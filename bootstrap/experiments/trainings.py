@@ -1,7 +1,6 @@
-"""The trainings of an experiment: ordinary runs of a source at a place.
+"""Makes the trainings of an experiment: ordinary runs of a source at a place.
 
-A run that was stopped goes on from its checkpoint. Where it left none that can be used it begins anew; what it left is
-of this experiment alone.
+A stopped run continues from its checkpoint. Without a usable checkpoint it starts again and replaces its own files.
 """
 
 from dataclasses import replace
@@ -21,28 +20,27 @@ from trainer.config import TrainConfig
 from trainer.output.run_files import finished_summary
 
 _TEXT = ".text"
-"""The folder of the text that was read, in the output: an arm's folder has no such name."""
+"""Folder in the output for the text that was read; no arm can have this name."""
 
 
 class Trainings:
     def __init__(
         self, experiment: Experiment, where: Where, source: Source, *, similarity: tuple[str, ...] = ()
     ) -> None:
-        """`similarity`: sets of pairs by which word embeddings are judged. Raises DataError for a source that cannot be
-        used."""
+        """`similarity`: sets of word pairs to evaluate word embeddings on. Raises DataError for an unusable source."""
         self.where = where
         self.data, self._size = source.digest(), source.size()
         self._experiment, self._source, self._similarity = experiment, source, similarity
 
     def why_not(self, arm: Arm) -> str:
-        """Why an arm cannot run there; empty where it can."""
+        """Return why an arm cannot run there, or ""."""
         return self.where.why_not(arm)
 
     def price(self, run: PlannedRun) -> RunPrice:
         return self.where.price(run, self._config(run, resume=False), self._size)
 
     def is_finished(self, run: PlannedRun) -> bool:
-        """Whether the run has come to its end before."""
+        """Return whether the run has already finished."""
         summary = finished_summary(run.folder)
         if summary and self._size is not None and summary.get("digest") != self.data:
             raise ExperimentError(
@@ -51,7 +49,7 @@ class Trainings:
         return bool(summary)
 
     def make(self, run: PlannedRun, bars: Bars) -> str | None:
-        """Make the run; returns the name of the signal that stopped it."""
+        """Make the run; return the name of the signal that stopped it, or None."""
         config = self._config(run, resume=self.where.can_resume(run))
         summary = train(self._source, config, self.where.place(run.arm), bars)
         return str(summary.get("stopped_by", "SIGINT")) if summary["stopped"] else None
@@ -63,7 +61,7 @@ class Trainings:
 
 
 def text_of(experiment: Experiment, inputs: tuple[str, ...], output: Path) -> StreamSource:
-    """The text of an experiment on word embeddings, which is read once, into its output."""
+    """Return the text source of an experiment on word embeddings. The text is read once, into the output."""
     text = experiment.text or Text()
     settings = StreamSettings(
         sources=tuple(map(absolute, inputs)),

@@ -1,1 +1,1 @@
-"""Hosts of one's own, reached by SSH: which they are, commands and files there, and the folder that they share."""
+"""Hosts, the user's own machines: the hosts file, SSH connections, and the shared folder."""

@@ -1,6 +1,6 @@
-"""Commands and files on a host, by SSH as OpenSSH does it: its known hosts, its configuration, the user's own keys.
+"""Runs commands and accesses files on a host by SSH, with OpenSSH's known hosts, configuration and keys.
 
-Keys are never copied. A host whose key is not known is refused: whoever answers in its place would get the dataset.
+Keys are never copied. A host with an unknown key is refused, because an impostor would get the dataset.
 """
 
 import shlex
@@ -18,17 +18,17 @@ from bootstrap.hosts.hosts_file import Host
 from common.errors import ShoalError
 
 _SECONDS = 15.0
-"""How long a connection and each answer may take."""
+"""Timeout of a connection and of each answer."""
 _ALIVE_SECONDS = 5
 
 
 class LostError(ShoalError):
-    """A host does not answer, or not any more, or cannot use the shared folder."""
+    """A host does not answer, or cannot use the shared folder."""
 
 
 class Connection:
     def __init__(self, host: Host) -> None:
-        """Connect. Raises ShoalError where it is refused, and LostError where nobody answers."""
+        """Connect. Raises ShoalError if the connection is refused, and LostError if the host does not answer."""
         self.host, self._client = host, paramiko.SSHClient()
         try:
             self._connect()
@@ -42,7 +42,7 @@ class Connection:
             self._lose(error)
         except (OSError, EOFError) as error:
             self._lose(error)
-        except (ValueError, InvalidHostKey) as error:  # of a damaged file of OpenSSH's, or of a name that cannot be
+        except (ValueError, InvalidHostKey) as error:  # a damaged OpenSSH file, or an invalid host name
             self._refuse(f"cannot be connected to by your ~/.ssh: {error or type(error).__name__}", error)
 
     def _connect(self) -> None:
@@ -78,7 +78,7 @@ class Connection:
         self.address = self.host.address or socket.gethostbyname(name)
 
     def run(self, words: Sequence[str], *, seconds: float = 60.0) -> tuple[int, str, str]:
-        """Run a command to its end; returns its status, and what it printed. Raises LostError."""
+        """Run a command to its end; return its status, standard output and standard error. Raises LostError."""
         with self.answering():
             _, output, errors = self._client.exec_command(shlex.join(words), timeout=seconds)
             out, err = output.read().decode("utf-8", "replace"), errors.read().decode("utf-8", "replace")
@@ -86,7 +86,7 @@ class Connection:
 
     @cached_property
     def home(self) -> str:
-        """The home of its user. Raises ShoalError where there is none, and LostError."""
+        """The user's home folder on the host. Raises ShoalError if there is no home, and LostError."""
         _, home, _ = self.run(("sh", "-c", 'printf %s "$HOME"'))
         if not home.startswith("/"):
             raise ShoalError(f"{self.host.called}: its user has no home, in which Shoal could be; give it one")
@@ -94,7 +94,7 @@ class Connection:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Raises LostError where the connection breaks, and OSError where the host refuses something."""
+        """Turn a broken connection into LostError. Raises OSError if the host refuses an operation."""
         try:
             yield
         except (paramiko.SSHException, paramiko.SFTPError, EOFError, TimeoutError, ConnectionError) as error:
@@ -106,7 +106,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still connected, as far as is known here."""
+        """True if the connection is open as far as this machine knows."""
         transport = self._client.get_transport()
         return transport is not None and transport.is_active()
 

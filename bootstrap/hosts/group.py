@@ -1,4 +1,4 @@
-"""The connections to the hosts of a file."""
+"""Connections to the hosts of a file."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class HostGroup:
-    """Hosts that train together; a context manager, which ends its connections."""
+    """Hosts that train together. As a context manager it closes its connections."""
 
     def __init__(self, file: HostsFile) -> None:
         self.file, self._connections, self._one_at_a_time = file, dict[Host, Connection](), RLock()
@@ -27,15 +27,18 @@ class HostGroup:
             connection.close()
 
     def connect(self, host: Host) -> Connection:
-        """The connection to a host. Raises ShoalError where it is refused, and LostError where nobody answers."""
+        """Return a connection to a host. Raises ShoalError if it is refused, and LostError if the host is silent."""
         found = self._connections.get(host)
         if found is None or not found.is_open:
             found = self._connections[host] = Connection(host)
         return found
 
     def use_files(self, work: Callable[[Files], Any]) -> Any:
-        """Do something in the shared folder by a host that answers: by one that is connected, if there is one, which
-        is asked again over a new connection if that breaks. Raises LostError where none answers or can use it."""
+        """Call `work` on the shared folder through a host that answers; return its result.
+
+        Connected hosts come first. If such a connection breaks, the host is tried again over a new one. Raises
+        LostError if no host answers or can use the folder.
+        """
         lost: LostError | None = None
         with self._one_at_a_time:
             connected = sorted(self.file.hosts, key=lambda each: not self._is_connected(each))
@@ -66,7 +69,7 @@ class HostGroup:
             found.close()
 
     def each(self, work: Callable[[Connection], Result]) -> list[Result]:
-        """Do something on all hosts at once. Raises ShoalError for the first that refuses it or does not answer."""
+        """Call `work` on all hosts in parallel; return the results. Raises ShoalError for a host that fails."""
 
         def one(host: Host) -> Result:
             try:

@@ -1,9 +1,9 @@
-"""The file that names hosts of one's own.
+"""Reads the file that lists the user's hosts.
 
-A line a host, `user@host[:port]` with options of its own, or an option of all of them:
+Each line is a host, `user@host[:port]` with its options, or an option for all hosts:
 
-    folder=/srv/shoal                  a folder that all hosts share, or a bucket: s3://BUCKET; needed
-    python=/opt/venv/bin/python        the Python that has PyTorch (default: python3)
+    folder=/srv/shoal                  required: a folder that all hosts share, or a bucket, s3://BUCKET
+    python=/opt/venv/bin/python        a Python with PyTorch (default: python3)
     ann@10.0.0.1 gpus=2
     ann@10.0.0.2:2222 address=192.168.7.2
 """
@@ -31,38 +31,38 @@ _OF_ALL, _OF_ONE = ("folder", "python"), ("gpus", "address", "python")
 @dataclass(frozen=True, kw_only=True)
 class Host:
     name: str
-    """As SSH finds it: an address, a name, or an alias of ~/.ssh/config."""
+    """Name for SSH: an address, a host name, or an alias in ~/.ssh/config."""
     user: str | None
     port: int | None
     gpus: int | None
-    """A rank each; None: those that it has, or one rank without any."""
+    """Number of GPUs, one rank each. None: all GPUs of the host, or one rank if it has no GPU."""
     address: str | None
-    """The IPv4 address at which the other hosts find it; None: that of its name."""
+    """IPv4 address for the other hosts. None: the address that the name resolves to."""
     python: str
 
     @property
     def called(self) -> str:
-        """What a sentence names it."""
+        """Name of the host in messages."""
         return f"{f'{self.user}@' if self.user else ''}{self.name}{f':{self.port}' if self.port else ''}"
 
     @property
     def instance(self) -> str:
-        """What agents call it, in the form of an instance's id."""
+        """Name of the host for agents, in the form of an instance id."""
         return f"i-{sha256(self.called.encode()).hexdigest()[:17]}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostsFile:
-    """The hosts, and what they share."""
+    """Hosts and their shared folder."""
 
     path: Path
     folder: str
-    """The path of a folder, or s3://BUCKET."""
+    """Path of the shared folder, or s3://BUCKET."""
     hosts: tuple[Host, ...]
 
 
 def read_hosts(path: Path) -> HostsFile:
-    """Read a file of hosts. Raises ShoalError with the line that cannot be used."""
+    """Read a hosts file. Raises ShoalError, which names the wrong line."""
     try:
         lines = regular(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -120,7 +120,7 @@ def _is_bucket(address: str) -> bool:
 
 
 def _folder(address: str) -> str:
-    """Each in one form, as agents compare them."""
+    """Return the address in canonical form, because agents compare addresses."""
     return address.rstrip("/") if is_s3(address) else str(PurePosixPath(address))
 
 

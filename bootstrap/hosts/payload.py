@@ -1,4 +1,4 @@
-"""Shoal's code for nodes, which each host gets once, below its digest in ~/.shoal."""
+"""Sends Shoal's code for nodes to each host once, into a folder of ~/.shoal named by the code's digest."""
 
 import hashlib
 import io
@@ -17,11 +17,11 @@ from common.errors import ShoalError
 _ROOT = Path(__file__).parents[2]
 _PACKAGES = {
     **dict.fromkeys(("common", "corpus", "trainer", "bootstrap/agent"), _ROOT),
-    "shoal_balance": Path(shoal_balance.__file__).parents[1],  # not in Shoal's folder in a checkout
+    "shoal_balance": Path(shoal_balance.__file__).parents[1],  # in a checkout outside of Shoal's folder
 }
-"""The packages of GPU nodes (infra/stack.py), and the folder that each is in. A host has them in one folder."""
+"""Packages of GPU nodes (as in infra/stack.py) with the folders that contain them. A host has them in one folder."""
 _EARLY = (1980, 1, 1, 0, 0, 0)
-"""The time of all files of the archive, so that its digest is that of their content."""
+"""Time stamp of all files in the archive, so that its digest depends only on their content."""
 _UNPACK_SECONDS = 300.0
 
 
@@ -31,8 +31,10 @@ class Code:
         self._name = hashlib.sha256(self._packed).hexdigest()[:32]
 
     def on(self, connection: Connection) -> str:
-        """Its folder on a host, to which it is sent if it is not there. Raises ShoalError where it cannot be there, and
-        LostError."""
+        """Return the code's folder on a host, after sending the code if it is missing.
+
+        Raises ShoalError if the host cannot store it, and LostError.
+        """
         folder = f"{connection.home}/.shoal/code/{self._name}"
         try:
             with connection.answering():
@@ -57,7 +59,7 @@ class Code:
         try:
             files.rename(partial, folder)
         except OSError:
-            if not exists(files, folder):  # hosts may have one home
+            if not exists(files, folder):  # another host with the same home folder may have created it
                 raise
 
 

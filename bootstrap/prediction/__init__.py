@@ -1,1 +1,1 @@
-"""Labels texts with a trained model, and compares its predictions with the labels that files have."""
+"""Prediction: labels texts with a trained model, and compares predictions with ratings or labels."""

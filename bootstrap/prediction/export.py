@@ -1,7 +1,6 @@
-"""Copies a trained model to a folder or to S3, as training writes it.
+"""Copies a trained model to a folder or to S3.
 
-On S3 there is no folder that could appear whole. So `config.json` is uploaded last, and nothing is uploaded to where
-files are already.
+A folder on S3 cannot appear atomically. So `config.json` is uploaded last, and the target must be empty.
 """
 
 from pathlib import Path
@@ -17,9 +16,9 @@ from trainer.output.run_files import CONFIG
 
 
 def export_model(model: TrainedModel, output: str, *, onnx: bool) -> int:
-    """Write a model to a new folder, a path or s3://...; with `onnx` also as its file. Returns its bytes.
+    """Write a model to a new folder, a path or s3://..., with `onnx` also as model.onnx; return its size in bytes.
 
-    Raises ShoalError if something is there already, TrainingError or DataError if it cannot be written.
+    Raises ShoalError if `output` is not empty, and TrainingError or DataError if writing fails.
     """
     if is_s3(output):
         place = s3.place_of(f"{output.rstrip('/')}/")
@@ -44,7 +43,7 @@ def _require_free(output: str, found: str | None) -> None:
 
 
 def _upload(folder: Path, place: S3Path) -> int:
-    """Copy the files of a model's folder, `config.json` last; returns their bytes."""
+    """Upload the files of a model's folder, `config.json` last; return their total size in bytes."""
     total = 0
     for path in sorted(folder.iterdir(), key=lambda path: path.name == CONFIG):
         there = S3Path(place.bucket, f"{place.key}{path.name}")

@@ -1,4 +1,4 @@
-"""A trained model from a folder or from S3, and what the ratings of files mean to it."""
+"""Opens a trained model from a folder or S3, and maps the ratings of files to its scale."""
 
 import gc
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_model(address: str) -> "TrainedModel":
-    """The model at an address; see `trainer.classification.model_folder.load_model`."""
+    """Load the model at an address; see `trainer.classification.model_folder.load_model`."""
     with _without_garbage_collection():
         from trainer.classification.model_folder import load_model
 
@@ -20,17 +20,17 @@ def open_model(address: str) -> "TrainedModel":
 
 
 def rating_settings(model: "TrainedModel", options: Mapping[str, Any]) -> Settings:
-    """What the ratings of files mean: as in the model's training, except for the `options` of jobs that are given.
+    """Return the settings for ratings of files: those of the model's training, overridden by `options` of jobs.
 
-    A model's scale is in steps of its own: halves, where it learnt half stars. A model that has no record of its steps
-    is taken to have those of `rating_step`. Raises DataError for settings that contradict each other.
+    A model's scale is in its own steps, such as half stars. A model without recorded steps uses those of `rating_step`.
+    Raises DataError for contradictory settings.
     """
     from trainer.classification.losses import Scale
 
     rating_range, positive_from = options.get("rating_range"), options.get("positive_from")
     scale, asked_steps = model.loss.scale, round(1 / (options.get("rating_step") or 1))
     model_steps = model.about.get("rating_steps", asked_steps)
-    if (scale.low, scale.high) == (0, 1):  # the scale of a model that was trained on labels
+    if (scale.low, scale.high) == (0, 1):  # a model trained on labels
         usual = Settings()
         scale, model_steps = Scale(*usual.rating_range, usual.positive_from), usual.rating_steps
     steps = max(asked_steps, model_steps)
@@ -40,7 +40,7 @@ def rating_settings(model: "TrainedModel", options: Mapping[str, Any]) -> Settin
     if positive_from is not None:
         first_positive = in_steps(positive_from, steps)
     return Settings(
-        ragged=bool(model.classes),  # as rows of so many classes have to be
+        ragged=bool(model.classes),  # rows with more than two classes must be ragged
         rating_steps=steps,
         rating_range=(low, high),
         rating_fraction=options.get("rating_fraction") or model.about.get("rating_fraction", False),
@@ -50,9 +50,9 @@ def rating_settings(model: "TrainedModel", options: Mapping[str, Any]) -> Settin
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Objects that are made here are not searched for garbage, neither now nor later.
+    """Exclude the objects created in this block from garbage collection, permanently.
 
-    Torch alone makes hundreds of thousands of objects. To search them again and again took a fifth of the start.
+    Torch alone creates hundreds of thousands of objects. Scanning them repeatedly took a fifth of the startup time.
     """
     gc.disable()
     try:

@@ -1,7 +1,6 @@
-"""How good a classifier is on texts whose ratings or labels are known: also its probabilities, and each class.
+"""Scores a classifier on texts with known ratings or labels: accuracy, calibration, and measures of each class.
 
-A text without a word that the model knows has no prediction. It is counted as unknown, and scored neither right nor
-wrong.
+A text without known words has no prediction. It counts as unknown, and is left out of all scores.
 """
 
 from collections import Counter, defaultdict
@@ -22,21 +21,23 @@ _TINY = 1e-12
 
 @dataclass(kw_only=True)
 class ScoredAnswers:
-    """A model's predictions, counted by the code of a text's rating or label: which label a code has is known at the
-    end."""
+    """Predictions, counted by the code of a text's rating or label.
+
+    Which codes are positive is known only after all texts, so the counts are kept by code until `scores`.
+    """
 
     classes: tuple[str, ...] = ()
-    """The names of more than two classes of the model, by label; their codes are the labels."""
+    """Class names of a model with more than two classes, by label; then the codes are the labels."""
     unknown: int = 0
-    """Texts without a prediction."""
+    """Number of texts without a prediction."""
     others: int = 0
-    """Texts with a prediction, but without a known rating or label."""
+    """Number of texts with a prediction, but without a known rating or label."""
     losses: defaultdict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))
-    """By code and label: the log loss of its texts, if that is their label."""
+    """Sum of log losses by code and label: the loss of the code's texts if that were their label."""
     counts: Counter[tuple[int, int, int]] = field(default_factory=Counter)
-    """By code, predicted label and bin of the probability of that label: the number of texts."""
+    """Number of texts by code, predicted label and bin of the predicted label's probability."""
     sums: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
-    """By bin: the sum of these probabilities."""
+    """Sum of the predicted labels' probabilities by bin."""
 
     def add(self, codes: Sequence[int], predictions: Sequence[Prediction]) -> None:
         labels = {name: label for label, name in enumerate(self.classes)}
@@ -56,8 +57,10 @@ class ScoredAnswers:
             self.sums[place] += probability
 
     def scores(self, settings: Settings, names: Sequence[str]) -> dict[str, Any]:
-        """The measures of the texts that are scored, at least one; `names` are those of the classes, by label. Raises
-        DataError where it is not clear which label is positive."""
+        """Return the measures over the scored texts. At least one text must be scored.
+
+        `names`: class names by label. Raises DataError if it is ambiguous which label is positive.
+        """
         label_of = self._labels(settings)
         pairs, texts, right = Counter[tuple[int, int]](), Counter[int](), Counter[int]()
         for (code, predicted, place), number in self.counts.items():
@@ -100,7 +103,7 @@ class ScoredAnswers:
         }
 
     def _labels(self, settings: Settings) -> Callable[[int], int]:
-        """The label of a code. Raises DataError where it is not clear which label is positive."""
+        """Return the function from codes to labels. Raises DataError if it is ambiguous which label is positive."""
         if self.classes:
             return int
         by_code = Counter[int]()

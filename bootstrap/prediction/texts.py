@@ -1,4 +1,4 @@
-"""Texts for a model to label, of files, with their ratings or labels, or of standard input, a text a line."""
+"""Reads texts for a model to label, from files (with ratings or labels) or from standard input, one text per line."""
 
 import fcntl
 import os
@@ -30,11 +30,11 @@ _STANDARD_INPUT = "standard input"
 
 @dataclass(frozen=True, kw_only=True)
 class TextFiles:
-    """Files whose texts are to be labelled, and how they are read."""
+    """Files with texts to label, and how to read them."""
 
     understanding: Understanding
     settings: Settings
-    """What ratings and labels of the files mean."""
+    """Settings that interpret the files' ratings or labels."""
 
 
 def find_text_files(
@@ -45,11 +45,10 @@ def find_text_files(
     exclude: Sequence[str] = (),
     unlabelled: bool = False,
 ) -> TextFiles:
-    """Find the files, and how they and their ratings or labels are read.
+    """Find the files, and detect how to read them and their ratings or labels.
 
-    `settings` define what ratings mean; `exclude` are patterns of what is left out of folders and patterns. With
-    `unlabelled`, files whose rating or label is not found are read without it, unless an option names it. Raises
-    DataError for files that cannot be read, or where it is not clear how.
+    `settings`: the scale of ratings. `exclude`: patterns of files to leave out. `unlabelled`: accept files without a
+    detectable rating or label, unless an option names its field. Raises DataError for unreadable or ambiguous files.
     """
     try:
         understanding = understand_inputs(Inputs(files=tuple(files), exclude=tuple(exclude), options=options))
@@ -64,16 +63,16 @@ def find_text_files(
 
 
 def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
-    """The texts of the files, in their order; see `read_texts`. A rating or label may be missing or unknown."""
+    """Yield the texts of the files in order; see `read_texts`. Ratings and labels may be missing or unknown."""
     return read_texts(files.understanding.sources, Codes(files.settings, others=True), tally)
 
 
 def label_text_files(
     model: "TrainedModel", files: TextFiles, tally: Tally, *, threshold: float
 ) -> Iterator[tuple[TextBatch, "Sequence[Prediction]"]]:
-    """Each batch of texts with the model's predictions; `tally` counts the records that are read.
+    """Yield batches of texts with the model's predictions. `tally` counts the records.
 
-    Raises DataError at the end where no record could be read.
+    Raises DataError at the end if all records were malformed.
     """
     from trainer.classification.labelling import Labeller
 
@@ -85,7 +84,7 @@ def label_text_files(
 
 
 def malformed_records(tally: Tally) -> str:
-    """How many records are malformed, and where the first ones of each reason are."""
+    """Return the number of malformed records, and the places of the first ones by reason."""
     places = [f"  {each.reason}: {each.file}, line {each.line}: {each.begins}" for each in tally.malformed_lines()]
     return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
 
@@ -93,7 +92,7 @@ def malformed_records(tally: Tally) -> str:
 def label_lines(
     model: "TrainedModel", file: BinaryIO, tally: Tally, *, threshold: float
 ) -> Iterator[tuple[Sequence[str], "Sequence[Prediction]"]]:
-    """Each batch of lines, as they come, with the model's predictions; `tally` counts the lines."""
+    """Yield batches of lines, as they arrive, with the model's predictions. `tally` counts the lines."""
     from trainer.classification.labelling import Labeller
 
     label = Labeller(model, threshold, expected=bytes_to_come(file), threads=cores())
@@ -102,7 +101,7 @@ def label_lines(
 
 
 def _checked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces. Raises DataError where the first one shows that they are no text."""
+    """Yield the pieces unchanged. Raises DataError if the first piece is not text."""
     for first in pieces:
         try:
             refuse_unsupported(_STANDARD_INPUT, first, first.split(b"\n")[:-1])
@@ -113,7 +112,7 @@ def _checked(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def bytes_to_come(file: BinaryIO) -> int:
-    """The size of a file; 0 for a pipe or a terminal, whose size is not known."""
+    """Return the size of a file; 0 (unknown) for a pipe or a terminal."""
     try:
         status = os.fstat(file.fileno())
     except OSError:
@@ -122,8 +121,8 @@ def bytes_to_come(file: BinaryIO) -> int:
 
 
 def blocks(file: BinaryIO) -> Iterator[bytes]:
-    """What a file has now, up to a megabyte: the line that a person typed, or all that a program has written."""
-    with suppress(OSError):  # the file is no pipe
-        fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _BLOCK_BYTES)  # otherwise a program waits after 64 KiB
+    """Yield the bytes available now, up to 1 MiB at a time: a typed line, or everything a program has written."""
+    with suppress(OSError):  # not a pipe
+        fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _BLOCK_BYTES)  # by default the writer blocks after 64 KiB
     while block := file.read1(_BLOCK_BYTES):  # type: ignore[attr-defined]
         yield block
