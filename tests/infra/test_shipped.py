@@ -15,7 +15,7 @@ from tests.infra.handled import Handled
 from tests.infra.invariants import Resources
 from tests.infra.variants import DEPLOYED, SHIPPED
 
-DOCUMENTATION = SHIPPED.with_name("docs") / "topologies.md"
+DOCUMENTATION = SHIPPED.with_name("docs") / "reference" / "shipped-topologies.md"
 NAMES = topology.names(SHIPPED)
 A_DAY = datetime.date(2026, 11, 20)
 

@@ -18,6 +18,9 @@ training:
   - {instance_type: g4dn.12xlarge, count: 1}
 """
 
+WRITING = Path(__file__).parents[2] / "docs" / "how-to" / "write-a-topology.md"
+"""The page with an example and with fragments of topologies."""
+
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("topologies.yaml").read_text("utf-8"))
 
 
@@ -68,15 +71,21 @@ def test_readers_have_no_gpus_and_are_no_gpu_nodes(tmp_path: Path) -> None:
     assert found.gpu_nodes == 1
 
 
-def test_the_example_of_the_documentation_is_one_and_its_mistake_is_told_as_it_says(tmp_path: Path) -> None:
-    documentation = (Path(__file__).resolve().parents[2] / "docs" / "topologies.md").read_text("utf-8")
-    (example,) = re.findall(r"```yaml\n(.*?)```", documentation, re.DOTALL)
+def test_the_example_of_the_documentation_is_valid_and_its_mistake_is_reported_as_shown(tmp_path: Path) -> None:
+    documentation = WRITING.read_text("utf-8")
+    (example,) = re.findall(r"<<'END'\n(.*?)END\n", documentation, re.DOTALL)
     folder = tmp_path / "topologies"
     folder.mkdir()
     assert load(folder, example).gpu_nodes == 4
     with pytest.raises(TopologyError) as caught:
         load(folder, example.replace("g5.xlarge", "g5.xlrge"))
     assert str(caught.value) in documentation
+
+
+@pytest.mark.parametrize("fragment", re.findall(r"```yaml\n(.*?)```", WRITING.read_text("utf-8"), re.DOTALL))
+def test_fields_in_the_documentation_are_those_of_a_topology(fragment: str, tmp_path: Path) -> None:
+    base = {"description": "A node", "training": [{"instance_type": "g5.xlarge", "count": 1}]}
+    assert load(tmp_path, yaml.safe_dump({**base, **yaml.safe_load(fragment)}))
 
 
 @given(st.text())

@@ -1,0 +1,129 @@
+"""Every command of the tutorials and how-to guides runs as it stands."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import click
+import pytest
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+
+from bootstrap.aws import cdk
+from bootstrap.cli.commands import shoal as command_line
+from bootstrap.demo.reviews import write_reviews
+from bootstrap.removal.inventory import inventory, left_over
+from tests.bootstrap.cli.command import shoal
+from tests.pages import PREPARED, ROOT, Page, pages, shoal_commands
+from tests.waiting import PATIENCE
+
+PAGES = pages()
+LOCAL = [page for page in PAGES if not page.needs_aws]
+ON_AWS = [page for page in PAGES if page.needs_aws]
+_FILES = {"reviews": "reviews", "dataset": "results/data", "model": "results/model"}
+_QUOTED = 2_000  # characters of output in a failure's message
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with reviews, their dataset and a model of it."""
+    folder = tmp_path_factory.mktemp("prepared")
+    for number, texts in enumerate((1_000, 500)):
+        write_reviews(folder / "reviews" / f"part-{number + 1}.jsonl", texts=texts, seed=number)
+    data, model = folder / "results" / "data", folder / "results" / "model"
+    options = ("--local", "--model", "linear", "--epochs", "1")
+    for done in (
+        shoal("preprocess", "--local", "--input", folder / "reviews", "--output", data),
+        shoal("train", *options, "--data", data / "dataset.h5", "--output", model),
+    ):
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def account(aws: EmbeddedAws) -> Iterator[None]:
+    """An account that is ready for deployments, and has nothing of them after the pages."""
+    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
+    before = inventory()
+    yield
+    for deployment in deployments():
+        done = shoal("destroy", deployment, "--yes", "--stop-runs", "--delete-runs")
+        assert done.returncode == 0, done.stderr
+    assert left_over(before, inventory()) == {}
+
+
+def deployments() -> list[str]:
+    """The names of the account's deployments."""
+    stacks = (each["StackName"] for each in boto3.client("cloudformation").describe_stacks()["Stacks"])
+    return [name.removeprefix("Shoal-") for name in stacks if name.startswith("Shoal-")]
+
+
+def run(page: Page, folder: Path, prepared: Path) -> None:
+    """Run a page's blocks in their order, by a person who answers every question with yes."""
+    assert set(page.prepare) <= set(PREPARED), f"{page.name} asks for what tests/pages.py does not list"
+    for name, path in _FILES.items():
+        if name in page.prepare:
+            shutil.copytree(prepared / path, folder / path)
+    script = folder.parent / f"{folder.name}.sh"
+    script.write_text("\n".join(page.blocks("sh")), "utf-8")
+    typed, keyboard = os.openpty()
+    os.write(typed, b"y\n" * 20)
+    try:
+        done = subprocess.run(
+            ["bash", "-eux", script],
+            cwd=folder,
+            stdin=keyboard,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    finally:
+        os.close(typed)
+        os.close(keyboard)
+    assert done.returncode == 0, f"{page.name}: {done.stdout[-_QUOTED:]}"
+
+
+@pytest.mark.parametrize("page", LOCAL, ids=lambda page: page.name)
+def test_the_commands_of_a_local_page_run(page: Page, tmp_path: Path, prepared: Path) -> None:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    run(page, folder, prepared)
+
+
+@pytest.mark.end_to_end
+@pytest.mark.slow
+@pytest.mark.usefixtures("account")
+@pytest.mark.parametrize("page", ON_AWS, ids=lambda page: page.name)
+def test_the_commands_of_a_page_about_deployments_run_on_the_emulator(
+    page: Page, tmp_path: Path, prepared: Path
+) -> None:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    if "deployment" in page.prepare and "demo" not in deployments():
+        done = shoal("deploy", "demo", "--yes")
+        assert done.returncode == 0, done.stderr
+    run(page, folder, prepared)
+
+
+@pytest.mark.parametrize("page", [*PAGES, Page(ROOT / "README.md")], ids=lambda page: page.name)
+def test_commands_that_no_test_can_run_have_options_that_exist(page: Page) -> None:
+    languages = ("console", "sh", "") if page.name == "README.md" else ("console",)
+    for command in (each for of in languages for block in page.blocks(of) for each in shoal_commands(block)):
+        try:
+            parse(command_line, command)
+        except click.UsageError as error:
+            pytest.fail(f"{page.name}: shoal {' '.join(command)}: {error.format_message()}")
+
+
+def parse(command: click.Command, arguments: list[str]) -> None:
+    """Parse a command line of `shoal`. Raises click.UsageError for a command or an option that does not exist."""
+    while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):
+        _, found, arguments = command.resolve_command(click.Context(command), arguments)
+        assert found is not None
+        command = found
+    if "--help" not in arguments:
+        command.make_context("shoal", arguments)
