@@ -2,7 +2,7 @@
 
     python -m benchmarks downstream 'NAME=OPTIONS OF shoal train'... [--text FILE...] [--seeds 5] [--models MODEL...]
 
-Piles are those of `fasttext quality`, and rows the first --words words of each text, by rule 1b (docs/dataset.md).
+Piles are those of `fasttext quality`. Rows are the first --words words of each text (docs/reference/dataset.md, 1b).
 `shoal embed` learns vectors of the rows to learn from, without their labels, and of the lines of the
 --text files; of the rows held out and of the test rows it sees nothing. Each model learns from the share --labelled of
 the rows, and starts from random vectors of its default size, from random ones of the size of the learnt ones, and from

@@ -1,4 +1,4 @@
-"""The counts of a dataset, made from the sums of all tasks' counts and checked (docs/dataset.md, "Counts").
+"""The counts of a dataset, made from the sums of all tasks' counts and checked (docs/reference/dataset.md, "Counts").
 
 Between the jobs, counts are records of the output. Do not take them from the runner's counters, because a retried task
 counts twice there. Their names are flat (`malformed_by_reason.not_json: 3`), so that they can simply be added up.

@@ -12,7 +12,7 @@ from common.json_values import made
 from corpus.text import FIRST_WORD
 
 WORD_RULES = ("letters", "tokens")
-"""The names of the rules by which a text becomes words: 1 and 1b of docs/dataset.md."""
+"""The names of the rules by which a text becomes words: 1 and 1b of docs/reference/dataset.md."""
 MOST_CLASSES = 1 << 16
 RATING_STEPS = (1, 2, 10)
 """How many steps a star may have: with half stars 2, with tenths 10."""

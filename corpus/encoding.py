@@ -1,4 +1,4 @@
-"""New texts to rows of ids by an existing vocabulary: rules 1 (or 1b) to 8 of docs/dataset.md, for prediction.
+"""New texts to rows of ids by an existing vocabulary (rules 1 (or 1b) to 8 of docs/reference/dataset.md).
 
 Both encoders give the same rows. `FastEncoder` takes a tenth of the time for a text, but a third of a second and 100 MB
 to start. Its dictionary keeps each new word; keep its limit, because memory would grow with the input otherwise.

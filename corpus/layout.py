@@ -1,4 +1,4 @@
-"""The layouts of a dataset file: their arrays, types and chunks, and their digest (docs/dataset.md, "The file").
+"""Layouts of a dataset file: their arrays, types, chunks and digest (docs/reference/dataset.md, "The file").
 
 Rows are fixed (layout version 2: cut and padded to one length) or ragged (3: whole texts, one after the other). In
 memory both are blocks of rows with their lengths; in a file, ragged rows have their ends instead.

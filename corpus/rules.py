@@ -1,4 +1,4 @@
-"""Rules 3, 4 and 6 of docs/dataset.md, each as a plain function for one text or word and a fast one for many.
+"""Rules 3, 4 and 6 of docs/reference/dataset.md, each as a plain function for one text or word and a fast one for many.
 
 The jobs use the fast ones. Both give the same results. Do not compare digests with the test share in floating point,
 because 64 bits do not fit a double.

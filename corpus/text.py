@@ -1,4 +1,4 @@
-"""A text to words and words to ids, one text at a time: rules 1, 2, 5 and 7 of docs/dataset.md.
+"""A text to words and words to ids, one text at a time: rules 1, 2, 5 and 7 of docs/reference/dataset.md.
 
 Cleaning comes first. Digest, emptiness, stopwords and vocabulary are those of the *cleaned* words, so "Don't!" and
 "don't" are the same text and the same word.

@@ -1,4 +1,4 @@
-"""Texts to the ids of their words, a block of texts at a time: rule 1b of docs/dataset.md, fast.
+"""Texts to the ids of their words, a block of texts at a time: rule 1b of docs/reference/dataset.md, fast.
 
 `find_tokens`, compiled by numba, reads texts byte by byte. It copies the bytes of words, because a word with a `"` in
 it is not in one piece in its text. The result must equal that of `corpus.tokens.tokens`.

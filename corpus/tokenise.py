@@ -1,4 +1,4 @@
-"""Texts to the ids of their words, a block of texts at a time: rule 1 of docs/dataset.md, fast.
+"""Texts to the ids of their words, a block of texts at a time: rule 1 of docs/reference/dataset.md, fast.
 
 Turning words into numbers would be more than half of preprocessing, so this module avoids Python objects. A mask has a
 bit for each byte, set where the byte belongs to a word, and `find_runs`, compiled by numba, finds words in 64 of these

@@ -1,4 +1,4 @@
-"""A text to words as fastText's example of classification does, one text at a time: rule 1b of docs/dataset.md.
+"""A text to words as in fastText's example of classification, one text at a time: rule 1b of docs/reference/dataset.md.
 
 Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Unlike that example it knows capitals and white
 space outside ASCII. Do not clean a cleaned text again: `<br` and `/>`

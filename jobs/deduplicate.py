@@ -1,4 +1,4 @@
-"""The job that makes distinct texts of raw reviews: rules 1 to 8 of docs/dataset.md without the vocabulary.
+"""The job that makes distinct texts of raw reviews: rules 1 to 8 of docs/reference/dataset.md without the vocabulary.
 
 In: tasks (`corpus.reading.ranges`), a line each; the mapper itself reads their bytes. Out: a side file for each part of
 the digests, in `--distinct` (a folder or s3://...); and as records the counts of words, in blocks by the words' hash,

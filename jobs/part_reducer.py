@@ -1,4 +1,4 @@
-"""Reduces the blocks of one part, from all mappers, to its distinct texts: rules 3 to 8 of docs/dataset.md.
+"""Reduces the blocks of one part, from all mappers, to its distinct texts: rules 3 to 8 of docs/reference/dataset.md.
 
 The number of parts grows with the input, so the memory for one part does not. A text is kept once, also where each of
 its copies makes a row: a text that occurs ten million times would not fit otherwise. The result must depend on the

@@ -1,4 +1,4 @@
-"""docs/dataset.md, word for word and slowly: what every runner's dataset has to equal. Shares no code with `corpus`.
+"""Slow implementation of docs/reference/dataset.md, equal to every runner's. Shares no code with `corpus`.
 
 Lines are read in `oracle_lines.py`, whose names are here, too.
 """

@@ -1,4 +1,4 @@
-"""What docs/dataset.md says of a line, word for word and slowly: its text and rating, or why it is malformed."""
+"""Slow implementation of docs/reference/dataset.md for one line: its text and rating, or why it is malformed."""
 
 import json
 from dataclasses import dataclass

@@ -66,7 +66,7 @@ class Parts(NamedTuple):
 def read_pile(asked: str) -> Pile:
     """Read the files that options of `shoal train`, from --input to --positive-from, name.
 
-    Words are those of rule 1b (docs/dataset.md), and texts without a word are left out. Raises DataError for files that
+    Words follow rule 1b (docs/reference/dataset.md). Texts without a word are left out. Raises DataError for files that
     cannot be read, or have more than two classes, and ShoalError for other options.
     """
     try:

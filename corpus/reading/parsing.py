@@ -1,4 +1,4 @@
-"""Parses a record of an input file to its text and the code of its rating or label (docs/dataset.md, "Reading").
+"""Parses a record of a file to its text and the code of its rating or label (docs/reference/dataset.md, "Reading").
 
 Do not accept broken UTF-8, NaN or an overflowing number in a field that is not read: the dataset would then depend on
 the parser. The whole record is either valid or malformed.

@@ -1,8 +1,8 @@
 r"""Lines of text to words, by the rule that the settings name.
 
 `treebank` is NLTK's NLTKWordTokenizer (`do n't`), `punctuation` its WordPunctTokenizer (`don ' t`), `spaces` splits at
-white space, `letters` is the rule of words of docs/dataset.md (`don't`). None needs data files. A core takes 0.5 to
-1.1, 5 to 13, 13 to 33, and 14 to 15 MB/s (docs/streaming.md).
+white space, `letters` is the rule of words of docs/reference/dataset.md (`don't`). None needs data files. One core
+processes 0.5 to 1.1, 5 to 13, 13 to 33, and 14 to 15 MB/s (docs/how-to/stream-text.md).
 
 NLTK's expressions end by the clock, after five seconds: keep that from being met, because a line would then have other
 words on a busy machine.
