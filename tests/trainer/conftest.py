@@ -1,4 +1,4 @@
-"""A small dataset that can be learnt, and runs of the trainer as its users start it."""
+"""Fixtures: a small dataset that can be learnt, and runs of the trainer as users start them."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ VOCABULARY = [f"{kind}{letter}" for kind in ("good", "bad", "plain") for letter 
 
 @pytest.fixture(autouse=True, scope="module")
 def no_gpu() -> Iterator[None]:
-    """Ranks compute on the CPU, also on a machine with GPUs, of which there may be fewer than ranks."""
+    """Hide GPUs: there may be fewer GPUs than ranks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         yield
@@ -29,19 +29,20 @@ def no_gpu() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
-    """Threads that wait for each other spin, and are many times slower where other tests run beside them."""
+    """Use one thread: waiting threads spin, and are many times slower while other tests run on the machine."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
 def brief_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run in this process measures its rate for a moment."""
+    """Shorten the rate measurement of a run in this process."""
     monkeypatch.setattr(rate_measurement, "_LOOK", forked.LOOK)
     monkeypatch.setitem(rate_measurement.measure_own_rates.__kwdefaults__, "seconds", forked.SECONDS)
 
 
 def make_rows(count: int, *, seed: int, length: int = 20) -> RowBlock:
-    """Rows of 1 to `length` words, 7 in 10 positive; a third of the words tell which, 1 row in 12 is mislabelled."""
+    """Return rows of 1 to `length` words, 7 in 10 positive. A third of the words determine the label; 1 row in 12 is
+    mislabelled."""
     generator = np.random.default_rng(seed)
     labels = (generator.random(count) < 0.7).astype(np.uint8)
     lengths = generator.integers(1, length + 1, count).astype(np.uint16)
@@ -56,13 +57,13 @@ def make_rows(count: int, *, seed: int, length: int = 20) -> RowBlock:
 
 @pytest.fixture(scope="session")
 def rows_of() -> Callable[..., RowBlock]:
-    """rows_of(count, seed=...): rows of the same kind as the dataset's."""
+    """Return the function `rows_of(count, seed=...)`, which makes rows of the dataset's kind."""
     return make_rows
 
 
 @pytest.fixture(scope="session")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """2000 training rows, 400 test rows, 60 words."""
+    """A dataset of 2000 training rows, 400 test rows and 60 words."""
     path = tmp_path_factory.mktemp("data") / "dataset.h5"
     write_dataset(
         path,
@@ -91,8 +92,11 @@ Launch = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture(scope="session")
 def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
-    """launch(ranks, "-m", "trainer", ...) starts a program on ranks of this machine (forked.py); on 0 ranks, as without
-    torchrun. Named arguments are environment variables."""
+    """Return the function `launch(ranks, "-m", "trainer", ...)`, which starts a program on ranks of this machine
+    (forked.py).
+
+    With 0 ranks, it starts the program without torchrun. Keyword arguments are environment variables.
+    """
 
     def start(ranks: int, *program: str | Path, **environment: str) -> "subprocess.Popen[str]":
         logs = tmp_path_factory.mktemp("ranks")

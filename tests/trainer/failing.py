@@ -1,5 +1,5 @@
-"""A program for ranks: the trainer, whose rank 1 fails once at step 20 as the first argument says: `kill`, `error`, or
-`none`."""
+"""A program for ranks: the trainer, with a failure of rank 1 at step 20. The first argument is the failure: `kill`,
+`error` or `none`."""
 
 import os
 import signal

@@ -1,7 +1,9 @@
-"""Starts a program on ranks of this machine as torchrun does, but each as a fork of one process that has imported the
-trainer, and with short measurements of their rates: a test then waits for training, and not for each rank's imports.
+"""Starts a program on ranks of this machine like torchrun, but forks each rank from one process that has imported the
+trainer.
 
-    python -m tests.trainer.forked RANKS LOGS (-m MODULE | FILE) [ARGUMENT...]
+Rate measurements are short, too, so that a test waits for training and not for imports.
+
+python -m tests.trainer.forked RANKS LOGS (-m MODULE | FILE) [ARGUMENT...]
 
 With 0 RANKS the program runs in the first process, as without torchrun.
 """
@@ -17,13 +19,13 @@ from datetime import timedelta
 import torch.distributed as dist
 
 LOOK, SECONDS = 0.02, 0.05
-"""How long rates are measured: most of a run of a few steps would be that."""
+"""Seconds of a rate measurement, which would otherwise dominate a short run."""
 PATIENCE = 30.0
-"""Seconds from SIGTERM to SIGKILL, as torchrun waits."""
+"""Seconds from SIGTERM to SIGKILL, as in torchrun."""
 
 
 def prepare() -> None:
-    """Import what takes the time of a start, and have rates measured for a moment."""
+    """Import slow modules, and shorten the rate measurement."""
     import trainer.classification.task
     import trainer.embeddings.task
     import trainer.start  # noqa: F401
@@ -34,7 +36,7 @@ def prepare() -> None:
 
 
 def run(program: list[str]) -> None:
-    """Run a module or a file in this process, as Python's command line does."""
+    """Run a module or a file in this process, like Python's command line."""
     if program[0] == "-m":
         sys.argv = program[1:]
         runpy.run_module(program[1], run_name="__main__", alter_sys=True)
@@ -44,7 +46,8 @@ def run(program: list[str]) -> None:
 
 
 def start(rank: int, ranks: int, logs: str, program: list[str]) -> tuple[int, int]:
-    """Fork a rank, which waits for the port of the store. Its process, and where to write the port."""
+    """Fork a rank, which waits for the port of the store. Return its process, and the file to which the port must be
+    written."""
     told, telling = os.pipe()
     process = os.fork()
     if process:
@@ -66,8 +69,8 @@ def start(rank: int, ranks: int, logs: str, program: list[str]) -> tuple[int, in
 
 
 def main(ranks: int, logs: str, program: list[str]) -> int:
-    """Start the ranks, and wait for all of them. 0, or 1 if one failed, after which the others are ended."""
-    if program[1] in ("trainer", "tests.trainer.played"):  # others may change the trainer before they import it
+    """Start the ranks and wait for all of them. Return 0, or 1 if one failed; the others are then terminated."""
+    if program[1] in ("trainer", "tests.trainer.played"):  # other programs may patch the trainer before they import it
         prepare()
     if ranks == 0:
         run(program)

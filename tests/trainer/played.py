@@ -1,5 +1,7 @@
-"""A program for ranks: the trainer, by a clock that shows a millisecond for each row that a rank computes, and what
-`--slow` adds to it. So the rates of ranks are known, however busy the machine is."""
+"""A program for ranks: the trainer with a simulated clock, so that the rates of ranks are known on a busy machine.
+
+The clock advances by a millisecond for each row that a rank computes, plus the delay of `--slow`.
+"""
 
 import os
 
@@ -12,7 +14,7 @@ SECONDS_A_ROW = 1e-3
 
 
 def play() -> None:
-    """Have the trainer measure by such a clock in this process."""
+    """Patch the time measurement in this process."""
     played, compute = PlayedClock(), gradients.GradientComputer._in_pieces
 
     def computed(self, numbers, *rest):

@@ -1,4 +1,4 @@
-"""Runs of the trainer, in this process or on ranks of their own, and what they leave in their folders."""
+"""Runs of the trainer, in this process or on ranks in other processes, and readers of their output."""
 
 import io
 import json
@@ -21,8 +21,8 @@ Process = subprocess.Popen[str]
 
 
 def run_here(*arguments: object) -> tuple[int, str]:
-    """Run `python -m trainer` in this process with one thread: its status, and what it wrote on standard error. A
-    process of its own would take seconds to import PyTorch."""
+    """Run `python -m trainer` in this process with one thread. Return its status and its standard error. A new process
+    would take seconds to import PyTorch."""
     errors = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stderr(errors):
         patch.setattr("sys.argv", ["trainer", *map(str, arguments), "--threads", "1"])
@@ -33,21 +33,21 @@ def run_here(*arguments: object) -> tuple[int, str]:
 
 
 def train_here(output: Path, *arguments: object) -> dict[str, Any]:
-    """Run `python -m trainer` in this process to its end; the content of summary.json."""
+    """Run `python -m trainer` in this process to its end. Return the content of summary.json."""
     status, errors = run_here("--output", output, *arguments)
     assert status == 0, errors
     return summary(output)
 
 
 def finish(process: Process, status: int = 0) -> str:
-    """Wait for a program that ends with this status; what it wrote on standard error."""
+    """Wait for a program, and check its exit status. Return its standard error."""
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == status, errors
     return errors
 
 
 def wait_for_lines(process: Process, output: Path, kind: str, count: int = 1) -> None:
-    """Wait until the record of a running program has so many lines of a kind."""
+    """Wait until the record of a running program has `count` lines of a kind."""
 
     def holds() -> bool:
         assert process.poll() is None, process.communicate()
@@ -57,36 +57,36 @@ def wait_for_lines(process: Process, output: Path, kind: str, count: int = 1) ->
 
 
 def stop(process: Process, number: int = signal.SIGTERM) -> str:
-    """Ask a run to stop, which ends with a checkpoint; what it wrote on standard error."""
+    """Ask a run to stop, which ends with a checkpoint. Return its standard error."""
     process.send_signal(number)
     return finish(process)
 
 
 def summary(output: Path) -> dict[str, Any]:
-    """The content of summary.json, which has no NaN."""
+    """Return the content of summary.json, which must not contain NaN."""
     found: dict[str, Any] = json.loads((output / "summary.json").read_text(), parse_constant=_refuse)
     return found
 
 
 def lines(output: Path, kind: str) -> list[dict[str, Any]]:
-    """The lines of a kind in the record, without a last one that is half written."""
+    """Return the lines of a kind in the record, without an incomplete last line."""
     *whole, _ = (output / "record.jsonl").read_text().split("\n")
     found = map(json.loads, whole)
     return [line for line in found if line["kind"] == kind]
 
 
 def notes(output: Path) -> list[str]:
-    """The notes in the record."""
+    """Return the notes in the record."""
     return [line["text"] for line in lines(output, "note")]
 
 
 def step_losses(output: Path) -> dict[int, float]:
-    """The loss of each step in the record."""
+    """Return the loss of each step in the record."""
     return {line["step"]: line["loss"] for line in lines(output, "step")}
 
 
 def weights(output: Path) -> dict[str, torch.Tensor]:
-    """The weights of the model that a run has left."""
+    """Return the weights of the saved model."""
     return load_file(output / "model" / "model.safetensors")
 
 

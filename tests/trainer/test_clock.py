@@ -1,4 +1,4 @@
-"""The times of a run, and of a step, add up: each moment counts once."""
+"""Times of a run and of a step add up: each moment counts once."""
 
 from contextlib import suppress
 
@@ -16,7 +16,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> PlayedClock:
     return made
 
 
-def test_each_moment_counts_for_one_activity_and_together_they_are_the_whole_time(played: PlayedClock) -> None:
+def test_activities_add_up_to_the_total_time(played: PlayedClock) -> None:
     spent = Clock()
     played.now += 3
     with spent.during(Activity.TRAINING):
@@ -40,7 +40,7 @@ def test_each_moment_counts_for_one_activity_and_together_they_are_the_whole_tim
     assert sum(spent.times.values()) == played.now
 
 
-def test_what_an_error_ends_counts_for_what_it_was(played: PlayedClock) -> None:
+def test_an_activity_that_an_error_ends_is_counted(played: PlayedClock) -> None:
     spent = Clock()
     with suppress(ZeroDivisionError), spent.during(Activity.EVALUATION):
         played.now += 4
@@ -49,7 +49,7 @@ def test_what_an_error_ends_counts_for_what_it_was(played: PlayedClock) -> None:
     assert (spent.times[Activity.EVALUATION], spent.times[Activity.LOADING]) == (4, 1)
 
 
-def test_the_phases_of_a_step_are_told_at_once_and_add_up_over_steps(played: PlayedClock) -> None:
+def test_phases_of_a_step_are_known_immediately_and_add_up(played: PlayedClock) -> None:
     timer = StepTimer()
     for _ in range(2):
         timer.begin(100)

@@ -1,4 +1,4 @@
-"""The command line of the trainer: what it accepts, refuses, and passes on to ranks."""
+"""Command line of the trainer: accepted and refused options, and options passed to ranks."""
 
 import subprocess
 import sys
@@ -36,12 +36,12 @@ def test_a_configuration_survives_its_own_command_line(config: TrainConfig) -> N
 
 
 @pytest.mark.parametrize("given", [{"model": model} for model in MODELS] + [{"preset": preset} for preset in PRESETS])
-def test_words_of_a_run_of_any_model_or_preset_are_read_as_the_same_configuration(given: dict[str, str]) -> None:
+def test_option_values_of_any_model_or_preset_give_the_same_configuration(given: dict[str, str]) -> None:
     config = configured({"data": Path("d.h5"), "output": Path("out"), **given})
     assert from_words(as_words(config), endless=False) == config
 
 
-def test_options_have_the_names_that_others_give_them_too() -> None:
+def test_options_have_common_aliases() -> None:
     config = parse_arguments([*FILES, "--lr", "0.5", "--batch-size", "64", "--optimizer", "sgd"])
     assert (config.learning_rate, config.global_batch, config.optimiser) == (0.5, 64, "sgd")
 
@@ -49,18 +49,18 @@ def test_options_have_the_names_that_others_give_them_too() -> None:
 @pytest.mark.parametrize(
     "options", ["", "--global-batch 256", "--preset reference", "--preset reference --batch-size 64"]
 )
-def test_rows_in_a_step_are_handed_on_where_they_were_given(options: str) -> None:
+def test_a_given_batch_size_is_passed_to_ranks(options: str) -> None:
     config = parse_arguments([*FILES, *options.split()])
     assert parse_arguments(as_arguments(config)) == config
     assert bool(options) == bool({"--global-batch", "--rank-batch", "--preset"} & set(as_arguments(config)))
 
 
-def test_several_ranks_can_be_slowed_in_one_option_or_in_several() -> None:
+def test_several_ranks_can_be_slowed_by_one_option_or_by_several() -> None:
     config = parse_arguments([*FILES, "--slow", "0:1.5", "1:2", "--slow", "2:3"])
     assert config.slow == {0: 1.5, 1: 2.0, 2: 3.0}
 
 
-def test_the_options_are_known_without_torch() -> None:
+def test_options_do_not_import_torch() -> None:
     program = "import sys, trainer.command_line; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

@@ -1,4 +1,4 @@
-"""The options of a training run: presets, defaults, tasks of models, and values that are refused."""
+"""Options of a training run: presets, defaults, tasks of models, and refused values."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from trainer.task import task_class
 FILES = ["--data", "d.h5", "--output", "out"]
 
 
-def test_the_reference_preset_sets_the_reference() -> None:
+def test_the_reference_preset_has_the_settings_of_the_reference() -> None:
     config = parse_arguments([*FILES, "--preset", "reference"])
     assert (config.layers, config.hidden, config.embedding, config.pooling) == (2, 32, 100, "last")
     assert (config.optimiser, config.learning_rate, config.momentum) == ("sgd", 0.1, 0.9)
@@ -29,7 +29,7 @@ def test_the_reference_preset_sets_the_reference() -> None:
     assert config.batch_for(4) == 512
 
 
-def test_options_beside_a_preset_win() -> None:
+def test_given_options_override_a_preset() -> None:
     config = parse_arguments([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
     assert (config.epochs, config.batch_for(4), config.hidden) == (1, 64, 32)
     assert parse_arguments(as_arguments(config)).row_length == config.row_length == 100
@@ -43,7 +43,7 @@ def test_options_beside_a_preset_win() -> None:
         (("--preset", "sgns-char"), "char-lstm", 200),
     ],
 )
-def test_presets_of_words_set_what_is_not_given(options: tuple[str, ...], model: str, size: int) -> None:
+def test_presets_of_word_models_set_options_that_are_not_given(options: tuple[str, ...], model: str, size: int) -> None:
     config = parse_arguments([*FILES, *options])
     assert (config.model, config.embedding) == (model, size)
     assert (config.window, config.negatives, config.subsample, config.min_count) == (5, 10, 2e-3, 3)
@@ -57,7 +57,7 @@ WORDS = {"data": Path("d"), "output": Path("o")}
 
 
 @pytest.mark.parametrize("model", ["skipgram", "char-lstm"])
-def test_text_without_an_end_has_defaults_that_need_none(model: str) -> None:
+def test_defaults_on_unbounded_text_need_no_end(model: str) -> None:
     config = configured({**WORDS, "model": model}, endless=True)
     assert (config.schedule, config.warm_up) == ("constant", 0.0)
     assert learning_rate(config, 0, 10, 16) == learning_rate(config, 9, 10, 16)
@@ -68,7 +68,7 @@ def test_text_without_an_end_has_defaults_that_need_none(model: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"schedule": "linear"}, {"warm_up": 0.1}])
-def test_a_schedule_of_a_run_without_an_end_is_a_sentence(options: dict) -> None:
+def test_a_decaying_schedule_on_unbounded_text_is_refused(options: dict) -> None:
     with pytest.raises(TrainingError, match="an unbounded stream has no end; take --schedule constant and"):
         configured({**WORDS, "model": "skipgram", **options}, endless=True)
     configured({**WORDS, "model": "skipgram", "words": 1000, **options}, endless=True)
@@ -89,7 +89,7 @@ def test_a_schedule_of_a_run_without_an_end_is_a_sentence(options: dict) -> None
         ("auto", "embeddings", "v.txt", ", or take --model lstm or fasttext"),
     ],
 )
-def test_an_option_that_a_model_has_not_is_refused_also_with_the_default_of_others(
+def test_an_option_of_other_models_is_refused_even_with_its_default(
     model: str, option: str, value: Any, advice: str
 ) -> None:
     with pytest.raises(TrainingError) as refused:
@@ -97,7 +97,7 @@ def test_an_option_that_a_model_has_not_is_refused_also_with_the_default_of_othe
     assert str(refused.value) == f"--model {model} has no {flag(option)}; leave it out{advice}"
 
 
-def test_a_value_that_a_model_has_by_its_declaration_may_be_given() -> None:
+def test_a_value_that_a_model_declares_may_be_given() -> None:
     declared = replace(MODELS["linear"], defaults={**MODELS["linear"].defaults, "word_dropout": 0.0})
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(MODELS, "linear", declared)
@@ -114,7 +114,7 @@ def test_a_value_that_a_model_has_by_its_declaration_may_be_given() -> None:
         ("sgns", "lstm", "skipgram"),
     ],
 )
-def test_a_preset_goes_with_its_own_model(preset: str, model: str, own: str) -> None:
+def test_a_preset_requires_its_model(preset: str, model: str, own: str) -> None:
     assert configured({**WORDS, "preset": preset, "model": own}) == configured({**WORDS, "preset": preset})
     sentence = f"^--preset {preset} has a model of its own, {own}; leave out --model {model}, or --preset$"
     with pytest.raises(TrainingError, match=sentence):
@@ -128,9 +128,7 @@ def test_help_shows_the_default_of_the_one_model_that_has_an_option(learns: str,
 
 
 @pytest.mark.parametrize("name", ["--global-batch", "--batch-size"])
-def test_rows_of_all_ranks_and_rows_of_each_contradict_each_other(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_global_batch_and_rank_batch_exclude_each_other(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_arguments([*FILES, name, "64", "--rank-batch", "32", "--preset", "reference"])
     assert "--global-batch and --rank-batch contradict each other" in capsys.readouterr().err
@@ -144,29 +142,29 @@ def test_numbers_are_finite(option: str, value: str, capsys: pytest.CaptureFixtu
     assert f"{option} is {value}, but must be a finite number" in capsys.readouterr().err
 
 
-def test_a_step_has_256_rows_unless_told_otherwise() -> None:
+def test_the_default_step_has_256_rows() -> None:
     config = parse_arguments(FILES)
     assert (config.batch_for(3), config.requested_batch(3)) == (256, None)
     assert parse_arguments([*FILES, "--global-batch", "256"]).requested_batch(3) == 256
 
 
-def test_small_datasets_are_seen_more_often_unless_told_otherwise() -> None:
+def test_small_datasets_have_more_epochs_by_default() -> None:
     config = parse_arguments(FILES)
     assert [config.epochs_for(steps) for steps in (1, 2, 8, 25, 30, 64, 84, 10**6)] == [192, 96, 24, 20, 17, 8, 6, 6]
     assert parse_arguments([*FILES, "--epochs", "3"]).epochs_for(1) == 3
 
 
 @pytest.mark.parametrize("beside", [{}, {"epochs": 3}])
-def test_an_unknown_preset_is_refused_whatever_is_given_beside_it(beside: dict[str, int]) -> None:
+def test_an_unknown_preset_is_refused_with_any_other_option(beside: dict[str, int]) -> None:
     with pytest.raises(TrainingError, match="--preset is refrence, but must be one of reference"):
         configured({"data": Path("d"), "output": Path("o"), "preset": "refrence", **beside})
 
 
-def test_a_model_that_is_added_to_the_registry_is_a_choice_with_its_description(
+def test_a_model_in_the_registry_is_a_choice_with_its_description(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("trainer.config.MODELS", {**MODELS, "gru": Model(about="a GRU")})
-    monkeypatch.setattr("trainer.config.options_of_some", options_of_some.__wrapped__)  # what is cached stays as it was
+    monkeypatch.setattr("trainer.config.options_of_some", options_of_some.__wrapped__)  # bypass the cache
     (model,) = (each for each in options_for("classes") if each.name == "model")
     assert model.choices == (*CLASSIFIERS, "gru")
     assert "gru, a GRU" in model.text

@@ -11,14 +11,14 @@ from trainer.config import NEEDS_GPU
 from trainer.distributed import ranks
 
 
-def test_a_machine_without_gpus_says_so_in_one_line_and_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_gpus_fails_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr("sys.argv", ["devices", "8"])
     with pytest.raises(SystemExit, match=rf"^PyTorch {re.escape(torch.__version__)} finds 0 of this machine's 8 GPUs"):
         runpy.run_path(devices.__file__, run_name="__main__")
 
 
-def test_a_gpu_that_is_listed_and_does_not_compute_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listed_gpu_that_does_not_compute_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def ones(_count: int, device: str) -> torch.Tensor:
         if device == "cuda:1":
             raise RuntimeError("CUDA error: an illegal access\nand more")
@@ -30,7 +30,7 @@ def test_a_gpu_that_is_listed_and_does_not_compute_is_named(monkeypatch: pytest.
         devices.require(2)
 
 
-def test_a_rank_that_needs_a_gpu_does_not_go_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_that_needs_a_gpu_fails_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setenv(NEEDS_GPU, "1")
     with (

@@ -1,4 +1,4 @@
-"""What can go wrong, as the user sees it: one sentence, status 1, no traceback."""
+"""Errors as the user sees them: one sentence, status 1, no traceback."""
 
 import errno
 import io
@@ -49,7 +49,7 @@ def refused(sentence: str, *arguments: object) -> None:
         (("--slow", "3:2"), "--slow names rank 3"),
     ],
 )
-def test_a_run_that_cannot_begin(
+def test_a_run_that_cannot_start_is_one_sentence(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], sentence: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -71,11 +71,11 @@ FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when call
         (dist, "broadcast", FULL_FOR_NCCL, ""),
         (exchange.GradientExchange, "reduce", FULL, " at step 1"),
         (exchange.GradientExchange, "reduce", FULL_FOR_NCCL, " at step 1"),
-        (optimiser.Optimiser, "step", FULL, ""),  # which measures its own rate first
+        (optimiser.Optimiser, "step", FULL, ""),  # during the rate measurement
         (task, "stratified_rows", FULL_FOR_CUBLAS, " at step 1"),
     ],
 )
-def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
+def test_full_gpu_memory_for_indivisible_buffers_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, owner, name: str, error, where: str
 ) -> None:
     def full(*_arguments: object, **_options: object) -> None:
@@ -86,7 +86,7 @@ def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
     refused(sentence, "--data", dataset, "--output", tmp_path)
 
 
-def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_smaller_rate(
+def test_a_diverged_run_keeps_its_checkpoint_and_resumes_with_a_smaller_rate(
     monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
     options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
@@ -107,7 +107,7 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
     assert summary(tmp_path)["rows_seen"] == 2 * 1900
 
 
-def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_it(
+def test_rows_that_no_rank_computes_end_the_run_before_a_checkpoint(
     monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
     own, dealt = task.stratified_rows, []
@@ -129,7 +129,7 @@ def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_i
     assert newest[0].name == "step-000000019.pt"
 
 
-def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(dataset: Path, tmp_path: Path) -> None:
+def test_checkpoints_of_an_unfinished_run_are_not_removed(dataset: Path, tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "checkpoints", {"some": "state"}, steps=3)
     (tmp_path / "record.jsonl").write_text('{"kind": "start"}\n')
     sentence = "checkpoints of a run that has not ended; continue with --resume, or remove that folder, or"
@@ -137,10 +137,10 @@ def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(dataset: Path, 
     assert (tmp_path / "checkpoints" / "step-000000003.pt").exists()
     (tmp_path / "summary.json").write_text('{"stopped": false}')
     assert run_here("--data", dataset, "--output", tmp_path, "--epochs", "1") == (0, "")
-    assert len(lines(tmp_path, "end")) == 1  # the record of the run before is gone
+    assert len(lines(tmp_path, "end")) == 1  # the record of the previous run is gone
 
 
-def test_damaged_checkpoints_are_said_in_the_record(dataset: Path, tmp_path: Path) -> None:
+def test_damaged_checkpoints_are_noted_in_the_record(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-000000007.pt").write_text("PK and nothing more")
     status, errors = run_here("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
@@ -150,13 +150,13 @@ def test_damaged_checkpoints_are_said_in_the_record(dataset: Path, tmp_path: Pat
     assert (tmp_path / "checkpoints" / "step-000000007.pt.damaged").exists()
 
 
-def test_a_folder_without_checkpoints_is_said(dataset: Path, tmp_path: Path) -> None:
+def test_a_folder_without_checkpoints_is_noted(dataset: Path, tmp_path: Path) -> None:
     status, errors = run_here("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
     sentence = f"{tmp_path / 'checkpoints'} holds no checkpoint; starting from the beginning"
     assert (status, errors.strip(), notes(tmp_path)) == (0, sentence, [sentence])
 
 
-def test_the_work_of_another_version_is_never_begun_anew(dataset: Path, tmp_path: Path) -> None:
+def test_a_run_of_another_version_is_never_restarted_from_the_beginning(dataset: Path, tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "checkpoints", {"format": 1}, steps=7)
     (tmp_path / "checkpoints" / "step-000000008.pt").write_text("PK and nothing more")
     refused(
@@ -171,7 +171,7 @@ def test_the_work_of_another_version_is_never_begun_anew(dataset: Path, tmp_path
 
 @pytest.fixture
 def unfinished(monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> tuple[object, ...]:
-    """The command line of a run of four epochs that was lost as the second one was to be judged."""
+    """Return the command line of a run of four epochs that was lost before the evaluation of the second one."""
     options = ("--data", dataset, "--output", tmp_path)
     evaluate, epochs = Classification.evaluate, itertools.count()
 
@@ -187,7 +187,7 @@ def unfinished(monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -
     return options
 
 
-def test_a_run_that_goes_on_keeps_its_steps(unfinished: tuple[object, ...], tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_steps(unfinished: tuple[object, ...], tmp_path: Path) -> None:
     sentence = f"the checkpoints in {tmp_path}/checkpoints were made with --global-batch 100, not --global-batch 50"
     refused(sentence, *unfinished, "--epochs", "4", "--global-batch", "50", "--resume")
     assert run_here(*unfinished, "--resume") == (0, "")
@@ -196,7 +196,7 @@ def test_a_run_that_goes_on_keeps_its_steps(unfinished: tuple[object, ...], tmp_
     assert (told["global_batch"], told["epochs"], told["steps"]) == (100, 4, 4 * 19)
 
 
-def test_a_resumed_run_that_fails_at_once_names_the_checkpoint_that_it_came_from(
+def test_a_resumed_run_that_fails_immediately_names_its_checkpoint(
     monkeypatch: pytest.MonkeyPatch, unfinished: tuple[object, ...], tmp_path: Path
 ) -> None:
     own = task.stratified_rows
@@ -207,7 +207,7 @@ def test_a_resumed_run_that_fails_at_once_names_the_checkpoint_that_it_came_from
     assert f"and continue from step {step} with --resume" in errors
 
 
-def test_a_global_batch_larger_than_the_rows_is_said(dataset: Path, tmp_path: Path) -> None:
+def test_a_global_batch_larger_than_the_rows_is_noted(dataset: Path, tmp_path: Path) -> None:
     status, _ = run_here("--data", dataset, "--output", tmp_path, "--epochs", "1", "--global-batch", "5000")
     assert status == 0
     assert notes(tmp_path) == [
@@ -216,15 +216,13 @@ def test_a_global_batch_larger_than_the_rows_is_said(dataset: Path, tmp_path: Pa
 
 
 class FullDisk(io.StringIO):
-    """A standard error that nothing can be written to."""
+    """A standard error that is not writable."""
 
     def write(self, text: str) -> int:  # noqa: ARG002
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_notes_that_cannot_be_printed_end_nothing(
-    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
-) -> None:
+def test_unprintable_notes_do_not_end_the_run(monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
     monkeypatch.setattr(runs, "redirect_stderr", lambda _: redirect_stderr(FullDisk()))
     assert run_here("--data", dataset, "--output", tmp_path, "--epochs", "1")[0] == 0
@@ -243,7 +241,7 @@ def test_notes_that_cannot_be_printed_end_nothing(
         (MemoryError(), "rank 0 ran out of memory at step 1; restart with --resume, and with --rows-in disk or"),
     ],
 )
-def test_an_error_that_nobody_expects(
+def test_an_unexpected_error_is_reported_with_a_traceback(
     monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, error: Exception, sentence: str
 ) -> None:
     def fail(*_: object) -> None:
@@ -257,7 +255,7 @@ def test_an_error_that_nobody_expects(
 
 
 @pytest.mark.parametrize("model", ["lstm", "linear"])
-def test_a_run_of_which_only_the_test_is_left_is_calibrated_as_one_that_was_not_stopped(
+def test_a_run_stopped_before_its_test_is_calibrated_like_an_undisturbed_one(
     dataset: Path, tmp_path: Path, model: str
 ) -> None:
     arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--metric", "balanced", "--model", model)
@@ -280,7 +278,7 @@ def test_an_evaluation_without_a_number_stops_the_run(dataset: Path, tmp_path: P
     assert "at step 1; lower --learning-rate" in errors
 
 
-def test_a_machine_that_joined_does_not_begin_anew_what_others_have_in_folders_of_their_own() -> None:
+def test_a_machine_that_joins_does_not_restart_a_run_from_the_beginning() -> None:
     others = ("rank 1 on i-2", "/results/checkpoints")
     with pytest.raises(TrainingError, match=r"rank 1 on i-2 has checkpoints .* and the first rank has none in /here"):
         _require_here([None, None, others], "/here")

@@ -1,4 +1,4 @@
-"""fastText's model and the linear one learn alike on one rank and on several, with each optimiser."""
+"""fastText's model and the linear model learn the same on one rank and on several, with each optimiser."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ STEPS = ("--epochs", "6", "--learning-rate", "0.2")
 
 
 def trained(launch: Launch, data: Path, output: Path, *options: str | Path, ranks: int = 2) -> dict[str, Any]:
-    """The summary of a run on ranks."""
+    """Return the summary of a run on ranks."""
     finish(launch(ranks, "-m", "trainer", "--data", data, "--output", output, *LEARNING, *options))
     return summary(output)
 
@@ -35,7 +35,7 @@ def alone(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Path) -> None:
+def test_the_model_learns_and_labels_texts_by_its_tokenisation_rule(alone: Path) -> None:
     found = summary(alone)
     assert found["accuracy"] > found["majority"] + 0.1
     model = load_model(alone)
@@ -47,7 +47,7 @@ def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [STEPS, ("--model", "linear")])
-def test_unequal_ranks_learn_what_one_alone_learns(
+def test_unequal_ranks_learn_the_same_as_one(
     launch: Launch, texts: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     alone = train_here(tmp_path / "1", "--data", texts, *LEARNING, *options)
@@ -76,7 +76,7 @@ def test_unequal_ranks_learn_what_one_alone_learns(
         ({"model": "lstm"}, {"rows": 150_000}, None),
     ],
 )
-def test_the_rows_of_a_step_follow_from_the_model_and_its_texts_unless_they_are_given(
+def test_the_default_batch_size_depends_on_the_model_and_its_texts(
     options: dict[str, Any], size: dict[str, Any], batch: int | None
 ) -> None:
     config = configured({"data": Path("d"), "output": Path("o"), **options})
@@ -91,7 +91,7 @@ def test_the_rows_of_a_step_follow_from_the_model_and_its_texts_unless_they_are_
         ("cpu", {"model": "linear", "buckets": 9}, 19),
     ],
 )
-def test_a_run_takes_the_rows_of_a_step_from_its_device_and_its_training_rows(
+def test_the_default_batch_size_depends_on_the_device_and_the_training_rows(
     texts: Path, device: str, options: dict[str, Any], batch: int
 ) -> None:
     ranks = cast("Ranks", SimpleNamespace(device=torch.device(device)))
@@ -104,7 +104,7 @@ def test_word_dropout_is_refused_for_a_model_that_reads_whole_texts(texts: Path,
         configured({"data": texts, "output": tmp_path, "model": "fasttext", "word_dropout": 0.2})
 
 
-def test_rows_of_one_array_of_words_have_one_copy_on_the_device(texts: Path) -> None:
+def test_parts_of_one_array_share_one_copy_on_the_device(texts: Path) -> None:
     ranks = cast("Ranks", SimpleNamespace(device=torch.device("cpu")))
     config = configured({"data": texts, "output": texts.parent, "rows_in": "device"})
     data = task.Classification.load(config, ranks, memory=0, stop=lambda: False)

@@ -1,4 +1,4 @@
-"""What a resumed run keeps, what may change, and what is refused."""
+"""Resuming a run: settings that it keeps, settings that may change, and refused ones."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def config(**settings: Any) -> TrainConfig:
 
 
 def state(ranks: int = 1, epoch: int = 0, step: int = 0, **settings: Any) -> dict[str, Any]:
-    """Of a run that was begun with these settings."""
+    """Return the state of a run that was started with these settings."""
     made = config(**settings)
     progress = {"epoch": epoch, "step": step}
     return {"config": made.plain(), "digest": "a", "global_batch": made.batch_for(ranks), "progress": progress}
@@ -34,7 +34,7 @@ def refused(of: dict[str, Any], sentence: str, **settings: Any) -> None:
         advance(of, **settings)
 
 
-def test_what_followed_the_rows_is_kept() -> None:
+def test_settings_derived_from_the_rows_are_kept() -> None:
     fasttext = {"model": "fasttext"}
     assert advance(state(**fasttext, buckets=100), **fasttext)[0].buckets == 100
     assert advance(state(temperature=2.0))[0].temperature == 2.0
@@ -49,7 +49,7 @@ def test_another_dataset_or_setting_is_refused() -> None:
     refused(state(), "made with no --positive-weight of its own, not --positive-weight 2", positive_weight=2.0)
 
 
-def test_what_mends_a_run_may_change_and_is_said() -> None:
+def test_settings_that_repair_a_diverged_run_may_change_and_are_noted() -> None:
     going, notes = advance(state(), learning_rate=1e-3)
     assert going.learning_rate == 1e-3
     assert notes == ["continuing with --learning-rate 0.001; it was 0.008"]
@@ -59,7 +59,7 @@ def test_what_mends_a_run_may_change_and_is_said() -> None:
     st.sampled_from([{}, {"global_batch": 96}, {"rank_batch": 32}, {"epochs": 9}, {"global_batch": 7, "epochs": 2}]),
     st.integers(1, 5),
 )
-def test_what_is_not_given_or_given_as_it_was_is_that_of_the_run(made: dict[str, int], ranks: int) -> None:
+def test_omitted_or_equal_settings_are_those_of_the_run(made: dict[str, int], ranks: int) -> None:
     of = state(ranks, **made)
     for going, notes in (advance(of), advance(of, **made)):
         assert notes == []
@@ -68,7 +68,7 @@ def test_what_is_not_given_or_given_as_it_was_is_that_of_the_run(made: dict[str,
         }
 
 
-def test_other_epochs_or_rows_in_a_step_are_refused() -> None:
+def test_other_epochs_or_batch_sizes_are_refused() -> None:
     wrong = "made with --global-batch 128, not --global-batch 64; resume with what it was made with"
     refused(state(global_batch=128), wrong, global_batch=64)
     refused(state(2, rank_batch=64), "made with --rank-batch 64, not --rank-batch 32", rank_batch=32)
@@ -78,7 +78,7 @@ def test_other_epochs_or_rows_in_a_step_are_refused() -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_what_a_preset_says_is_not_given(ranks: int) -> None:
+def test_settings_of_a_preset_do_not_count_as_given(ranks: int) -> None:
     command = ["--data=d.h5", "--output=out", "--preset=reference"]
     begun = parse_arguments([*command, "--epochs=20", "--global-batch=128"])
     of = {**state(ranks, epoch=12), "config": begun.plain(), "global_batch": 128}

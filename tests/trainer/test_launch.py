@@ -1,4 +1,4 @@
-"""Ranks that fail, as their launcher reports them, and ranks that it starts again."""
+"""Failures of ranks: the launcher's reports and restarts."""
 
 import os
 import signal
@@ -39,8 +39,11 @@ def killed(number: signal.Signals, time: int) -> ProcessFailure:
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """launched(attempt, ...): the launcher's status and the failures that it told, when each attempt is one of these:
-    failures by rank, how ranks were killed among them; or an exception."""
+    """Return the function `launched(attempt, ...)`, which returns the launcher's status and the failures that it
+    reported.
+
+    Each attempt is a dictionary of failures by rank, which may include killed ranks, or an exception.
+    """
 
     def start(*attempts, begun: bool = True) -> tuple[int, list[Failure], list[SimpleNamespace]]:
         asked: list[SimpleNamespace] = []
@@ -71,11 +74,11 @@ def launched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return start
 
 
-def test_ranks_that_end_well_are_not_started_again(launched) -> None:
+def test_successful_ranks_are_not_restarted(launched) -> None:
     assert launched({})[:2] == (0, [])
 
 
-def test_the_cause_is_told_and_not_what_followed_from_it(launched) -> None:
+def test_the_cause_is_reported_and_not_its_consequences(launched) -> None:
     _, told, asked = launched({0: LOST, 1: BROKEN}, {})
     assert told == [BROKEN]
     assert [each.master_port for each in asked] == [1000, 1001]
@@ -83,14 +86,14 @@ def test_the_cause_is_told_and_not_what_followed_from_it(launched) -> None:
     assert failures.previous_failure() == BROKEN
 
 
-def test_a_rank_that_was_killed_is_told_with_the_step_that_its_peers_know(launched) -> None:
+def test_a_killed_rank_is_reported_with_the_step_of_its_peers(launched) -> None:
     status, told, _ = launched({0: LOST, 1: killed(signal.SIGKILL, 6), 2: killed(signal.SIGTERM, 6)}, {})
     assert status == 0
     assert told[0].short == "rank 1 was ended by signal 9 (SIGKILL) at step 7"
     assert "memory is full" in str(told[0])
 
 
-def test_what_torchrun_kills_itself_is_no_cause(launched) -> None:
+def test_a_rank_that_torchrun_kills_is_not_a_cause(launched) -> None:
     _, told, _ = launched({0: LOST, 1: killed(signal.SIGTERM, 5), 2: killed(signal.SIGKILL, 35)}, {})
     assert told == [LOST]
 
@@ -106,28 +109,28 @@ def test_what_torchrun_kills_itself_is_no_cause(launched) -> None:
     ],
     ids=["would come again", "on one rank", "before the first step", "at the same step", "too often"],
 )
-def test_when_ranks_are_not_started_again(launched, attempts, begun: bool) -> None:
+def test_final_and_repeated_failures_are_not_restarted(launched, attempts, begun: bool) -> None:
     status, told, asked = launched(*attempts, begun=begun)
     assert status == 1
     assert [failure.attempt for failure in told] == list(range(len(attempts)))
     assert len(asked) == len(attempts)
 
 
-def test_a_request_to_stop_starts_nothing_again(launched) -> None:
+def test_a_stop_request_restarts_nothing(launched) -> None:
     status, told, asked = launched(SignalException("asked", signal.SIGTERM))
     assert (status, told, len(asked)) == (143, [], 1)
 
 
 @pytest.fixture
 def port():
-    """One that is free."""
+    """Return a free port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         found: int = free.getsockname()[1]
     return found
 
 
 def meeting(capsys: pytest.CaptureFixture[str], rank: int, port: int) -> str:
-    """What a machine of two says when the other one never comes."""
+    """Run one machine of two while the other never comes. Return its error."""
     place = ["--nnodes=2", f"--node-rank={rank}", "--master-addr=127.0.0.1", f"--master-port={port}"]
     assert main([*place, "--rdzv-conf=timeout=1", "--max-restarts=3", "-m", "trainer"]) == 1
     told = [failure for failure in map(failures.parse, capsys.readouterr().err.splitlines()) if failure]
@@ -136,7 +139,7 @@ def meeting(capsys: pytest.CaptureFixture[str], rank: int, port: int) -> str:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_machine_whose_peer_never_comes_says_so(
+def test_a_missing_peer_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, port: int, rank: int
 ) -> None:
     monkeypatch.setenv(failures.FOLDER, "")
@@ -146,9 +149,7 @@ def test_a_machine_whose_peer_never_comes_says_so(
     assert "start all at once, with the same --master-addr and --master-port" in said
 
 
-def test_an_address_that_another_program_has(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_in_use_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(failures.FOLDER, "")
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
@@ -166,7 +167,7 @@ def ranks(dataset: Path, output: Path, how: str, *options: object, launcher: tup
     )
 
 
-def test_each_line_of_a_rank_has_its_number(tmp_path: Path) -> None:
+def test_each_line_of_a_rank_has_its_prefix(tmp_path: Path) -> None:
     script = tmp_path / "prints.py"
     script.write_text("import os, sys\nprint(os.environ['RANK'])\nsys.stderr.write('a\\n\\nb\\n')\n")
     done = subprocess.run(
@@ -190,7 +191,7 @@ time.sleep(120)
 """
 
 
-def test_a_launcher_that_is_asked_to_stop_again_still_waits_for_its_ranks_and_ends(tmp_path: Path) -> None:
+def test_a_second_stop_request_does_not_interrupt_the_launcher(tmp_path: Path) -> None:
     (tmp_path / "rank.py").write_text(STOPS_SLOWLY)
     command = [sys.executable, "-m", "trainer.launch", "--standalone", "--nproc-per-node=1", *OPTIONS]
     environment = {**os.environ, **LAUNCHER_ENVIRONMENT}
@@ -208,7 +209,7 @@ def test_a_launcher_that_is_asked_to_stop_again_still_waits_for_its_ranks_and_en
 
 
 def advance(output: Path, lost: str) -> None:
-    """Whether the run in this folder lost a rank at step 20 and came to its end with the steps since a checkpoint."""
+    """Return whether the run in this folder lost a rank at step 20, and repeated only the steps since a checkpoint."""
     first, second = lines(output, "start")
     assert first["from_step"] == 0
     assert 0 < second["from_step"] < 20
@@ -227,7 +228,7 @@ def advance(output: Path, lost: str) -> None:
         ("error", "rank 1 failed by KeyError ('what is not there')"),
     ],
 )
-def test_a_lost_rank_costs_the_steps_since_the_last_checkpoint(
+def test_a_lost_rank_repeats_the_steps_since_the_last_checkpoint(
     dataset: Path, tmp_path: Path, how: str, lost: str
 ) -> None:
     running = ranks(dataset, tmp_path, how)
@@ -236,7 +237,7 @@ def test_a_lost_rank_costs_the_steps_since_the_last_checkpoint(
 
 
 @pytest.mark.soak
-def test_ranks_of_two_machines_are_started_again_together(
+def test_ranks_of_two_machines_restart_together(
     dataset: Path, tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nodes = []
@@ -250,7 +251,7 @@ def test_ranks_of_two_machines_are_started_again_together(
 
 
 @pytest.mark.soak
-def test_machines_of_which_one_is_asked_to_stop_end_together(dataset: Path, tmp_path: Path, port: int) -> None:
+def test_two_machines_end_together_if_one_is_asked_to_stop(dataset: Path, tmp_path: Path, port: int) -> None:
     place = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}")
     nodes = [
         ranks(dataset, tmp_path, "none", "--epochs", 1000, launcher=(*place, f"--node-rank={node}"))
@@ -258,6 +259,6 @@ def test_machines_of_which_one_is_asked_to_stop_end_together(dataset: Path, tmp_
     ]
     wait_for_lines(nodes[0], tmp_path, "step")
     nodes[1].send_signal(signal.SIGTERM)
-    said = [node.communicate()[1] for node in nodes]  # torchrun's would wait for 300 seconds
+    said = [node.communicate()[1] for node in nodes]  # torchrun would wait for 300 seconds
     assert summary(tmp_path)["stopped"] is True, said
     assert [node.returncode for node in nodes] == [0, 143]

@@ -1,4 +1,4 @@
-"""The contract of a training job's container, a program in a folder of that shape."""
+"""Contract of a training job's container: a program in a folder of that layout."""
 
 import io
 import json
@@ -41,7 +41,7 @@ def configure(base: Path, hyper: Mapping[str, Any], hosts: tuple[str, ...] = ("a
 
 
 class LauncherHere:
-    """Stands in for the process of the launcher: its only rank trains in this process."""
+    """Replaces the launcher's process: its only rank trains in this process."""
 
     def __init__(self, command: list[str], **_: object) -> None:
         self.returncode, printed = runs.run_here(*command[command.index("trainer") + 1 :])
@@ -52,7 +52,7 @@ class LauncherHere:
 
 
 class StoppedLauncher:
-    """Stands in for the process of the launcher of a job that SageMaker stops: its ranks leave a summary."""
+    """Replaces the launcher's process of a job that SageMaker stops: its ranks leave a summary."""
 
     def __init__(self, command: list[str], **_: object) -> None:
         self.stdout, self.returncode = io.StringIO(), 0
@@ -63,7 +63,7 @@ class StoppedLauncher:
         return self.returncode or None
 
     def wait(self, seconds: float) -> None:
-        """Return as a process that has ended."""
+        """Return like a process that has ended."""
 
     def terminate(self) -> None:
         self.returncode = 128 + signal.SIGTERM
@@ -72,7 +72,8 @@ class StoppedLauncher:
 
 @pytest.fixture
 def run(base: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """run() is the program in this process, as in a container without GPUs; its exit status."""
+    """Return the function `run()`, which runs the program in this process, as in a container without GPUs, and returns
+    its status."""
     monkeypatch.setenv("SAGEMAKER_BASE_DIR", str(base))
     monkeypatch.setattr(managed, "_gpus", lambda: 0)
 
@@ -88,7 +89,7 @@ def failure(base: Path, run: Callable[..., int]) -> str:
     return (base / "output" / "failure").read_text()
 
 
-def test_it_leaves_the_model_and_its_measures(
+def test_a_job_writes_the_model_and_its_measures(
     base: Path, run: Callable[..., int], dataset: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
@@ -104,16 +105,16 @@ def test_it_leaves_the_model_and_its_measures(
     assert (base / "checkpoints/record.jsonl").read_text() == record
 
 
-def test_the_loss_of_the_newest_step_is_printed(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_loss_of_the_latest_step_is_printed(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = managed._Job(base)
-    job._print_steps()  # there is no record yet
+    job._print_steps()  # the record does not exist yet
     write(base / "checkpoints", start(), step(1, 101.0, loss=0.7), step(10, 105.0), "")
     job._print_steps()
     job._print_steps()  # there is no newer step
     assert capsys.readouterr().out == "step=10 loss=0.500000 rows_per_second=1200.0\n"
 
 
-def test_without_checkpoints_its_folder_is_packed_with_the_output(
+def test_without_a_checkpoint_folder_the_run_is_in_the_output(
     base: Path, run: Callable[..., int], dataset: Path
 ) -> None:
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
@@ -122,7 +123,7 @@ def test_without_checkpoints_its_folder_is_packed_with_the_output(
     assert (base / "output/data/summary.json").exists()
 
 
-def test_a_job_that_is_stopped_stops_its_launcher_and_leaves_no_model(
+def test_a_stopped_job_stops_its_launcher_and_writes_no_model(
     base: Path, run: Callable[..., int], dataset: Path
 ) -> None:
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
@@ -166,7 +167,7 @@ def test_the_sentence_of_the_trainer_is_the_reason_of_the_failure(base: Path, ru
         ('{"hosts": ["a"], "current_host": "b"}', "does not have its current host among its hosts"),
     ],
 )
-def test_what_names_no_hosts_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+def test_an_invalid_resource_configuration_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
     path = tmp_path / "resourceconfig.json"
     with pytest.raises(DataError, match="is this a container of SageMaker's"):
         Hosts.read(path)
@@ -175,7 +176,7 @@ def test_what_names_no_hosts_is_refused(tmp_path: Path, text: str, sentence: str
         Hosts.read(path)
 
 
-def test_hosts_of_a_job_meet_at_the_first_at_a_port_of_the_jobs_own(
+def test_hosts_of_a_job_meet_at_the_first_host_and_a_port_of_the_job(
     base: Path, run: Callable[..., int], dataset: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(managed, "address_of", {"algo-1": "10.0.0.7"}.__getitem__)
@@ -202,14 +203,14 @@ def test_hosts_of_a_job_meet_at_the_first_at_a_port_of_the_jobs_own(
     ("written", "kept"),
     [("true", True), ("True", True), ('"true"', True), ("false", False), ("False", False), ('"false"', False)],
 )
-def test_a_flag_is_given_or_not_as_its_hyperparameter_says(tmp_path: Path, written: str, kept: bool) -> None:
+def test_a_hyperparameter_sets_a_flag(tmp_path: Path, written: str, kept: bool) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "dataset.h5").write_text("")
     found = read_options({"model": "skipgram", "pip": written}, tmp_path, tmp_path / "out")
     assert found.pip is kept
 
 
-def test_channels_have_the_files_of_options(tmp_path: Path) -> None:
+def test_channels_contain_the_files_of_options(tmp_path: Path) -> None:
     for name in ("data/dataset.h5", "embeddings/vectors.bin", "code/x.zip"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -228,7 +229,7 @@ def test_channels_have_the_files_of_options(tmp_path: Path) -> None:
         (["data/a.h5", "validation/b.h5"], "channel validation is not named as an option"),
     ],
 )
-def test_channels_that_cannot_be_used_are_named(tmp_path: Path, files: list[str], sentence: str) -> None:
+def test_invalid_channels_are_named(tmp_path: Path, files: list[str], sentence: str) -> None:
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
@@ -237,7 +238,7 @@ def test_channels_that_cannot_be_used_are_named(tmp_path: Path, files: list[str]
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=4))
-def test_words_are_read_as_they_were_written(words: list[str]) -> None:
+def test_option_values_survive_a_round_trip(words: list[str]) -> None:
     assert managed._words("x", json.dumps(words)) == tuple(words)
 
 
@@ -249,7 +250,7 @@ def test_one_word_needs_no_list(text: str, words: tuple[str, ...]) -> None:
     assert managed._words("x", text) == words
 
 
-def test_the_name_of_a_host_that_resolves_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_name_that_resolves_late_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[Any] = [socket.gaierror(-2, "Name or service not known")] * 2
     answers.append([(socket.AF_INET, 1, 6, "", ("10.0.0.7", 0))])
 
@@ -266,7 +267,7 @@ def test_the_name_of_a_host_that_resolves_late_is_waited_for(monkeypatch: pytest
         address_of("algo-1", seconds=0)
 
 
-def test_the_gpus_of_a_host_are_counted_by_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_process_counts_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     said = subprocess.CompletedProcess([], 0, stdout="a warning of 2 words\n8\n", stderr="")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: said)
     assert managed._gpus() == 8

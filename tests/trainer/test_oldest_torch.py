@@ -1,4 +1,4 @@
-"""The trainer uses nothing of torch that the oldest one lacks with which it is run (torch_2_9.yaml)."""
+"""The trainer uses only names that the oldest supported torch has (torch_2_9.yaml)."""
 
 import ast
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ OLDEST = yaml.safe_load(Path(__file__).with_name("torch_2_9.yaml").read_text())
 
 
 def names_of_torch(tree: ast.AST) -> Iterator[str]:
-    """The names below torch that a module imports or looks up, such as nn.functional.pad."""
+    """Return the names below torch that a module imports or looks up, such as nn.functional.pad."""
     below: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -32,7 +32,7 @@ def names_of_torch(tree: ast.AST) -> Iterator[str]:
             yield ".".join([below[node.id], *reversed(parts)]).removeprefix("torch.")
 
 
-def test_the_launcher_gets_options_that_the_oldest_torchrun_takes() -> None:
+def test_the_launcher_uses_only_options_of_the_oldest_torchrun() -> None:
     assert {option.partition("=")[0] for option in OPTIONS} <= set(OLDEST["options"])
     for source in ("bootstrap/agent/node_run.py", "trainer/managed.py", "trainer/rank_processes.py"):
         words = [each for node in ast.walk(ast.parse((ROOT / source).read_text())) for each in texts(node)]
@@ -45,7 +45,7 @@ def texts(node: ast.AST) -> list[str]:
     return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
 
 
-def test_the_trainer_uses_names_that_the_oldest_torch_has() -> None:
+def test_the_trainer_uses_only_names_of_the_oldest_torch() -> None:
     used = {name for path in (ROOT / "trainer").rglob("*.py") for name in names_of_torch(ast.parse(path.read_text()))}
     assert len(used) > 100
     assert used - set(OLDEST["names"]) == set(), "look for them in the sources of that torch (torch_2_9.yaml)"

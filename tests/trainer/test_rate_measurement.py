@@ -1,4 +1,4 @@
-"""A rank's own rate is that of its steps alone. The share of ideal is relative to it, so it must not be too low."""
+"""Own rates: those of a rank's steps alone. The share of ideal is relative to them, so they must not be too low."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ CLOCK = PlayedClock()
 
 
 class Sleepy(Classifier):
-    """Takes a known time for every row."""
+    """Model that takes a known time for each row."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,15 +53,15 @@ def rate(tmp_path, slowness: float, **seconds: float) -> float:
 
 @pytest.fixture(autouse=True)
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time passes where the model takes it, and nowhere else."""
+    """Advance the time only while the model computes."""
     for module in (clock, gradients, rate_measurement):
         monkeypatch.setattr(module, "time", CLOCK)
 
 
 @pytest.mark.parametrize("slowness", [1.0, 2.0])
-def test_it_is_the_rows_a_second_that_its_steps_take(tmp_path, slowness: float) -> None:
+def test_the_own_rate_is_the_rows_per_second_of_its_steps(tmp_path, slowness: float) -> None:
     assert rate(tmp_path, slowness, seconds=0.6) == pytest.approx(1 / (SECONDS_A_ROW * slowness))
 
 
-def test_a_machine_that_took_all_the_time_leaves_a_rate_all_the_same(tmp_path) -> None:
+def test_a_busy_machine_still_gives_a_rate(tmp_path) -> None:
     assert rate(tmp_path, 1.0, seconds=0.0) == pytest.approx(1 / SECONDS_A_ROW)

@@ -1,4 +1,4 @@
-"""A run that is killed again and again, and goes on at other numbers of ranks, learns what an undisturbed one does."""
+"""A run that is killed repeatedly, and resumes with other numbers of ranks, learns what an undisturbed one learns."""
 
 import json
 import random
@@ -27,7 +27,7 @@ def step_losses(output: Path) -> dict[int, float]:
         try:
             told = json.loads(line)
         except json.JSONDecodeError:
-            continue  # a killed run's half line
+            continue  # an incomplete line of a killed run
         if told["kind"] == "step":
             found[told["step"]] = told["loss"]
     return found
@@ -39,14 +39,15 @@ def said(output: Path, kind: str) -> int:
 
 
 def newest_start(output: Path) -> str | None:
-    """A run that begins anew replaces the record, which then has as many starts as before."""
+    """Return the latest start. A run that starts from the beginning replaces the record, which then has as many starts
+    as before."""
     record = output / "record.jsonl"
     starts = [line for line in record.read_text().splitlines() if '"kind": "start"' in line] if record.exists() else []
     return starts[-1] if starts else None
 
 
 def kill_all(process: "subprocess.Popen[str]") -> None:
-    """As a machine that is lost: torchrun and all ranks at once."""
+    """Kill torchrun and all ranks at once, like a lost machine."""
     for each in [*psutil.Process(process.pid).children(recursive=True), process]:
         each.kill()
     process.communicate()
@@ -83,10 +84,10 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shares", ["off", "3,1"])
-def test_ranks_that_are_killed_and_go_on_with_the_same_shares_end_with_the_same_bits(
+def test_killed_ranks_that_resume_with_the_same_shares_have_bit_identical_weights(
     launch, dataset: Path, tmp_path: Path, shares: str
 ) -> None:
-    """So what ends otherwise after a kill is the order of sums alone, which follows the ranks' shares."""
+    """So the only difference after a kill is the order of sums, which depends on the ranks' shares."""
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
     program = ("-m", "trainer", "--data", dataset, *LEARNING, "--epochs", 2, "--balance", shares, "--output")
     finish(launch(2, *program, undisturbed))

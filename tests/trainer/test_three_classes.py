@@ -1,4 +1,4 @@
-"""More than two classes are learnt, measured, kept with the model, and judged alike by one rank and by two."""
+"""Three classes: training, measures, the saved model, and equal results on one rank and on two."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ LEARNING = ("--data", "three.h5", "--epochs", "3", "--global-batch", "100")
 
 
 def some_rows(count: int, *, seed: int) -> TextRows:
-    """Rows of 1 to 8 words, half of which tell the class; 1 row in 25 is mislabelled."""
+    """Return rows of 1 to 8 words. Half of the words determine the class; 1 row in 25 is mislabelled."""
     generator = np.random.default_rng(seed)
     labels = generator.choice(3, count, p=(0.5, 0.4, 0.1))
     lengths = generator.integers(1, LENGTH + 1, count)
@@ -38,7 +38,7 @@ def some_rows(count: int, *, seed: int) -> TextRows:
 
 
 def load(config: TrainConfig, *_: object, **__: object) -> TextData:
-    """The data of the run, whatever dataset it names."""
+    """Return the data of the run, whatever dataset it names."""
     return TextData(
         training=some_rows(2000, seed=0),
         validation=some_rows(100, seed=1),
@@ -56,11 +56,11 @@ def load(config: TrainConfig, *_: object, **__: object) -> TextData:
 
 @pytest.fixture(autouse=True)
 def three_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is trained on has three classes."""
+    """Train on data with three classes."""
     monkeypatch.setattr(Classification, "load", staticmethod(load))
 
 
-def test_three_classes_are_learnt_and_their_confusion_is_kept(tmp_path: Path) -> None:
+def test_three_classes_are_learnt_and_their_confusion_matrix_is_recorded(tmp_path: Path) -> None:
     found = train_here(tmp_path, *LEARNING)
     assert found["accuracy"] > found["majority"] + 0.2
     assert min(found["macro_f1"], found["balanced_accuracy"]) > 0.7
@@ -82,7 +82,7 @@ def test_three_classes_are_learnt_and_their_confusion_is_kept(tmp_path: Path) ->
     assert found["log_loss"] != found["uncalibrated_log_loss"]
 
 
-def test_the_probabilities_of_three_classes_are_those_by_which_they_were_judged(tmp_path: Path) -> None:
+def test_predicted_probabilities_of_three_classes_equal_those_of_the_evaluation(tmp_path: Path) -> None:
     found = train_here(tmp_path, *LEARNING, "--epochs", "1")
     model, rows = load_model(tmp_path), some_rows(400, seed=2)
     batch = rows.batch(np.arange(400), torch.device("cpu"))
@@ -95,13 +95,13 @@ def test_the_probabilities_of_three_classes_are_those_by_which_they_were_judged(
     assert counts.sum(1).tolist() == torch.bincount(labels, minlength=3).tolist()
 
 
-def test_a_preset_of_two_classes_is_taken_without_its_loss_and_its_weight(tmp_path: Path) -> None:
+def test_three_classes_ignore_the_loss_and_weight_of_a_preset(tmp_path: Path) -> None:
     instead = ("--loss", "softmax", "--positive-weight", "1")
     train_here(tmp_path, *LEARNING, "--preset", "reference", *instead, "--epochs", "1")
     assert load_model(tmp_path).loss.kind == "softmax"
 
 
-def test_so_many_classes_that_their_confusion_would_fill_the_disk_are_refused(tmp_path: Path) -> None:
+def test_too_many_classes_are_refused(tmp_path: Path) -> None:
     config = configured({"data": Path("three.h5"), "output": tmp_path, "loss": "softmax"})
     many, more = (
         replace(load(config), classes=tuple(f"class {number}" for number in range(count))) for count in (1_000, 1_001)
@@ -112,7 +112,7 @@ def test_so_many_classes_that_their_confusion_would_fill_the_disk_are_refused(tm
 
 
 @pytest.mark.parametrize(("option", "value"), [("--loss", "mse"), ("--positive-weight", "0.5")])
-def test_what_only_two_classes_have_is_refused_in_one_sentence(tmp_path: Path, option: str, value: str) -> None:
+def test_options_of_two_classes_are_refused_in_one_sentence(tmp_path: Path, option: str, value: str) -> None:
     status, errors = run_here(*LEARNING, "--output", tmp_path, option, value)
     assert (status, errors.count("\n")) == (1, 1)
     assert f"{option} is {value}, a " in errors

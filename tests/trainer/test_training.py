@@ -1,4 +1,4 @@
-"""Whole runs, started as users start them: what is learnt, and how it does not depend on the ranks."""
+"""Whole runs, as users start them: what they learn, and independence of the ranks."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from trainer.distributed.ranks import join_process_group
 from trainer.output.lines import End, Test, parse_line
 from trainer.output.run_files import MODEL_FILES, ONNX
 
-# The result depends on the ranks by rounding alone, which stays small where steps are small.
+# The result depends on the ranks only by rounding, which stays small for small steps.
 LEARNING = (
     "--epochs", "3", "--global-batch", "64", "--layers", "2", "--dropout", "0.2", "--embedding-dropout", "0.2",
     "--learning-rate", "3e-3", "--rate-scaling", "none", "--loss", "bce", "--threads", "1", "--record-every", "1",
@@ -39,20 +39,20 @@ def alone(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def uneven(launch, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same run on two ranks, with the rows on disk. By a played clock the second rank is five times slower."""
+    """The same run on two ranks, with rows on disk. By a simulated clock, the second rank is five times slower."""
     output = tmp_path_factory.mktemp("uneven")
     options = ("--slow", "1:5", "--rows-in", "disk", "--cache", output / "cache", *LEARNING)
     finish(launch(2, "-m", "tests.trainer.played", "--data", dataset, "--output", output, *options))
     return output
 
 
-def test_it_learns(alone: Path) -> None:
+def test_a_run_learns(alone: Path) -> None:
     found = summary(alone)
     assert found["accuracy"] > found["majority"] + 0.1
     assert min(found["f1_negative"], found["f1_positive"], found["balanced_accuracy"]) > 0.8
 
 
-def test_what_record_and_summary_say_is_documented(uneven: Path) -> None:
+def test_the_fields_of_record_and_summary_are_documented(uneven: Path) -> None:
     documented = {"loss", *re.findall(r"`(\w+)`", f"{Test.__doc__} {End.__doc__}")}
     for line in (uneven / "record.jsonl").read_bytes().splitlines():
         found = parse_line(line)
@@ -62,7 +62,7 @@ def test_what_record_and_summary_say_is_documented(uneven: Path) -> None:
     assert summary(uneven).keys() <= documented
 
 
-def test_the_summary_counts_what_was_done(uneven: Path) -> None:
+def test_the_summary_counts_steps_and_rows(uneven: Path) -> None:
     found = summary(uneven)
     assert (found["rows"], found["epochs"], found["rows_seen"], found["steps"]) == (1900, 3, 5700, 90)
     assert (found["world_size"], found["global_batch"], found["stopped"]) == (2, 64, False)
@@ -81,7 +81,7 @@ def test_ranks_share_the_rows_by_their_own_rates_from_the_first_step(uneven: Pat
     assert sum(found["rows_of_ranks"]) == found["rows_seen"]
 
 
-def test_the_summary_says_where_the_time_went(uneven: Path, alone: Path) -> None:
+def test_the_summary_shows_where_the_time_went(uneven: Path, alone: Path) -> None:
     for output in (uneven, alone):
         found = summary(output)
         assert found["balanced"] + sum(found["lost"].values()) == pytest.approx(1.0)
@@ -101,7 +101,7 @@ def test_the_times_of_a_run_add_up(alone: Path) -> None:
     assert min(times[name] for name in ("loading", "rates", "training", "checkpoints", "evaluation")) > 0
 
 
-def test_test_rows_are_judged_once_with_the_weights_that_are_kept(uneven: Path) -> None:
+def test_test_rows_are_evaluated_once_with_the_saved_weights(uneven: Path) -> None:
     (tested,) = lines(uneven, "test")
     assert tested["epoch"] == summary(uneven)["epochs"]
     assert tested["accuracy"] == summary(uneven)["accuracy"]
@@ -110,13 +110,13 @@ def test_test_rows_are_judged_once_with_the_weights_that_are_kept(uneven: Path) 
     assert {"epoch", "loss", "validation", "kind", "time"} == lines(uneven, "epoch")[0].keys()
 
 
-def test_unequal_ranks_learn_what_one_alone_learns(alone: Path, uneven: Path) -> None:
+def test_unequal_ranks_learn_the_same_as_one(alone: Path, uneven: Path) -> None:
     assert step_losses(uneven) == pytest.approx(step_losses(alone), rel=1e-3)
     for name, expected in weights(alone).items():
         assert torch.allclose(weights(uneven)[name], expected, atol=2e-3), name
 
 
-def test_one_rank_alone_calibrates_and_judges_the_model_of_two_as_they_do(uneven: Path, dataset: Path) -> None:
+def test_one_rank_calibrates_and_evaluates_like_two(uneven: Path, dataset: Path) -> None:
     model, data, told = load_model(uneven), load_data(dataset), summary(uneven)
     logits = torch.zeros(len(data.validation), 2)
     plain = replace(model.loss, temperature=1.0, threshold=0.5)
@@ -142,14 +142,14 @@ def test_one_rank_alone_calibrates_and_judges_the_model_of_two_as_they_do(uneven
     assert told["confusion"]["counts"] == [list(counts) for counts in tested.confusion.counts]
 
 
-def test_the_last_epoch_is_kept(alone: Path) -> None:
+def test_the_weights_of_the_last_epoch_are_saved(alone: Path) -> None:
     last = lines(alone, "epoch")[-1]
     measures = json.loads((alone / "model" / "measures.json").read_text())
     assert measures["epoch"] == last["epoch"] == summary(alone)["epochs"]
     assert summary(alone)["validation"] == last["validation"]
 
 
-def test_the_models_folder_stands_alone(alone: Path) -> None:
+def test_a_model_folder_needs_no_other_file(alone: Path) -> None:
     folder = alone / "model"
     assert {path.name for path in folder.iterdir()} == {*MODEL_FILES} - {ONNX}
     config = json.loads((folder / "config.json").read_text())
@@ -159,7 +159,7 @@ def test_the_models_folder_stands_alone(alone: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, alone: Path, tmp_path: Path) -> None:
+def test_a_stopped_run_resumes_as_if_undisturbed(launch, dataset: Path, alone: Path, tmp_path: Path) -> None:
     arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING]
     first = launch(2, *arguments, "--slow", "0:9", "1:12")
     wait_for_lines(first, tmp_path, "step", 35)
@@ -168,7 +168,7 @@ def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, 
     assert 35 <= summary(tmp_path)["steps"] < 90
     assert summary(tmp_path)["accuracy"] is None
     assert sum(summary(tmp_path)["rows_of_ranks"]) == summary(tmp_path)["rows_seen"]
-    assert {sum(line["split"]) for line in lines(tmp_path, "step")} == {64, 44}  # the last of an epoch is short
+    assert {sum(line["split"]) for line in lines(tmp_path, "step")} == {64, 44}  # the last step of an epoch is short
 
     (tmp_path / "checkpoints" / "step-000000089.pt").write_bytes(b"half a checkpoint")
     said = finish(launch(0, *arguments, "--resume"))

@@ -1,4 +1,4 @@
-"""Trained models for tests, made without training."""
+"""Untrained models for tests."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def random_model(
     kind: str = "cross-entropy",
     **options: Any,
 ) -> TrainedModel:
-    """A small model of random weights, which reads padded rows, and has learnt from ratings of 1 to 5."""
+    """Return a small random model that reads padded rows, with a loss for ratings of 1 to 5."""
     torch.manual_seed(1)
     loss = Loss(kind=kind, scale=Scale(1, 5, 4), positive_weight=0.5)
     config = TrainConfig(data=Path("d"), output=Path("o"), **{"embedding": 4, "hidden": 3, **options})
@@ -56,7 +56,7 @@ def random_fasttext(
     classes: tuple[str, ...] = (),
     **options: Any,
 ) -> TrainedModel:
-    """A small model of random weights that reads whole texts, by the rule of words that keeps punctuation."""
+    """Return a small random model that reads whole texts, with the tokenisation rule that keeps punctuation."""
     torch.manual_seed(1)
     loss = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=len(classes) or 2)
     given = {"model": "fasttext", "embedding": 4, "ngrams": ngrams, "buckets": 50, "dropout": 0.0, **options}
@@ -69,7 +69,7 @@ def random_fasttext(
 
 
 def random_linear(words: tuple[str, ...]) -> TrainedModel:
-    """A linear model of random weights of n-grams that the words make, which has learnt from two classes."""
+    """Return a linear model with random weights for the n-grams of the words, with a loss for two classes."""
     torch.manual_seed(1)
     loss = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
     texts = [tuple(range(2, 2 + len(words))), tuple(range(1 + len(words), 1, -1))] * 2

@@ -1,4 +1,4 @@
-"""What a run reads from a dataset, and what it refuses to learn from."""
+"""Loading of a dataset, and the datasets that are refused."""
 
 import os
 from dataclasses import replace
@@ -42,14 +42,14 @@ def put(path: Path, train: Written, test: Written, **ratings: Any) -> Path:
     return path
 
 
-def test_a_share_of_the_training_rows_leaves_validation_and_test_as_they_are(dataset: Path) -> None:
+def test_a_share_of_the_training_rows_does_not_change_validation_and_test_rows(dataset: Path) -> None:
     whole, part = load_data(dataset), load_data(dataset, learnt=lambda every: every // 4)
     assert part.sizes == {**whole.sizes, "training": 475}
     assert np.array_equal(part.training.tokens, whole.training.tokens[:475])
     assert np.array_equal(part.validation.tokens, whole.validation.tokens)
 
 
-def test_a_share_of_whole_texts_is_taken_from_all_of_them(tmp_path: Path) -> None:
+def test_a_share_of_ragged_rows_is_taken_at_equal_distances(tmp_path: Path) -> None:
     rows = make_rows(2000, seed=1)
     labels = np.sort(rows.labels)
     train = rows._replace(tokens=rows.tokens[rows.tokens > 0], labels=labels, ratings=4 * labels + 1)
@@ -65,12 +65,12 @@ def test_a_share_of_whole_texts_is_taken_from_all_of_them(tmp_path: Path) -> Non
     assert torch.equal(part.whole_batch(last, CPU).tokens, whole.whole_batch(there, CPU).tokens)
 
 
-def test_a_share_of_the_rows_is_one_at_least() -> None:
+def test_a_share_of_the_rows_is_at_least_one_row() -> None:
     share = configured({"train_share": 0.25, "data": "d", "output": "o"})
     assert (share.rows_to_learn(5_000), share.rows_to_learn(1)) == (1_250, 1)
 
 
-def test_a_padded_batch_has_the_first_words_of_whole_texts(tmp_path: Path) -> None:
+def test_a_padded_batch_contains_the_first_words_of_ragged_rows(tmp_path: Path) -> None:
     path = tmp_path / "whole.h5"
     labels = np.arange(6, dtype=np.uint8) % 2
     rows = Written(np.full(6 * 500, 2), np.full(6, 500), labels, labels)
@@ -84,13 +84,13 @@ def test_a_padded_batch_has_the_first_words_of_whole_texts(tmp_path: Path) -> No
             assert part.batch(np.array([0]), torch.device("cpu")).lengths.tolist() == [words]
 
 
-def test_how_ratings_were_written_is_carried_along(tmp_path: Path) -> None:
+def test_data_keep_the_format_of_ratings(tmp_path: Path) -> None:
     halves = {"rating_steps": 2, "rating_range": (1, 10), "rating_fraction": True, "positive_from": 7}
     data = load_data(put(tmp_path / "d.h5", written(100), written(100), **halves))
     assert (data.scale, data.rating_steps, data.rating_fraction) == (Scale(1, 10, 7), 2, True)
 
 
-def test_a_batch_is_the_longest_first_and_cut_to_it(dataset: Path) -> None:
+def test_a_batch_is_sorted_by_length_and_cut_to_the_longest_row(dataset: Path) -> None:
     rows = load_data(dataset).training
     numbers = np.array([5, 900, 17, 4])
     batch = rows.batch(numbers, CPU)
@@ -102,7 +102,7 @@ def test_a_batch_is_the_longest_first_and_cut_to_it(dataset: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
-def test_rows_on_the_device_make_the_same_batches(dtype: type[np.unsignedinteger]) -> None:
+def test_rows_on_a_device_make_the_same_batches(dtype: type[np.unsignedinteger]) -> None:
     generator = np.random.default_rng(0)
     lengths = generator.integers(1, 8, 50).astype(np.uint16)
     ids = np.array([2, 9, 32_767, 32_768, 65_535], dtype)
@@ -118,7 +118,7 @@ def test_rows_on_the_device_make_the_same_batches(dtype: type[np.unsignedinteger
         assert int(one.tokens.max()) == 65_535
 
 
-def test_words_that_are_dropped_leave_shorter_rows(dataset: Path) -> None:
+def test_word_dropout_shortens_rows(dataset: Path) -> None:
     rows, numbers = load_data(dataset).training, np.arange(100, 160)
     masks, words = keys(0, 7, numbers), WordDropout(0.5, load_data(dataset).row_length, seed=0)
     batch = rows.batch(numbers, CPU, keys=masks, words=words)
@@ -137,7 +137,7 @@ def test_words_that_are_dropped_leave_shorter_rows(dataset: Path) -> None:
     assert batch.tokens.shape[1] == int(batch.lengths[0])
 
 
-def test_the_ids_of_rows_are_those_that_occur() -> None:
+def test_the_ids_of_rows_are_those_that_occur_in_them() -> None:
     rows = TextRows(
         tokens=np.array([[5, 3, 0], [7, 5, 5], [1, 0, 0]], np.uint16),
         lengths=np.array([2, 3, 1], np.uint16),
@@ -155,7 +155,7 @@ def test_the_balancing_weight_is_the_fourth_root_of_negatives_over_positives(tmp
     assert data.balancing_weight() == pytest.approx(0.5)
 
 
-def test_datasets_that_nothing_can_be_learnt_from_are_refused(tmp_path: Path) -> None:
+def test_datasets_without_enough_rows_or_classes_are_refused(tmp_path: Path) -> None:
     cases = {
         "/train has 0 rows": (written(0), written(9)),
         "/test has 0 rows": (written(9), written(0)),
@@ -174,7 +174,7 @@ def test_datasets_that_nothing_can_be_learnt_from_are_refused(tmp_path: Path) ->
     assert not list((tmp_path / "cache").glob(".*"))
 
 
-def test_rows_on_disk_are_those_in_memory_and_written_once(dataset: Path, tmp_path: Path) -> None:
+def test_rows_on_disk_equal_those_in_memory_and_are_written_once(dataset: Path, tmp_path: Path) -> None:
     in_memory = load_data(dataset)
     written = set()
     for _ in range(2):
@@ -189,7 +189,7 @@ def test_rows_on_disk_are_those_in_memory_and_written_once(dataset: Path, tmp_pa
     assert len(written) == 1
 
 
-def test_what_a_killed_run_left_of_its_rows_is_written_again(dataset: Path, tmp_path: Path) -> None:
+def test_rows_that_a_killed_run_left_incomplete_are_written_again(dataset: Path, tmp_path: Path) -> None:
     digest = load_data(dataset).digest
     half = tmp_path / f".{digest}.partial"
     half.mkdir()
@@ -198,7 +198,7 @@ def test_what_a_killed_run_left_of_its_rows_is_written_again(dataset: Path, tmp_
     assert not half.exists()
 
 
-def test_what_a_cleaner_of_old_files_has_left_is_written_again(dataset: Path, tmp_path: Path) -> None:
+def test_rows_that_a_cleaner_of_old_files_damaged_are_written_again(dataset: Path, tmp_path: Path) -> None:
     expected = load_data(dataset).training
     load_data(dataset, rows_in="disk", cache=tmp_path)
     home = tmp_path / load_data(dataset).digest
@@ -216,7 +216,7 @@ def folder_of_a_person(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("digest", ["{}", "../thesis", "", ".", "a" * 31, "a" * 33, "a" * 32 + "\n"])
-def test_a_digest_that_is_none_never_becomes_a_folder(
+def test_an_invalid_digest_never_becomes_a_path(
     dataset: Path, tmp_path: Path, folder_of_a_person: Path, digest: str
 ) -> None:
     digest = digest.format(folder_of_a_person)
@@ -226,14 +226,14 @@ def test_a_digest_that_is_none_never_becomes_a_folder(
         opened.attrs["digest"] = digest
     with pytest.raises(DataError, match="its digest is not 32 hexadecimal digits"):
         load_data(file, rows_in="disk", cache=tmp_path / "cache")
-    # Nor where whoever opened the file would have believed it.
+    # Also for a caller that trusts the digest in the file.
     with open_dataset(dataset) as believed, pytest.raises(DataError, match="is not a digest"):
         map_rows(replace(believed, digest=digest), tmp_path / "cache", lambda _split, _rows: None)
     assert [path.name for path in folder_of_a_person.iterdir()] == ["chapter1.txt"]
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_folder_of_the_same_name_that_holds_other_things_is_left_alone(
+def test_a_cache_folder_with_other_files_is_not_removed(
     dataset: Path, tmp_path: Path, folder_of_a_person: Path
 ) -> None:
     home = tmp_path / "cache" / load_data(dataset).digest
@@ -258,8 +258,8 @@ def test_no_link_in_the_cache_is_followed(dataset: Path, tmp_path: Path, folder_
     assert (folder_of_a_person / "chapter1.txt").read_text() == "all there is"
 
 
-def test_rows_are_kept_only_under_the_digest_that_they_have(dataset: Path, tmp_path: Path) -> None:
-    """Or a run on the dataset that has this digest would learn from others."""
+def test_rows_with_another_digest_are_not_cached(dataset: Path, tmp_path: Path) -> None:
+    """Otherwise a run on the dataset with this digest would train on other rows."""
     whole = load_data(dataset)
     file = tmp_path / "d.h5"
     file.write_bytes(dataset.read_bytes())
@@ -274,7 +274,7 @@ def test_rows_are_kept_only_under_the_digest_that_they_have(dataset: Path, tmp_p
 def test_the_cache_of_another_user_is_not_used(
     dataset: Path, tmp_path: Path, folder_of_a_person: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What else the folder of that name may be is in tests/corpus/test_private.py."""
+    """tests/corpus/test_private.py tests further cases of such a folder."""
     nobody = 1_000_000 + os.getpid()
     monkeypatch.setattr("common.private_folders.os.geteuid", lambda: nobody)
     place = Path("/var/tmp" if Path("/var/tmp").is_dir() else gettempdir()) / f"shoal-rows-{nobody}"
@@ -288,7 +288,7 @@ def test_the_cache_of_another_user_is_not_used(
         place.unlink()
 
 
-def test_rows_that_fill_more_than_the_memory_are_said(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_do_not_fit_into_memory_are_an_error(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise MemoryError
 
@@ -297,14 +297,14 @@ def test_rows_that_fill_more_than_the_memory_are_said(dataset: Path, monkeypatch
         load_data(dataset)
 
 
-def test_rows_go_to_disk_where_they_would_fill_half_of_the_memory(dataset: Path, tmp_path: Path) -> None:
+def test_rows_go_to_disk_if_they_would_fill_half_of_the_memory(dataset: Path, tmp_path: Path) -> None:
     needed = 2400 * 44  # bytes
     for memory, on_disk in ((2 * needed, False), (2 * needed - 2, True)):
         rows = load_data(dataset, rows_in="auto", cache=tmp_path, memory=memory).training
         assert isinstance(rows.tokens, np.memmap) == on_disk
 
 
-def test_a_cache_that_cannot_be_written(dataset: Path, tmp_path: Path) -> None:
+def test_an_unwritable_cache_is_an_error(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
     with pytest.raises(TrainingError, match="cache: File exists; choose another --cache"):
         load_data(dataset, rows_in="disk", cache=tmp_path / "cache")

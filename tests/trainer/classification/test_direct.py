@@ -1,4 +1,4 @@
-"""The gradients by formulas are those of autograd."""
+"""Gradients by explicit formulas equal those of autograd."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def some_rows(count: int, words: int, labels: int, dtype: type = np.uint16) -> R
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
 @given(data=st.data())
-def test_a_loss_and_its_gradient_are_those_of_autograd(loss: Loss, data: st.DataObject) -> None:
+def test_a_loss_and_its_gradient_equal_those_of_autograd(loss: Loss, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 5))
     numbers = st.floats(-90, 90, width=32)
     outputs = torch.from_numpy(data.draw(arrays.arrays(np.float32, (count, loss.outputs), elements=numbers)))
@@ -59,7 +59,7 @@ def test_a_loss_and_its_gradient_are_those_of_autograd(loss: Loss, data: st.Data
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
 @settings(max_examples=8)
 @given(count=st.integers(1, 80), threads=st.integers(1, 2))
-def test_gradients_of_a_share_are_those_of_autograd(
+def test_gradients_of_a_share_equal_those_of_autograd(
     loss: Loss, ngrams: int, dropout: float, count: int, threads: int
 ) -> None:
     words = 40
@@ -86,7 +86,7 @@ def test_gradients_of_a_share_are_those_of_autograd(
         torch.testing.assert_close(ours, theirs, rtol=2e-5, atol=2e-6)
 
 
-def test_what_has_no_formula_is_left_to_autograd() -> None:
+def test_unsupported_cases_are_left_to_autograd() -> None:
     loss, rows = LOSSES[0], some_rows(9, 30, 2)
     settings = {"words": 30, "embedding": 4, "ngrams": 2, "buckets": 9, "dropout": 0.0, "outputs": 1}
     words = models.build("fasttext", settings)

@@ -1,4 +1,4 @@
-"""All rows are evaluated once, in batches that fit into memory."""
+"""Evaluation: every row is evaluated once, in batches that fit into memory."""
 
 import numpy as np
 import pytest
@@ -18,14 +18,14 @@ LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
 
 
 def of_words(words: np.ndarray, labels: np.ndarray | None = None) -> TextRows:
-    """Rows of these words, (rows, width); all are of class 0 without labels."""
+    """Rows of these words (rows, width), all of class 0 without labels."""
     labels = np.zeros(len(words), np.uint8) if labels is None else labels
     lengths = np.full(len(words), words.shape[1], np.uint16)
     return TextRows(tokens=words.astype(np.uint16), lengths=lengths, labels=labels, ratings=labels)
 
 
 class FirstWord(Classifier):
-    """Says that a text whose first word is 3 is positive; remembers the sizes of batches that its memory holds."""
+    """Predicts positive if the first word of a text is 3. Records the sizes of the batches that fit into its memory."""
 
     def __init__(self, holds: int = 10_000) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class FirstWord(Classifier):
     ("holds", "largest", "threads"),
     [(10_000, 512, 1), (10_000, 512, 3), (512, 512, 1), (511, 256, 1), (7, 4, 1), (1, 1, 1)],
 )
-def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int, threads: int) -> None:
+def test_every_row_is_evaluated_once_in_batches_that_fit_into_memory(holds: int, largest: int, threads: int) -> None:
     generator = np.random.default_rng(0)
     count = 9000 if holds > 1 else 30  # more than a round
     tokens = generator.integers(2, 4, (count, 3)).astype(np.uint16)
@@ -71,7 +71,7 @@ def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int, 
 
 
 class ByFirstWord(FirstWord):
-    """Has an output for each of three classes, by the first word; 3 makes the last two equally probable."""
+    """Has one output for each of three classes, by the first word; 3 makes the last two equally probable."""
 
     OUTPUTS = torch.tensor([[0, 0, 0], [0, 0, 0], [9, 0, 0], [0, 9, 9], [0, 0, 9]], dtype=torch.float32)
 
@@ -81,7 +81,7 @@ class ByFirstWord(FirstWord):
         return self.OUTPUTS[tokens[:, 0]]
 
 
-def test_rows_are_counted_by_label_and_prediction_also_where_a_class_has_none() -> None:
+def test_rows_are_counted_by_label_and_prediction_even_for_an_empty_class() -> None:
     rows = of_words(np.array([[2], [3], [4], [4]]), np.array([0, 0, 0, 1], np.uint8))
     three = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3)
     with join_process_group(1):
@@ -90,14 +90,14 @@ def test_rows_are_counted_by_label_and_prediction_also_where_a_class_has_none() 
     assert found[1].counts == ((1, 1, 1), (0, 0, 1), (0, 0, 0))
 
 
-def test_ranks_that_leave_rows_to_each_other_say_so() -> None:
+def test_rows_that_no_rank_evaluates_are_an_error() -> None:
     rows = of_words(np.full((9, 3), 2))
     sentence = "the ranks evaluated 8 rows, but there are 9: they split the rows differently; give all ranks the same"
     with join_process_group(1), pytest.raises(TrainingError, match=sentence):
         evaluate(FirstWord(), rows, split=np.array([8]), loss=LOSS, threads=Threads(1), stop=lambda: False)
 
 
-def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:
+def test_a_stopped_evaluation_returns_nothing() -> None:
     rows = of_words(np.full((9000, 3), 2))
     model, asked = FirstWord(), iter((False, True))
     with join_process_group(1):
@@ -106,7 +106,7 @@ def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:
     assert sum(model.sizes) == 8192
 
 
-def test_a_memory_that_holds_no_row_is_said() -> None:
+def test_memory_for_less_than_one_row_is_an_error() -> None:
     rows = of_words(np.full((9, 3), 2))
     with join_process_group(1), pytest.raises(RankError, match="not one row to evaluate fits into the memory of cpu"):
         evaluate(FirstWord(0), rows, split=np.array([9]), loss=LOSS, threads=Threads(1), stop=lambda: False)

@@ -1,4 +1,4 @@
-"""A model's answer for a text depends on that text alone, not on other texts or on the speed."""
+"""Labelling: the prediction for a text depends neither on other texts nor on the speed."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from trainer.classification.trained_model import TrainedModel
 
 WORDS = ["good", "bad", "song"]
 MANY = 1 << 40
-"""Of letters: the fast encoder pays."""
+"""Number of letters above which the fast encoder is used."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def label(model: TrainedModel, request: pytest.FixtureRequest) -> Labeller:
     return Labeller(model, expected=request.param)
 
 
-def test_texts_are_cleaned_as_the_training_texts_were(label: Labeller) -> None:
+def test_texts_are_tokenised_like_the_training_texts(label: Labeller) -> None:
     plain, dressed = label(["good song", "  The GOOD, the &lt;song&gt;!"])
     assert plain.label == dressed.label
     assert plain.probabilities == pytest.approx(dressed.probabilities, abs=1e-6)
@@ -43,7 +43,7 @@ def test_a_text_without_a_known_word_has_no_label(label: Labeller) -> None:
     assert {each.probabilities for each in found[:3]} == {(0.5, 0.5)}
 
 
-def test_order_matters_and_answers_come_in_the_order_of_texts(label: Labeller) -> None:
+def test_word_order_matters_and_predictions_are_in_the_order_of_texts(label: Labeller) -> None:
     texts = ["good", "bad song", "song bad good", "bad"]
     together = label(texts)
     alone = [label([text])[0] for text in texts]
@@ -54,7 +54,7 @@ def test_order_matters_and_answers_come_in_the_order_of_texts(label: Labeller) -
 
 @settings(max_examples=50)
 @given(texts=st.lists(st.lists(st.sampled_from([*WORDS, "the", "zebra"]), max_size=6).map(" ".join), max_size=40))
-def test_neighbours_batches_and_speed_change_no_answer(model: TrainedModel, texts: list[str]) -> None:
+def test_other_texts_batches_and_threads_do_not_change_a_prediction(model: TrainedModel, texts: list[str]) -> None:
     alone = [Labeller(model)([text])[0] for text in texts]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(labelling, "_BATCH_WORDS", 7)
@@ -64,9 +64,7 @@ def test_neighbours_batches_and_speed_change_no_answer(model: TrainedModel, text
             assert [p.probability for p in together] == pytest.approx([p.probability for p in alone], abs=1e-6)
 
 
-def test_a_text_that_is_there_several_times_is_computed_once(
-    model: TrainedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repeated_text_is_computed_once(model: TrainedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     monkeypatch.setattr(
         model.classifier,
@@ -77,7 +75,7 @@ def test_a_text_that_is_there_several_times_is_computed_once(
     assert sorted(seen) == [[2, 0], [3, 4]]
 
 
-def test_words_outside_the_vocabulary_are_unknown_but_count(label: Labeller) -> None:
+def test_words_outside_the_vocabulary_count_as_unknown_words(label: Labeller) -> None:
     assert label(["good zebra"]) == label(["good quagga"])
     assert label(["good zebra"]) != label(["good"])
 
@@ -104,13 +102,13 @@ assert "numba" in sys.modules
 """
 
 
-def test_few_texts_do_not_wait_for_what_many_need() -> None:
+def test_few_texts_do_not_load_the_fast_encoder() -> None:
     subprocess.run([sys.executable, "-c", FEW_THEN_MANY], check=True)
 
 
 @pytest.fixture(scope="module")
 def three() -> TrainedModel:
-    """A model of random weights for three classes."""
+    """A random model for three classes."""
     loss = SimpleNamespace(kind="softmax", classes=3, probabilities=lambda outputs: outputs.softmax(1))
     two = random_model(kind="bce", pooling="mean+words")
     settings = {**two.settings, "outputs": 3}
@@ -122,7 +120,7 @@ def three() -> TrainedModel:
 
 
 @pytest.mark.parametrize("expected", [0, MANY])
-def test_of_several_classes_the_label_is_the_name_of_the_most_probable_one(three: TrainedModel, expected: int) -> None:
+def test_with_named_classes_the_label_is_the_name_of_the_most_probable_one(three: TrainedModel, expected: int) -> None:
     found = Labeller(three, 0.9, expected=expected)(["good", "bad", "song", "the", "good"])
     assert found[3] == Prediction(None, (1 / 3, 1 / 3, 1 / 3))
     assert found[0] == found[4]
@@ -133,7 +131,7 @@ def test_of_several_classes_the_label_is_the_name_of_the_most_probable_one(three
     assert len({each.label for each in found[:3]}) > 1
 
 
-def test_a_model_that_reads_whole_texts_gets_the_rows_without_padding(model: TrainedModel) -> None:
+def test_a_model_that_reads_whole_texts_gets_unpadded_rows(model: TrainedModel) -> None:
     seen = []
 
     class Whole(Classifier):

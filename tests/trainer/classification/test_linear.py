@@ -1,4 +1,4 @@
-"""The linear model has the n-grams that occur twice, by how much they tell; its output is that of the plain rule."""
+"""Linear model: its n-grams, their ratios and its outputs equal those of a plain implementation."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ def key(number: int) -> int:
 
 
 def ngram_keys(text: Sequence[int]) -> Iterator[int]:
-    """The keys of the n-grams of up to three words, by the plain rule."""
+    """Return the keys of the n-grams of up to three words."""
     known = [word_hash(word) for word in ("", "", *WORDS)]
     for first in range(len(text)):
         found = known[text[first]]
@@ -59,7 +59,7 @@ def char_keys(text: Sequence[int]) -> Iterator[int]:
 
 
 def plain_ratios(of_texts: Sequence[tuple[Sequence[int], int]]) -> dict[int, float]:
-    """The ratio of each n-gram of one kind that occurs twice, where texts have its `keys` and a class."""
+    """Return the ratio of each n-gram that occurs twice, for texts with `keys` and a class."""
     counts = Counter((each, label) for keys, label in of_texts for each in keys)
     every = Counter(each for keys, _ in of_texts for each in keys)
     kept = [each for each, count in every.items() if count >= 2]
@@ -85,7 +85,7 @@ def rows_of(texts: Sequence[tuple[Sequence[int], int]]) -> RaggedRows:
 
 
 @given(texts=TEXTS)
-def test_ngrams_that_occur_twice_have_their_ratio_by_the_plain_rule(texts: list[tuple[list[int], int]]) -> None:
+def test_ratios_of_ngrams_equal_those_of_the_plain_implementation(texts: list[tuple[list[int], int]]) -> None:
     keys, ratios, longest = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
     expected = {
         **plain_ratios([(list(ngram_keys(text)), label) for text, label in texts]),
@@ -96,7 +96,7 @@ def test_ngrams_that_occur_twice_have_their_ratio_by_the_plain_rule(texts: list[
     assert dict(zip(keys[1:].tolist(), ratios[1:].tolist(), strict=True)) == pytest.approx(expected, rel=1e-5)
 
 
-def test_counts_do_not_depend_on_how_many_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_do_not_depend_on_when_they_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(0)
     texts = [(chance.integers(1, 8, 5).tolist(), int(chance.integers(2))) for _ in range(300)]
     together = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
@@ -108,7 +108,7 @@ def test_counts_do_not_depend_on_how_many_are_kept_apart(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 6])
-def test_of_many_ngrams_the_most_frequent_have_a_weight(most: int) -> None:
+def test_the_most_frequent_ngrams_have_a_weight(most: int) -> None:
     texts = [([2, 2, 2, 2, 4, 4], 0), ([3, 3, 4], 1), ([2, 3], 1)]
     few = fitted_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS, most=most)
     assert len(few.keys) == 1 + most
@@ -128,7 +128,7 @@ def made(texts: Sequence[tuple[Sequence[int], int]]) -> tuple[Linear, WeightedNg
     model.read_vocabulary(WORDS)
     torch.manual_seed(0)
     with torch.no_grad():
-        torch.nn.init.normal_(model.weights).mul_(model.ratios > 0)  # others never learn
+        torch.nn.init.normal_(model.weights).mul_(model.ratios > 0)  # otherwise they never learn
         torch.nn.init.normal_(model.bias)
         torch.nn.init.normal_(model.by_words)
     return model, found
@@ -136,7 +136,7 @@ def made(texts: Sequence[tuple[Sequence[int], int]]) -> tuple[Linear, WeightedNg
 
 @pytest.mark.parametrize("by", ["numba", "torch"])
 @given(texts=TEXTS)
-def test_outputs_are_those_of_the_plain_rule(by: str, texts: list[tuple[list[int], int]]) -> None:
+def test_outputs_equal_those_of_the_plain_implementation(by: str, texts: list[tuple[list[int], int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for each in (module, ngrams_module, row_gradients):
             patch.setattr(each, "computed_by_numba", lambda _tensor: by == "numba")
@@ -155,14 +155,14 @@ def test_outputs_are_those_of_the_plain_rule(by: str, texts: list[tuple[list[int
         torch.testing.assert_close(output, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_text_longer_than_any_training_row_has_no_more_of_the_weight_of_its_length() -> None:
+def test_the_length_feature_is_limited_to_the_longest_training_row() -> None:
     model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
     unknown = torch.ones(4 + 400, dtype=torch.int32)
     longest, longer = model(unknown, torch.tensor([4, 400]))
     assert longest.tolist() == longer.tolist() != model.bias.tolist()
 
 
-def test_it_begins_with_the_outputs_that_are_the_same_for_every_text() -> None:
+def test_initial_outputs_are_the_same_for_every_text() -> None:
     model, found = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
     new = Linear(words=2 + len(WORDS), ngrams=3, char_ngrams="2-3", buckets=len(model.keys), outputs=2)
     new.take_ngrams(found, torch.tensor([-0.5, 0.25]))
@@ -171,7 +171,7 @@ def test_it_begins_with_the_outputs_that_are_the_same_for_every_text() -> None:
     assert outputs.tolist() == [[-0.5, 0.25]] * 2
 
 
-def test_a_model_that_is_restored_knows_its_ngrams() -> None:
+def test_a_restored_model_has_its_ngrams() -> None:
     texts = [([2, 3, 2, 3], 0), ([4, 5, 6], 1), ([4, 5], 1)]
     model, _ = made(texts)
     again = models.build(
@@ -184,7 +184,7 @@ def test_a_model_that_is_restored_knows_its_ngrams() -> None:
         torch.testing.assert_close(again(*rows), model(*rows))
 
 
-def test_a_model_without_ngrams_yet_is_quick_to_read_a_vocabulary() -> None:
+def test_setting_the_vocabulary_is_fast_before_ngrams_are_set() -> None:
     settings = {"words": 2 + len(WORDS), "ngrams": 3, "char_ngrams": "2-3", "buckets": 1000, "outputs": 1}
     model = models.build("linear", settings)
     model.read_vocabulary(WORDS)
@@ -192,7 +192,7 @@ def test_a_model_without_ngrams_yet_is_quick_to_read_a_vocabulary() -> None:
     assert model._alike == 0
 
 
-def test_a_text_without_a_known_ngram_teaches_no_weight_of_one() -> None:
+def test_a_text_without_a_known_ngram_has_no_ngram_gradient() -> None:
     model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
     outputs = model(torch.tensor([1, 2, 3], dtype=torch.int32), torch.tensor([1, 2]))
     outputs[0].sum().backward()  # type: ignore[no-untyped-call]
@@ -200,17 +200,17 @@ def test_a_text_without_a_known_ngram_teaches_no_weight_of_one() -> None:
     assert not model.weights.grad.to_dense().any()
 
 
-def test_rows_that_lie_on_another_device_are_counted_here() -> None:
+def test_ngrams_of_rows_on_another_device_are_counted() -> None:
     texts = [([2, 3, 2, 3], 0), ([4, 5, 4], 1)]
     here, there = rows_of(texts), rows_of(texts).copy_to(torch.device("meta"))
     found = (fitted_ngrams(rows, WORDS, ngrams=3, lengths=CHARS) for rows in (here, there))
     assert next(found).keys.tolist() == next(found).keys.tolist()
 
 
-def test_ngrams_of_a_file_that_are_not_in_the_order_of_their_hashes_are_refused(
+def test_unsorted_ngrams_in_a_file_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those that crowd together would take for ever to look up."""
+    """Keys with equal prefixes would make the search take forever."""
     model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
     state = {name: each.clone() for name, each in model.state_dict().items()}
     monkeypatch.setattr(module, "_MOST_ALIKE", len(model.keys) - 1)

@@ -1,4 +1,4 @@
-"""Losses add up over rows, weight positive rows, and give the probability of each class."""
+"""Losses: sums over rows, weights of positive rows, and class probabilities."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ KINDS = (BCE, CROSS_ENTROPY, MSE, SOFTMAX)
 
 
 def rows(seed: int, loss: Loss, count: int = 12) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Outputs, labels and ratings."""
+    """Return outputs, labels and ratings."""
     generator = np.random.default_rng(seed)
     ratings = generator.integers(loss.scale.low, loss.scale.high + 1, count).astype(np.uint8)
     labels = (ratings >= loss.scale.positive_from).astype(np.uint8)
@@ -28,7 +28,7 @@ def rows(seed: int, loss: Loss, count: int = 12) -> tuple[torch.Tensor, torch.Te
     scale=st.sampled_from([STARS, Scale(0, 1, 1), Scale(1, 10, 7)]),
     weight=st.floats(0.01, 10),
 )
-def test_it_is_the_sum_over_rows_with_the_positive_ones_weighted(
+def test_a_loss_is_the_sum_over_rows_with_weighted_positive_rows(
     seed: int, kind: str, scale: Scale, weight: float
 ) -> None:
     loss = Loss(kind=kind, scale=scale, positive_weight=weight)
@@ -39,7 +39,7 @@ def test_it_is_the_sum_over_rows_with_the_positive_ones_weighted(
     assert float(loss.sum(outputs, labels, ratings)) == pytest.approx(expected)
 
 
-def test_the_weighted_cross_entropy_of_labels_is_that_of_torch() -> None:
+def test_weighted_binary_cross_entropy_equals_that_of_torch() -> None:
     loss = Loss(kind=BCE, scale=STARS, positive_weight=0.2)
     outputs, labels, ratings = rows(1, loss)
     expected = F.binary_cross_entropy_with_logits(
@@ -50,7 +50,7 @@ def test_the_weighted_cross_entropy_of_labels_is_that_of_torch() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [STARS, Scale(0, 1, 1)])
-def test_no_other_constant_has_a_lower_sum(kind: str, scale: Scale) -> None:
+def test_constant_outputs_minimise_the_loss(kind: str, scale: Scale) -> None:
     loss = Loss(kind=kind, scale=scale, positive_weight=0.3)
     _, labels, ratings = rows(3, loss, count=20_000)
     constant = loss.constant(labels.numpy(), ratings.numpy())
@@ -60,13 +60,13 @@ def test_no_other_constant_has_a_lower_sum(kind: str, scale: Scale) -> None:
     assert outputs.grad.mean(0).abs().max() < 1e-3
 
 
-def test_a_constant_gives_a_rating_that_does_not_occur_a_probability() -> None:
+def test_constant_outputs_give_a_missing_rating_a_probability_above_zero() -> None:
     loss = Loss(kind=CROSS_ENTROPY, scale=STARS, positive_weight=1.0)
     found = loss.constant(np.array([1, 1, 0], np.uint8), np.array([5, 5, 1], np.uint8))
     assert found.softmax(0).tolist() == pytest.approx([2 / 8, 1 / 8, 1 / 8, 1 / 8, 3 / 8])
 
 
-def test_the_odds_of_ratings_are_those_of_the_positive_ones() -> None:
+def test_log_odds_of_ratings_compare_positive_with_negative_ratings() -> None:
     loss = Loss(kind=CROSS_ENTROPY, scale=STARS, positive_weight=1.0)
     outputs, _, _ = rows(2, loss)
     shares = outputs.softmax(1)
@@ -74,14 +74,14 @@ def test_the_odds_of_ratings_are_those_of_the_positive_ones() -> None:
 
 
 @pytest.mark.parametrize("scale", [STARS, Scale(0, 1, 1), Scale(1, 10, 7)])
-def test_a_model_of_ratings_is_best_at_the_rating_and_undecided_between_the_classes(scale: Scale) -> None:
+def test_the_mse_loss_is_least_at_the_rating_and_undecided_between_the_classes(scale: Scale) -> None:
     loss = Loss(kind=MSE, scale=scale, positive_weight=1.0)
     for rating in range(scale.low, scale.high + 1):
         label = torch.tensor([rating >= scale.positive_from])
         output = torch.zeros(1, 1, requires_grad=True)
         optimiser = torch.optim.SGD([output], lr=0.5)
         loss.sum(output, label, torch.tensor([rating], dtype=torch.uint8)).backward()
-        optimiser.step()  # goes to the least of a parabola at once
+        optimiser.step()  # minimises a parabola in one step
         found = output.detach()
         assert float(loss.sum(found, label, torch.tensor([rating], dtype=torch.uint8))) == pytest.approx(0.0)
         assert bool(loss.log_odds(found) > 0) == bool(label)
@@ -92,7 +92,7 @@ def of_classes(classes: int) -> Loss:
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
-def test_the_cross_entropy_of_classes_is_that_of_torch(classes: int) -> None:
+def test_cross_entropy_of_classes_equals_that_of_torch(classes: int) -> None:
     loss = of_classes(classes)
     generator = np.random.default_rng(0)
     outputs = torch.from_numpy(generator.normal(0, 2, (12, classes)))
@@ -104,7 +104,7 @@ def test_the_cross_entropy_of_classes_is_that_of_torch(classes: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_two_classes_the_probabilities_are_those_of_the_log_odds(kind: str) -> None:
+def test_probabilities_of_two_classes_follow_from_the_log_odds(kind: str) -> None:
     loss = Loss(kind=kind, scale=STARS, positive_weight=1.0)
     outputs, _, _ = rows(3, loss)
     found = loss.probabilities(outputs)
@@ -114,7 +114,7 @@ def test_of_two_classes_the_probabilities_are_those_of_the_log_odds(kind: str) -
 
 
 @given(st.integers(2, 6).flatmap(lambda classes: st.lists(st.integers(0, 2), min_size=classes, max_size=classes)))
-def test_of_equally_probable_classes_the_smallest_label_is_predicted(outputs: list[int]) -> None:
+def test_a_tie_of_classes_predicts_the_smallest_label(outputs: list[int]) -> None:
     predicted = of_classes(len(outputs)).predictions(torch.tensor([outputs], dtype=torch.float32))
     assert predicted.tolist() == [outputs.index(max(outputs))]
 
@@ -122,5 +122,5 @@ def test_of_equally_probable_classes_the_smallest_label_is_predicted(outputs: li
 @pytest.mark.parametrize(
     "loss", [*(Loss(kind=kind, scale=STARS, positive_weight=0.3) for kind in KINDS), of_classes(3)]
 )
-def test_it_can_be_written_and_read(loss: Loss) -> None:
+def test_a_loss_survives_a_round_trip(loss: Loss) -> None:
     assert Loss.of(loss.plain()) == loss

@@ -1,4 +1,4 @@
-"""The measures of a classifier, against their definitions by rows, and for two classes against their own formulas."""
+"""Classification metrics, compared with their definitions by rows, and for two classes with the usual formulas."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from trainer.classification.metrics import Confusion, measures
 
-numbers = st.just(0) | st.integers(0, 50)  # a label may not occur, or not be predicted
+numbers = st.just(0) | st.integers(0, 50)  # a label may be missing among labels or predictions
 matrices = st.integers(2, 6).flatmap(
     lambda classes: st.lists(numbers, min_size=classes**2, max_size=classes**2).map(Confusion.of)
 )
 
 
 def rows_of(c: Confusion) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The labels and the predictions of rows that make this matrix."""
+    """Return labels and predictions of rows with this confusion matrix."""
     cells = np.repeat(np.arange(c.classes**2), np.array(c.counts).flatten())
     return cells // c.classes, cells % c.classes
 
@@ -29,7 +29,7 @@ def f1(labels: npt.NDArray[np.int64], predictions: npt.NDArray[np.int64], label:
 
 
 @given(matrices.filter(lambda c: c.rows > 0))
-def test_measures_are_what_their_definitions_say(c: Confusion) -> None:
+def test_metrics_equal_their_definitions(c: Confusion) -> None:
     labels, predictions = rows_of(c)
     found = measures(c)
     assert c.rows == len(labels)
@@ -43,7 +43,7 @@ def test_measures_are_what_their_definitions_say(c: Confusion) -> None:
 
 
 @given(numbers, numbers, numbers, numbers)
-def test_two_classes_have_exactly_the_measures_of_their_four_numbers(
+def test_metrics_of_two_classes_equal_the_usual_formulas(
     true_negative: int, false_positive: int, false_negative: int, true_positive: int
 ) -> None:
     def ratio(part: int, whole: int) -> float:
@@ -63,11 +63,11 @@ def test_two_classes_have_exactly_the_measures_of_their_four_numbers(
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_no_rows_measure_nothing(classes: int) -> None:
+def test_metrics_of_no_rows_are_zero(classes: int) -> None:
     assert set(measures(Confusion.of([0] * classes**2)).values()) == {0.0}
 
 
-def test_a_matrix_is_written_by_label_with_the_names_of_its_classes() -> None:
+def test_a_confusion_matrix_is_written_with_class_names() -> None:
     assert Confusion.of([1, 2, 3, 4, 5, 6, 7, 8, 9]).plain(("bad", "fair", "good")) == {
         "classes": ["bad", "fair", "good"],
         "counts": [[1, 2, 3], [4, 5, 6], [7, 8, 9]],

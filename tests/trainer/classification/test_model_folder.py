@@ -1,4 +1,4 @@
-"""A model's folder and its ONNX file are what was written, as a whole, or refused with a sentence."""
+"""Model folder and ONNX file: complete round trips, and errors for damaged ones."""
 
 import json
 import tracemalloc
@@ -45,7 +45,7 @@ def written(model: TrainedModel, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture
 def folder(written: Path, tmp_path: Path) -> Path:
-    """A copy that a test may harm."""
+    """A copy that a test may modify."""
     return copytree(written, tmp_path / "model")
 
 
@@ -53,11 +53,11 @@ def said(model: TrainedModel) -> list[tuple[float, ...]]:
     return [each.probabilities for each in Labeller(model)(TEXTS)]
 
 
-def test_all_files_of_a_folder_have_one_mode(written: Path) -> None:
+def test_all_files_of_a_folder_have_the_same_mode(written: Path) -> None:
     assert len({path.stat().st_mode for path in written.iterdir()}) == 1
 
 
-def test_a_folder_is_read_as_it_was_written(model: TrainedModel, written: Path) -> None:
+def test_a_model_survives_a_round_trip(model: TrainedModel, written: Path) -> None:
     assert sorted(path.name for path in written.iterdir()) == sorted(WRITTEN)
     for found in (load_model(written), load_model(written.parent)):
         assert said(found) == said(model)
@@ -65,7 +65,7 @@ def test_a_folder_is_read_as_it_was_written(model: TrainedModel, written: Path) 
             assert getattr(found, name) == getattr(model, name), name
 
 
-def test_a_model_with_character_ngrams_knows_the_letters_of_its_vocabulary_alone(tmp_path: Path) -> None:
+def test_character_ngrams_are_those_of_vocabulary_words_only(tmp_path: Path) -> None:
     model = random_fasttext(char_ngrams="3-6")
     write_model(tmp_path / "model", model)
     assert load_file(tmp_path / "model" / "model.safetensors").keys() == {"vectors", "last.weight"}
@@ -74,7 +74,7 @@ def test_a_model_with_character_ngrams_knows_the_letters_of_its_vocabulary_alone
     assert said(found) == said(model) != said(random_fasttext())
 
 
-def test_a_calibrated_model_is_read_as_it_was_written_and_its_card_says_how_it_labels(
+def test_a_calibrated_model_survives_a_round_trip_and_its_card_describes_its_labels(
     model: TrainedModel, tmp_path: Path
 ) -> None:
     calibrated = replace(model, loss=replace(model.loss, temperature=2.0, threshold=0.75))
@@ -101,7 +101,7 @@ def test_other_programs_can_read_the_files(model: TrainedModel, written: Path) -
     assert config["data"] == {"dataset": "d1"}
 
 
-def test_the_card_has_the_majority_beside_the_accuracy_and_the_origin(written: Path) -> None:
+def test_the_card_shows_accuracy_with_the_majority_and_the_dataset(written: Path) -> None:
     card = (written / "README.md").read_text()
     assert "| accuracy | 0.9000 (always the most frequent class: 0.7000) |" in card
     assert "dataset `d1`" in card
@@ -109,14 +109,14 @@ def test_the_card_has_the_majority_beside_the_accuracy_and_the_origin(written: P
     assert "model.onnx" not in card
 
 
-def test_the_card_counts_many_classes_in_its_title_and_names_them_below(tmp_path: Path) -> None:
+def test_the_card_title_has_the_number_of_many_classes(tmp_path: Path) -> None:
     write_model(tmp_path / "model", random_fasttext(classes=tuple("abcdefghi")))
     title, _, *rest = (tmp_path / "model" / "README.md").read_text().splitlines()
     assert title == "# A classifier of texts in 9 classes"
     assert any("0 a, 1 b," in line for line in rest)
 
 
-def test_a_card_may_be_changed_or_removed(model: TrainedModel, folder: Path) -> None:
+def test_a_changed_or_missing_card_does_not_matter(model: TrainedModel, folder: Path) -> None:
     (folder / "README.md").write_text("my own")
     assert said(load_model(folder)) == said(model)
     (folder / "README.md").unlink()
@@ -124,7 +124,7 @@ def test_a_card_may_be_changed_or_removed(model: TrainedModel, folder: Path) -> 
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_folder_without_one_of_its_files_is_one_sentence(folder: Path, name: str) -> None:
+def test_a_missing_file_is_one_sentence(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(TrainingError, match=r"was not copied whole; copy or export it again$") as caught:
         load_model(folder)
@@ -132,7 +132,7 @@ def test_a_folder_without_one_of_its_files_is_one_sentence(folder: Path, name: s
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_file_that_was_cut_short_is_one_sentence(folder: Path, name: str) -> None:
+def test_a_truncated_file_is_one_sentence(folder: Path, name: str) -> None:
     content = (folder / name).read_bytes()
     for length in (len(content) - 2, len(content) // 2, 0):
         (folder / name).write_bytes(content[:length])
@@ -141,7 +141,7 @@ def test_a_file_that_was_cut_short_is_one_sentence(folder: Path, name: str) -> N
         assert str(folder / name) in str(caught.value)
 
 
-def test_files_of_two_trainings_are_not_taken_for_one(folder: Path, tmp_path: Path) -> None:
+def test_mixed_files_of_two_models_are_refused(folder: Path, tmp_path: Path) -> None:
     other = random_model()
     with torch.no_grad():
         other.classifier.embedding.weight.mul_(2)
@@ -151,20 +151,20 @@ def test_files_of_two_trainings_are_not_taken_for_one(folder: Path, tmp_path: Pa
         load_model(folder)
 
 
-def test_where_there_is_no_model_the_places_are_named(tmp_path: Path) -> None:
+def test_a_missing_model_error_names_the_paths(tmp_path: Path) -> None:
     for address in (tmp_path, tmp_path / "absent", tmp_path / "absent.pt"):
         with pytest.raises(TrainingError, match=r"there is no model at .*: neither config\.json nor model"):
             load_model(address)
 
 
-def test_a_folder_that_cannot_be_looked_into_is_not_taken_for_empty(tmp_path: Path) -> None:
+def test_an_unreadable_folder_is_not_an_empty_one(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"cannot read .*: File name too long; check its permissions"):
         load_model(tmp_path / ("x" * 300))
 
 
 @settings(max_examples=100)
 @given(data=st.data())
-def test_a_folder_with_flipped_bytes_is_refused_or_says_the_same(
+def test_a_folder_with_flipped_bits_is_refused_or_predicts_the_same(
     model: TrainedModel, written: Path, data: st.DataObject
 ) -> None:
     path = written / data.draw(st.sampled_from(READ))
@@ -190,7 +190,7 @@ def digest(content: bytes) -> str:
 
 
 def rewrite(folder: Path, harm: Callable[[dict[str, Any]], Any]) -> None:
-    """Change the configuration, with right digests of everything."""
+    """Modify the configuration, and update all digests."""
     config = json.loads((folder / "config.json").read_text())
     for name in READ[1:]:
         content = (folder / name).read_bytes()
@@ -217,7 +217,7 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", CLAIMS)
-def test_what_a_configuration_cannot_be_is_one_sentence(folder: Path, kind: str) -> None:
+def test_an_invalid_configuration_is_one_sentence(folder: Path, kind: str) -> None:
     harm, sentence = CLAIMS[kind]
     rewrite(folder, harm)
     tracemalloc.start()
@@ -230,7 +230,7 @@ def test_what_a_configuration_cannot_be_is_one_sentence(folder: Path, kind: str)
     assert "\n" not in str(caught.value)
 
 
-def test_a_configuration_that_would_fill_the_memory_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_configuration_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = (folder / "config.json").stat().st_size
     monkeypatch.setattr(model_folder, "_MOST_CONFIG_BYTES", size)
     load_model(folder)
@@ -240,7 +240,7 @@ def test_a_configuration_that_would_fill_the_memory_is_not_read(folder: Path, mo
 
 
 @pytest.mark.parametrize("words", ["good\nbad\n", "good\nbad\nsong\nmore\n", "good\nbad\nbad\n", "good\n\nsong\n", ""])
-def test_a_vocabulary_of_another_length_or_with_a_word_twice_is_one_sentence(folder: Path, words: str) -> None:
+def test_a_vocabulary_of_wrong_length_or_with_duplicates_is_one_sentence(folder: Path, words: str) -> None:
     (folder / "vocabulary.txt").write_text(words)
     rewrite(folder, lambda _: None)
     with pytest.raises(TrainingError, match=r"the number of its words|a word twice"):
@@ -269,14 +269,14 @@ def test_weights_of_another_model_are_one_sentence(folder: Path, change: Callabl
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 8, b"\x02" + bytes(7) + b"{}", b"\xff" * 7 + b"\x7f{"])
-def test_weights_that_are_no_safetensors_are_one_sentence(folder: Path, content: bytes) -> None:
+def test_weights_in_another_format_are_one_sentence(folder: Path, content: bytes) -> None:
     (folder / "model.safetensors").write_bytes(content)
     rewrite(folder, lambda _: None)
     with pytest.raises(TrainingError, match="is not a model written by `shoal train`, or a damaged one"):
         load_model(folder)
 
 
-def test_a_folder_that_cannot_be_written_is_one_sentence(model: TrainedModel, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_one_sentence(model: TrainedModel, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"cannot write .*: No such file or directory; free some space, then run"):
         write_model(tmp_path / "absent" / "model", model)
 
@@ -298,7 +298,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_file_gives_the_probabilities_of_the_model(tmp_path: Path, name: str) -> None:
+def test_an_onnx_file_gives_the_probabilities_of_the_model(tmp_path: Path, name: str) -> None:
     model = replace(MODELS[name], loss=replace(MODELS[name].loss, temperature=1.7))
     write_onnx(tmp_path / "model.onnx", model)
     onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"), full_check=True)
@@ -318,7 +318,7 @@ def test_a_file_gives_the_probabilities_of_the_model(tmp_path: Path, name: str) 
         assert np.abs(found - expected).max() < 1e-5
 
 
-def test_the_folder_of_an_export_has_the_file_and_its_card_says_what_goes_in(tmp_path: Path) -> None:
+def test_an_export_with_onnx_has_the_file_and_its_card_describes_the_inputs(tmp_path: Path) -> None:
     write_model(tmp_path / "model", random_model(), onnx=True)
     assert (tmp_path / "model" / "model.onnx").is_file()
     card = (tmp_path / "model" / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""Models look at real words only, however the batch is padded or cut into groups."""
+"""Models depend only on real words, however a batch is padded or grouped."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def some_texts(count: int, width: int = 30) -> tuple[torch.Tensor, torch.Tensor]
 
 
 @pytest.mark.parametrize("pooling", ["mean+max+words", "mean+words", "mean", "last"])
-def test_a_text_is_judged_alike_alone_and_in_a_batch(pooling: str) -> None:
+def test_a_text_has_the_same_output_alone_and_in_a_batch(pooling: str) -> None:
     model, (tokens, lengths) = build(pooling), some_texts(250)
     together = model(tokens, lengths)
     for text in (0, 100, 249):
@@ -35,7 +35,7 @@ def test_a_text_is_judged_alike_alone_and_in_a_batch(pooling: str) -> None:
         assert torch.allclose(together[text], alone[0], atol=1e-5)
 
 
-def test_words_beyond_the_vocabulary_are_the_unknown_word() -> None:
+def test_ids_beyond_the_vocabulary_count_as_the_unknown_word() -> None:
     model, (tokens, lengths) = build(vocabulary=20), some_texts(20)
     assert len(model.word_vectors) == 22
     known = torch.where(tokens < 22, tokens, 1)
@@ -49,7 +49,7 @@ def test_words_beyond_the_vocabulary_are_the_unknown_word() -> None:
     assert "vocabulary" not in enough
 
 
-def test_last_takes_the_state_after_the_last_real_word() -> None:
+def test_last_pooling_takes_the_state_after_the_last_real_word() -> None:
     model, (tokens, lengths) = build("last"), some_texts(20)
     states = torch.nn.utils.rnn.pack_padded_sequence(model.embedding(tokens.t()), lengths)
     for layer in model.lstm:
@@ -76,7 +76,7 @@ def test_ids_in_the_padding_leave_outputs_and_gradients_bit_identical(pooling: s
     assert spread[real].equal(tokens[real])
     assert spread[~real].bincount(minlength=50).max() < 2 * (~real).sum() / 50
     for ids in (tokens, spread):
-        model = build(pooling)  # in evaluation mode, which spreads nothing
+        model = build(pooling)  # in evaluation mode, which does not spread the padding
         outputs = model(ids, lengths)
         outputs.square().sum().backward()
         found.append([outputs, *(each.grad for each in model.parameters())])
@@ -89,7 +89,7 @@ def keys_of(step: int, count: int) -> torch.Tensor:
     return torch.from_numpy(dropout.keys(7, step, np.arange(count)))
 
 
-def test_what_a_row_drops_depends_on_its_key_alone() -> None:
+def test_dropout_of_a_row_depends_only_on_its_key() -> None:
     model, (tokens, lengths) = build(), some_texts(150)
     keys = keys_of(3, 150)
     together = model(tokens, lengths, keys)
@@ -99,12 +99,12 @@ def test_what_a_row_drops_depends_on_its_key_alone() -> None:
         assert torch.allclose(together[some], model(tokens[some], lengths[some], keys[some]), atol=1e-5)
 
 
-def test_max_takes_the_largest_of_each_dimension_over_real_words() -> None:
+def test_max_pooling_takes_the_maximum_over_real_words() -> None:
     states = torch.tensor([[[-3.0, 1.0]], [[-2.0, -5.0]], [[9.0, 9.0]]])  # (width 3, one row, 2)
     assert POOLS["max"](states, torch.tensor([2])).tolist() == [[-2.0, 1.0]]
 
 
-def test_words_reach_the_last_layers_beside_the_lstm() -> None:
+def test_word_vectors_reach_the_last_layers_without_the_lstm() -> None:
     (tokens, lengths), found = some_texts(100), {}
     for pooling in ("mean", "mean+words"):
         model = build(pooling)
@@ -114,7 +114,7 @@ def test_words_reach_the_last_layers_beside_the_lstm() -> None:
     assert found["mean"] < 1e-6 < 1e-4 < found["mean+words"]
 
 
-def test_the_reference_model_has_the_parameters_of_the_reference(tmp_path) -> None:
+def test_the_reference_preset_has_the_parameter_count_of_the_reference(tmp_path) -> None:
     reference = {"embedding": 100, "hidden": 32, "layers": 2, "pooling": "last"}
     config = TrainConfig(data=tmp_path, output=tmp_path, **reference)
     model = models.build("lstm", config.model_settings("lstm", words=10_003, outputs=1))

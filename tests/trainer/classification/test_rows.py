@@ -1,4 +1,4 @@
-"""Ragged rows beside fixed ones: the same batches, from memory and from a disk; and the words that are dropped."""
+"""Ragged and fixed rows make the same batches, from memory and from disk; and word dropout."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ IDS = np.array([2, 9, 32_767, 32_768, 65_535])
 
 
 def both(lengths: list[int], dtype: Any = np.uint16) -> tuple[TextRows, RaggedRows]:
-    """The same rows, fixed and ragged."""
+    """Return the same rows, fixed and ragged."""
     whole = np.array(lengths, np.uint32)
     tokens = IDS[np.random.default_rng(0).integers(0, len(IDS), whole.sum())].astype(dtype)
     ends, cut = np.cumsum(whole, dtype=np.int64), np.minimum(whole, CUT).astype(np.uint16)
@@ -47,7 +47,7 @@ LENGTHS = st.lists(st.integers(1, 12), min_size=1, max_size=30)
 
 
 @given(LENGTHS, st.sampled_from([np.uint16, np.uint32]), st.booleans(), st.booleans(), st.data())
-def test_padded_batches_of_ragged_rows_are_those_of_fixed_ones(
+def test_ragged_rows_make_the_same_padded_batches_as_fixed_rows(
     lengths: list[int], dtype: Any, on_device: bool, drop: bool, data: st.DataObject
 ) -> None:
     numbers = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=9)))
@@ -63,7 +63,7 @@ def test_padded_batches_of_ragged_rows_are_those_of_fixed_ones(
 
 
 @given(LENGTHS, st.sampled_from([np.uint16, np.uint32]), st.booleans(), st.data())
-def test_a_whole_batch_is_its_whole_rows_one_after_the_other(
+def test_a_whole_batch_is_its_concatenated_rows(
     lengths: list[int], dtype: Any, on_device: bool, data: st.DataObject
 ) -> None:
     numbers = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=9)))
@@ -78,7 +78,7 @@ def test_a_whole_batch_is_its_whole_rows_one_after_the_other(
 
 
 @given(LENGTHS, st.integers(0, 9), st.integers(1, 30))
-def test_a_part_of_ragged_rows_has_their_batches(lengths: list[int], start: int, end: int) -> None:
+def test_a_slice_of_ragged_rows_makes_the_same_batches(lengths: list[int], start: int, end: int) -> None:
     _, rows = both(lengths)
     part, numbers = rows[start:end], np.arange(len(lengths))[start:end]
     assert part.lengths.tolist() == lengths[start:end]
@@ -111,11 +111,11 @@ def assert_same_rows(one: Rows, other: Rows) -> None:
     assert torch.equal(one.whole_batch(numbers, CPU).tokens, other.whole_batch(numbers, CPU).tokens)
 
 
-def test_ragged_rows_on_a_disk_are_those_in_memory(tmp_path: Path) -> None:
+def test_ragged_rows_on_disk_equal_those_in_memory(tmp_path: Path) -> None:
     path = write(tmp_path / "d.h5", block(400), block(50, seed=1))
     in_memory = load_data(path)
     assert (len(in_memory.validation), len(in_memory.training), in_memory.row_length) == (20, 380, 400)
-    for _ in range(2):  # written, and found again
+    for _ in range(2):  # written, then found in the cache
         on_disk = load_data(path, rows_in="disk", cache=tmp_path / "cache")
         assert isinstance(on_disk.training.tokens, np.memmap)
         for part in ("training", "validation", "test"):
@@ -135,7 +135,7 @@ def test_rows_of_many_classes_have_their_labels_and_names(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("rows_in", ["memory", "disk"])
-def test_ragged_data_that_nothing_can_be_learnt_from_are_refused(tmp_path: Path, rows_in: str) -> None:
+def test_invalid_ragged_rows_are_refused(tmp_path: Path, rows_in: str) -> None:
     three = replace(SETTINGS, labelled=True, classes=("art", "sport", "war"))
     one_class = block(99)._replace(labels=np.ones(99, np.uint8))
     cases = {
@@ -161,7 +161,7 @@ def kept(words: WordDropout, lengths: npt.NDArray[np.int64], numbers: npt.NDArra
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.floats(0.05, 0.95), st.data())
-def test_words_that_are_left_keep_their_order_and_depend_on_the_rows_key_alone(
+def test_word_dropout_keeps_the_order_and_depends_only_on_the_key(
     lengths: list[int], share: float, data: st.DataObject
 ) -> None:
     words, numbers = WordDropout(share, 40, seed=1), keys(2, 3, np.arange(len(lengths)))
@@ -178,14 +178,14 @@ def test_words_that_are_left_keep_their_order_and_depend_on_the_rows_key_alone(
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
-def test_every_place_loses_its_share_of_words(share: float) -> None:
+def test_word_dropout_drops_its_share_at_every_position(share: float) -> None:
     left = kept(WordDropout(share, 30, seed=0), np.full(40_000, 30), keys(0, 0, np.arange(40_000)))
     real = np.arange(left.places.shape[1]) < left.lengths[:, None]
     times = np.bincount(left.places[real], minlength=30) / 40_000
     assert times == pytest.approx(1 - share, abs=0.03)
 
 
-def test_a_row_that_would_lose_too_many_words_keeps_any_four_neighbours() -> None:
+def test_a_row_that_would_lose_too_many_words_keeps_four_consecutive_ones() -> None:
     left = kept(WordDropout(0.999999, 9, seed=0), np.full(9_000, 9), keys(0, 0, np.arange(9_000)))
     assert set(left.lengths.tolist()) == {FEWEST_WORDS}
     places = left.places[:, :FEWEST_WORDS]

@@ -1,4 +1,4 @@
-"""Folds have each row once, and equal texts together; the scores of their blocks are those of the rows in them."""
+"""Folds contain each row once, with equal texts together; block scores are those of their rows."""
 
 import math
 
@@ -40,7 +40,7 @@ def texts_of(rows: Rows) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("kind", [0, 1])
-def test_five_folds_of_few_rows_hold_out_each_text_once_with_its_equals(kind: int) -> None:
+def test_five_folds_of_few_rows_hold_out_each_distinct_text_once(kind: int) -> None:
     rows = both([1 + number % 3 for number in range(600)])[kind]
     found = folds(data_of(rows), CPU, rows_in="memory")
     assert len(found) == 5
@@ -52,7 +52,7 @@ def test_five_folds_of_few_rows_hold_out_each_text_once_with_its_equals(kind: in
     assert len(set().union(*held_out)) == sum(map(len, held_out))
 
 
-def test_many_rows_have_one_fold_and_of_more_a_part_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_have_one_fold_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainer.classification.selection._MOST_ROWS", 500)
     monkeypatch.setattr("trainer.classification.selection._ENOUGH", 100)
     _, rows = both([1 + number % 7 for number in range(1000)])
@@ -60,7 +60,7 @@ def test_many_rows_have_one_fold_and_of_more_a_part_is_taken(monkeypatch: pytest
     assert len(fold.training) + len(fold.validation) == 500
 
 
-def test_rows_of_which_a_part_has_one_class_alone_make_no_folds() -> None:
+def test_rows_with_a_one_class_part_make_no_folds() -> None:
     rows, _ = both([3] * 40)
     labels = np.zeros(40, np.uint8)
     labels[7] = 1
@@ -69,20 +69,20 @@ def test_rows_of_which_a_part_has_one_class_alone_make_no_folds() -> None:
 
 
 @pytest.mark.parametrize(("metric", "expected"), [("accuracy", 0.75), ("balanced", 5 / 6), ("f1-macro", 11 / 15)])
-def test_a_block_is_scored_by_its_own_rows(metric: str, expected: float) -> None:
+def test_a_block_score_depends_only_on_its_rows(metric: str, expected: float) -> None:
     labels = torch.tensor([1, 1, 1, 0] * 5)
     log_odds = torch.tensor([-1.0, 1, 1, -1] * 5)
     loss = Loss(kind=BCE, scale=SCALE, positive_weight=1.0)
     found = block_scores(loss, F.pad(log_odds[:, None], (1, 0)), labels, metric)
     assert len(found) == 5
     assert np.mean([block.metric for block in found]) == pytest.approx(expected, abs=0.1)
-    if metric == "accuracy":  # of blocks of 3 and 1 rows of both classes, all but one of them found
+    if metric == "accuracy":  # blocks of 3 and 1 rows of both classes, all but one correct
         assert {(block.metric, round(block.score, 4)) for block in found} == {(0.75, round((1.5 + 11 / 15) / 3, 4))}
     else:
         assert all(block.score == block.metric for block in found)
 
 
-def test_more_classes_take_the_most_probable_one() -> None:
+def test_with_three_classes_the_most_probable_one_is_predicted() -> None:
     logits = torch.eye(3).repeat(10, 1) * 9
     loss = Loss(kind=SOFTMAX, scale=SCALE, positive_weight=1.0, classes=3)
     found = block_scores(loss, logits, torch.arange(3).repeat(10), "f1-macro")
@@ -90,7 +90,7 @@ def test_more_classes_take_the_most_probable_one() -> None:
     assert isinstance(found[0], BlockScore)
 
 
-def test_all_blocks_have_the_temperature_of_their_rows() -> None:
+def test_all_blocks_share_the_temperature_of_all_rows() -> None:
     labels = torch.tensor([1, 1, 1, 0] * 50)
     log_odds = torch.tensor([1.0, 1, -1, -1] * 50) * 3 * math.log(3)  # one in four is wrong
     found = block_scores(

@@ -1,4 +1,4 @@
-"""A classifier may start from word embeddings that were learnt before, which only the beginning of a run reads."""
+"""Initial word vectors: a classifier starts from pretrained embeddings, which only the start of a run reads."""
 
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,13 @@ PLACES = {"data": Path("d.h5"), "output": Path("out")}
 
 
 def written(path: Path, words: list[str], size: int = 5, *, seed: int = 0) -> Path:
-    """A file of random vectors, which all have something in common."""
+    """Write a file of random vectors with a common component."""
     vectors = np.random.default_rng(seed).normal(3, 1, (len(words), size)).astype(np.float32)
     (write_binary if path.suffix == ".bin" else write_text)(str(path), WordVectors(words, vectors))
     return path
 
 
-def test_words_get_their_vectors_by_their_name_from_a_file_or_a_folder(dataset: Path, tmp_path: Path) -> None:
+def test_words_get_their_vectors_from_a_file_or_a_folder(dataset: Path, tmp_path: Path) -> None:
     data = load_data(dataset)
     written(tmp_path / "vectors.bin", ["unknown", data.vocabulary[7], data.vocabulary[2]])
     for address in (tmp_path, tmp_path / "vectors.bin"):
@@ -38,7 +38,7 @@ def test_words_get_their_vectors_by_their_name_from_a_file_or_a_folder(dataset: 
 
 
 @pytest.mark.parametrize("name", ["lstm", "fasttext"])
-def test_they_keep_what_sets_them_apart_and_are_as_long_as_random_ones(name: str) -> None:
+def test_vectors_are_centred_and_scaled_to_the_length_of_random_ones(name: str) -> None:
     buckets = {"buckets": 50} if name == "fasttext" else {}
     config = configured({**PLACES, "model": name, "embedding": 20, **buckets})
     torch.manual_seed(0)
@@ -56,7 +56,7 @@ def test_they_keep_what_sets_them_apart_and_are_as_long_as_random_ones(name: str
     assert torch.cosine_similarity(away, meant).min() > 0.9999
 
 
-def test_vectors_that_cannot_be_used_are_a_sentence(dataset: Path, tmp_path: Path) -> None:
+def test_unusable_vectors_are_one_sentence(dataset: Path, tmp_path: Path) -> None:
     data, other = load_data(dataset), tmp_path / "other.txt"
     with pytest.raises(DataError, match=r"cannot read .*none\.bin"):
         find_start_vectors(str(tmp_path / "none.bin"), data, size=None)
@@ -80,16 +80,14 @@ def test_vectors_that_cannot_be_used_are_a_sentence(dataset: Path, tmp_path: Pat
         ({"preset": "gluon", "embedding": 100}, 100, 1.0),
     ],
 )
-def test_the_size_is_that_of_the_vectors_unless_it_was_given(
-    options: dict[str, Any], embedding: int | None, rate: float
-) -> None:
+def test_the_default_size_is_that_of_the_vectors(options: dict[str, Any], embedding: int | None, rate: float) -> None:
     config = configured({**PLACES, "embeddings": "vectors.bin", **options})
     assert (config.embedding, config.word_rate) == (embedding, rate)
     assert parse_arguments(as_arguments(config)) == config
     assert configured({**PLACES, **options}).embedding is not None
 
 
-def test_what_a_run_began_with_is_part_of_it() -> None:
+def test_a_resumed_run_does_not_read_the_vectors_again() -> None:
     begun = TrainConfig(**PLACES, embeddings="one.bin", embedding=100, vocabulary=30_000, word_rate=0.02)
     state = {
         "config": begun.plain(),

@@ -1,4 +1,4 @@
-"""What a model's files claim of it is refused with a sentence before anything of the claimed size is built."""
+"""Checks of model files: wrong content is refused with a sentence before memory of the stated size is allocated."""
 
 import tracemalloc
 from contextlib import suppress
@@ -22,11 +22,11 @@ MODEL = random_model()
 STATE = MODEL.classifier.state_dict()
 NUMBERS = sum(tensor.numel() for tensor in STATE.values())
 REFUSED = (DamagedError, DataError, LookupError, TrainingError, TypeError, ValueError)
-"""What the reader of a model's folder makes one sentence of."""
+"""Exceptions that the reader of a model's folder converts to one sentence."""
 
 
 def content() -> dict[str, Any]:
-    """The plain values of a model."""
+    """Return the plain values of a model."""
     return {
         "name": MODEL.name,
         "settings": dict(MODEL.settings),
@@ -50,14 +50,14 @@ def content() -> dict[str, Any]:
     )
 )
 @settings(max_examples=30)
-def test_a_model_says_how_many_weights_it_has(chosen: dict[str, Any]) -> None:
+def test_count_weights_equals_the_number_of_weights(chosen: dict[str, Any]) -> None:
     whole = {**OWN, **chosen}
     built = models.build("lstm", whole).state_dict()
     assert models.kind("lstm").count_weights(whole) == sum(tensor.numel() for tensor in built.values())
 
 
 LEFT_OUT = object()
-"""A value that the file does not have."""
+"""Marks a value that the file lacks."""
 WRONG: list[tuple[str, Any, str]] = [
     *(
         (name, LEFT_OUT, f"it has no {name}")
@@ -112,7 +112,7 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("place", "value", "sentence"), WRONG)
-def test_what_a_model_cannot_be_is_refused_in_little_memory(place: str, value: Any, sentence: str) -> None:
+def test_invalid_model_files_are_refused_in_little_memory(place: str, value: Any, sentence: str) -> None:
     held = inside = content()
     *outer, name = place.split(".")
     for each in outer:
@@ -136,7 +136,7 @@ PLAIN = st.recursive(
 
 @settings(max_examples=150)
 @given(data=st.data())
-def test_whatever_a_model_claims_it_is_refused_or_can_predict(data: st.DataObject) -> None:
+def test_any_model_file_is_refused_or_can_predict(data: st.DataObject) -> None:
     held = content()
     for _ in range(data.draw(st.integers(1, 2))):
         place = held

@@ -1,4 +1,4 @@
-"""Masks of dropout: by seed, step and row, with the right share and the same mean."""
+"""Dropout masks: they depend on seed, step and row, and drop the right share without changing the mean."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ ROWS = st.lists(st.integers(0, 2**40), min_size=1, max_size=50, unique=True)
 
 
 @given(st.integers(0, 2**31), st.integers(0, 10**7), ROWS, st.randoms(use_true_random=False))
-def test_a_rows_key_is_the_same_in_any_company(seed: int, step: int, rows: list[int], random) -> None:
+def test_the_key_of_a_row_does_not_depend_on_other_rows(seed: int, step: int, rows: list[int], random) -> None:
     some = random.sample(rows, random.randint(1, len(rows)))
     alone = dict(zip(rows, keys(seed, step, np.array(rows)).tolist(), strict=True))
     assert keys(seed, step, np.array(some)).tolist() == [alone[row] for row in some]
@@ -30,12 +30,12 @@ def test_keys_are_spread_over_rows_steps_and_seeds() -> None:
         counts = np.bincount(found, minlength=POOL)
         chi_squared = float(((counts - expected) ** 2 / expected).sum())
         assert abs(chi_squared - POOL) < 6 * np.sqrt(2 * POOL)
-    # Neighbours in rows and in steps have nothing to do with each other.
+    # Adjacent rows and steps have unrelated keys.
     assert abs(np.corrcoef(keys(0, 0, rows), keys(0, 1, rows))[0, 1]) < 0.02
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
-def test_it_drops_its_share_and_keeps_the_mean(share: float) -> None:
+def test_dropout_drops_its_share_and_keeps_the_mean(share: float) -> None:
     torch.manual_seed(0)
     places, ones = Dropout(share, 64), torch.ones(20_000, 64)
     dropped = places(ones, torch.from_numpy(keys(0, 0, np.arange(20_000))))
@@ -44,7 +44,7 @@ def test_it_drops_its_share_and_keeps_the_mean(share: float) -> None:
     assert sorted(set(dropped.flatten().tolist())) == pytest.approx([0.0, 1 / (1 - share)])
 
 
-def test_times_have_masks_of_their_own() -> None:
+def test_each_time_has_another_mask() -> None:
     torch.manual_seed(0)
     dropped = Dropout(0.5, 32).at_each_time(torch.ones(9, 4, 32), torch.tensor([1, 5, POOL - 1, 77]))
     assert len({tuple(mask.tolist()) for mask in dropped.flatten(0, 1)}) > 30

@@ -1,5 +1,5 @@
-"""A share has the same gradients in pieces, or on several threads, as at once; threads keep the order of results and
-raise every error."""
+"""Gradients of a share are the same in pieces, on several threads, and at once. Threads keep the order of results, and
+every exception is raised."""
 
 import threading
 from types import SimpleNamespace
@@ -25,8 +25,8 @@ ROWS = 60
 
 
 class Full(torch.nn.Module):
-    """A model on a device whose memory holds so many rows in one step: it runs out of it in forward, or in backward
-    when the last layers have their gradients already."""
+    """Model on a device with memory for `holds` rows per step. It runs out of memory in the forward pass, or in the
+    backward pass when the last layers already have gradients."""
 
     def __init__(self, inside: torch.nn.Module, holds: int, fails_in: str) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ def gradients(
 ) -> tuple[list[torch.Tensor], int]:
     torch.manual_seed(0)
     shares = {"dropout": 0.5, "embedding_dropout": 0.5}
-    model = models.build("lstm", {**SETTINGS, **shares}).double()  # which autocast leaves alone
+    model = models.build("lstm", {**SETTINGS, **shares}).double()  # autocast does not change it
     model.precision = precision
     timer = StepTimer()
     made = rows_of(ROWS, seed=3)
@@ -87,7 +87,7 @@ def gradients(
 
 @pytest.mark.parametrize(("holds", "piece"), [(30, 30), (29, 15), (7, 4), (1, 1)])
 @pytest.mark.parametrize("fails_in", ["forward", "backward"])
-def test_pieces_add_up_and_are_as_large_as_fit(rows_of, holds: int, piece: int, fails_in: str) -> None:
+def test_pieces_add_up_and_are_as_large_as_memory_allows(rows_of, holds: int, piece: int, fails_in: str) -> None:
     expected, whole = gradients(rows_of, ROWS)
     assert whole == 0
     found, fitting = gradients(rows_of, holds, fails_in)
@@ -97,14 +97,14 @@ def test_pieces_add_up_and_are_as_large_as_fit(rows_of, holds: int, piece: int, 
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_make_the_gradients_of_one(rows_of, threads: int) -> None:
+def test_several_threads_give_the_gradients_of_one(rows_of, threads: int) -> None:
     expected, _ = gradients(rows_of, ROWS)
     found, _ = gradients(rows_of, ROWS, threads=threads)
     for one, other in zip(found, expected, strict=True):
         assert torch.allclose(one, other, atol=1e-12)
 
 
-def test_gradients_are_added_to_those_that_are_there(rows_of) -> None:
+def test_gradients_are_added_to_existing_ones(rows_of) -> None:
     once, _ = gradients(rows_of, ROWS)
     parts, _ = gradients(rows_of, ROWS, parts=(slice(0, 13), slice(13, 13), slice(13, ROWS)))
     for one, other in zip(parts, once, strict=True):
@@ -112,7 +112,7 @@ def test_gradients_are_added_to_those_that_are_there(rows_of) -> None:
 
 
 class Vectors(torch.nn.Module):
-    """A table whose gradient is of the rows that a batch touches, or of all, and a factor."""
+    """Table with a sparse or a dense gradient, and a factor."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class Vectors(torch.nn.Module):
 
 
 def gradients_of_vectors(*, sparse: bool, full_at: int, parts: tuple[slice, ...], precision: torch.dtype):
-    """The gradients of 12 rows in pieces of 4, whose memory is full once, in the piece of this number."""
+    """Return the gradients of 12 rows in pieces of 4, with a full memory once, in the piece `full_at`."""
     model, pieces = Vectors(), iter(range(100))
 
     def loss_of(model, numbers, _step, _timer):
@@ -154,7 +154,7 @@ def gradients_of_vectors(*, sparse: bool, full_at: int, parts: tuple[slice, ...]
 @pytest.mark.parametrize(
     ("full_at", "parts"), [(0, (slice(0, 12),)), (2, (slice(0, 12),)), (3, (slice(0, 5), slice(5, 12)))]
 )
-def test_pieces_that_fitted_before_memory_was_full_count_once(
+def test_pieces_computed_before_memory_was_full_count_once(
     sparse: bool, precision: torch.dtype, full_at: int, parts: tuple[slice, ...]
 ) -> None:
     expected = gradients_of_vectors(sparse=False, full_at=100, parts=(slice(0, 12),), precision=torch.float32)
@@ -162,12 +162,12 @@ def test_pieces_that_fitted_before_memory_was_full_count_once(
     torch.testing.assert_close(found, expected)
 
 
-def test_not_even_one_row_fits(rows_of) -> None:
+def test_memory_for_less_than_one_row_is_an_error(rows_of) -> None:
     with pytest.raises(RankError, match="not one row fits into the memory of cpu"):
         gradients(rows_of, 0)
 
 
-def test_what_half_precision_scales_up_is_scaled_down_again(rows_of) -> None:
+def test_gradients_in_half_precision_are_scaled_back(rows_of) -> None:
     expected, _ = gradients(rows_of, ROWS)
     found, _ = gradients(rows_of, 7, precision=torch.float16)
     for one, other in zip(found, expected, strict=True):
@@ -181,7 +181,7 @@ def test_what_half_precision_scales_up_is_scaled_down_again(rows_of) -> None:
         ("cuda", ["synchronize", "time", "compute", "synchronize", "time", "sleep 6.0"]),
     ],
 )
-def test_a_rank_that_is_slowed_down_sleeps_for_so_many_times_its_own_time(
+def test_a_slowed_rank_sleeps_in_proportion_to_its_own_time(
     monkeypatch: pytest.MonkeyPatch, device: str, expected: list[str]
 ) -> None:
     times, calls = iter([1.0, 3.0]), list[str]()
@@ -208,7 +208,7 @@ def test_results_come_in_the_order_of_the_parts(count: int) -> None:
     assert Threads(count).map(lambda part: part, []) == []
 
 
-def test_parts_are_computed_at_once_and_the_first_by_the_caller() -> None:
+def test_parts_are_computed_in_parallel_and_the_first_by_the_caller() -> None:
     together = threading.Barrier(3, timeout=PATIENCE)
 
     def meet(_part: int) -> tuple[str, int]:
@@ -222,7 +222,7 @@ def test_parts_are_computed_at_once_and_the_first_by_the_caller() -> None:
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_an_error_of_any_part_is_raised_when_all_have_ended(failing: int) -> None:
+def test_an_exception_of_a_part_is_raised_after_all_have_finished(failing: int) -> None:
     ended = []
 
     def work(part: int) -> None:

@@ -1,4 +1,4 @@
-"""Gradients of touched rows are those of torch, and so are the optimisers' steps on them."""
+"""Sparse gradients, and optimiser steps on their rows, equal those of torch."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +33,7 @@ SEGMENTS = st.lists(st.lists(IDS, min_size=1, max_size=9), min_size=1, max_size=
 
 @pytest.fixture(params=["numba", "torch"], autouse=True)
 def computed_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways, of which GPUs have the second."""
+    """Run the test with numba and with torch, as on a GPU."""
     for module in (row_gradients, row_updates):
         monkeypatch.setattr(module, "computed_by_numba", lambda _tensor: request.param == "numba")
 
@@ -47,7 +47,7 @@ def dense(touched: TouchedRows) -> Tensor:
 
 
 @given(segments=SEGMENTS)
-def test_means_and_their_gradient_are_those_of_an_embedding_bag(segments: list[list[int]]) -> None:
+def test_means_and_their_gradient_equal_those_of_an_embedding_bag(segments: list[list[int]]) -> None:
     ids = torch.tensor([each for segment in segments for each in segment], dtype=torch.int32)
     lengths = torch.tensor([len(segment) for segment in segments])
     ours, theirs = nn.Parameter(some_table()), nn.Parameter(some_table())
@@ -64,7 +64,7 @@ def test_means_and_their_gradient_are_those_of_an_embedding_bag(segments: list[l
 
 
 @given(parts=st.lists(SEGMENTS, min_size=1, max_size=3))
-def test_what_gradients_are_made_of_adds_up_to_their_sum(parts: list[list[list[int]]]) -> None:
+def test_joined_factored_gradients_are_the_sum_of_gradients(parts: list[list[list[int]]]) -> None:
     collected, expected = [], torch.zeros(ROWS, COLUMNS)
     for number, segments in enumerate(parts):
         ids = torch.tensor([each for segment in segments for each in segment], dtype=torch.int32)
@@ -88,7 +88,7 @@ def test_what_gradients_are_made_of_adds_up_to_their_sum(parts: list[list[list[i
 
 
 class NoRepeats(TorchDispatchMode):
-    """Refuses what a GPU adds up in the order in which its threads come: rows that are there several times."""
+    """Refuses additions to repeated rows, which have no deterministic order on a GPU."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if func.overloadpacket in (torch.ops.aten.index_add_, torch.ops.aten.index_add, torch.ops.aten.scatter_add_):
@@ -97,7 +97,7 @@ class NoRepeats(TorchDispatchMode):
 
 
 @given(segments=SEGMENTS)
-def test_rows_are_added_up_in_their_order_whatever_computes(segments: list[list[int]]) -> None:
+def test_rows_are_summed_in_order_by_numba_and_torch(segments: list[list[int]]) -> None:
     ids = torch.tensor([each for segment in segments for each in segment], dtype=torch.int32)
     lengths = torch.tensor([len(segment) for segment in segments])
     gradients = torch.randn((len(segments), COLUMNS), generator=torch.Generator().manual_seed(2))
@@ -116,7 +116,7 @@ def test_rows_are_added_up_in_their_order_whatever_computes(segments: list[list[
     torch.testing.assert_close(dense(by_either), dense(found))
 
 
-def test_values_of_a_frequent_id_are_added_up_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_a_frequent_id_are_summed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     ids = torch.where(torch.rand(100_000, generator=generator) < 0.5, 7, torch.arange(100_000)).int()
     values = torch.randn(len(ids), COLUMNS, generator=generator)
@@ -151,7 +151,7 @@ PEERS: dict[str, Callable[[list[Tensor]], Any]] = {
 
 
 @pytest.mark.parametrize("kind", PEERS)
-def test_steps_on_touched_rows_are_those_of_torch_also_when_a_run_goes_on(kind: str) -> None:
+def test_steps_on_touched_rows_equal_those_of_torch_even_after_a_resume(kind: str) -> None:
     model, peer = Table(), nn.Parameter(some_table())
     own, theirs = Optimiser(model, [], config(kind), sparse_tables=[model.vectors]), PEERS[kind]([peer])
     generator = torch.Generator().manual_seed(3)
@@ -166,12 +166,12 @@ def test_steps_on_touched_rows_are_those_of_torch_also_when_a_run_goes_on(kind: 
         own.step(0.1)
         peer.grad = torch.sparse_coo_tensor(rows[None], touched.values, peer.shape, check_invariants=True).coalesce()
         theirs.step()
-        # SparseAdam adds its epsilon before the correction for the first steps, and Adam after it.
+        # SparseAdam adds epsilon before the bias correction, and Adam after it.
         torch.testing.assert_close(model.vectors, peer, rtol=2e-6, atol=2e-5 if kind == "adam" else 1e-7)
 
 
 @given(gradients=st.lists(st.tuples(IDS, st.floats(-2, 2, width=32)), max_size=9))
-def test_adagrad_has_one_rate_for_a_row(gradients: list[tuple[int, float]]) -> None:
+def test_adagrad_has_one_rate_per_row(gradients: list[tuple[int, float]]) -> None:
     model, table, sums = Table(), some_table(), torch.zeros(ROWS)
     own = Optimiser(model, [], config("adagrad"), sparse_tables=[model.vectors])
     for row, factor in gradients:
@@ -204,7 +204,7 @@ def test_a_rehearsal_changes_neither_a_sparse_table_nor_the_state_of_the_optimis
             assert not torch.equal(copied.others, others)
 
 
-def test_a_rank_without_rows_adds_nothing() -> None:
+def test_a_rank_without_rows_contributes_zero() -> None:
     some = Means(torch.tensor([3, 5, 3], dtype=torch.int32), torch.tensor([2, 1]), torch.ones(2, COLUMNS))
     whole = rows_of_means(joined([no_means(some_table()), some]))
     torch.testing.assert_close(dense(whole), dense(rows_of_means(some)))

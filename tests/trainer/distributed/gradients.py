@@ -1,8 +1,7 @@
-"""A program for three ranks: how far the gradients of unequal shares, by two threads where they are large enough, are
-from those of one process.
+"""A program for three ranks, which compares the gradients of unequal shares with those of one process.
 
-Writes {"float32 7/41/16 clipped": largest deviation relative to the largest gradient, ...} to the file that its
-argument names.
+Large shares use two threads. The program writes a JSON object to the file in its argument. It maps cases, such as
+"float32 7/41/16 clipped", to the largest deviation relative to the largest gradient.
 """
 
 import itertools
@@ -36,7 +35,7 @@ SETTINGS = {
 }
 SPLITS = ((7, 41, 16), (1, 62, 1), (0, 40, 24), (64, 0, 0))
 LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=0.3)
-CLIP_NORM = 0.05  # a fraction of the gradient's norm, which each rank's part alone exceeds too
+CLIP_NORM = 0.05  # a fraction of the gradient's norm; each rank's own part exceeds it, too
 
 
 def new_model(dtype: torch.dtype, seed: int) -> Classifier:
@@ -91,12 +90,12 @@ def gradients(
 
 
 def of_one_process(model: Classifier, rows: TextRows) -> dict[float, torch.Tensor]:
-    """The gradients of all rows, by the norm to which they are cut."""
+    """Return the gradients of all rows, and the norm to which they are clipped."""
     return {norm: gradients(model, rows, (), None, norm, StepTimer()) for norm in (0.0, CLIP_NORM)}
 
 
 def deviation(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The largest, relative to the largest gradient."""
+    """Return the largest deviation relative to the largest gradient."""
     return float((found - expected).abs().max() / expected.abs().max())
 
 

@@ -1,4 +1,4 @@
-"""Ranks that lost others, run out of memory, or have other weights: one sentence, or equal weights again."""
+"""Ranks that lost others, ran out of memory, or have different weights."""
 
 import os
 import pickle
@@ -25,7 +25,7 @@ from trainer.distributed.ranks import join_process_group
 
 
 class Event:
-    """Work on a GPU that is done at the nth look; 0: never."""
+    """GPU event that completes at query number `done_at`; 0: never."""
 
     def __init__(self, done_at: int) -> None:
         self.done_at, self.looks = done_at, 0
@@ -36,7 +36,7 @@ class Event:
 
 
 class NCCL:
-    """Finds at the nth look that a peer is gone; 0: never."""
+    """Backend that reports a lost peer at query number `gone_at`; 0: never."""
 
     def __init__(self, gone_at: int) -> None:
         self.gone_at, self.looks = gone_at, 0
@@ -46,13 +46,13 @@ class NCCL:
         return SimpleNamespace(name="REMOTE_ERROR" if self.looks == self.gone_at else "SUCCESS")
 
 
-def test_work_that_is_done_in_the_end_is_waited_for() -> None:
+def test_wait_returns_when_the_event_completes() -> None:
     event = Event(done_at=4)
     wait(event, NCCL(gone_at=0))
     assert event.looks == 4
 
 
-def test_a_gpu_that_would_wait_for_ever_is_left_with_the_sentence_of_a_lost_peer() -> None:
+def test_a_lost_peer_ends_the_wait_for_a_gpu() -> None:
     expected = r"rank 0 lost the other ranks at step 5 \(NCCL: remote error\); restart with --resume"
     with join_process_group(1), pytest.raises(TrainingError, match=expected), convert_errors("at step 5"):
         wait(Event(done_at=0), NCCL(gone_at=3))
@@ -64,7 +64,7 @@ def test_a_rank_asks_the_backend_of_its_own_device() -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("Connection closed\nmore"), dist.DistBackendError("")])
-def test_what_a_collective_raises_becomes_a_sentence(error: RuntimeError) -> None:
+def test_an_error_of_a_collective_becomes_a_lost_error(error: RuntimeError) -> None:
     with (
         join_process_group(1),
         pytest.raises(TrainingError, match="lost the other ranks in an evaluation"),
@@ -74,12 +74,12 @@ def test_what_a_collective_raises_becomes_a_sentence(error: RuntimeError) -> Non
 
 
 @pytest.mark.parametrize("kind", [torch.OutOfMemoryError, dist.DistBackendError, RuntimeError])
-def test_a_full_memory_is_no_lost_peer(kind: type[RuntimeError]) -> None:
+def test_full_memory_is_not_a_lost_peer(kind: type[RuntimeError]) -> None:
     with join_process_group(1), pytest.raises(kind, match="out of memory"), convert_errors("at step 5"):
         raise kind("NCCL error in: NCCLUtils.cpp\nCuda failure 2 'out of memory'")
 
 
-def test_a_rank_that_finds_no_others_says_where_it_looked(
+def test_a_failed_rendezvous_names_the_address(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -96,7 +96,7 @@ def test_a_rank_that_finds_no_others_says_where_it_looked(
 
 
 @pytest.mark.parametrize(("local_rank", "said"), [("0", 1), ("1", 0)])
-def test_a_machine_with_too_few_gpus_says_so_itself(
+def test_too_few_gpus_are_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], local_rank: str, said: int
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -112,7 +112,7 @@ def test_a_machine_with_too_few_gpus_says_so_itself(
     assert capsys.readouterr().err == sentence * said
 
 
-def test_an_error_is_said_before_the_group_is_left(
+def test_an_error_is_reported_before_the_group_is_destroyed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     said_before: list[str] = []
@@ -128,7 +128,7 @@ def test_an_error_is_said_before_the_group_is_left(
     assert "none.h5: no such file" in said_before[0]
 
 
-def test_values_of_ranks_are_read_without_executing_anything(tmp_path: Path) -> None:
+def test_values_of_ranks_are_not_unpickled(tmp_path: Path) -> None:
     class Order:
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "made"),)
@@ -166,14 +166,14 @@ def failure(kind: FailureKind, time: float, *, attempt: int = 0, where: str | No
         ([failure(CAUSE, 1, where=None)], "cause at 1"),
     ],
 )
-def test_a_failure_that_would_come_again_is_reported_or_else_the_first_cause_of_the_last_attempt(
+def test_a_recurring_failure_is_reported_or_else_the_first_cause_of_the_last_attempt(
     failures: list[Failure], found: str
 ) -> None:
     assert root_cause(failures).short == found
 
 
 def stepped(model: torch.nn.Module) -> Optimiser:
-    """An optimiser after a step."""
+    """Return an optimiser after one step."""
     found = Optimiser(model, [], TrainConfig(data=Path("d"), output=Path("o")))
     for each in model.parameters():
         each.grad = torch.ones_like(each)
@@ -181,7 +181,7 @@ def stepped(model: torch.nn.Module) -> Optimiser:
     return found
 
 
-def test_a_rank_whose_weights_differ_takes_those_and_the_moments_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_with_different_weights_takes_weights_and_moments_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     first, own = (torch.nn.Linear(2, 1) for _ in range(2))
     own.load_state_dict(first.state_dict())
     of_first, of_own = stepped(first), stepped(own)

@@ -1,4 +1,4 @@
-"""Ranks with unequal shares find the gradients of one process on the whole batch; lost rows and bytes are counted."""
+"""Gradient exchange: ranks with unequal shares get the gradients of one process. Lost rows and bytes are counted."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def deviations(launch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, fl
 @pytest.mark.parametrize("gradient", ["whole", "clipped"])
 @pytest.mark.parametrize("split", ["7/41/16", "1/62/1", "0/40/24", "64/0/0"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("float64", 1e-14)])
-def test_the_gradient_of_unequal_shares_is_that_of_one_process(
+def test_the_gradient_of_unequal_shares_equals_that_of_one_process(
     deviations: dict[str, float], dtype: str, tolerance: float, split: str, gradient: str
 ) -> None:
     assert deviations[f"{dtype} {split} {gradient}"] < tolerance
@@ -46,13 +46,13 @@ def test_the_gradient_of_unequal_shares_is_that_of_one_process(
 
 
 class Never:
-    """An event on a GPU whose peers are lost."""
+    """GPU event that never completes, because the peers are lost."""
 
     def query(self) -> bool:
         return False
 
 
-def test_ranks_that_are_lost_are_noticed_while_the_host_waits_for_the_sizes_of_messages(
+def test_lost_ranks_are_noticed_while_the_host_waits_for_message_sizes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -81,9 +81,7 @@ def test_ranks_that_are_lost_are_noticed_while_the_host_waits_for_the_sizes_of_m
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
-def test_the_gradients_of_rows_are_counted_once_for_each_other_rank(
-    monkeypatch: pytest.MonkeyPatch, ranks: int
-) -> None:
+def test_sent_gradients_are_counted_once_for_each_other_rank(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
     with join_process_group(1):
         model = torch.nn.Embedding(5, 2)
         found = GradientExchange(model, [], timer=StepTimer(), sparse_tables=[model.weight])
@@ -95,7 +93,7 @@ def test_the_gradients_of_rows_are_counted_once_for_each_other_rank(
 
 
 def report(shares: list[int], size: int) -> StepReport:
-    """What a step's report says, after shares of so many rows travelled in float32."""
+    """Return the report of a step after shares with these rows were sent in float32."""
     nothing, none = np.zeros(len(shares)), np.zeros(len(shares), dtype=np.int64)
     return StepReport(
         step=0,
@@ -114,19 +112,19 @@ def report(shares: list[int], size: int) -> StepReport:
 @example(shares=[2**24 + 1] * 3)
 @example(shares=[2**25 + 2, 1])
 @given(shares=st.lists(st.integers(0, 2**40), min_size=1, max_size=64))
-def test_shares_that_add_up_are_whole_however_many_rows_they_are(shares: list[int]) -> None:
+def test_complete_shares_of_any_size_are_recognised(shares: list[int]) -> None:
     assert report(shares, sum(shares)).is_complete
 
 
 @given(st.lists(st.integers(1, 2**18), min_size=1, max_size=63), st.integers(0, 62), st.sampled_from([-1, 1]))
-def test_a_row_that_is_missing_or_computed_twice_is_seen(shares: list[int], rank: int, off: int) -> None:
+def test_a_missing_or_repeated_row_is_recognised(shares: list[int], rank: int, off: int) -> None:
     size = sum(shares)
     shares[rank % len(shares)] += off
     assert not report(shares, size).is_complete
 
 
 @given(ids=st.integers(0, 1 << 36), means=st.integers(0, (1 << 24) - 1))
-def test_numbers_of_ids_and_means_arrive_though_they_are_sent_in_float32(ids: int, means: int) -> None:
+def test_counts_of_ids_and_texts_survive_float32(ids: int, means: int) -> None:
     empty = torch.empty(1)
     own = Means(empty.expand(ids) if ids else empty[:0], empty.expand(means) if means else empty[:0], empty[:0])
     arrived = torch.tensor(counts_of(own), dtype=torch.float32).long().tolist()
@@ -134,18 +132,18 @@ def test_numbers_of_ids_and_means_arrive_though_they_are_sent_in_float32(ids: in
 
 
 @given(chunk=st.integers(1, 1000), ranks=st.integers(1, 16))
-def test_a_ring_sends_all_but_one_part_of_a_sum_twice(chunk: int, ranks: int) -> None:
+def test_a_ring_all_reduce_sends_all_but_one_part_twice(chunk: int, ranks: int) -> None:
     traffic = Traffic()
     traffic.add_sum(chunk * ranks, ranks)
     assert traffic.bytes == 2 * chunk * (ranks - 1)
 
 
-def test_bytes_are_those_of_all_ranks_over_the_steps_that_they_took_by_themselves() -> None:
+def test_bytes_a_step_are_the_bytes_of_all_ranks_over_their_own_steps() -> None:
     of_ranks = [{"bytes": 100.0, "steps": 2}, {"bytes": 50.0, "steps": 1}]
     assert bytes_a_step(of_ranks, local_steps=5) == 10.0
     assert bytes_a_step([{"bytes": 0.0, "steps": 0}], local_steps=1) is None
 
 
-def test_the_gradients_of_rows_go_with_their_ids_and_lengths() -> None:
+def test_sent_bytes_include_ids_lengths_and_gradients() -> None:
     own = Means(torch.zeros(7, dtype=torch.int32), torch.ones(3, dtype=torch.int64), torch.zeros(3, 10))
     assert bytes_of(own) == 7 * 4 + 3 * 8 + 3 * 10 * 4

@@ -1,4 +1,4 @@
-"""Tables that ranks keep for each other, and the dealer of steps: each row, byte, push and step is counted once."""
+"""Parameter server and step queue: each row, byte, push and step is counted once."""
 
 import os
 import threading
@@ -21,7 +21,7 @@ RANKS = 3
 
 @pytest.fixture
 def servers() -> Iterator[list[Served]]:
-    """Three ranks of this process, each with its copies of two tables."""
+    """Three ranks in this process, each with copies of two tables."""
     store = dist.HashStore()
 
     def of(rank: int) -> Served:
@@ -39,11 +39,11 @@ def servers() -> Iterator[list[Served]]:
     assert not any(thread.is_alive() for server, _ in found for thread in server._threads)
 
 
-def test_ranks_pull_what_others_pushed_and_count_its_bytes_and_staleness(servers: list[Served]) -> None:
+def test_ranks_pull_pushed_rows_and_count_bytes_and_staleness(servers: list[Served]) -> None:
     rows = [torch.tensor([6, 0, 2]), torch.tensor([1])]
     (first, _), (second, copies), (third, _) = servers
     assert second.pull(rows) == [0, 0, 0]
-    # Rows 6 and 0 are of rank 0, row 2 of rank 2, and row 1 of the other table its own.
+    # Rank 0 owns rows 6 and 0, rank 2 owns row 2, and rank 1 owns row 1 of the other table.
     assert second.traffic.bytes == 2 * (8 + 8) + (8 + 8)
     for pusher in (third, first):
         pusher.push(rows, [torch.ones(3, 2), torch.full((1, 3), 0.5)], [0, 0, 0])
@@ -61,7 +61,7 @@ def test_ranks_pull_what_others_pushed_and_count_its_bytes_and_staleness(servers
     assert [each.traffic.bytes for each, _ in servers] == [16 + 20, 3 * 48, 2 * 16 + 20]
 
 
-def test_all_ranks_gather_what_each_keeps(servers: list[Served], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gather_gives_all_ranks_the_whole_tables(servers: list[Served], monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [torch.tensor([6, 0, 2]), torch.tensor([1])]
     for each, _ in servers:
         each.push(rows, [torch.ones(3, 2), torch.ones(1, 3)], [0, 0, 0])
@@ -75,7 +75,7 @@ def test_all_ranks_gather_what_each_keeps(servers: list[Served], monkeypatch: py
         assert all(map(torch.equal, copies, expected))
 
 
-def test_the_first_rank_deals_the_steps_of_all(servers: list[Served]) -> None:
+def test_all_ranks_take_steps_from_the_first(servers: list[Served]) -> None:
     asked = []
     servers[0][0].deal = lambda finished, stop: asked.append((finished, stop)) or (None if stop else len(asked))
     last = Finished(rank=2, step=7, loss=0.5, rows=9, seconds=0.25)
@@ -95,7 +95,7 @@ def test_the_first_rank_deals_the_steps_of_all(servers: list[Served]) -> None:
         (IndexError("index 7 is out of bounds"), [1]),
     ],
 )
-def test_an_owner_that_fails_ends_its_rank_and_a_lost_asker_does_not(
+def test_a_failed_owner_ends_its_rank_but_a_lost_peer_does_not(
     error: Exception, ended: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(*_: object) -> None:
@@ -125,7 +125,7 @@ def next_of(made: Dealer, rank: int, held: int | None) -> int | None:
     st.integers(1, 6),
     st.integers(0, 40),
 )
-def test_each_step_is_dealt_once_and_as_stale_as_the_bound_allows_at_most(
+def test_each_step_is_taken_once_within_the_staleness_bound(
     turns: tuple[int, list[int]], bound: int, first: int
 ) -> None:
     ranks, order = turns
@@ -152,7 +152,7 @@ def test_each_step_is_dealt_once_and_as_stale_as_the_bound_allows_at_most(
 
 @pytest.fixture
 def threads() -> Iterator[list[threading.Thread]]:
-    """Threads that have ended when the test has."""
+    """Threads that have ended at the end of the test."""
     started: list[threading.Thread] = []
     yield started
     for each in started:
@@ -160,7 +160,7 @@ def threads() -> Iterator[list[threading.Thread]]:
         assert not each.is_alive()
 
 
-def test_who_asks_for_a_step_too_far_ahead_waits_for_the_oldest_one(threads: list[threading.Thread]) -> None:
+def test_a_request_too_far_ahead_waits_for_the_oldest_step(threads: list[threading.Thread]) -> None:
     looks = threading.Semaphore(0)
 
     def is_due(_: int) -> bool:
@@ -175,7 +175,7 @@ def test_who_asks_for_a_step_too_far_ahead_waits_for_the_oldest_one(threads: lis
     got: list[int | None] = []
     threads.append(threading.Thread(target=lambda: got.append(next_of(made, 1, 2))))
     threads[0].start()
-    for _ in range(3):  # it has looked again and again
+    for _ in range(3):  # it has polled several times
         assert looks.acquire(timeout=PATIENCE)
     assert got == []
     assert next_of(made, 0, 0) in (3, 4)
@@ -185,7 +185,7 @@ def test_who_asks_for_a_step_too_far_ahead_waits_for_the_oldest_one(threads: lis
 
 
 @pytest.mark.parametrize("how", ["stop", "end", "due"])
-def test_an_end_is_for_all_ranks_also_for_those_that_wait(threads: list[threading.Thread], how: str) -> None:
+def test_closing_the_queue_also_ends_waiting_requests(threads: list[threading.Thread], how: str) -> None:
     due = threading.Event()
     made = Dealer(first=0, last=9, bound=1, is_due=lambda _: due.is_set())
     assert [next_of(made, rank, None) for rank in (0, 1)] == [0, 1]
@@ -204,7 +204,7 @@ def test_an_end_is_for_all_ranks_also_for_those_that_wait(threads: list[threadin
     assert made.ended
 
 
-def test_after_the_last_step_there_is_none_for_now_and_no_end_was_asked_for() -> None:
+def test_an_empty_queue_is_not_closed() -> None:
     made = dealer(5, first=3)
     assert [next_of(made, 0, None), next_of(made, 1, None), next_of(made, 0, 3)] == [3, 4, None]
     assert next_of(made, 1, 4) is None

@@ -28,9 +28,9 @@ with join_process_group(2) as ranks:
 """
 
 
-def test_on_a_cpu_no_thread_of_gloo_takes_the_core_of_another_by_waking():
-    """One of them did: it then tried a lock whose owner it kept from running, for 4 ms at a time. Those that compute
-    do, as they would wait for each other as long else."""
+def test_gloo_threads_on_a_cpu_do_not_preempt_others():
+    """A gloo thread that preempted the owner of a lock would spin on it for 4 ms. Compute threads are excluded, because
+    they would wait for each other as long."""
     joined = subprocess.run(
         [sys.executable, "-c", JOINED], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
     )
@@ -42,7 +42,7 @@ def test_on_a_cpu_no_thread_of_gloo_takes_the_core_of_another_by_waking():
 
 
 @pytest.mark.parametrize("error", [TrainingError("no disk"), DataError("no disk")])
-def test_an_error_of_one_rank_is_that_of_all(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_an_error_of_one_rank_is_raised_on_all(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     gathered: list[Any] = [None, None]
 
     def gather(own: ranks.Ranks, mine: Any, _group: Any) -> list[Any]:
@@ -60,7 +60,7 @@ def test_an_error_of_one_rank_is_that_of_all(monkeypatch: pytest.MonkeyPatch, er
             agree(rank)
 
 
-def test_a_rank_that_fails_on_a_gpu_ends_by_its_own_error_and_waits_for_no_other(
+def test_a_failed_gpu_rank_does_not_wait_for_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     init = dist.init_process_group
@@ -68,7 +68,7 @@ def test_a_rank_that_fails_on_a_gpu_ends_by_its_own_error_and_waits_for_no_other
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "set_device", lambda _device: None)
     monkeypatch.setattr(dist, "init_process_group", lambda _backend, **how: init("gloo", **how))
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)  # as by default, also after the test
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)  # the default, also after the test
     with pytest.raises(TrainingError, match="no disk"), ranks.join_process_group(1):
         raise TrainingError("no disk")
     assert dist.is_initialized()
@@ -78,7 +78,7 @@ def test_a_rank_that_fails_on_a_gpu_ends_by_its_own_error_and_waits_for_no_other
     assert not dist.is_initialized()
 
 
-def test_a_request_to_stop_is_noted_and_signals_are_then_what_they_were() -> None:
+def test_a_stop_request_is_recorded_and_handlers_are_restored() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     with ranks.StopRequest() as stop:
         assert not stop.made
@@ -87,7 +87,7 @@ def test_a_request_to_stop_is_noted_and_signals_are_then_what_they_were() -> Non
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
 
-def test_ranks_of_a_machine_share_its_cores_unless_told_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_of_a_machine_share_its_cores_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks, "cores", lambda: 12)
     for here, asked, threads in ((1, None, 12), (2, None, 6), (13, None, 1), (2, 5, 5)):
         monkeypatch.setattr(ranks.Ranks, "gather", lambda _own, mine, here=here: [mine] * here + ["another machine"])

@@ -1,4 +1,4 @@
-"""Text of two topics, whose words stand together, and what people would say of its words."""
+"""Text on two topics with co-occurring words, and human scores for its words."""
 
 from pathlib import Path
 
@@ -11,14 +11,14 @@ WORDS = {topic: [f"{topic}{letter}" for letter in "abcdefghijkl"] for topic in (
 
 
 def lines(count: int, seed: int = 0) -> list[str]:
-    """So many lines of twelve words, each of one topic."""
+    """Return lines of twelve words, each line on one topic."""
     generator = np.random.default_rng(seed)
     return [" ".join(generator.choice(WORDS[topic], 12)) for topic in generator.choice(sorted(WORDS), count)]
 
 
 def bursts(count: int, seed: int = 0) -> list[str]:
-    """So many lines of twenty words, half of them of a subject that changes every 200 lines: as in real text, a word
-    that is rare as a whole stands very often in some places."""
+    """Return lines of twenty words, half of them on a subject that changes every 200 lines. As in real text, rare words
+    are frequent in some places."""
     generator = np.random.default_rng(seed)
     subjects = np.repeat(generator.integers(0, 80, -(-count // 200)), 200)[:count, None]
     own, common = (generator.random((count, 20)) ** 2 for _ in range(2))
@@ -27,7 +27,7 @@ def bursts(count: int, seed: int = 0) -> list[str]:
 
 
 def pairs(path: Path) -> Path:
-    """A set of pairs: words of one topic are similar."""
+    """Write a set of pairs, in which words of one topic are similar."""
     known = [(word, topic) for topic, words in WORDS.items() for word in words]
     told = [
         f"{one} {other} {9.0 if topic == of_other else 1.0}"
@@ -39,7 +39,7 @@ def pairs(path: Path) -> Path:
 
 
 def stream(folder: Path, text: list[str], *, part_rows: int = 64) -> Path:
-    """A stream whose reader has read this text to its end."""
+    """Write a stream, and have its reader read this text to its end."""
     source = folder.with_suffix(".txt")
     source.write_text("\n".join(text) + "\n")
     write_settings(folder, StreamSettings(sources=(str(source),), tokeniser="spaces", part_rows=part_rows))

@@ -1,4 +1,4 @@
-"""The character model: the spelling of words, and gradients as by definition, by both ways to compute them."""
+"""Character model: spelling of words, and gradients of both implementations, compared with the definition."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def loss_of(rows: np.ndarray) -> CharacterLoss:
 
 
 def by_tables(model: CharLSTM, rows: np.ndarray, keys: np.ndarray) -> tuple[float, list[torch.Tensor]]:
-    """The loss of pairs of vectors in tables that are filled by the model, and the gradients of its parameters."""
+    """Return the loss of pairs in tables that the model fills, and the gradients of its parameters."""
     letters = Spelling.of(NAMES).letters(NAMES)
     states = torch.cat([model(letters[number : number + 1]) for number in range(WORDS)])
     learnt = SkipGram(WORDS + FIRST_WORD, 7)
@@ -51,7 +51,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.usefixtures("way")
-def test_gradients_are_those_of_the_pairs_of_the_words_vectors(model: CharLSTM) -> None:
+def test_gradients_equal_those_of_the_pair_loss(model: CharLSTM) -> None:
     numbers = np.array([0, 3, 4])
     loss = loss_of(ROWS)(model, numbers, 9, StepTimer())
     expected, gradients = by_tables(model, ROWS[numbers], hashes(5, 9, numbers))
@@ -76,7 +76,7 @@ def test_rows_without_words_have_no_loss_and_gradients_of_zero(model: CharLSTM) 
     assert loss_of(ROWS).sums(model, ROWS[:0], hashes(5, 1, np.arange(0))) == (0.0, 0)
 
 
-def test_a_word_has_the_same_vector_whatever_is_read_beside_it(model: CharLSTM) -> None:
+def test_a_words_vector_does_not_depend_on_other_words(model: CharLSTM) -> None:
     letters = Spelling.of(NAMES).letters(NAMES)
     alone = torch.cat([model(letters[number : number + 1]) for number in range(len(NAMES))])
     assert torch.allclose(model(letters), alone, atol=1e-6)
@@ -86,7 +86,7 @@ SPELLED = st.lists(st.text(min_size=1, max_size=2 * LONGEST), min_size=1, max_si
 
 
 @given(SPELLED, SPELLED)
-def test_every_word_has_a_number_for_each_of_its_characters(known: list[str], asked: list[str]) -> None:
+def test_every_character_of_a_word_has_a_number(known: list[str], asked: list[str]) -> None:
     spelling = Spelling.of(known)
     letters = spelling.letters(asked)
     assert letters.shape == (len(asked), LONGEST)
@@ -95,13 +95,13 @@ def test_every_word_has_a_number_for_each_of_its_characters(known: list[str], as
 
 
 @given(SPELLED)
-def test_words_that_differ_are_spelt_differently_as_long_as_they_are_read(words: list[str]) -> None:
+def test_different_words_have_different_spellings(words: list[str]) -> None:
     letters = Spelling.of(words).letters(words)
     for word, row in zip(words, letters, strict=True):
         assert [np.array_equal(row, other) for other in letters] == [word[:LONGEST] == each[:LONGEST] for each in words]
 
 
-def test_the_most_frequent_characters_have_numbers_of_their_own_and_the_others_share_one() -> None:
+def test_the_most_frequent_characters_have_own_numbers_and_the_others_share_one() -> None:
     many = [chr(0x4E00 + number) for number in range(MOST_CHARACTERS)]
     spelling = Spelling.of(["ba", "b", *many, *many])
     assert len(spelling.characters) == MOST_CHARACTERS
@@ -110,13 +110,13 @@ def test_the_most_frequent_characters_have_numbers_of_their_own_and_the_others_s
     assert one == other != known
 
 
-def test_the_numbers_of_characters_are_those_of_the_format_of_an_encoder() -> None:
+def test_character_numbers_are_part_of_the_encoder_format() -> None:
     spelling = Spelling("abc")
     assert spelling.letters(["cabx"])[0, :5].tolist() == [4, 2, 3, 1, 0]
     assert spelling.size == 5
 
 
-def test_a_character_that_is_not_known_counts_as_its_lower_case_form() -> None:
+def test_an_unknown_character_counts_as_its_lower_case_form() -> None:
     spelling = Spelling.of(["word", "USA"])
     lower, upper, mixed = spelling.letters(["word", "WORD", "usa"])
     assert lower.tolist() == upper.tolist()

@@ -1,4 +1,4 @@
-"""An encoder learns, is read as it was written, and a damaged or foreign file is one sentence."""
+"""Encoder: training, round trip of its file, and errors for damaged and foreign files."""
 
 import json
 from dataclasses import replace
@@ -26,19 +26,19 @@ def encoder(seed: int = 0) -> WordEncoder:
 
 
 def write_model(folder: Path, own: WordEncoder, of: WordEncoder) -> Path:
-    """A folder with the encoder `own`, and the vectors of the encoder `of`."""
+    """Write a folder with the encoder `own`, and the vectors of the encoder `of`."""
     write_vectors(folder, WordVectors(WORDS, of.vectors(WORDS)), config={}, measures={}, encoder=own)
     return folder
 
 
-def test_what_was_written_gives_the_same_vectors(tmp_path: Path) -> None:
+def test_an_encoder_survives_a_round_trip(tmp_path: Path) -> None:
     encoder().write(tmp_path / "encoder.safetensors")
     read = read_encoder(tmp_path / "encoder.safetensors")
     assert read.settings == SETTINGS
     assert read.vectors(WORDS).tolist() == encoder().vectors(WORDS).tolist()
 
 
-def test_the_settings_tell_the_number_of_weights() -> None:
+def test_settings_determine_the_number_of_weights() -> None:
     for settings in (
         SETTINGS,
         replace(SETTINGS, layers=1, characters="", size=1),
@@ -47,7 +47,7 @@ def test_the_settings_tell_the_number_of_weights() -> None:
         assert settings.weights == sum(each.numel() for each in settings.build().parameters())
 
 
-def test_a_word_that_has_no_vector_gets_that_of_the_encoder(tmp_path: Path) -> None:
+def test_a_word_without_a_vector_is_encoded(tmp_path: Path) -> None:
     vectors = open_words(str(write_model(tmp_path / "model", encoder(), encoder())))
     assert vectors.words == WORDS
     more = vectors.including(["ab", "cab", "", "AB", "cab"])
@@ -61,7 +61,7 @@ def test_without_an_encoder_no_word_is_added(tmp_path: Path) -> None:
     assert open_words(str(tmp_path)).including(["cab"]).words == WORDS
 
 
-def test_an_encoder_of_another_training_is_refused(tmp_path: Path) -> None:
+def test_an_encoder_of_another_run_is_refused(tmp_path: Path) -> None:
     write_model(tmp_path / "model", encoder(1), encoder(0))
     with pytest.raises(DataError, match="is of another training than the vectors beside it"):
         open_words(str(tmp_path / "model"))
@@ -78,7 +78,7 @@ def test_an_encoder_of_another_training_is_refused(tmp_path: Path) -> None:
         ({"colour": 1}, "'colour' is not a known field"),
     ],
 )
-def test_a_file_that_claims_something_else_is_refused(tmp_path: Path, told: dict[str, object], sentence: str) -> None:
+def test_a_file_with_invalid_metadata_is_refused(tmp_path: Path, told: dict[str, object], sentence: str) -> None:
     path = tmp_path / "encoder.safetensors"
     encoder().write(path)
     claims = {"format": 1, "characters": "abc", "character_embedding": 3, "hidden": 4, "layers": 2, "size": 5, **told}
@@ -120,7 +120,7 @@ def alone(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def test_words_that_stand_together_become_similar_and_unseen_ones_like_those_they_resemble(alone: Path) -> None:
+def test_cooccurring_words_become_similar_and_unseen_words_resemble_similar_spellings(alone: Path) -> None:
     assert summary(alone)["similarity"] > 0.8
     vectors = open_words(str(alone))
     assert {word[:3] for word, _ in vectors.nearest("seaa", 5)} == {"sea"}

@@ -1,4 +1,4 @@
-"""Similarity and analogies: what vectors reach, by the definitions, and what their files may be."""
+"""Word similarity and analogies: results compared with the definitions, and formats of their files."""
 
 import itertools
 from pathlib import Path
@@ -24,12 +24,12 @@ VALUES = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2,
 
 
 def plain_rank(values: list[int], own: int) -> float:
-    """The mean place of a value among all."""
+    """Return the mean rank of a value."""
     return sum(each < own for each in values) + (sum(each == own for each in values) + 1) / 2
 
 
 @given(VALUES)
-def test_the_rank_correlation_is_that_of_mean_ranks(pairs: list[tuple[int, int]]) -> None:
+def test_the_rank_correlation_uses_mean_ranks(pairs: list[tuple[int, int]]) -> None:
     one, other = (list(each) for each in zip(*pairs, strict=True))
     found = spearman(np.array(one, float), np.array(other, float))
     if len({*one}) == 1 or len({*other}) == 1:
@@ -39,7 +39,7 @@ def test_the_rank_correlation_is_that_of_mean_ranks(pairs: list[tuple[int, int]]
     assert found == pytest.approx(np.corrcoef(ranks)[0, 1])
 
 
-def test_cosines_that_are_no_numbers_have_no_rank() -> None:
+def test_cosines_that_are_nan_have_no_rank() -> None:
     assert spearman(np.array([np.nan, np.nan, 1.0]), np.array([1.0, 2.0, 3.0])) is None
 
 
@@ -63,14 +63,14 @@ def test_pairs_with_an_unknown_word_are_counted_and_left_out(tmp_path: Path) -> 
         ("a b nan\n", "line 1: the score nan is no finite number"),
     ],
 )
-def test_another_list_of_pairs_is_a_sentence(tmp_path: Path, content: str, sentence: str) -> None:
+def test_an_invalid_list_of_pairs_is_one_sentence(tmp_path: Path, content: str, sentence: str) -> None:
     (tmp_path / "pairs").write_text(content)
     with pytest.raises(DataError, match=sentence):
         read_pairs(str(tmp_path / "pairs"))
 
 
 def plain_answer(vectors: WordVectors, a: str, b: str, c: str, *, by_product: bool) -> str:
-    """The answer by the definition, word by word."""
+    """Return the answer by the definition, word by word."""
 
     def cosine(one: str, other: str) -> float:
         return float(vectors.unit[vectors.numbers[one]] @ vectors.unit[vectors.numbers[other]])
@@ -83,7 +83,7 @@ def plain_answer(vectors: WordVectors, a: str, b: str, c: str, *, by_product: bo
     return max((word for word in vectors.words if word not in (a, b, c)), key=value)
 
 
-def test_answers_are_those_of_the_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_equal_the_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainer.embeddings.evaluation._BLOCK_NUMBERS", 30)  # several blocks
     words = [f"w{number}" for number in range(12)]
     vectors = WordVectors(words, np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32))
@@ -121,7 +121,7 @@ def test_questions_in_two_files_have_the_relations_of_the_answers(tmp_path: Path
     ("content", "sentence"),
     [(b": one\n", "has no question"), (b"a b c\n", "line 1: it has 3 words"), (b"\xff", "UTF-8")],
 )
-def test_another_list_of_questions_is_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_an_invalid_list_of_questions_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
     (tmp_path / "questions").write_bytes(content)
     with pytest.raises(DataError, match=sentence):
         read_questions(str(tmp_path / "questions"))

@@ -1,4 +1,4 @@
-"""Steps that a rank makes alone are those that it would make together with nobody else."""
+"""Local steps: a rank takes the same steps as a single rank would."""
 
 from unittest.mock import patch
 
@@ -37,7 +37,7 @@ def gradients(text: np.ndarray) -> SkipGramGradients:
 
 
 def as_tables(ways: list[list[Means]]) -> list[torch.Tensor]:
-    """Gradients of rows as whole tables."""
+    """Return sparse gradients as dense tables."""
     found = []
     for (way,) in ways:
         rows, values = rows_of_means(way)
@@ -45,7 +45,7 @@ def as_tables(ways: list[list[Means]]) -> list[torch.Tensor]:
     return found
 
 
-def test_steps_for_which_memory_is_too_small_leave_the_vectors_as_they_were() -> None:
+def test_steps_that_run_out_of_memory_restore_the_vectors() -> None:
     text = np.random.default_rng(0).integers(FIRST_WORD, WORDS + FIRST_WORD, (6, TOKENS), dtype=np.int32)
     learnt, computing = model(), gradients(text)
     before = [each.detach().clone() for each in (learnt.centres, learnt.contexts)]
@@ -64,8 +64,8 @@ def test_steps_for_which_memory_is_too_small_leave_the_vectors_as_they_were() ->
 
 
 def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float, *, squares: bool) -> list[torch.Tensor]:
-    """How far steps of `own` rows each move the vectors, by plain SGD on a model of their own, or with `squares` by
-    Adagrad with a rate for each row, and then also how these grow."""
+    """Return the movement of the vectors by steps of `own` rows each, by plain SGD on a separate model. With `squares`,
+    use Adagrad with one rate per row, and also return the increments of the squares."""
     moved, computing = model(squares=squares), gradients(text)
     tables = [each.detach() for each in moved.parameters()]
     before = [each.clone() for each in tables]
@@ -89,7 +89,7 @@ def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float, *, square
     clip_norm=st.sampled_from([0.0, 0.05]),
     squares=st.booleans(),
 )
-def test_several_steps_are_made_one_after_the_other_and_the_vectors_are_put_back(
+def test_local_steps_are_sequential_and_the_vectors_are_restored(
     text: np.ndarray, own: int, rate: float, clip_norm: float, squares: bool
 ) -> None:
     learnt, local = model(squares=squares), LocalSteps(gradients(text), rows=own, clip_norm=clip_norm)
@@ -101,7 +101,7 @@ def test_several_steps_are_made_one_after_the_other_and_the_vectors_are_put_back
         assert torch.equal(table, expected)
 
 
-def test_what_ranks_add_to_the_squares_is_added_up_also_of_frequent_words() -> None:
+def test_increments_of_squares_are_summed_even_for_frequent_words() -> None:
     text = np.full((8, TOKENS), FIRST_WORD, np.int32)
     grown = []
     for of in (4, 8):  # alone, and half of the rows of two ranks
@@ -115,7 +115,7 @@ def test_what_ranks_add_to_the_squares_is_added_up_also_of_frequent_words() -> N
 
 @settings(max_examples=30)
 @given(text=texts, own=st.integers(1, 4), rate=st.floats(0.01, 1.0))
-def test_ways_by_numba_are_those_by_torch(text: np.ndarray, own: int, rate: float) -> None:
+def test_deltas_by_numba_equal_those_by_torch(text: np.ndarray, own: int, rate: float) -> None:
     found = []
     for by_numba in (True, False):
         with patch.object(local_steps, "computed_by_numba", return_value=by_numba):
@@ -130,7 +130,7 @@ def test_ways_by_numba_are_those_by_torch(text: np.ndarray, own: int, rate: floa
         assert torch.equal(by_loops, by_torch)
 
 
-def test_of_two_ranks_frequent_words_go_half_the_way_and_rare_ones_all_of_it() -> None:
+def test_with_two_ranks_frequent_words_move_half_and_rare_words_fully() -> None:
     counts = np.array([10_000, 1])
     rules: Sampling = sampling(counts, rows=100, window=3, negatives=5, subsample=0.0)
     text = np.full((4, TOKENS), FIRST_WORD, np.int32)

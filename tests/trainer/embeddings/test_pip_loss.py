@@ -1,4 +1,4 @@
-"""Co-occurrences, their mutual information, and the PIP loss are what the plain formulas say."""
+"""Co-occurrences, mutual information and PIP loss, compared with plain implementations."""
 
 import math
 import tracemalloc
@@ -16,14 +16,14 @@ TOKENS = arrays(np.int32, st.tuples(st.integers(0, 5), st.integers(1, 9)), eleme
 
 
 def dense(pairs: Pairs) -> np.ndarray:
-    """The whole matrix (words, words)."""
+    """Return the dense matrix (words, words)."""
     found = np.zeros((pairs.words, pairs.words))
     found[pairs.one, pairs.other] = found[pairs.other, pairs.one] = pairs.values
     return found
 
 
 def counted(tokens: np.ndarray, *, words: int, window: int) -> np.ndarray:
-    """(words, words): each place's neighbours, one after the other."""
+    """Count neighbours (words, words) place by place."""
     found = np.zeros((words, words))
     for row in tokens.tolist():
         lines: list[list[int]] = [[]]
@@ -42,7 +42,7 @@ def counted(tokens: np.ndarray, *, words: int, window: int) -> np.ndarray:
 
 
 @given(tokens=TOKENS, window=st.integers(1, 10), block=st.integers(1, 40))
-def test_neighbours_within_a_line_are_counted_and_other_words_are_as_if_not_there(
+def test_neighbours_within_a_line_are_counted_after_removal_of_other_words(
     tokens: np.ndarray, window: int, block: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -55,7 +55,7 @@ def test_neighbours_within_a_line_are_counted_and_other_words_are_as_if_not_ther
 
 
 @given(tokens=TOKENS, negatives=st.integers(1, 3))
-def test_the_mutual_information_is_that_of_the_formula(tokens: np.ndarray, negatives: int) -> None:
+def test_mutual_information_equals_the_formula(tokens: np.ndarray, negatives: int) -> None:
     counts = counted(tokens, words=WORDS, window=2)
     sums = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -66,7 +66,7 @@ def test_the_mutual_information_is_that_of_the_formula(tokens: np.ndarray, negat
 
 
 @given(data=st.data(), words=st.integers(1, 6), size=st.integers(1, 4), more=st.integers(0, 2))
-def test_the_loss_is_that_of_the_dense_matrices(data: st.DataObject, words: int, size: int, more: int) -> None:
+def test_the_pip_loss_equals_that_of_dense_matrices(data: st.DataObject, words: int, size: int, more: int) -> None:
     numbers = st.floats(-3, 3, width=16)
     vectors = data.draw(arrays(np.float64, (words + more, size), elements=numbers))
     half = np.triu(data.draw(arrays(np.float64, (words, words), elements=numbers)))
@@ -83,7 +83,7 @@ def test_the_loss_is_that_of_the_dense_matrices(data: st.DataObject, words: int,
     assert found.cosine == pytest.approx((of_vectors * of_reference).sum() / norms if norms else 0, abs=1e-9)
 
 
-def test_memory_is_bounded_by_the_distinct_pairs_however_long_the_text() -> None:
+def test_memory_depends_on_distinct_pairs_and_not_on_the_text() -> None:
     generator = np.random.default_rng(0)
     tokens = np.broadcast_to(_text(generator, 1000), (20, 300, 128)).reshape(-1, 128)
     tracemalloc.start()
@@ -96,5 +96,5 @@ def test_memory_is_bounded_by_the_distinct_pairs_however_long_the_text() -> None
 
 
 def _text(generator: np.random.Generator, words: int) -> np.ndarray:
-    """(300, 128): words of which low ones are frequent, in lines."""
+    """Return text (300, 128) in lines, in which low ids are frequent."""
     return (generator.zipf(1.3, (300, 128)) % (words + 2)).astype(np.int32)

@@ -36,7 +36,7 @@ def model(seed: int = 0) -> SkipGram:
 def by_definition(
     learnt: SkipGram, rows: np.ndarray, keys: np.ndarray, chosen: Sampling
 ) -> tuple[torch.Tensor, int, list[torch.Tensor]]:
-    """The loss pair by pair, and its gradients by autograd, in float64."""
+    """Return the loss pair by pair, and its gradients by autograd, in float64."""
     centres, contexts = (each.detach().double().requires_grad_() for each in (learnt.centres, learnt.contexts))
     loss, pairs = torch.zeros((), dtype=torch.float64), 0
     for row, key in zip(rows, keys, strict=True):
@@ -63,8 +63,8 @@ def as_table(means, table: torch.Tensor) -> torch.Tensor:
 @settings(max_examples=40)
 @given(texts, st.integers(1, 6), st.sampled_from([0.0, 1e-2]), st.integers(0, 2**32))
 @example(np.full((1, 20), FIRST_WORD, np.int32), 19, 0.0, 0)  # some words have more pairs than a product has factors
-@example(np.array([[0] * 20, [FIRST_WORD] * 20], np.int32), 3, 0.0, 0)  # a row without pairs, and one behind it
-def test_both_ways_to_compute_have_the_gradients_of_the_definition(rows, window: int, subsample: float, seed: int):
+@example(np.array([[0] * 20, [FIRST_WORD] * 20], np.int32), 3, 0.0, 0)  # a row without pairs, and one after it
+def test_numba_and_torch_give_the_gradients_of_the_definition(rows, window: int, subsample: float, seed: int):
     chosen, learnt = rules(window, subsample), model()
     keys = hashes(seed, 3, np.arange(len(rows)))
     loss, pairs, gradients = by_definition(learnt, rows, keys, chosen)
@@ -75,12 +75,12 @@ def test_both_ways_to_compute_have_the_gradients_of_the_definition(rows, window:
         assert found_loss.item() == pytest.approx(loss.item(), rel=1e-4, abs=1e-4)
         for table, own, expected in zip((learnt.centres, learnt.contexts), means, gradients, strict=True):
             assert torch.allclose(as_table(own, table).double(), expected, atol=2e-3, rtol=1e-3)
-    for one, other in zip(by_numba[2], by_torch[2], strict=True):  # each word once: ranks send each other all of it
+    for one, other in zip(by_numba[2], by_torch[2], strict=True):  # each word once, because ranks exchange it
         assert sorted(one.ids.tolist()) == other.ids.tolist()
 
 
 @given(texts, st.data())
-def test_the_rows_beside_a_row_change_nothing(rows, data) -> None:
+def test_other_rows_do_not_change_the_result_of_a_row(rows, data) -> None:
     chosen, learnt = rules(), model()
     keys = hashes(1, 2, np.arange(len(rows)))
     cut = data.draw(st.integers(0, len(rows)))
@@ -94,7 +94,7 @@ def test_the_rows_beside_a_row_change_nothing(rows, data) -> None:
         assert torch.allclose(as_table(whole[2][number], table), together, atol=1e-4)
 
 
-def test_frequent_words_are_left_out_as_word2vec_does() -> None:
+def test_subsampling_equals_that_of_word2vec() -> None:
     counts = np.array([900_000, 99_000, 1_000])
     chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=1e-3)
     share = counts / counts.sum()
@@ -106,12 +106,12 @@ def test_frequent_words_are_left_out_as_word2vec_does() -> None:
     assert np.bincount(reaches[:kept], minlength=6)[1:] / kept == pytest.approx(np.full(5, 0.2), abs=0.1)
 
 
-def test_words_are_drawn_in_proportion_to_the_power_of_their_count() -> None:
+def test_negatives_are_drawn_in_proportion_to_a_power_of_counts() -> None:
     counts = np.array([1000, 100, 10, 1])
     chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=0)
     shares = np.bincount(chosen.noise, minlength=FIRST_WORD + 4)[FIRST_WORD:] / len(chosen.noise)
     assert shares == pytest.approx(counts**0.75 / (counts**0.75).sum(), rel=1e-4)
 
 
-def test_nothing_is_left_out_without_subsampling() -> None:
+def test_without_subsampling_every_word_is_kept() -> None:
     assert (rules().keep[FIRST_WORD:] == 1 << 24).all()

@@ -1,4 +1,4 @@
-"""A stream whose folder is gone goes on from a checkpoint: no line is lost, and none comes twice."""
+"""Restoring a lost stream from a checkpoint: no line is lost, and none is repeated."""
 
 import shutil
 from collections import Counter
@@ -24,11 +24,11 @@ LINES = made_text.lines(3_000)
 
 
 class WouldWaitError(BaseException):
-    """A reader has nothing to do for now; no error of the reader."""
+    """Raised instead of waiting, when a reader has nothing to do."""
 
 
 def read_on(stream: Path) -> None:
-    """Have the reader read until it would wait for trainers, or for more text."""
+    """Run the reader until it would wait for trainers or for more text."""
 
     def leave(seconds: float) -> None:
         raise WouldWaitError
@@ -43,7 +43,7 @@ def settings_of(tmp_path: Path) -> StreamSettings:
 
 
 def save(output: Path, task: Mapping[str, Any], step: int) -> None:
-    """A checkpoint with a task's state, as the loop writes it, and nothing else that is worth a look."""
+    """Write a checkpoint with a task's state, and placeholders for the rest."""
     empty: dict[str, Any] = {name: {} for name in ("config", "progress", "model", "optimiser", "search")}
     head = {"format": checkpoint.FORMAT, "digest": "", "global_batch": 1}
     output.mkdir(exist_ok=True)
@@ -56,14 +56,14 @@ def start_of(stream: Path, settings: StreamSettings) -> Start:
 
 
 def take(rows: StreamRows) -> int:
-    """Take the next part, as ranks do; returns its number."""
+    """Take the next part like ranks do. Return its number."""
     assert rows.choose(lambda: False, lambda: False, wait=False) is NextEpoch.READY
     rows.load()
     return int(rows.place()["taken"][READER]) - 1
 
 
 @pytest.mark.parametrize("in_the_middle", [False, True], ids=["between two parts", "within a part"])
-def test_parts_go_on_after_the_last_one_that_the_checkpoint_has(tmp_path: Path, in_the_middle: bool) -> None:
+def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path: Path, in_the_middle: bool) -> None:
     settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
     write_settings(stream, settings)
     read_on(stream)
@@ -82,7 +82,7 @@ def test_parts_go_on_after_the_last_one_that_the_checkpoint_has(tmp_path: Path, 
         count(take(rows))
     save(output, rows.state(), 3)
     rows.tell_readers()
-    read_on(stream)  # what it leaves now is gone
+    read_on(stream)  # parts that it leaves now are lost
     shutil.rmtree(stream)
     write_settings(stream, settings)
     put_back(output, stream)
@@ -108,7 +108,7 @@ def test_parts_go_on_after_the_last_one_that_the_checkpoint_has(tmp_path: Path, 
     assert counted == Counter(words[: counted.total()])
 
 
-def test_a_folder_that_has_the_parts_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_with_later_parts_is_not_changed(tmp_path: Path) -> None:
     settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
     write_settings(stream, settings)
     read_on(stream)
@@ -123,12 +123,12 @@ def test_a_folder_that_has_the_parts_stays_as_it_is(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in stream.rglob("*") if path.is_file()} == before
 
 
-def test_a_run_without_checkpoints_leaves_nothing(tmp_path: Path) -> None:
+def test_a_run_without_checkpoints_restores_nothing(tmp_path: Path) -> None:
     put_back(tmp_path / "output", tmp_path / "stream")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_place_in_a_stream_is_one_sentence(tmp_path: Path) -> None:
+def test_an_invalid_stream_position_is_one_sentence(tmp_path: Path) -> None:
     save(tmp_path, {"taken": {READER: 1}, "chosen": None}, 1)
     with pytest.raises(DataError, match=r"^the stream cannot continue in .*stream: it holds no parts of a stream$"):
         put_back(tmp_path, tmp_path / "stream")

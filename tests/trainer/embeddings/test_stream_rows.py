@@ -1,4 +1,4 @@
-"""Which part of a stream a run learns from next, where it goes on, and what it tells the readers."""
+"""Stream rows: the choice of the next part, resuming, and reports to readers."""
 
 import json
 import shutil
@@ -37,7 +37,7 @@ def never() -> bool:
 
 @pytest.fixture
 def stream(tmp_path: Path) -> Path:
-    """A stream with two readers, who have read all that there is, four files and two."""
+    """A stream with two finished readers, with four files and two."""
     (tmp_path / "texts").mkdir()
     places = [tmp_path / "texts" / str(number) for number in range(100)]
     for reader, files in enumerate((4, 2)):
@@ -57,19 +57,19 @@ def rows(stream: Path) -> StreamRows:
 
 
 def start(stream: Path, *, min_count: int = 1, words: int = 500, minutes: float | None = None, **more: Any) -> Start:
-    """What is made of the first parts; `more` are other settings of the stream."""
+    """Return the initial state of a run. `more`: other settings of the stream."""
     settings = replace(read_settings(stream), **more)
     found = await_first_parts(stream, settings, words=words, minutes=minutes, stop=lambda: False)
     return read_start(stream, found, min_count=min_count)
 
 
 def counts(stream: Path) -> list[int]:
-    """The parts of each reader."""
+    """Return the number of parts of each reader."""
     return [len(parts(stream, reader)) for reader in range(2)]
 
 
 def learn(data: StreamRows) -> tuple[str, int]:
-    """Learn from the next part; returns which it was."""
+    """Learn from the next part, and return which one it was."""
     assert data.choose(never, never, wait=True) is NextEpoch.READY
     data.load()
     chosen: tuple[str, int] = data.state()["chosen"]
@@ -77,7 +77,7 @@ def learn(data: StreamRows) -> tuple[str, int]:
     return chosen
 
 
-def test_every_part_is_learnt_from_once_and_readers_take_turns_until_they_have_ended(stream: Path) -> None:
+def test_every_part_is_used_once_and_readers_alternate(stream: Path) -> None:
     data = rows(stream)
     found = [learn(data) for _ in range(sum(counts(stream)))]
     expected = [(f"reader-{reader}", number) for reader, count in enumerate(counts(stream)) for number in range(count)]
@@ -94,7 +94,7 @@ def test_every_part_is_learnt_from_once_and_readers_take_turns_until_they_have_e
     }
 
 
-def test_what_is_not_there_yet_is_later_and_a_stop_or_the_runs_end_ends_the_wait(stream: Path) -> None:
+def test_a_missing_part_is_pending_until_a_stop_or_the_end_of_the_run(stream: Path) -> None:
     data = rows(stream)
     for _ in range(sum(counts(stream))):
         learn(data)
@@ -103,14 +103,14 @@ def test_what_is_not_there_yet_is_later_and_a_stop_or_the_runs_end_ends_the_wait
     asked, over = iter([False, True]), iter([False, True])
     assert data.choose(lambda: next(asked), never, wait=True) is NextEpoch.STOP
     assert data.choose(never, lambda: next(over), wait=True) is NextEpoch.END
-    with patch.object(stream_rows, "_MOST_SECONDS", 0.0):  # or other ranks would time out
+    with patch.object(stream_rows, "_MOST_SECONDS", 0.0):  # so that other ranks do not time out
         assert data.choose(never, never, wait=True) is NextEpoch.LATER
     write_error(reader_folder(stream, 1), "its source is gone")
     with pytest.raises(DataError, match=r"reader-1 has failed: its source is gone"):
         data.choose(never, never, wait=True)
 
 
-def test_readers_hear_of_parts_that_are_learnt_from_to_their_end_alone(stream: Path) -> None:
+def test_readers_are_informed_of_finished_parts_only(stream: Path) -> None:
     data = rows(stream)
     for expected in ([0, 0], [1, 0], [1, 1]):
         data.choose(never, never, wait=True)
@@ -121,7 +121,7 @@ def test_readers_hear_of_parts_that_are_learnt_from_to_their_end_alone(stream: P
         data.end_part()
 
 
-def test_a_run_goes_on_with_the_same_part_and_the_same_rows(stream: Path) -> None:
+def test_a_resumed_run_has_the_same_part_and_rows(stream: Path) -> None:
     before = rows(stream)
     for _ in range(3):
         learn(before)
@@ -152,13 +152,13 @@ def test_a_run_goes_on_with_the_same_part_and_the_same_rows(stream: Path) -> Non
         {"last": {"reader-0": b"no tensor"}},
     ],
 )
-def test_a_place_in_another_stream_is_damage(stream: Path, changes: dict[str, Any]) -> None:
+def test_a_position_in_another_stream_is_damage(stream: Path, changes: dict[str, Any]) -> None:
     data = rows(stream)
     with pytest.raises(DamagedError, match="it holds no p"):
         data.restore({**data.state(), **changes})
 
 
-def test_rows_that_are_held_out_are_not_learnt_from(stream: Path) -> None:
+def test_held_out_rows_are_not_trained_on(stream: Path) -> None:
     data = rows(stream)
     data.choose(never, never, wait=True)
     data.load()
@@ -178,7 +178,7 @@ def test_a_part_of_another_size_is_refused(stream: Path) -> None:
         data.load()
 
 
-def test_the_vocabulary_survives_the_parts_that_it_was_made_of(stream: Path, tmp_path: Path) -> None:
+def test_the_vocabulary_outlives_its_parts(stream: Path, tmp_path: Path) -> None:
     made = start(stream, min_count=2)
     assert load_start(tmp_path / STREAM) is None
     write_start(tmp_path / STREAM, made)
@@ -197,34 +197,34 @@ def test_the_vocabulary_survives_the_parts_that_it_was_made_of(stream: Path, tmp
             load_start(tmp_path / STREAM)
 
 
-def test_the_vocabulary_is_made_of_what_readers_read_ahead_where_more_is_asked_for(stream: Path) -> None:
+def test_the_vocabulary_is_limited_to_the_parts_that_readers_read_ahead(stream: Path) -> None:
     for reader in range(2):
         (stream / f"reader-{reader}" / "end.json").unlink()
     found = start(stream, words=1 << 40, ahead=max(counts(stream)) - 1)
     assert found.vocabulary.counts.sum() == 6 * len(TEXT.split())
 
 
-def test_words_that_are_all_rare_are_a_sentence(stream: Path) -> None:
+def test_text_without_frequent_words_is_one_sentence(stream: Path) -> None:
     with pytest.raises(TrainingError, match=r"no word of the .* words in .* occurs 100,000 times; lower --min-count"):
         start(stream, min_count=100_000)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The time by which a vocabulary is waited for."""
+    """The clock by which a run waits for its vocabulary."""
     made = Clock()
     monkeypatch.setattr(stream_rows, "time", SimpleNamespace(monotonic=made, sleep=made.sleep))
     return made
 
 
-def test_the_vocabulary_does_not_wait_longer_than_half_of_the_minutes(stream: Path, clock: Clock) -> None:
+def test_the_vocabulary_waits_at_most_half_of_the_minutes(stream: Path, clock: Clock) -> None:
     for reader in range(2):
         (stream / f"reader-{reader}" / "end.json").unlink()
     assert start(stream, words=1 << 40, minutes=3).vocabulary.counts.sum() > 0
     assert clock.now == pytest.approx(90, abs=0.5)
 
 
-def test_a_source_that_stays_silent_for_the_minutes_is_one_sentence(stream: Path, clock: Clock) -> None:
+def test_a_source_without_text_within_the_minutes_is_one_sentence(stream: Path, clock: Clock) -> None:
     for reader in range(2):
         shutil.rmtree(stream / f"reader-{reader}")
     with pytest.raises(TrainingError, match=r"no text has come from .*texts in 3 minutes \(--minutes\); check that"):
@@ -232,12 +232,12 @@ def test_a_source_that_stays_silent_for_the_minutes_is_one_sentence(stream: Path
     assert clock.now == pytest.approx(180, abs=0.5)
 
 
-def test_a_run_that_is_to_stop_does_not_wait_for_a_vocabulary(stream: Path) -> None:
+def test_a_stopped_run_does_not_wait_for_a_vocabulary(stream: Path) -> None:
     with pytest.raises(TrainingError, match="stopped before enough text had come for a vocabulary"):
         await_first_parts(stream, read_settings(stream), words=500, minutes=None, stop=lambda: True)
 
 
-def test_first_parts_that_were_removed_are_one_sentence(stream: Path) -> None:
+def test_removed_first_parts_are_one_sentence(stream: Path) -> None:
     for reader in range(2):
         part_path(stream / f"reader-{reader}", 0).unlink()
     with pytest.raises(DataError, match=r"the first parts in .* were learnt from and removed; begin a new stream"):
@@ -261,9 +261,7 @@ def task(ranks: Ranks, config: TrainConfig) -> SkipGramEmbedding:
     return SkipGramEmbedding(config, ranks, data)
 
 
-def test_the_rate_of_a_run_falls_to_nothing_with_its_words_and_the_run_ends_after_them(
-    stream: Path, alone: Ranks
-) -> None:
+def test_the_rate_decays_with_the_words_and_the_run_ends_after_them(stream: Path, alone: Ranks) -> None:
     words, rates = 3 * len(TEXT.split()), list[float]()
     config = options(stream, words=words, epochs=1000)
     own = task(alone, config)
@@ -276,8 +274,8 @@ def test_the_rate_of_a_run_falls_to_nothing_with_its_words_and_the_run_ends_afte
     assert told["words_a_row"] == pytest.approx(2 * words / (8 * sum(counts(stream))), rel=0.05)
 
 
-def test_the_place_in_the_schedule_moves_with_the_words_within_a_part(stream: Path) -> None:
-    data, config = rows(stream), options(stream, words=1000, epochs=2)  # so two parts of four steps
+def test_the_schedule_position_follows_the_words_within_a_part(stream: Path) -> None:
+    data, config = rows(stream), options(stream, words=1000, epochs=2)  # that is two parts of four steps
     data.words_seen, data._words = 100, 40
     assert [data.schedule_position(config, step, 8)[0] for step in (0, 1, 4, 7)] == [100, 110, 100, 130]
     data.words_seen = 990
@@ -285,7 +283,7 @@ def test_the_place_in_the_schedule_moves_with_the_words_within_a_part(stream: Pa
     assert data.schedule_position(options(stream), 7, 8) == (7, 8)
 
 
-def test_judging_takes_a_small_share_of_the_time_where_parts_take_little(
+def test_evaluation_takes_a_small_share_of_the_time_of_short_parts(
     stream: Path, alone: Ranks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, judged = Clock(), []
@@ -301,7 +299,7 @@ def test_judging_takes_a_small_share_of_the_time_where_parts_take_little(
     assert judged == [0, 10, 20]
 
 
-def test_only_a_run_that_goes_on_has_the_vocabulary_of_the_run_before(stream: Path, alone: Ranks) -> None:
+def test_only_a_resumed_run_keeps_the_vocabulary(stream: Path, alone: Ranks) -> None:
     config = options(stream)
     frequent = task(alone, replace(config, min_count=1000))
     found = [task(alone, replace(config, resume=resume)) for resume in (True, False)]

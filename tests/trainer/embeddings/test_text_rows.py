@@ -1,4 +1,4 @@
-"""The rows of a text that has an end."""
+"""Rows of finite text."""
 
 from pathlib import Path
 from unittest.mock import patch
@@ -15,7 +15,7 @@ from trainer.embeddings.text_rows import held_out_rows, read_rows
 from trainer.task import TRAINING
 
 
-def test_rows_behind_the_end_of_a_text_are_left_out(tmp_path: Path) -> None:
+def test_padding_rows_after_the_text_are_left_out(tmp_path: Path) -> None:
     stream = made_text.stream(tmp_path / "stream", made_text.lines(20), part_rows=64)
     found = read_rows(stream, read_settings(stream), min_count=1)
     assert found.sizes[TRAINING] == 3  # of 128 tokens: 20 lines of 12 words and an end
@@ -23,14 +23,14 @@ def test_rows_behind_the_end_of_a_text_are_left_out(tmp_path: Path) -> None:
 
 
 @given(rows=st.integers(1, 100_000))
-def test_any_text_has_rows_that_it_is_judged_by(rows: int) -> None:
+def test_any_text_has_held_out_rows(rows: int) -> None:
     held = held_out_rows(rows)
     assert 1 <= len(held) <= max(1, min(256, rows // 128))
     assert held[-1] < rows
 
 
 @pytest.mark.parametrize("endless", [False, True])
-def test_words_that_nobody_repeats_do_not_grow_the_counts_and_the_user_is_told(tmp_path: Path, endless: bool) -> None:
+def test_dropped_counts_of_rare_words_are_reported(tmp_path: Path, endless: bool) -> None:
     once = [f"id{number}" for number in range(3_000)]
     lines = [f"{word} often {'seldom' if number % 300 == 0 else 'often'}" for number, word in enumerate(once)]
     stream = made_text.stream(tmp_path / "stream", lines, part_rows=4)
@@ -49,6 +49,6 @@ def test_words_that_nobody_repeats_do_not_grow_the_counts_and_the_user_is_told(t
     assert "up to 2 times" in note
 
 
-def test_a_text_of_few_words_has_nothing_to_tell(tmp_path: Path) -> None:
+def test_few_distinct_words_need_no_note(tmp_path: Path) -> None:
     stream = made_text.stream(tmp_path / "stream", made_text.lines(20))
     assert not read_rows(stream, read_settings(stream), min_count=1).notes

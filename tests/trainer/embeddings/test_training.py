@@ -1,4 +1,4 @@
-"""Runs that learn word embeddings, on one rank and on two, in all modes, from finite and unbounded text."""
+"""Training of word embeddings on one and two ranks, in all modes, from finite and unbounded text."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ LEARNING = (
 
 
 ROW = 4 + 8 + 4 * 16
-"""Bytes of a word's gradient, with its id and the number of its rows."""
+"""Bytes of a word's gradient, with its id and its number of rows."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def alone(text: Path, pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return output
 
 
-def test_words_that_stand_together_become_similar(alone: Path) -> None:
+def test_cooccurring_words_become_similar(alone: Path) -> None:
     assert summary(alone)["similarity"] > 0.8
     assert summary(alone)["vocabulary"] == 24
     assert summary(alone)["pip_loss"] > 0
@@ -61,12 +61,12 @@ def test_two_ranks_learn_together_what_one_learns(launch: Launch, text: Path, tm
     assert step_losses(tmp_path / "2") == pytest.approx(step_losses(tmp_path / "1"), rel=1e-3)
     assert two["loss"] == pytest.approx(one["loss"], rel=1e-3)
     assert one["bytes_a_step"] == 0
-    assert 24 * ROW < two["bytes_a_step"] < 2 * 24 * ROW + 200  # most centres and contexts, and what ranks tell
+    assert 24 * ROW < two["bytes_a_step"] < 2 * 24 * ROW + 200  # most centres and contexts, and the bytes of reports
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", ["average:5", "async:3"])
-def test_ranks_that_take_steps_by_themselves_learn_about_as_much(
+def test_ranks_with_local_steps_learn_about_as_much(
     launch: Launch, text: Path, alone: Path, pairs: Path, tmp_path: Path, mode: str
 ) -> None:
     found = trained(launch, 2, text, tmp_path, "--mode", mode, "--similarity", pairs, "--slow", "1:2")
@@ -81,7 +81,7 @@ def test_ranks_that_take_steps_by_themselves_learn_about_as_much(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", ["average:5", "async:3"])
-def test_a_run_that_is_stopped_goes_on_with_the_rows_that_are_left(
+def test_a_resumed_run_has_the_remaining_rows(
     launch: Launch, text: Path, alone: Path, tmp_path: Path, mode: str
 ) -> None:
     arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--mode", mode]
@@ -95,7 +95,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_rows_that_are_left(
     assert summary(tmp_path)["loss"] < summary(alone)["loss"] + 0.1
 
 
-def test_the_last_checkpoint_has_the_end_of_the_part_whose_last_step_was_in_one(tmp_path: Path) -> None:
+def test_the_last_checkpoint_includes_the_end_of_its_part(tmp_path: Path) -> None:
     stream = read_followed(tmp_path / "stream", tmp_path / "texts", made_text.lines(500), part_rows=64)
     train_here(tmp_path / "out", "--data", stream, *LEARNING, "--checkpoint-minutes", "1e-9")
     found, _ = checkpoint.newest(tmp_path / "out/checkpoints")
@@ -103,7 +103,7 @@ def test_the_last_checkpoint_has_the_end_of_the_part_whose_last_step_was_in_one(
     assert (found[1]["task"]["chosen"], found[1]["task"]["words_seen"]) == (None, 12 * 500)
 
 
-def test_a_text_without_frequent_words_is_one_sentence(text: Path, tmp_path: Path) -> None:
+def test_a_run_on_text_without_frequent_words_is_one_sentence(text: Path, tmp_path: Path) -> None:
     status, errors = run_here("--data", text, "--output", tmp_path, *LEARNING, "--min-count", "100000")
     assert (status, errors.count("\n")) == (1, 1)
     assert "occurs 100,000 times; lower --min-count" in errors
@@ -111,7 +111,7 @@ def test_a_text_without_frequent_words_is_one_sentence(text: Path, tmp_path: Pat
 
 
 UNTRAINED = 4.16
-"""The loss of a pair of a model that knows nothing: log 2 for the pair, and for each of five drawn words."""
+"""Initial loss of a pair: log 2 for the pair, and for each of five negative samples."""
 ON_A_STREAM = ("--model", "skipgram", "--min-count", "1", "--threads", "1")
 
 
@@ -121,11 +121,11 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return read_followed(home / "stream", home / "texts", made_text.bursts(8_000), part_rows=64)
 
 
-def test_the_defaults_learn_from_text_without_an_end(endless: Path, tmp_path: Path) -> None:
+def test_the_defaults_learn_from_unbounded_text(endless: Path, tmp_path: Path) -> None:
     assert train_here(tmp_path, "--data", endless, *ON_A_STREAM)["loss"] < 0.8 * UNTRAINED
 
 
-def test_a_run_says_why_it_has_ended_before_its_words(endless: Path, tmp_path: Path) -> None:
+def test_a_run_reports_why_it_ended_before_its_words(endless: Path, tmp_path: Path) -> None:
     found = train_here(tmp_path, "--data", endless, *ON_A_STREAM, "--words", "1000000")
     assert found["words_seen"] == 160_000
     expected = "the run has ended after 160,000 of the 1,000,000 words that --words asks for"

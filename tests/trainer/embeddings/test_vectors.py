@@ -1,4 +1,4 @@
-"""Files of vectors are those of the word2vec program, and damaged ones are named."""
+"""Files of vectors: those of the word2vec program, and errors for damaged ones."""
 
 import gzip
 from pathlib import Path
@@ -20,7 +20,7 @@ WRITERS = [write_text, write_binary]
 @pytest.mark.parametrize(
     ("file", "address"), [("v.bin", "v.bin"), ("m/vectors.bin", "m"), ("o/model/vectors.txt", "o")]
 )
-def test_an_address_is_that_of_a_file_or_of_a_model_or_of_a_run(tmp_path: Path, file: str, address: str) -> None:
+def test_an_address_is_a_file_a_model_folder_or_a_run(tmp_path: Path, file: str, address: str) -> None:
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     write_binary(str(tmp_path / file), WordVectors(["a"], np.ones((1, 2), np.float32)))
     assert open_vectors(str(tmp_path / address)).words == ["a"]
@@ -28,7 +28,7 @@ def test_an_address_is_that_of_a_file_or_of_a_model_or_of_a_run(tmp_path: Path, 
 
 @given(words=WORDS, size=st.integers(1, 5), data=st.data())
 @pytest.mark.parametrize("write", WRITERS)
-def test_what_was_written_is_read_to_the_last_bit(
+def test_vectors_survive_a_round_trip_bit_for_bit(
     tmp_path_factory: pytest.TempPathFactory, write, words: list[str], size: int, data: st.DataObject
 ) -> None:
     numbers = data.draw(st.lists(NUMBERS, min_size=len(words) * size, max_size=len(words) * size))
@@ -40,7 +40,7 @@ def test_what_was_written_is_read_to_the_last_bit(
     assert found.matrix.tolist() == matrix.tolist()
 
 
-def test_a_binary_file_may_have_newlines_between_words_or_none(tmp_path: Path) -> None:
+def test_newlines_between_words_of_a_binary_file_are_optional(tmp_path: Path) -> None:
     vectors = np.arange(6, dtype="<f4").reshape(2, 3)
     for between in (b"", b"\n"):
         path = tmp_path / "vectors.bin"
@@ -67,7 +67,7 @@ def test_a_binary_file_may_have_newlines_between_words_or_none(tmp_path: Path) -
         (b"2 1\na \x00\x01\x02\xff\nb \x00\x01", "word 2 of 2: the file ends there"),
     ],
 )
-def test_another_or_a_damaged_file_is_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_an_invalid_or_damaged_file_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = tmp_path / "vectors"
     path.write_bytes(content)
     with pytest.raises(DataError, match=sentence):
@@ -91,7 +91,7 @@ A, B, C = (np.array(each, "<f4").tobytes() for each in ([1, 2], [3, 4], [np.nan,
     ],
 )
 @pytest.mark.parametrize("ending", ["", ".gz"])
-def test_a_word_that_cannot_be_used_is_left_out_and_said(
+def test_an_unusable_word_is_skipped_and_noted(
     tmp_path: Path, content: bytes, words: list[str], note: str, ending: str
 ) -> None:
     path = tmp_path / f"vectors.vec{ending}"
@@ -102,7 +102,7 @@ def test_a_word_that_cannot_be_used_is_left_out_and_said(
     assert vectors_size(str(path)) == 2
 
 
-def test_more_words_than_expected_find_room_and_a_damaged_archive_is_a_sentence(tmp_path: Path) -> None:
+def test_more_words_than_expected_are_read_and_a_damaged_archive_is_one_sentence(tmp_path: Path) -> None:
     path, packed = tmp_path / "glove.txt", tmp_path / "glove.txt.gz"
     path.write_text("".join(f"w{each} {each} 1\n" for each in range(9000)))
     found = read_vectors(str(path))
@@ -120,14 +120,14 @@ def test_more_words_than_expected_find_room_and_a_damaged_archive_is_a_sentence(
         ("2 2\nthe 1  2\na b 3 4 \n", ["the", "a b"]),
     ],
 )
-def test_words_may_have_spaces_and_numbers_stand_behind_any_white_space(
+def test_words_may_contain_spaces_and_any_white_space_separates_numbers(
     tmp_path: Path, text: str, words: list[str]
 ) -> None:
     (tmp_path / "v.txt").write_text(text)
     assert read_vectors(str(tmp_path / "v.txt")).words == words
 
 
-def test_the_nearest_words_come_first_and_a_word_is_found_in_lower_case_too() -> None:
+def test_the_nearest_words_come_first_and_case_is_a_fallback() -> None:
     matrix = np.array([[1, 0], [0, 1], [2, 1], [0, 0]], np.float32)
     vectors = WordVectors(["a", "b", "c", "zero"], matrix)
     assert [word for word, _ in vectors.nearest("A", 9)] == ["c", "b", "zero"]

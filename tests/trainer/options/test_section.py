@@ -1,4 +1,4 @@
-"""Options as data: what a front end knows of them, and what is refused."""
+"""Options as data: their description for front ends, and checks of their values."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -28,10 +28,10 @@ class Places(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Both(Sizes, Places):
-    """Two sections."""
+    """Combines two sections."""
 
 
-def test_options_come_section_after_section_with_their_groups() -> None:
+def test_options_are_listed_by_section_with_their_groups() -> None:
     found = [(each.name, each.group, each.flags, each.kind) for each in options(Both)]
     assert found == [
         ("width", "sizes", ("--width", "--w"), int),
@@ -40,7 +40,7 @@ def test_options_come_section_after_section_with_their_groups() -> None:
     ]
 
 
-def test_help_ends_with_the_default_where_there_is_one() -> None:
+def test_help_ends_with_the_default_if_there_is_one() -> None:
     width, colour, near = options(Both)
     assert [each.help for each in (width, colour, near)] == ["how wide (default: 3)", "which", "whether it is"]
     assert (width.aliases, colour.choices) == (("--w",), ("red", "blue"))
@@ -58,13 +58,13 @@ def test_each_section_checks_its_own_values(given: dict[str, object], sentence: 
         Both(**given)
 
 
-def test_a_run_has_each_of_its_options_in_one_section() -> None:
+def test_each_option_of_a_run_is_in_one_section() -> None:
     names = [each.name for each in options(TrainConfig)]
     assert sorted(names) == sorted(entry.name for entry in fields(TrainConfig) if entry.metadata["text"])
     assert [each.name for each in options(TrainConfig) if each.required] == ["data", "output"]
     assert all(each.text for each in options(TrainConfig))
 
 
-def test_plain_values_are_those_that_json_holds() -> None:
+def test_plain_values_can_be_json() -> None:
     assert Both(colour="red").plain() == {"width": 3, "colour": "red", "near": False}
     assert TrainConfig(data=Path("d"), output=Path("o")).plain()["data"] == "d"

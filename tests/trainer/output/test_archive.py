@@ -1,4 +1,4 @@
-"""Checkpoints may come from other people: a file is refused with a sentence, or is complete and valid."""
+"""Checkpoints from other people: a file is refused with a sentence, or is complete and valid."""
 
 import io
 import tracemalloc
@@ -20,7 +20,7 @@ OWN = TrainConfig(data=Path("d"), output=Path("o"), embedding=4, hidden=3).model
 
 
 def vast(state: dict[str, Any]) -> None:
-    """Layers of gigabytes each in four bytes, by strides of nothing."""
+    """Layers of gigabytes each in four bytes, by zero strides."""
     for name in list(state):
         state[name] = torch.zeros(1).expand(8192, 8192)
 
@@ -47,9 +47,7 @@ def table(made: Callable[[], Any]) -> Callable[[dict[str, Any]], None]:
         (vast, "its entry .* is not a tensor, or not stored in one piece"),
     ],
 )
-def test_tensors_that_a_model_cannot_have_are_refused_in_little_memory(
-    harm: Callable[[dict[str, Any]], None], sentence: str
-) -> None:
+def test_invalid_tensors_are_refused_in_little_memory(harm: Callable[[dict[str, Any]], None], sentence: str) -> None:
     expected = models.build("lstm", OWN).state_dict()
     state = dict(expected)
     harm(state)
@@ -61,7 +59,7 @@ def test_tensors_that_a_model_cannot_have_are_refused_in_little_memory(
 
 
 def saved() -> dict[str, Any]:
-    """A checkpoint's state after a step."""
+    """Return a checkpoint's state after a step."""
     classifier = models.build("lstm", OWN)
     adam = Optimiser(classifier, [classifier.embedding.weight], TrainConfig(data=Path("d"), output=Path("o")))
     sum(parameter.sum() for parameter in classifier.parameters()).backward()
@@ -86,7 +84,7 @@ def restored(state: dict[str, Any]) -> Any:
     return checkpoint.restore(state, classifier, adam, lambda _: None, where=Path("there"))
 
 
-def test_a_checkpoint_of_the_same_model_is_gone_on_from() -> None:
+def test_a_checkpoint_of_the_same_model_is_restored() -> None:
     state = saved()
     state["progress"]["validation"] = {"accuracy": 0.5}
     assert (restored(state).epoch, restored(state).step) == (1, 2)
@@ -114,7 +112,7 @@ def test_a_checkpoint_of_the_same_model_is_gone_on_from() -> None:
         (lambda state: state["model"].update(x=torch.tensor(torch.inf)), "its tensor x has infinite or NaN values"),
     ],
 )
-def test_what_is_no_state_of_a_run_is_known_by_itself(harm: Callable[[dict[str, Any]], Any], sentence: str) -> None:
+def test_an_invalid_state_is_recognised(harm: Callable[[dict[str, Any]], Any], sentence: str) -> None:
     state = saved()
     harm(state)
     with pytest.raises((DamagedError, DataError), match=sentence):
@@ -139,7 +137,7 @@ def test_a_checkpoint_of_another_run_is_one_sentence(harm: Callable[[dict[str, A
     assert str(caught.value).endswith("; start in another --output")
 
 
-def test_a_file_that_is_no_archive_is_damaged() -> None:
+def test_a_file_in_another_format_is_damaged() -> None:
     for file in (b"", b"PK", b"PK\x05\x06" + bytes(18), b"\x80\x02}q\x00."):
         with pytest.raises(DamagedError):
             read(file)

@@ -1,4 +1,4 @@
-"""Checkpoints are valid or not used, and two are kept."""
+"""Checkpoints: an invalid one is not used, and two are kept."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from trainer.output import checkpoint
 
 
 def state(number: int) -> dict[str, Any]:
-    """After so many steps."""
+    """Return the state after `number` steps."""
     return {
         "format": checkpoint.FORMAT,
         "search": {},
@@ -28,7 +28,7 @@ def state(number: int) -> dict[str, Any]:
 
 
 def steps_found(folder: Path) -> int | None:
-    """Of the newest sound one."""
+    """Return the steps of the latest valid checkpoint."""
     found, _ = checkpoint.newest(folder)
     return found[1]["progress"]["step"] if found else None
 
@@ -44,7 +44,7 @@ def test_the_last_two_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut short", "a flipped bit", "emptied", "something else"])
-def test_a_damaged_newest_gives_way_to_the_one_before(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_checkpoint_is_skipped_for_the_previous_one(tmp_path: Path, damage: str) -> None:
     checkpoint.save(tmp_path, state(1), steps=1)
     path = checkpoint.save(tmp_path, state(2), steps=2)
     content = bytearray(path.read_bytes())
@@ -59,7 +59,7 @@ def test_a_damaged_newest_gives_way_to_the_one_before(tmp_path: Path, damage: st
     assert passed_over(tmp_path) == [("step-000000002.pt", "is damaged", False)]
 
 
-def test_a_folder_gives_way_too_and_is_set_aside(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_a_checkpoint_is_renamed(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, state(1), steps=1)
     (tmp_path / "step-000000010.pt").mkdir()
     assert steps_found(tmp_path) == 1
@@ -77,7 +77,7 @@ OTHERWISE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("why", OTHERWISE)
-def test_what_another_program_or_version_wrote_gives_way_as_well(tmp_path: Path, why: str) -> None:
+def test_a_checkpoint_of_another_program_or_version_is_skipped(tmp_path: Path, why: str) -> None:
     checkpoint.save(tmp_path, state(1), steps=1)
     checkpoint.save(tmp_path, {**state(2), **OTHERWISE[why]}, steps=2)
     assert steps_found(tmp_path) == 1
@@ -86,7 +86,7 @@ def test_what_another_program_or_version_wrote_gives_way_as_well(tmp_path: Path,
     assert said.startswith(f"is not a checkpoint of this version of Shoal ({why}")
 
 
-def test_what_cannot_be_set_aside_costs_no_other_its_place(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_renamed_does_not_displace_others(tmp_path: Path) -> None:
     for number in (7, 8, 9):
         (tmp_path / f"step-00000000{number}.pt").mkdir()
     for steps in (1, 2, 3):
@@ -102,9 +102,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @settings(max_examples=500)
-@example(where=0.9542316246398758, bit=4)  # the archive's directory: its checksums hold, and torch reads free memory
+@example(where=0.9542316246398758, bit=4)  # archive directory: torch reads freed memory
 @given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-def test_a_flipped_bit_is_harmless_or_makes_way_for_the_one_before(
+def test_a_flipped_bit_is_harmless_or_the_checkpoint_is_skipped(
     archive: bytes, tmp_path: Path, where: float, bit: int
 ) -> None:
     if not (tmp_path / "step-000000001.pt").exists():
@@ -120,7 +120,7 @@ def test_a_flipped_bit_is_harmless_or_makes_way_for_the_one_before(
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(24, "Too many open files")])
-def test_one_that_cannot_be_read_is_not_taken_for_damaged(
+def test_an_unreadable_checkpoint_is_not_a_damaged_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: OSError
 ) -> None:
     path = checkpoint.save(tmp_path, state(1), steps=1)
@@ -133,7 +133,7 @@ def test_one_that_cannot_be_read_is_not_taken_for_damaged(
         checkpoint.newest(tmp_path)
 
 
-def test_too_little_memory_is_not_taken_for_damage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_too_little_memory_is_not_damage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     checkpoint.save(tmp_path, state(1), steps=1)
 
     def fail(*_: object, **__: object) -> None:
@@ -144,11 +144,11 @@ def test_too_little_memory_is_not_taken_for_damage(monkeypatch: pytest.MonkeyPat
         checkpoint.newest(tmp_path)
 
 
-def test_without_checkpoints_there_is_none(tmp_path: Path) -> None:
+def test_without_checkpoints_the_latest_is_none(tmp_path: Path) -> None:
     assert checkpoint.newest(tmp_path / "missing") == (None, [])
 
 
-def test_what_cannot_be_written_is_an_error_and_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_failed_write_is_an_error_and_keeps_earlier_checkpoints(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(TrainingError, match=r"cannot make the folder .*taken: File exists"):
         checkpoint.save(tmp_path / "taken", state(1), steps=1)

@@ -1,4 +1,4 @@
-"""A checkpoint is written once, and a run goes on from it wherever it was stopped."""
+"""Schedule of checkpoints: each is written once, and a stopped run resumes from any of them."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ STEPS = 3
 
 @pytest.fixture
 def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Train for an epoch of three steps, which ends with a checkpoint; returns the content of summary.json."""
+    """Train for an epoch of three steps, which ends with a checkpoint. Return the content of summary.json."""
     monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
     data = tmp_path / "dataset.h5"
     vocabulary = [f"word{number}" for number in range(60)]
@@ -47,9 +47,7 @@ def test_the_last_step_is_saved_once(train: Any, tmp_path: Path) -> None:
     assert [line["step"] for line in lines(tmp_path, "checkpoint")] == [STEPS]
 
 
-def test_a_run_whose_last_step_was_not_saved_is_saved_at_its_end(
-    train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unsaved_last_step_is_saved_at_the_end(train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 1e9)
     train("--checkpoint-minutes", "1e9")
     assert [line["step"] for line in lines(tmp_path, "checkpoint")] == [STEPS]
@@ -57,7 +55,7 @@ def test_a_run_whose_last_step_was_not_saved_is_saved_at_its_end(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", ["validation", "test"])
-def test_a_run_that_is_stopped_after_its_last_step_goes_on_to_the_same_end(
+def test_a_run_stopped_after_its_last_step_resumes_to_the_same_end(
     train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     whole = train("--force")

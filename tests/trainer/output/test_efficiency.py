@@ -1,4 +1,4 @@
-"""The shares of time add up, and noise is neither speed nor loss. A resumed run's speeds are those since its latest
+"""Shares of time: they add up, and noise is neither speed nor loss. Speeds of a resumed run are those since its latest
 start."""
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ PHASES = ("order", "forward", "backward", "all_reduce", "update")
     st.floats(0.1, 100),
     SECONDS,
 )
-def test_whatever_is_reported_no_share_is_below_zero_and_they_add_up_to_one(
+def test_shares_are_never_negative_and_add_up_to_one(
     told: tuple[list[tuple[float, ...]], tuple[dict[str, float], ...]], seconds: float, checkpoints: float
 ) -> None:
     steps, phases = told
@@ -45,13 +45,13 @@ def test_whatever_is_reported_no_share_is_below_zero_and_they_add_up_to_one(
 
 
 class Run(NamedTuple):
-    """What a run of ranks told of itself, and what it was like."""
+    """Reports of a run, and the true values."""
 
     shares: dict[str, float]
     seconds: float
     longest: float
     ideal: float
-    """By the ranks' rates in windows of ten steps."""
+    """Ideal time by the ranks' rates in windows of ten steps."""
 
 
 def run(
@@ -63,8 +63,8 @@ def run(
     updating: Sequence[float] = (),
     checkpoint: float = 0.0,
 ) -> Run:
-    """Ranks that compute for so long (steps, ranks), then sum for `reducing` seconds once the last of them is there,
-    and update, each as long as it takes; a checkpoint of the first comes before the middle step."""
+    """Simulate ranks. They compute for `computing` seconds (steps, ranks), reduce for `reducing` seconds once the
+    slowest has arrived, and update for different times. The first rank writes a checkpoint before the middle step."""
     times = np.array(computing)
     steps, ranks = times.shape
     efficiency, phases = Efficiency([1.0] * ranks), [dict.fromkeys(PHASES, 0.0) for _ in range(ranks)]
@@ -101,7 +101,7 @@ some_ranks = st.integers(1, 4).flatmap(
 
 
 @given(some_ranks, SECONDS, SECONDS, SECONDS, SECONDS)
-def test_of_a_run_each_share_is_what_it_was(
+def test_each_share_equals_its_true_value(
     ranks: tuple[list[list[float]], list[int]], reducing: float, ordering: float, updating: float, checkpoint: float
 ) -> None:
     computing, rows = ranks
@@ -124,7 +124,7 @@ def test_of_a_run_each_share_is_what_it_was(
         assert spent["rest"] == pytest.approx(steps * updating, abs=1e-6)
 
 
-def test_the_wait_for_the_first_ranks_checkpoint_is_no_communication() -> None:
+def test_the_wait_for_a_checkpoint_is_not_communication() -> None:
     found = run([[4.0, 4.0]] * 10, rows=[1, 1], checkpoint=20.0).shares
     assert found["checkpoints"] == pytest.approx(1 / 3)
     assert found["communication"] == pytest.approx(0.0)
@@ -133,7 +133,7 @@ def test_the_wait_for_the_first_ranks_checkpoint_is_no_communication() -> None:
     assert late["communication"] == pytest.approx(0.0, abs=0.01)
 
 
-def test_a_checkpoint_that_no_all_reduce_waited_for_takes_nothing_from_communication() -> None:
+def test_a_checkpoint_without_a_wait_does_not_reduce_communication() -> None:
     efficiency = Efficiency([1.0, 1.0])
     efficiency.add(np.array([90, 90]), np.array([90.0, 90.0]))
     phases = [{"backward": 90.0, "all_reduce": 4.0}] * 2
@@ -141,33 +141,33 @@ def test_a_checkpoint_that_no_all_reduce_waited_for_takes_nothing_from_communica
     assert (shares["communication"], shares["rest"]) == pytest.approx((4 / 99, 0.0))
 
 
-def test_ranks_that_leave_an_all_reduce_apart_pay_the_whole_of_it() -> None:
+def test_ranks_that_leave_an_all_reduce_at_different_times_count_all_of_it() -> None:
     efficiency = Efficiency([1.0, 1.0])
-    phases = [{"backward": 80.0, "all_reduce": 20.0}] * 2  # at each step, who left late before is the last to arrive
+    phases = [{"backward": 80.0, "all_reduce": 20.0}] * 2  # at each step, the rank that left last arrives last
     for _ in range(10):
         efficiency.add(np.array([1, 1]), np.array([8.0, 8.0]))
     shares = efficiency.shares(rows=20, seconds=100.0, phases=phases, checkpoints=0.0, awaited=0.0)
     assert shares["communication"] == pytest.approx(0.2)
 
 
-def test_what_a_quick_rank_does_besides_is_not_taken_from_the_all_reduce() -> None:
+def test_other_work_of_a_fast_rank_does_not_reduce_communication() -> None:
     found = run([[4.0, 8.0]] * 10, rows=[1, 1], reducing=1.0, updating=[1.0, 0.0])
     assert found.shares["communication"] == pytest.approx(10 / found.seconds)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_noise_is_no_speed_that_a_better_balance_would_have_used(ranks: int) -> None:
+def test_noise_does_not_count_as_speed(ranks: int) -> None:
     noise = np.random.default_rng(0).normal(1.0, 0.12, (400, ranks))
     assert run(noise.tolist(), rows=[1] * ranks).ideal == pytest.approx(400, rel=0.01)
 
 
-def test_a_rank_that_halves_its_speed_is_held_against_what_it_had_before_and_after() -> None:
+def test_the_ideal_follows_a_rank_that_halves_its_speed() -> None:
     found = run([[1.0, 1.0]] * 105 + [[1.0, 2.0]] * 95, rows=[10, 10])
     assert found.ideal == pytest.approx(105 + 95 * 20 / 15, rel=0.01)
     assert found.shares["balanced"] == pytest.approx(found.ideal / (105 + 190), rel=0.01)
 
 
-def test_a_rank_without_rows_counts_with_the_speed_that_it_had() -> None:
+def test_a_rank_without_rows_keeps_its_rate() -> None:
     efficiency = Efficiency([2.0, 4.0])
     for _ in range(10):
         efficiency.add(np.array([10, 0]), np.array([5.0, 0.0]))
@@ -179,7 +179,7 @@ def test_a_rank_without_rows_counts_with_the_speed_that_it_had() -> None:
     assert efficiency.ideal_seconds(400) == pytest.approx(100 / 6 + 200 / 3 + 100 / 3)
 
 
-def test_steps_whose_times_are_not_known_yet_are_taken_to_be_like_the_others() -> None:
+def test_steps_with_unknown_times_count_like_the_others() -> None:
     efficiency = Efficiency([1.0])
     efficiency.add(np.array([0]), np.array([0.0]))
     efficiency.add(np.array([10]), np.array([5.0]))
@@ -192,7 +192,7 @@ def test_a_run_that_is_stopped_before_its_first_step_has_a_summary() -> None:
     assert (found["samples_per_second"], found["share_of_ideal"], found["seconds"]) == (0.0, None, 0.0)
 
 
-def test_of_a_resumed_run_speeds_count_since_its_latest_start_and_seconds_over_all(
+def test_speeds_count_since_the_latest_start_and_seconds_over_all_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clock, "time", played := PlayedClock())

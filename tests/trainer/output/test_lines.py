@@ -1,4 +1,4 @@
-"""What is written as a line is read as it was; anything else is no line."""
+"""Lines of the record: a written line is read unchanged; any other line is ignored."""
 
 import json
 
@@ -50,18 +50,18 @@ LINES = st.one_of(
 
 
 @given(LINES)
-def test_a_line_is_read_as_it_was_written(line: Line) -> None:
+def test_a_line_survives_a_round_trip(line: Line) -> None:
     assert parse_line(json.dumps(line.plain()).encode()) == line
 
 
 @given(LINES, st.data())
-def test_of_a_line_that_is_not_whole_nothing_is_read(line: Line, data: st.DataObject) -> None:
+def test_an_incomplete_line_is_ignored(line: Line, data: st.DataObject) -> None:
     written = json.dumps(line.plain()).encode()
     assert parse_line(written[: data.draw(st.integers(0, len(written) - 1))]) is None
 
 
 @given(LINES, st.data())
-def test_a_line_with_a_value_of_another_type_is_none(line: Line, data: st.DataObject) -> None:
+def test_a_line_with_a_value_of_wrong_type_is_ignored(line: Line, data: st.DataObject) -> None:
     content = line.plain()
     name = data.draw(st.sampled_from(sorted({*content} & {"kind", "time", "step", "epoch", "loss", "split", "text"})))
     assert parse_line(json.dumps({**content, name: {"another": "type"}}).encode()) is None
@@ -72,7 +72,7 @@ def test_the_loss_is_among_the_measures_of_a_test_once() -> None:
     assert (line.epoch, line.loss, line.measures) == (3, 0.5, {"accuracy": 0.9})
 
 
-def test_fields_of_another_version_are_left_out() -> None:
+def test_fields_of_another_version_are_ignored() -> None:
     known = Note(time=1.0, text="lost")
     assert parse_line(json.dumps({**known.plain(), "colour": "red"}).encode()) == known
 

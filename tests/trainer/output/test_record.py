@@ -1,4 +1,4 @@
-"""The record is JSON lines, appended, and survives a line that was cut short."""
+"""Record: JSON lines are appended, and an incomplete line does no harm."""
 
 import json
 import sys
@@ -21,13 +21,13 @@ def kinds(path: Path) -> list[str]:
     return found
 
 
-def test_lines_are_there_as_soon_as_they_are_written(tmp_path: Path) -> None:
+def test_lines_are_visible_immediately(tmp_path: Path) -> None:
     with Record(tmp_path / "r", fresh=True) as record:
         record.write(Note(text="gone"))
         assert json.loads((tmp_path / "r").read_text())["text"] == "gone"
 
 
-def test_a_resumed_record_goes_on_after_half_a_line(tmp_path: Path) -> None:
+def test_a_resumed_record_continues_after_an_incomplete_line(tmp_path: Path) -> None:
     (tmp_path / "r").write_text('{"kind": "start"}\n{"kind": "st')
     with Record(tmp_path / "r", fresh=False) as record:
         record.write(Note(text="again"))
@@ -47,7 +47,7 @@ def test_other_ranks_write_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_said_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_notice_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     with Path("/dev/full").open("w", buffering=1) as full:
         monkeypatch.setattr(sys, "stderr", full)
         print_notice("a sentence")
@@ -55,10 +55,10 @@ def test_what_cannot_be_said_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> No
             record.write(Note(text="lost"))
         monkeypatch.undo()
         with suppress(OSError):
-            full.close()  # what it could not write is still in it
+            full.close()  # its buffer still contains the lost text
 
 
-def test_a_full_disk_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_reported_once_and_does_not_end_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     with Record(Path("/dev/full"), fresh=True) as record:
         record.write(Note(text="lost"))
         record.write(Note(text="lost"))
@@ -76,7 +76,7 @@ def test_a_full_disk_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture
         (1, 0.001, 9, 0, list(range(9))),
     ],
 )
-def test_a_line_comes_every_so_many_steps_and_more_of_slow_ones_and_fewer_of_quick_ones(
+def test_steps_are_sampled_by_number_and_by_time(
     every: int, seconds_a_step: float, steps: int, first: int, taken: list[int]
 ) -> None:
     takes, last = StepSampling(every).takes, steps - 1

@@ -1,4 +1,4 @@
-"""Whether a run from the beginning may have an output folder, and what is written there."""
+"""Output folder: protection from a new run, and atomic writes."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped"
 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
-    """With a checkpoint."""
+    """An output folder with a checkpoint."""
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-000000001.pt").write_text("")
     return tmp_path
@@ -44,7 +44,7 @@ def test_a_summary_says_that_a_run_has_ended(output: Path) -> None:
     assert not refused(output)
 
 
-def test_without_checkpoints_there_is_nothing_to_lose(tmp_path: Path) -> None:
+def test_an_output_without_checkpoints_is_free(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-000000001.pt.damaged").write_text("")
     require_free_output(tmp_path, force=False)
@@ -58,14 +58,14 @@ def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
     require_free_output(tmp_path, force=True)
 
 
-def test_a_part_of_a_model_may_be_replaced(tmp_path: Path) -> None:
+def test_an_incomplete_model_may_be_replaced(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "vocabulary.txt").write_text("good\n")
     require_free_output(tmp_path, force=False)
 
 
 @pytest.mark.parametrize("other", ["record.jsonl", "model", "a\nb"])
-def test_a_folder_that_is_no_model_is_never_replaced(tmp_path: Path, other: str) -> None:
+def test_a_folder_that_is_not_a_model_is_never_replaced(tmp_path: Path, other: str) -> None:
     write_model_mark(tmp_path)
     (tmp_path / "model" / other).write_text("mine")
     for writes in (lambda: require_free_output(tmp_path, force=True), lambda: fill_folder(tmp_path / "model")):
@@ -94,7 +94,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_folder_appears_whole_and_replaces_an_old_one(tmp_path: Path) -> None:
+def test_a_folder_replaces_an_old_one_atomically(tmp_path: Path) -> None:
     for content in ("first", "second"):
         fill_folder(tmp_path / "model", content)
         assert (tmp_path / "model" / "config.json").read_text() == content
@@ -102,7 +102,7 @@ def test_a_folder_appears_whole_and_replaces_an_old_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_a_folder_that_could_not_be_filled_leaves_the_old_one(tmp_path: Path, error: type[BaseException]) -> None:
+def test_a_failed_write_keeps_the_old_folder(tmp_path: Path, error: type[BaseException]) -> None:
     write_model_mark(tmp_path)
     with pytest.raises(error):
         fill_partly(tmp_path / "model", error)
@@ -110,7 +110,7 @@ def test_a_folder_that_could_not_be_filled_leaves_the_old_one(tmp_path: Path, er
     assert (tmp_path / "model" / "config.json").read_text() == "old"
 
 
-def test_a_writer_that_was_killed_between_two_names_costs_nothing(tmp_path: Path) -> None:
+def test_a_writer_killed_between_two_renames_loses_nothing(tmp_path: Path) -> None:
     write_model_mark(tmp_path)
     (tmp_path / "model").rename(tmp_path / ".model.old")
     (tmp_path / ".model.partial").mkdir()
@@ -121,7 +121,7 @@ def test_a_writer_that_was_killed_between_two_names_costs_nothing(tmp_path: Path
     assert names(tmp_path) == ["model"]
 
 
-def test_a_link_in_a_models_place_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_model_is_not_followed(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "config.json").write_text("kept")
@@ -136,7 +136,7 @@ def test_a_link_in_a_models_place_is_not_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("summary", [None, STOPPED, "[]", "{", "{}", "\udcff"])
 def test_only_a_run_that_came_to_its_end_is_finished(tmp_path: Path, summary: str | None) -> None:
     (tmp_path / "summary.json").write_text(ENDED)
-    assert finished_summary(tmp_path) is None  # its model is not there
+    assert finished_summary(tmp_path) is None  # its model is missing
     write_model_mark(tmp_path)
     assert finished_summary(tmp_path) == {"kind": "end", "stopped": False}
     (tmp_path / "summary.json").unlink()
@@ -146,7 +146,7 @@ def test_only_a_run_that_came_to_its_end_is_finished(tmp_path: Path, summary: st
 
 
 @pytest.mark.parametrize("planted", [".probe", ".summary.json.partial"])
-def test_a_link_that_somebody_planted_is_not_written_through(tmp_path: Path, planted: str) -> None:
+def test_a_planted_link_is_not_followed(tmp_path: Path, planted: str) -> None:
     output, precious = tmp_path / "out", tmp_path / "precious"
     output.mkdir()
     precious.write_text("kept")
@@ -158,18 +158,18 @@ def test_a_link_that_somebody_planted_is_not_written_through(tmp_path: Path, pla
     assert not (output / "summary.json").is_symlink()
 
 
-def test_what_a_killed_writer_left_is_written_anew(tmp_path: Path) -> None:
+def test_files_of_a_killed_writer_are_replaced(tmp_path: Path) -> None:
     (tmp_path / ".summary.json.partial").write_text("half of a long summary")
     write_whole(tmp_path / "summary.json", b"{}")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("summary.json", "{}")]
 
 
-def test_a_folder_that_can_be_written_to_is_prepared_without_a_trace(tmp_path: Path) -> None:
+def test_preparing_a_writable_folder_leaves_no_file(tmp_path: Path) -> None:
     prepare_output(tmp_path / "new" / "one")
     assert list((tmp_path / "new" / "one").iterdir()) == []
 
 
-def test_a_model_beside_a_stopped_run_is_one_that_its_run_may_replace(tmp_path: Path) -> None:
+def test_the_model_of_a_stopped_run_may_be_replaced(tmp_path: Path) -> None:
     for stopped, said in ((True, True), (False, False)):
         (tmp_path / "summary.json").write_text(json.dumps({"stopped": stopped}))
         assert was_stopped(tmp_path) is said

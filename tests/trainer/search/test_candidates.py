@@ -1,4 +1,4 @@
-"""A search tries one change after the other of the best settings so far, and changes nothing that was given."""
+"""Candidates of a search: one change after the other of the best settings so far, without changing given options."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,14 +25,14 @@ def trial(settings: Mapping[str, Any], worth: float) -> Trial:
 
 
 def searched(traits: Traits, worth: Worth, *fixed: str) -> list[Mapping[str, Any]]:
-    """The settings of all trials of a search in which models are worth what `worth` says."""
+    """Return the settings of all trials of a search in which `worth` gives the scores."""
     trials: list[Trial] = []
     while settings := next_candidate(trials, traits, 6, fixed):
         trials.append(trial(settings, worth(settings)))
     return [each.settings for each in trials]
 
 
-def test_the_best_guess_is_first_and_each_change_is_tried_once_where_none_is_better() -> None:
+def test_the_best_guess_is_first_and_each_change_is_tried_once() -> None:
     found = searched(TWO, lambda _: 0.5)
     assert found[0] == {"model": "linear"}
     others = CLASSIFIERS[1:]
@@ -41,7 +41,7 @@ def test_the_best_guess_is_first_and_each_change_is_tried_once_where_none_is_bet
     assert found[1] == {"model": "linear", "loss": "cross-entropy"}
 
 
-def test_a_change_that_is_better_stays_and_what_follows_changes_it_further() -> None:
+def test_a_better_change_is_kept_and_changed_further() -> None:
     found = searched(TWO, lambda settings: 0.5 + (settings["model"] == "fasttext") + (settings.get("ngrams") == 3))
     first = found.index({"model": "fasttext"})
     assert found[first + 1] == {"model": "fasttext", "loss": "bce"}
@@ -49,14 +49,14 @@ def test_a_change_that_is_better_stays_and_what_follows_changes_it_further() -> 
     assert all(each["model"] == "fasttext" for each in found[first:])
 
 
-def test_epochs_are_doubled_as_long_as_that_helps() -> None:
+def test_epochs_are_doubled_while_that_helps() -> None:
     found = searched(
         TWO, lambda settings: float(min(settings.get("epochs", 6), 24)) if settings["model"] == "lstm" else 0.0
     )
     assert [each["epochs"] for each in found if "epochs" in each and len(each) == 2][:3] == [12, 24, 48]
 
 
-def test_the_lstm_is_tried_early_on_short_texts_alone() -> None:
+def test_the_lstm_is_tried_early_only_on_short_texts() -> None:
     models = [each["model"] for each in searched(TWO._replace(words=9.0), lambda _: 0.5)]
     assert models.index("lstm") < 5
     assert models.count("lstm") == 1
@@ -67,22 +67,22 @@ def test_the_cautious_model_is_tried_on_few_rows(rows: int, fixed: Sequence[str]
     assert (CAUTIOUS in searched(TWO._replace(rows=rows), lambda _: 0.5, *fixed)) is tried
 
 
-def test_with_an_optimiser_that_was_given_the_linear_model_is_not_tried() -> None:
+def test_a_given_optimiser_excludes_the_linear_model() -> None:
     models = [each["model"] for each in searched(TWO, lambda _: 0.5, "optimiser")]
     assert (models[0], "linear" in models, models.count("lstm")) == ("fasttext", False, 1)
 
 
-def test_no_model_that_has_its_own_optimiser_is_tried_with_one_that_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_optimiser_excludes_models_that_require_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MODELS, "fasttext", replace(MODELS["fasttext"], optimisers=("adagrad",)))
     found = searched(TWO._replace(words=9.0), lambda _: 0.5, "optimiser")
-    assert {each["model"] for each in found} == {"lstm"}  # slow, but no other is left
+    assert {each["model"] for each in found} == {"lstm"}  # it is slow, but no other model is left
 
 
-def test_a_loss_of_ratings_is_tried_where_there_are_some() -> None:
+def test_a_rating_loss_is_tried_if_there_are_ratings() -> None:
     assert not any("loss" in each for each in searched(TWO._replace(rated=False), lambda _: 0.5))
 
 
-def test_options_that_were_given_are_not_changed() -> None:
+def test_given_options_are_not_changed() -> None:
     found = searched(TWO, lambda _: 0.5, "epochs", "learning_rate")
     assert not any({"epochs", "learning_rate"} & each.keys() for each in found)
     config = configured({**PLACES, "model": AUTO, "epochs": 3, "word_dropout": 0.1, "seed": 7})
@@ -124,12 +124,12 @@ OF_OTHERS = {
 }
 
 
-def test_options_of_some_models_are_these() -> None:
+def test_options_belong_to_their_models() -> None:
     assert {*OF_CANDIDATES, *OF_OTHERS, "minutes"} == {*options_of_some()}
 
 
 @pytest.mark.parametrize("name", OF_CANDIDATES)
-def test_an_option_of_a_search_is_that_of_each_candidate_that_has_it(name: str) -> None:
+def test_a_given_option_applies_to_each_candidate_that_has_it(name: str) -> None:
     config = configured({**PLACES, "model": AUTO, name: OF_CANDIDATES[name]})
     having = {model for model in CLASSIFIERS if model in options_of_some()[name]}
     taken = {model for model in CLASSIFIERS if _of(config, model, name) == OF_CANDIDATES[name]}
@@ -141,33 +141,33 @@ def _of(config: TrainConfig, model: str, name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", OF_OTHERS)
-def test_an_option_that_no_candidate_of_a_search_has_is_refused(name: str) -> None:
+def test_an_option_without_a_candidate_is_refused(name: str) -> None:
     with pytest.raises(TrainingError, match=r"--model auto has no --[a-z-]+; leave it out"):
         configured({**PLACES, "model": AUTO, name: OF_OTHERS[name]})
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
-def test_a_candidate_has_the_configuration_of_its_options_as_they_are_typed(model: str) -> None:
+def test_a_candidate_has_the_configuration_of_its_command_line(model: str) -> None:
     config = configured({**PLACES, "model": AUTO, "metric": "f1-macro", "minutes": 2.0})
     assert configured_candidate(config, {"model": model, "epochs": 5}) == configured(
         {**PLACES, "model": model, "epochs": 5, "metric": "f1-macro"}
     )
 
 
-def test_what_is_searched_are_the_options_in_which_models_or_candidates_differ() -> None:
+def test_searched_options_are_those_in_which_candidates_differ() -> None:
     defaults = {name for model in CLASSIFIERS for name in MODELS[model].defaults}
     tried = {name for each in searched(TWO._replace(rows=100), lambda _: 0.5) for name in each}
     assert set(SEARCHED) == (defaults | tried) - {"model", "char_ngrams"}
 
 
-def test_ranks_are_told_what_was_given_and_nothing_else_that_is_searched() -> None:
+def test_ranks_get_the_given_options_and_no_searched_ones() -> None:
     config = configured({**PLACES, "model": AUTO, "epochs": 3})
     words = as_words(config)
     assert set(words) & set(SEARCHED) == {"epochs"}
     assert from_words(words, endless=False) == config
 
 
-def test_a_run_that_goes_on_has_the_settings_that_the_search_chose() -> None:
+def test_a_resumed_run_has_the_settings_of_its_search() -> None:
     config = configured({**PLACES, "model": AUTO, "epochs": 3})
     for settings in ({"model": "linear"}, {"model": "fasttext", "char_ngrams": "3-6", "learning_rate": 0.1}):
         chosen = configured_candidate(config, settings)
@@ -181,12 +181,12 @@ def test_a_run_that_goes_on_has_the_settings_that_the_search_chose() -> None:
         ({"model": AUTO, "preset": "reference"}, "--preset reference has a model of its own, lstm; leave out"),
     ],
 )
-def test_what_a_search_cannot_have_is_a_sentence(given: Mapping[str, Any], sentence: str) -> None:
+def test_options_without_meaning_for_a_search_are_refused(given: Mapping[str, Any], sentence: str) -> None:
     with pytest.raises(TrainingError, match=sentence):
         configured({**PLACES, **given})
 
 
-def test_a_search_is_the_default_where_neither_a_model_nor_a_preset_is_given() -> None:
+def test_a_search_is_the_default_without_a_model_or_a_preset() -> None:
     assert default_model({"epochs": 3}) == {"model": AUTO}
     assert default_model({"preset": "reference"}) == default_model({"model": "lstm"}) == {}
     assert TrainConfig(**PLACES, model=AUTO).search_seconds == 300

@@ -1,4 +1,4 @@
-"""A search as it is started: what is chosen is trained as if it had been given, and a stopped search goes on."""
+"""Search as users start it: the chosen settings are trained as if given, and a stopped search restarts."""
 
 import itertools
 import json
@@ -19,9 +19,7 @@ LSTM = ("--hidden", "4")
 SEARCH = ("-m", "trainer", "--model", "auto", *QUICK, *LSTM)
 
 
-def test_what_is_chosen_is_trained_as_if_it_had_been_given(
-    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chosen_settings_are_trained_as_if_given(texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trials_made = itertools.count()
     monkeypatch.setattr(search, "time", SimpleNamespace(monotonic=lambda: 0.001 * next(trials_made)))
     found, given = tmp_path / "found", tmp_path / "given"
@@ -48,7 +46,7 @@ def test_what_is_chosen_is_trained_as_if_it_had_been_given(
 
 
 @pytest.mark.soak
-def test_a_search_that_is_stopped_leaves_no_model_and_begins_again(launch: Launch, texts: Path, tmp_path: Path) -> None:
+def test_a_stopped_search_leaves_no_model_and_restarts(launch: Launch, texts: Path, tmp_path: Path) -> None:
     command = (*SEARCH, "--data", texts, "--output", tmp_path)
     process = launch(0, *command)
     wait_for_lines(process, tmp_path, "trial")

@@ -1,4 +1,4 @@
-"""Trials are compared block by block, by the first measure in which they differ by more than chance."""
+"""Trials are compared block by block. Only significant differences count."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from trainer.search.trials import CAUTIOUS, Trial, best_of, differences, is_bett
 from trainer.task import BlockScore
 
 HARD = (0.0, -0.1, -0.3, 0.1)
-"""What makes a block hard for every model."""
+"""Difficulty of each block, the same for all models."""
 
 
 def trial(score: float = 0.8, loss: float = 0.4, *, noise: float = 0.001, folds: int = 2) -> Trial:
@@ -37,9 +37,7 @@ BASE = trial(noise=0.0)
         (trial(0.801, noise=0.01), False),
     ],
 )
-def test_a_trial_wins_that_is_better_by_more_than_chance_in_score_and_log_loss_together(
-    challenger: Trial, better: bool
-) -> None:
+def test_a_significantly_better_trial_wins(challenger: Trial, better: bool) -> None:
     assert is_better(challenger, BASE) is better
 
 
@@ -54,7 +52,7 @@ def test_the_cautious_model_wins_by_a_standard_error_of_the_log_loss(score: floa
     assert is_better(cautious(trial(score, loss)), BASE) is better
 
 
-def test_the_cautious_model_wins_by_all_folds_and_never_at_the_cost_of_the_metric() -> None:
+def test_the_cautious_model_needs_all_folds_and_must_not_worsen_the_metric() -> None:
     found = cautious(trial(0.7, 0.35))
     assert not is_hopeless(found, BASE)
     assert not is_better(replace(found, folds=found.folds[:1]), BASE)
@@ -64,11 +62,11 @@ def test_the_cautious_model_wins_by_all_folds_and_never_at_the_cost_of_the_metri
 
 
 @pytest.mark.parametrize(("blocks", "folds"), [(5, 1), (5, 5), (20, 1)])
-def test_at_most_one_search_in_twenty_takes_one_of_fifteen_that_are_no_better(blocks: int, folds: int) -> None:
+def test_at_most_one_search_in_twenty_selects_one_of_fifteen_equal_trials(blocks: int, folds: int) -> None:
     chance = np.random.default_rng(0)
 
     def useless() -> Trial:
-        """What is the same for all is left out; score and log loss of a block go together."""
+        """Simulate equally good models: common noise is left out, and score and log loss of a block are correlated."""
         score = chance.normal(0, 0.01, (folds, blocks))
         losses = chance.normal(0, 0.01, (folds, blocks)) - score
         found = [
@@ -89,14 +87,14 @@ def with_metric(found: Trial, metric: float, noise: float = 0.0) -> Trial:
     return replace(found, folds=folds)
 
 
-def test_a_better_score_is_not_paid_for_with_the_metric() -> None:
+def test_a_better_score_must_not_worsen_the_metric() -> None:
     better = trial(0.81)
     assert not is_better(with_metric(better, 0.49, noise=0.005), BASE)
     assert is_better(with_metric(better, 0.499, noise=0.005), BASE)
     assert is_better(with_metric(better, 0.51), BASE)
 
 
-def test_what_makes_a_block_hard_is_no_error_of_the_difference() -> None:
+def test_block_difficulty_does_not_add_to_the_error_of_a_difference() -> None:
     score, *_ = differences(trial(0.81), BASE)
     assert score.mean == pytest.approx(0.01)
     assert score.error < 0.001
@@ -109,7 +107,7 @@ def test_other_folds_are_needed_unless_a_trial_is_worse() -> None:
     assert not is_hopeless(Trial(settings={}, folds=(), seconds=0.0), BASE)
 
 
-def test_of_equally_good_trials_the_first_is_taken_and_one_without_a_score_never() -> None:
+def test_a_tie_takes_the_first_trial_and_never_one_without_a_score() -> None:
     empty = Trial(settings={"model": "lstm"}, folds=(), seconds=1.0)
     same, better = trial(), trial(0.81)
     assert best_of([BASE, same, empty]) is BASE
