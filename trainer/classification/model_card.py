@@ -21,7 +21,7 @@ _CARD = """\
 | loss | {loss} |
 | temperature | {temperature:.4g}, by which the logits are divided before they are probabilities |
 | label | {label} |
-| words | rule `{rule}` (Shoal's docs/reference/dataset.md); a vocabulary of {words:,} words without {stopwords:,} stopwords |
+| words | rule `{rule}` (docs/reference/dataset.md); a vocabulary of {words:,} words, {stopwords:,} stopwords left out |
 | length of a text | {length} |
 | data | dataset `{data}` |
 | written by | Shoal {shoal}; digest `{digest}` |
