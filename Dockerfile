@@ -1,6 +1,6 @@
 # An image for training jobs of SageMaker: AWS's with PyTorch, and Shoal's trainer in it. A topology names it:
 # `managed: {image: ACCOUNT.dkr.ecr.REGION.amazonaws.com/shoal:1}`; without `image` AWS's own is taken, and gets the same
-# files when a job starts. docs/container.md has the commands, and what the container reads and writes.
+# files when a job starts. docs/how-to/use-a-container.md has the commands, docs/reference/container.md what it reads and writes.
 ARG REGION=us-east-1
 FROM 763104351884.dkr.ecr.${REGION}.amazonaws.com/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PREPARED = ("reviews", "dataset", "model", "aws", "deployment")
-"""What a page may ask for in its comment `<!-- prepare: NAME... -->`."""
+"""Names that a page may use in its comment `<!-- prepare: NAME... -->`."""
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PREPARE = re.compile(r"^<!-- prepare: ([\w ]+) -->$", re.MULTILINE)
@@ -33,6 +33,14 @@ class Page:
     @property
     def needs_aws(self) -> bool:
         return not {"aws", "deployment"}.isdisjoint(self.prepare)
+
+    @property
+    def ends_deployment(self) -> bool:
+        """True if the page destroys a deployment, which it shares with other pages."""
+        return any(
+            line.startswith("shoal destroy") and "--dry-run" not in line
+            for line in "\n".join(self.blocks("sh")).splitlines()
+        )
 
     def blocks(self, language: str) -> list[str]:
         """The blocks of one language, in their order."""

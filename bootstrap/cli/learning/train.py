@@ -49,7 +49,7 @@ Examples:
   shoal train --deployment starter --output results/model --detach
   shoal train --hosts hosts.txt --data results/data/dataset.h5 \\
       --output results/model
-      on machines of your own; docs/operations.md describes the file
+      on machines of your own; docs/how-to/train-on-your-hosts.md describes the file
   shoal train --local --nodes 2 --slow 1:2.0 --data results/data/dataset.h5 \\
       --output results/model
   shoal train --local --model fasttext --input train.csv \\

@@ -24,7 +24,7 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
     """The key does not exist, does not encrypt, or does not let Auto Scaling start nodes with it."""
     topology, kms = context.topology, context.account.client("kms")
     name, of_whom = topology.kms_key, ""
-    instead = "write another key (docs/topologies.md has what its policy must allow)"
+    instead = "write another key (docs/how-to/secure.md shows what its policy must allow)"
     if name is None and topology.training:
         name = context.account.client("ec2").get_ebs_default_kms_key_id()["KmsKeyId"]
         of_whom = ", by which the account encrypts volumes,"
