@@ -35,6 +35,11 @@ class Page:
         return not {"aws", "deployment"}.isdisjoint(self.prepare)
 
     @property
+    def prose(self) -> str:
+        """The page without its blocks."""
+        return _BLOCK.sub("", self.path.read_text("utf-8"))
+
+    @property
     def ends_deployment(self) -> bool:
         """True if the page destroys a deployment, which it shares with other pages."""
         return any(

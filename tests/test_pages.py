@@ -1,6 +1,7 @@
 """Every command of the tutorials and how-to guides runs as it stands."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -20,9 +21,13 @@ from tests.pages import PREPARED, ROOT, Page, pages, shoal_commands
 from tests.waiting import PATIENCE
 
 PAGES = pages()
+README = Page(ROOT / "README.md")
 LOCAL = [page for page in PAGES if not page.needs_aws]
 ON_AWS = sorted((page for page in PAGES if page.needs_aws), key=lambda page: page.ends_deployment)
 _FILES = {"reviews": "reviews", "dataset": "results/data", "model": "results/model"}
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+FOREIGN = {"--no-rollback", "--standalone"}
+"""Options of the CDK and of torchrun."""
 _QUOTED = 2_000  # characters of output in a failure's message
 
 
@@ -61,18 +66,21 @@ def deployments() -> list[str]:
 
 
 def run(page: Page, folder: Path, prepared: Path) -> None:
-    """Run a page's blocks in their order, by a person who answers every question with yes."""
+    """Copy the files that a page asks for into a folder, and run its blocks there, in their order."""
     assert set(page.prepare) <= set(PREPARED), f"{page.name} asks for what tests/pages.py does not list"
     for name, path in _FILES.items():
         if name in page.prepare:
             shutil.copytree(prepared / path, folder / path)
-    script = folder.parent / f"{folder.name}.sh"
-    script.write_text("\n".join(page.blocks("sh")), "utf-8")
+    execute("\n".join(page.blocks("sh")), folder)
+
+
+def execute(commands: str, folder: Path) -> None:
+    """Run shell commands in a folder as a user does who answers every question with yes."""
     typed, keyboard = os.openpty()
     os.write(typed, b"y\n" * 20)
     try:
         done = subprocess.run(
-            ["bash", "-eux", script],
+            ["bash", "-eux", "-c", commands],
             cwd=folder,
             stdin=keyboard,
             stdout=subprocess.PIPE,
@@ -84,7 +92,7 @@ def run(page: Page, folder: Path, prepared: Path) -> None:
     finally:
         os.close(typed)
         os.close(keyboard)
-    assert done.returncode == 0, f"{page.name}: {done.stdout[-_QUOTED:]}"
+    assert done.returncode == 0, done.stdout[-_QUOTED:]
 
 
 @pytest.mark.parametrize("page", LOCAL, ids=lambda page: page.name)
@@ -92,6 +100,15 @@ def test_the_commands_of_a_local_page_run(page: Page, tmp_path: Path, prepared: 
     folder = tmp_path / "page"
     folder.mkdir()
     run(page, folder, prepared)
+
+
+@pytest.mark.soak
+def test_the_commands_of_the_readme_run(tmp_path: Path, prepared: Path) -> None:
+    """All but `make`, which sets up this checkout."""
+    shutil.copytree(prepared / "reviews", tmp_path / "reviews")
+    blocks = [block for block in README.blocks("sh") if not block.startswith("make ")]
+    assert blocks
+    execute("\n".join(blocks), tmp_path)
 
 
 @pytest.mark.end_to_end
@@ -110,14 +127,26 @@ def test_the_commands_of_a_page_about_deployments_run_on_the_emulator(
     shoal("stop", "demo")  # the run that the page has left to itself; otherwise the next page waits for it
 
 
-@pytest.mark.parametrize("page", [*PAGES, Page(ROOT / "README.md")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, README], ids=lambda page: page.name)
 def test_commands_that_no_test_can_run_have_options_that_exist(page: Page) -> None:
-    languages = ("console", "sh", "") if page.name == "README.md" else ("console",)
-    for command in (each for of in languages for block in page.blocks(of) for each in shoal_commands(block)):
+    languages = ("console", "sh", "") if page == README else ("console",)
+    for command in (
+        each for language in languages for block in page.blocks(language) for each in shoal_commands(block)
+    ):
         try:
             parse(command_line, command)
         except click.UsageError as error:
             pytest.fail(f"{page.name}: shoal {' '.join(command)}: {error.format_message()}")
+
+
+def test_options_that_pages_name_exist() -> None:
+    known = set(FOREIGN)
+    for name in command_line.commands:
+        _, command, _ = command_line.resolve_command(click.Context(command_line), [name])
+        commands = [command, *getattr(command, "commands", {}).values()]
+        known |= {flag for each in commands if each for parameter in each.params for flag in parameter.opts}
+    named = {(page.name, option) for page in PAGES for option in OPTION.findall(page.prose)}
+    assert sorted(each for each in named if each[1] not in known) == []
 
 
 def parse(command: click.Command, arguments: list[str]) -> None:

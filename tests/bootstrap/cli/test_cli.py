@@ -1,9 +1,7 @@
 """The command `shoal` as a person meets it: help, results, and what it says when something is wrong."""
 
-import gzip
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -106,24 +104,6 @@ def test_a_full_disk_is_reported_and_leaves_no_file(reviews: Path, tmp_path: Pat
     assert done.stdout == "status 1\n", done.stderr
     assert "free some, or choose another --output" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.soak
-def test_the_commands_of_the_readme_work_as_they_stand(reviews: Path, tmp_path: Path) -> None:
-    block = re.search(r"make setup.*?\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert block
-    (tmp_path / "reviews").mkdir()
-    (tmp_path / "reviews" / "a.json.gz").write_bytes(gzip.compress(reviews.read_bytes()))
-    done = subprocess.run(
-        ["bash", "-e", "-c", block.group(1)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^(negative|positive)\t[01]\.\d{4}\tbroke after a week$", done.stdout, re.MULTILINE)
 
 
 def test_a_run_that_is_stopped_at_once_does_not_show_the_result_before(
