@@ -1,7 +1,7 @@
 """Raw reviews to a model and its predictions: `python examples/reviews_to_predictions.py REVIEWS... OUTPUT`.
 
 REVIEWS are files as `shoal preprocess` reads them, such as JSON lines with a text and a rating; OUTPUT is a folder for
-the dataset and the model. docs/python.md explains each step.
+the dataset and the model. docs/how-to/use-from-python.md explains each step.
 """
 
 import sys
