@@ -27,7 +27,7 @@ from trainer.options.section import option, options, shown_options
 from trainer.registry import AUTO, MODELS, PRESETS, SEARCHED, RunSize, Settings
 
 SEARCH_MINUTES = 5.0
-"""Default time limit of the search of `--model auto`, in minutes. docs/training.md has the measurements."""
+"""Default time limit of the search of `--model auto`, in minutes. Measurements: benchmarks/results/fasttext.md."""
 _WITHOUT_END: Settings = {"schedule": "constant"}
 """Defaults on an unbounded stream without `--words` or `--epochs`: without a total, the learning rate cannot decay."""
 

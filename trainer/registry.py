@@ -69,7 +69,7 @@ class Model:
     learns: str = "classes"
     """Kind of learning: `classes` (text classification) or `words` (word embeddings from a text stream)."""
     defaults: Settings = field(default_factory=dict)
-    """Defaults that differ from those of the options. docs/training.md has the measurements."""
+    """Defaults that differ from those of the options. benchmarks/results/ has the measurements."""
     with_embeddings: Settings = field(default_factory=dict)
     """Defaults of a run with `--embeddings`."""
     on_endless_text: Settings = field(default_factory=dict)
