@@ -28,7 +28,7 @@ from corpus.dataset_settings import DEFAULT, Settings
 from corpus.dictionary import TokenisedTexts
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS, RowBlock
 from corpus.reading.acceptance import check_input, first_positive_code, require_classes
-from corpus.reading.formats import LABELS, Codes
+from corpus.reading.formats import LABELS, LabelEncoder
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import identity_of
@@ -137,7 +137,7 @@ class _Texts:
         self.dictionary = TokenDictionary()
         self.occurrences = np.zeros(settings.vocabulary_size + 1, np.int64)
         """Of each word, by its id in the dictionary, in texts that are not for the test; the last one of all others."""
-        self._settings, self._codes = settings, Codes(settings)
+        self._settings, self._encoder = settings, LabelEncoder(settings)
 
     def close(self) -> None:
         for part in self.parts:
@@ -145,7 +145,7 @@ class _Texts:
 
     def read(self, source: Source, tally: Tally, report: Callable[[int], None]) -> None:
         part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
-        for batch in join_batches(read_batches(part, self._codes, tally)):
+        for batch in join_batches(read_batches(part, self._encoder, tally)):
             self._add(batch.texts, np.array(batch.codes, self._settings.label_dtype), test=source.test)
             report(batch.raw_bytes)
         if identity_of(source.address) != source.identity:

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from mrjob.protocol import BytesValueProtocol
 
-from corpus.reading.formats import Codes
+from corpus.reading.formats import LabelEncoder
 from corpus.reading.ranges import read_batches, read_task
 from corpus.reading.storage import writable
 from corpus.reading.tally import Tally, is_tally_key
@@ -40,12 +40,12 @@ class Deduplicate(PreprocessingJob):
 
     def mapper(self, _: None, task: bytes) -> Iterator[Record]:
         settings = self.settings()
-        codes = Codes(settings)
+        encoder = LabelEncoder(settings)
         stopwords = sorted(read_stopwords(settings.stopwords, settings.words))
         collector = Collector(stopwords, self.options.part_bits, settings.words)
         tally = Tally()
         for part in read_task(task):
-            for batch in read_batches(part, codes, tally):
+            for batch in read_batches(part, encoder, tally):
                 collector.add(batch.texts, batch.codes, part.test)
                 self.report_bytes(batch.raw_bytes)
                 if collector.full:

@@ -16,7 +16,7 @@ import corpus
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
-from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.ranges import cut_into_tasks, task_line
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
@@ -95,10 +95,10 @@ def prepare_work(
     Files below `leave_out`, the folder of the results, are skipped. Raises DataError for input, settings
     or stopwords that cannot be used.
     """
-    understanding = understand_inputs(inputs, leave_out=leave_out)
-    settings = settle(understanding, settings)
-    understanding.check_values(settings, max_malformed)
-    sources = transfer(understanding.sources)
+    inspection = inspect_inputs(inputs, leave_out=leave_out)
+    settings = settle(inspection, settings)
+    inspection.check_values(settings, max_malformed)
+    sources = transfer(inspection.sources)
     stopwords = read_stopwords(settings.stopwords, settings.words)
     if settings.stopwords not in STOPWORD_LISTS and not is_s3(settings.stopwords):
         settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
@@ -107,17 +107,17 @@ def prepare_work(
         settings=settings,
         stopwords=stopwords,
         max_malformed=max_malformed,
-        plain_bytes=understanding.plain_bytes,
-        warnings=understanding.warnings_for(settings.words),
+        plain_bytes=inspection.plain_bytes,
+        warnings=inspection.warnings_for(settings.words),
     )
 
 
-def settle(understanding: Understanding, chosen: Settings) -> Settings:
+def settle(inspection: InputInspection, chosen: Settings) -> Settings:
     """The settings with what the input determines of them.
 
     Raises DataError where the two contradict each other, and for more than MOST_CLASSES.
     """
-    settings = understanding.settings(chosen)
+    settings = inspection.settings(chosen)
     if len(settings.classes) > MOST_CLASSES:
         raise DataError(
             f"--classes names {len(settings.classes):,} classes, but preprocessing takes at most {MOST_CLASSES}; "
@@ -159,11 +159,11 @@ def work_bytes(plain_bytes: int, settings: Settings) -> int:
     return int(plain_bytes * rows)
 
 
-def estimate_work(understanding: Understanding, settings: Settings, cores: int) -> Estimate:
+def estimate_work(inspection: InputInspection, settings: Settings, cores: int) -> Estimate:
     """The estimate for so many cores, of this machine or of all workers of a cluster."""
     rate = RATE_OF_WHOLE_TEXTS if settings.ragged else RATE
     return Estimate(
-        seconds=START_SECONDS + understanding.plain_bytes / (rate * 1e6 * cores),
+        seconds=START_SECONDS + inspection.plain_bytes / (rate * 1e6 * cores),
         memory_bytes=(PROCESS_BYTES + WORD_BYTES * settings.vocabulary_size) * cores,
-        disk_bytes=work_bytes(understanding.plain_bytes, settings),
+        disk_bytes=work_bytes(inspection.plain_bytes, settings),
     )

@@ -22,8 +22,8 @@ from bootstrap.cli.input_options import input_options, read_inputs, reading_opti
 from common.errors import UsageError
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
-from corpus.reading.formats import Codes
-from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.formats import LabelEncoder
+from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Inputs, Range
 from corpus.reading.tally import Tally
@@ -73,12 +73,12 @@ def read_pile(asked: str) -> Pile:
         inputs, chosen = _reading.main(shlex.split(asked), prog_name="shoal train", standalone_mode=False)
     except click.UsageError as error:
         raise UsageError(error.format_message()) from error
-    understanding, tally = understand_inputs(inputs), Tally()
-    settings = understanding.settings(chosen)
+    inspection, tally = inspect_inputs(inputs), Tally()
+    settings = inspection.settings(chosen)
     found: list[tuple[str, int, bool]] = []
-    for source in understanding.sources:
+    for source in inspection.sources:
         whole = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
-        for batch in read_batches(whole, Codes(settings), tally):
+        for batch in read_batches(whole, LabelEncoder(settings), tally):
             texts = (" ".join(tokens(text)) for text in batch.texts)
             found += [(text, code, source.test) for text, code in zip(texts, batch.codes, strict=True) if text]
     check_input(tally, DEFAULT_MAX_MALFORMED)

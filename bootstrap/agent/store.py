@@ -131,7 +131,7 @@ class Bucket(Store):
         return self._ask(ask, prefix)
 
     def size(self, key: str) -> int | None:
-        found = self._ask(s3.head_if_there, key)
+        found = self._ask(s3.head_or_none, key)
         return None if found is None else found["ContentLength"]
 
     def get(self, key: str, path: Path, *, changed: float | None = None, count: Callable[[int], None] = ignore) -> None:

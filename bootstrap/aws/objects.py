@@ -63,7 +63,7 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
         size = path.stat().st_size
         changed = str(path.stat().st_mtime_ns)
         there = S3Path(folder.bucket, key)
-        found = s3.head_if_there(client, there)
+        found = s3.head_or_none(client, there)
         if found is None or (found["ContentLength"], found["Metadata"].get(_CHANGED)) != (size, changed):
             s3.upload(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=bars.add)
             if (path.stat().st_size, str(path.stat().st_mtime_ns)) != (size, changed):

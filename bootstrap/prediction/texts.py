@@ -13,8 +13,8 @@ from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.batches import TextBatch
-from corpus.reading.formats import Codes
-from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.formats import LabelEncoder
+from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.inputs.unsupported import refuse_unsupported
 from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.reading.tally import Tally
@@ -32,7 +32,7 @@ _STANDARD_INPUT = "standard input"
 class TextFiles:
     """Files with texts to label, and how to read them."""
 
-    understanding: Understanding
+    inspection: InputInspection
     settings: Settings
     """Settings that interpret the files' ratings or labels."""
 
@@ -51,20 +51,20 @@ def find_text_files(
     detectable rating or label, unless an option names its field. Raises DataError for unreadable or ambiguous files.
     """
     try:
-        understanding = understand_inputs(Inputs(files=tuple(files), exclude=tuple(exclude), options=options))
+        inspection = inspect_inputs(Inputs(files=tuple(files), exclude=tuple(exclude), options=options))
     except DataError as error:
         if not unlabelled or options.rating or options.label or options.positive_label:
             raise
         try:
-            understanding = understand_inputs(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), options=options))
+            inspection = inspect_inputs(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), options=options))
         except DataError:
             raise error from None
-    return TextFiles(understanding=understanding, settings=understanding.settings(settings))
+    return TextFiles(inspection=inspection, settings=inspection.settings(settings))
 
 
 def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
     """Yield the texts of the files in order; see `read_texts`. Ratings and labels may be missing or unknown."""
-    return read_texts(files.understanding.sources, Codes(files.settings, others=True), tally)
+    return read_texts(files.inspection.sources, LabelEncoder(files.settings, others=True), tally)
 
 
 def label_text_files(
@@ -76,7 +76,7 @@ def label_text_files(
     """
     from trainer.classification.labelling import Labeller
 
-    label = Labeller(model, threshold, expected=files.understanding.plain_bytes, threads=cores())
+    label = Labeller(model, threshold, expected=files.inspection.plain_bytes, threads=cores())
     for batch in join_batches(read_text_files(files, tally)):
         yield batch, label(batch.texts)
     if tally.counts["lines"] == tally.counts["malformed"]:

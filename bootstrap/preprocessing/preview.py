@@ -7,7 +7,7 @@ from bootstrap.preprocessing.dataset_warnings import threshold_warnings, too_few
 from common.cores import cores
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.reading.storage import join
@@ -21,7 +21,7 @@ _RESULTS = ("dataset.h5", "counts.json")
 
 @dataclass(frozen=True, kw_only=True)
 class PreprocessingPreview:
-    understanding: Understanding
+    inspection: InputInspection
     settings: Settings
     """With what the input determines of them."""
     estimated: Estimate
@@ -34,18 +34,18 @@ class PreprocessingPreview:
     @property
     def warnings(self) -> list[str]:
         """What a person should know; the rows may be too few even if all texts were distinct."""
-        rows = self.understanding.rows
+        rows = self.inspection.rows
         test = round(rows * self.settings.test_share)
         return [
-            *self.understanding.warnings_for(self.settings.words),
-            *self.understanding.sample.tally.damages(),
+            *self.inspection.warnings_for(self.settings.words),
+            *self.inspection.sample.tally.damage_reports(),
             *([] if self.settings.labelled else threshold_warnings(self.settings)),
             *([] if self.settings.test_input else too_few_warnings(rows - test, test, self.settings)),
         ]
 
     @property
     def uploaded(self) -> list[Source]:
-        return [each for each in self.understanding.sources if self.uploads_to and not is_s3(each.address)]
+        return [each for each in self.inspection.sources if self.uploads_to and not is_s3(each.address)]
 
 
 def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, processes: bool) -> PreprocessingPreview:
@@ -83,12 +83,12 @@ def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deplo
 def _preview(
     inputs: Inputs, settings: Settings, *, cores: int, output: str | None, home: str | None, uploads_to: str | None
 ) -> PreprocessingPreview:
-    understanding = understand_inputs(inputs, leave_out=output)
-    settings = settle(understanding, settings)
+    inspection = inspect_inputs(inputs, leave_out=output)
+    settings = settle(inspection, settings)
     return PreprocessingPreview(
-        understanding=understanding,
+        inspection=inspection,
         settings=settings,
-        estimated=estimate_work(understanding, settings, cores),
+        estimated=estimate_work(inspection, settings, cores),
         cores=cores,
         output=tuple(join(home, name) for name in _RESULTS) if home else (),
         uploads_to=uploads_to,
@@ -99,8 +99,8 @@ def check_preview(preview: PreprocessingPreview, *, max_malformed: float) -> Non
     """Raise DataError where the run would end with an error if all of its input is like the sample."""
     from corpus.reading.acceptance import check_input
 
-    preview.understanding.check_values(preview.settings, max_malformed)
+    preview.inspection.check_values(preview.settings, max_malformed)
     try:
-        check_input(preview.understanding.sample.tally, max_malformed, dry_run=True)
+        check_input(preview.inspection.sample.tally, max_malformed, dry_run=True)
     except DataError as error:
         raise DataError(f"if all of the input is as the sample is, the run will end so: {error}") from error

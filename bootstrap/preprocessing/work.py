@@ -16,7 +16,7 @@ import orjson
 from bootstrap.aws import objects
 from common.errors import DataError
 from corpus.layout import DATASET_NAME
-from corpus.reading.s3 import S3Path, head_if_there, list_objects, place_of, put, put_new
+from corpus.reading.s3 import S3Path, head_or_none, list_objects, place_of, put, put_new
 from jobs.merge import MergeResult, read_merge_result
 from jobs.steps import CommandStep, JobStep, Plan
 
@@ -45,7 +45,7 @@ def made_before(s3: "S3Client", run: str, datasets: S3Path) -> MergeResult | Non
         dataset = S3Path(datasets.bucket, f"{folder}/{DATASET_NAME}")
         with suppress(DataError):
             made = read_merge_result(str(S3Path(datasets.bucket, each["Key"])))
-            if (made.dataset, folder.rpartition("/")[2]) == (str(dataset), made.digest) and head_if_there(s3, dataset):
+            if (made.dataset, folder.rpartition("/")[2]) == (str(dataset), made.digest) and head_or_none(s3, dataset):
                 return made
     return None
 
@@ -74,7 +74,7 @@ class ClusterWork:
         steps = self.plan.steps()
         oldest = datetime.now(UTC) - _MARKER_LIFETIME
         for number, step in enumerate(steps):
-            marker = head_if_there(self.s3, place_of(step.done_file))
+            marker = head_or_none(self.s3, place_of(step.done_file))
             if marker is None or marker["LastModified"] < oldest:
                 return steps[number:]
         return []
@@ -108,7 +108,7 @@ class ClusterWork:
     def finish(self) -> None:
         """Delete the work's files; its summary stays where other commands follow the work."""
         followed = self._place(FOLLOWED)
-        others = head_if_there(self.s3, followed)
+        others = head_or_none(self.s3, followed)
         objects.remove(self.s3, self._place(""), but=() if others is None else (place_of(self.plan.summary), followed))
 
     def remove(self) -> None:

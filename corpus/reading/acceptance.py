@@ -19,8 +19,8 @@ def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) ->
 
     If `dry_run` is true, the message does not propose a dry run.
     """
-    if damages := tally.damages():
-        raise DataError(f"{'; '.join(damages)}; download damaged files again, or leave them out by --exclude")
+    if reports := tally.damage_reports():
+        raise DataError(f"{'; '.join(reports)}; download damaged files again, or leave them out by --exclude")
     counts = tally.counts
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:

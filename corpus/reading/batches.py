@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from corpus.reading.compression import DamagedArchiveError, compression
-from corpus.reading.formats import Codes, Format, MalformedLineError
+from corpus.reading.formats import Format, LabelEncoder, MalformedLineError
 from corpus.reading.lines import LongLine, range_blocks, split_lines, without_byte_order_mark
 from corpus.reading.parsing import is_blank, line_parser
 from corpus.reading.sources import Range
@@ -38,12 +38,12 @@ _Reviews = tuple[list[str], list[int], list[tuple[object, ...]]]
 _Read = Callable[[list[bytes], int, MalformedCallback], _Reviews]
 
 
-def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
+def line_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
     """Yield the reviews of a range in batches, each with the number of lines read so far.
 
     A batch may be empty, and the last one is. Raises DamagedArchiveError after all complete lines before the damage.
     """
-    read = _reader(part.format, codes, part.code)
+    read = _reader(part.format, encoder, part.code)
     header = part.format.header and part.start == 0
     done = 0
     try:
@@ -58,7 +58,7 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
                 done += 1
                 malformed("too_long", done, lines.begins)
                 continue
-            size = _even(len(lines))
+            size = _even_batch_size(len(lines))
             for first in range(0, len(lines), size):
                 some = lines[first : first + size]
                 texts, text_codes, kept = read(some, done, malformed)
@@ -90,14 +90,14 @@ def _blocks(part: Range) -> Iterator[bytes]:
         yield from blocks if part.start else without_byte_order_mark(blocks)
 
 
-def _even(lines: int) -> int:
+def _even_batch_size(lines: int) -> int:
     """Return the size of equal batches of at most BATCH_TEXTS lines."""
     batches = -(-lines // BATCH_TEXTS)
     return max(1, -(-lines // max(batches, 1)))
 
 
-def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
-    parse = line_parser(form, codes, code)
+def _reader(form: Format, encoder: LabelEncoder, code: int | None) -> _Read:
+    parse = line_parser(form, encoder, code)
 
     def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> _Reviews:
         texts: list[str] = []
@@ -118,15 +118,15 @@ def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
         return texts, text_codes, kept
 
     if form.kind == "json" and form.value is not None and not form.keep:
-        return _json_reader(form.text, form.value, codes, read)
+        return _json_reader(form.text, form.value, encoder, read)
     return read
 
 
-def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, exact: _Read) -> _Read:
+def _json_reader(text_fields: tuple[str, ...], value_field: str, encoder: LabelEncoder, exact: _Read) -> _Read:
     """Return a fast reader of JSON lines, which passes each unusual line to `exact`."""
     from orjson import loads  # slow to load, and only JSON needs it
 
-    known, of = codes.known_codes, codes.code_of
+    known, encode = encoder.known_codes, encoder.encode
     text_field = text_fields[0]
     several = len(text_fields) > 1
 
@@ -142,7 +142,7 @@ def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, e
                 if text.__class__ is not str:
                     raise TypeError
                 if code is None or value.__class__ is bool:
-                    code = of(value)
+                    code = encode(value)
             except (ValueError, KeyError, TypeError):
                 some, some_codes, _ = exact([line], number, malformed)
                 texts += some

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import BinaryIO, Protocol
 
-_PACKED_BYTES = 64 << 10
+_READ_BYTES = 64 << 10
 # A block, its lines and their texts fit into the cache of one core.
 BLOCK_BYTES = 128 << 10
 _XZ_BYTES = 1 << 30
@@ -104,23 +104,23 @@ def decompress(file: BinaryIO, suffix: str) -> Iterator[bytes]:
 
 
 def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
-    make = COMPRESSIONS[suffix]
-    decoder = make()
-    begun = is_full = False
+    new_decoder = COMPRESSIONS[suffix]
+    decoder = new_decoder()
+    started = is_full = False
     data = b""
     while True:
         # After a full block a decoder may have more output, even if it reports that it needs input.
         if decoder.needs_input and not data and not is_full:
-            data = file.read(_PACKED_BYTES)
+            data = file.read(_READ_BYTES)
             if not data:
-                if begun:
+                if started:
                     raise DamagedArchiveError("the compressed data end too early")
                 return
-        if not begun and suffix in (".gz", ".xz"):
+        if not started and suffix in (".gz", ".xz"):
             data = data.lstrip(b"\0")  # tapes and xz pad members with zeros
             if not data:
                 continue
-        begun = True
+        started = True
         block = _decompress(decoder, data)
         data = b""
         is_full = len(block) == BLOCK_BYTES and not decoder.eof
@@ -128,8 +128,8 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
             yield block
         if decoder.eof:
             data = decoder.unused_data
-            decoder = make()
-            begun = False
+            decoder = new_decoder()
+            started = False
 
 
 def _decompress(decoder: _Decoder, data: bytes) -> bytes:

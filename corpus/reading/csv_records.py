@@ -13,17 +13,17 @@ from contextlib import suppress
 from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
-from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, Codes, Format, MalformedLineError
+from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, Format, LabelEncoder, MalformedLineError
 from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
 from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks
 from corpus.reading.tally import EXCERPT_BYTES
 
-_SWALLOWED = 5
+_MIN_CONTAINED_RECORDS = 5
 """Minimum number of valid records inside a record that shows an unclosed quote."""
-_MOST = 0.9
-_MOST_AGAIN = 256 << 20
+_MIN_VALID_SHARE = 0.9
+_MAX_REREAD_BYTES = 256 << 20
 """Bytes that may be read again after unclosed quotes, whatever the size of the file."""
 
 
@@ -37,26 +37,26 @@ class _Lines:
     def __init__(self, pieces: Iterator[list[bytes] | LongLine], name: str) -> None:
         self._pieces, self._name = pieces, name
         self._waiting: deque[bytes | LongLine] = deque()
-        self._again = 0
+        self._reread_bytes = 0
         self.read = 0
         self.bytes_read = 0
-        self.begin()
+        self.start_record()
 
-    def begin(self) -> None:
+    def start_record(self) -> None:
         """Start a record at the next line."""
         self.first = self.read + 1
         self.lines: list[bytes] = []
         self.size = 0
         self.is_utf8 = True
 
-    def return_to_second(self) -> None:
+    def rewind_to_second_line(self) -> None:
         """Rewind, so that the second line of this record is read next."""
         rest = self.lines[1:]
         back = sum(map(len, rest)) + len(rest)
         self._waiting.extendleft(reversed(rest))
         self.read, self.bytes_read = self.first, self.bytes_read - back
-        self._again += back
-        if self._again > _MOST_AGAIN + 4 * self.bytes_read:
+        self._reread_bytes += back
+        if self._reread_bytes > _MAX_REREAD_BYTES + 4 * self.bytes_read:
             raise DataError(
                 f"too many quotes of {self._name} are not closed, such as in line {self.first}; if they are letters, "
                 "give --quoting none"
@@ -74,9 +74,9 @@ class _Lines:
             if self.lines:  # the long line is a record by itself
                 self._waiting.appendleft(line)
             else:
-                self._take(line.begins)
+                self._append(line.begins)
             raise _RecordTooLongError
-        self._take(line)
+        self._append(line)
         if self.size > MAX_LINE_BYTES + 1:
             raise _RecordTooLongError
         try:
@@ -87,7 +87,7 @@ class _Lines:
             text = line.decode(errors="surrogateescape")
         return f"{text}\n"
 
-    def _take(self, line: bytes) -> None:
+    def _append(self, line: bytes) -> None:
         self.lines.append(line)
         self.read += 1
         self.size += len(line) + 1
@@ -112,30 +112,30 @@ def _records(lines: _Lines, separator: str) -> Iterator[list[str] | MalformedLin
     """
     reader = csv.reader(lines, delimiter=separator, strict=True)
     while True:
-        lines.begin()
+        lines.start_record()
         try:
             yield next(reader)
         except StopIteration:
             return
         except (csv.Error, _RecordTooLongError) as error:
-            lines.return_to_second()
+            lines.rewind_to_second_line()
             yield MalformedLineError("not_csv" if isinstance(error, csv.Error) else "too_long")
 
 
-def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
+def record_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
     """Yield the reviews of a whole file in batches, each with the number of lines read so far.
 
     A batch may be empty. Raises DamagedArchiveError after all complete records before the damage.
     """
     form = part.format
-    parse = fields_parser(form, codes, part.code)
+    parse = fields_parser(form, encoder, part.code)
     csv.field_size_limit(MAX_LINE_BYTES + 1)
     lines = _Lines(split_lines(without_byte_order_mark(open_blocks(part.path))), part.path)
     header = form.header
     texts: list[str] = []
     text_codes: list[int] = []
     kept: list[tuple[object, ...]] = []
-    given = 0
+    yielded_bytes = 0
     try:
         for fields in _records(lines, form.separator):
             if header:  # the first record with a nonempty cell
@@ -152,13 +152,13 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
                     text_codes.append(review.code)
                     if form.keep:
                         kept.append(review.kept)
-            if len(texts) == BATCH_TEXTS or lines.bytes_read - given > BLOCK_BYTES:
-                yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.read
-                texts, text_codes, kept, given = [], [], [], lines.bytes_read
+            if len(texts) == BATCH_TEXTS or lines.bytes_read - yielded_bytes > BLOCK_BYTES:
+                yield TextBatch(texts, text_codes, lines.bytes_read - yielded_bytes, kept), lines.read
+                texts, text_codes, kept, yielded_bytes = [], [], [], lines.bytes_read
     except DamagedArchiveError:
-        yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.first - 1
+        yield TextBatch(texts, text_codes, lines.bytes_read - yielded_bytes, kept), lines.first - 1
         raise
-    yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.read
+    yield TextBatch(texts, text_codes, lines.bytes_read - yielded_bytes, kept), lines.read
 
 
 _Parse = Callable[[Sequence[str]], Review]
@@ -167,24 +167,24 @@ _Parse = Callable[[Sequence[str]], Review]
 def _review(fields: list[str] | MalformedLineError, lines: _Lines, parse: _Parse, form: Format) -> Review:
     if isinstance(fields, MalformedLineError):
         raise fields
-    if form.value is not None and _swallows(lines.lines, parse, form):
-        lines.return_to_second()
+    if form.value is not None and _contains_records(lines.lines, parse, form):
+        lines.rewind_to_second_line()
         raise MalformedLineError("not_csv")
     if not lines.is_utf8:
         raise MalformedLineError("not_utf8")
     return parse(fields)
 
 
-def _swallows(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
+def _contains_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
     """Return whether nearly all lines after the first are records themselves, so that a quote was never closed."""
-    if len(lines) <= _SWALLOWED:
+    if len(lines) <= _MIN_CONTAINED_RECORDS:
         return False
-    sound = 0
+    valid = 0
     for fields in csv_rows(lines[1:], form.separator):
         with suppress(MalformedLineError):
             parse(fields)
-            sound += 1
-    return sound >= _MOST * (len(lines) - 1)
+            valid += 1
+    return valid >= _MIN_VALID_SHARE * (len(lines) - 1)
 
 
 def _could_be_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:

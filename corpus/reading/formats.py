@@ -109,7 +109,7 @@ class Format:
         return (*self.text, *(() if self.value is None else (self.value,)), *self.keep)
 
     @property
-    def is_cut(self) -> bool:
+    def is_splittable(self) -> bool:
         """Whether a range of lines can be read without the lines before it."""
         return self.kind not in ("csv", "parquet")
 
@@ -128,7 +128,7 @@ OTHER = -1
 """Code of a text that is read although its rating or label is missing or not allowed."""
 
 
-class Codes:
+class LabelEncoder:
     """Encoder of ratings or labels as integer codes from 0 to at most 255.
 
     The code of a rating is its number of steps. The code of a label is its index in LABELS. With a positive label, its
@@ -144,7 +144,7 @@ class Codes:
         self._others = others
         if not settings.labelled:
             low, high = settings.rating_range
-            self._exact: Callable[[object], int] = self._rating
+            self._encode: Callable[[object], int] = self._encode_rating
             self._range = (low, high)
             self._steps = settings.rating_steps
             self._out_of = (high / self._steps,) if settings.rating_fraction else ()
@@ -152,33 +152,33 @@ class Codes:
             self.known_codes = {n / self._steps: n for n in range(low, high + 1)}
             self.known_codes.update({form: n for n in range(low, high + 1) for form in _spellings(n / self._steps)})
         elif settings.classes:
-            self._exact = self._class
+            self._encode = self._encode_class
             codes = self._classes = {name: code for code, name in enumerate(settings.classes)}
             usual = [each for name in codes for each in (name, FASTTEXT_PREFIX + name) if class_name(each) == name]
             self.known_codes = {each: codes[class_name(each)] for each in usual}
             self.known_codes.update({n: codes[str(n)] for n in range(len(codes) + 1) if str(n) in codes})
         elif settings.positive_label is None:
-            self._exact = self._label
+            self._encode = self._encode_label
             self.known_codes = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
         else:
-            self._exact = self._is_positive
+            self._encode = self._encode_positive
             self._positive = class_name(settings.positive_label)
             self.known_codes = {self._positive: 1}
-        self.code_of: Callable[[object], int] = self._exact_or_other if others else self._exact
+        self.encode: Callable[[object], int] = self._encode_or_other if others else self._encode
 
-    def code_of_nothing(self) -> int:
+    def encode_missing(self) -> int:
         """Return the code of a missing value. Raises MalformedLineError unless `others` is true."""
         if not self._others:
             raise MalformedLineError(self._missing_reason)
         return OTHER
 
-    def _exact_or_other(self, value: object) -> int:
+    def _encode_or_other(self, value: object) -> int:
         try:
-            return self._exact(value)
+            return self._encode(value)
         except MalformedLineError:
             return OTHER
 
-    def _rating(self, value: object) -> int:
+    def _encode_rating(self, value: object) -> int:
         """Return the code of a number, or of a string that contains one."""
         if isinstance(value, str):
             value, out_of = rating_text(value)
@@ -192,19 +192,19 @@ class Codes:
             raise MalformedLineError("bad_rating")
         return int(steps)
 
-    def _label(self, value: object) -> int:
+    def _encode_label(self, value: object) -> int:
         label = usual_label(label_text(value))
         if label not in LABELS:
             raise MalformedLineError("bad_label")
         return LABELS.index(label)
 
-    def _class(self, value: object) -> int:
+    def _encode_class(self, value: object) -> int:
         code = self._classes.get(class_name(label_text(value)))
         if code is None:
             raise MalformedLineError("bad_label")
         return code
 
-    def _is_positive(self, value: object) -> int:
+    def _encode_positive(self, value: object) -> int:
         return int(class_name(label_text(value)) == self._positive)
 
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import DamagedArchiveError
-from corpus.reading.formats import Codes, MalformedLineError
+from corpus.reading.formats import LabelEncoder, MalformedLineError
 from corpus.reading.parsing import Review, row_parser
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_range
@@ -32,14 +32,14 @@ def group_sizes(address: str) -> list[int] | None:
         return [known.row_group(group).total_byte_size for group in range(known.num_row_groups)]
 
 
-def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
+def row_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
     """Yield the reviews of some row groups in batches, each with the number of rows read so far.
 
     A batch may be empty. Raises DamagedArchiveError after the rows before the damage.
     """
     import pyarrow
 
-    parse = row_parser(part.format, codes, part.code)
+    parse = row_parser(part.format, encoder, part.code)
     names = list(dict.fromkeys(part.format.fields))
     done = 0
     with open_range(part.path, ahead=0) as file:

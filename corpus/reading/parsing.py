@@ -13,8 +13,8 @@ from corpus.reading.formats import (
     FASTTEXT_PREFIX,
     MAX_LINE_BYTES,
     MISSING,
-    Codes,
     Format,
+    LabelEncoder,
     MalformedLineError,
 )
 
@@ -35,23 +35,23 @@ def is_blank(line: bytes) -> bool:
     return not line.strip(_JSON_WHITESPACE)
 
 
-def line_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[bytes], Review]:
+def line_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> Callable[[bytes], Review]:
     """Return a parser of lines for the kinds with one record per line.
 
     The parser takes a line without its newline and without the byte-order mark of the file. It raises
     MalformedLineError. `code` is the code of all records if the format names no value field.
     """
     if form.kind == "json":
-        return _json_parser(form, codes, code)
+        return _json_parser(form, encoder, code)
     if form.kind == "separated":
-        parse = fields_parser(form, codes, code)
+        parse = fields_parser(form, encoder, code)
         return lambda line: parse(_decoded(line).split(form.separator))
     if form.kind == "fasttext":
-        return lambda line: _fasttext(line, codes)
+        return lambda line: _fasttext(line, encoder)
     return lambda line: Review(_decoded(line), _required_code(code))
 
 
-def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[str]], Review]:
+def fields_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> Callable[[Sequence[str]], Review]:
     """Return a parser of the fields of a csv or separated record; see `line_parser`.
 
     In the text, a backslash followed by `n` is read as a space: the polarity datasets write newlines this way.
@@ -61,7 +61,7 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
     keep = [form.position(name) for name in form.keep]
     least = 1 + max(form.position(name) for name in form.fields)
     most = len(form.columns) or None
-    of, known = codes.code_of, codes.known_codes
+    encode, known = encoder.encode, encoder.known_codes
 
     def parse(fields: Sequence[str]) -> Review:
         if not any(fields):
@@ -76,13 +76,13 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
             return Review(text, _required_code(code), kept)
         found = known.get(fields[place])
         if found is None and fields[place].strip(" \t\r\n").lower() in MISSING:
-            return Review(text, codes.code_of_nothing(), kept)
-        return Review(text, of(fields[place]) if found is None else found, kept)
+            return Review(text, encoder.encode_missing(), kept)
+        return Review(text, encode(fields[place]) if found is None else found, kept)
 
     return parse
 
 
-def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[object]], Review]:
+def row_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> Callable[[Sequence[object]], Review]:
     """Return a parser of a Parquet row, given as the values of `form.fields`; see `line_parser`.
 
     Null becomes None. A value of type bytes is a string that is not UTF-8.
@@ -100,8 +100,8 @@ def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[
         if form.value is None:
             return Review(text, _required_code(code), kept)
         if values[texts] is None:
-            return Review(text, codes.code_of_nothing(), kept)
-        return Review(text, codes.code_of(values[texts]), kept)
+            return Review(text, encoder.encode_missing(), kept)
+        return Review(text, encoder.encode(values[texts]), kept)
 
     return parse
 
@@ -116,7 +116,7 @@ def json_field(value: Mapping[str, object], name: str, absent: object = None) ->
     return json_field(inner, rest, absent) if rest and isinstance(inner, dict) else absent
 
 
-def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[bytes], Review]:
+def _json_parser(form: Format, encoder: LabelEncoder, code: int | None) -> Callable[[bytes], Review]:
     from orjson import JSONDecodeError, loads  # slow to load, and only JSON needs it
 
     def parse(line: bytes) -> Review:
@@ -137,8 +137,8 @@ def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[byte
             return Review(" ".join(parts), _required_code(code), kept)
         rating = json_field(value, form.value)
         if rating is None and form.value not in value:
-            return Review(" ".join(parts), codes.code_of_nothing(), kept)
-        return Review(" ".join(parts), codes.code_of(rating), kept)
+            return Review(" ".join(parts), encoder.encode_missing(), kept)
+        return Review(" ".join(parts), encoder.encode(rating), kept)
 
     return parse
 
@@ -165,10 +165,10 @@ def split_label(line: bytes) -> tuple[bytes, bytes]:
     return label, text
 
 
-def _fasttext(line: bytes, codes: Codes) -> Review:
+def _fasttext(line: bytes, encoder: LabelEncoder) -> Review:
     _decoded(line)
     label, text = split_label(line)
-    return Review(text.decode(), codes.code_of(label.decode()))
+    return Review(text.decode(), encoder.encode(label.decode()))
 
 
 def _size(value: object) -> int:

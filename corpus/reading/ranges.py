@@ -17,7 +17,7 @@ from common.json_values import made
 from corpus.reading.batches import TextBatch, line_batches
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches
-from corpus.reading.formats import BLANK, HOLDS_RECORDS, Codes, Format
+from corpus.reading.formats import BLANK, HOLDS_RECORDS, Format, LabelEncoder
 from corpus.reading.parquet import group_sizes, row_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import size_of
@@ -58,7 +58,7 @@ def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
         if groups is not None:
             weights, edges = _merge_row_groups(groups, size)
             return list(zip(weights, ranges(edges), strict=True))
-    if not file.format.is_cut or compression(file.address):
+    if not file.format.is_splittable or compression(file.address):
         return [(file.plain_size, ranges([0, WHOLE])[0])]
     pieces = max(1, min(ceil(file.size / size), file.size // _MIN_RANGE_BYTES))
     edges = [file.size * piece // pieces for piece in range(pieces + 1)]
@@ -96,7 +96,7 @@ def read_task(line: bytes) -> list[Range]:
     ]
 
 
-def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]:
+def read_batches(part: Range, encoder: LabelEncoder, tally: Tally) -> Iterator[TextBatch]:
     """Yield the reviews of a range, in order, in nonempty batches of at most 256 texts or about 256 KiB.
 
     Counts lines and malformed lines in `tally`. Damage is recorded there after all complete lines before it. Raises
@@ -113,7 +113,7 @@ def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]
     lines = 0
     damaged = False
     try:
-        for batch, lines in batches(part, codes, malformed):  # noqa: B007
+        for batch, lines in batches(part, encoder, malformed):  # noqa: B007
             tally.counts["lines"] += len(batch.texts)
             if batch.texts:
                 yield batch

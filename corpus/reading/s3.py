@@ -134,7 +134,7 @@ def head(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef":
     return s3.head_object(Bucket=place.bucket, Key=place.key)
 
 
-def head_if_there(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef | None":
+def head_or_none(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef | None":
     """Return the metadata of an object, or None if it does not exist."""
     try:
         return head(s3, place)

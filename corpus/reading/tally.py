@@ -114,7 +114,7 @@ class Tally:
             for address, start, line, begins in self._found[reason]
         ]
 
-    def damages(self) -> list[str]:
+    def damage_reports(self) -> list[str]:
         """Return a clause for each damaged file, with the number of lines before the damage."""
         read = {address: sum(self._lines[address].values()) for address in sorted(self._damaged)}
         return [

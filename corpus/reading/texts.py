@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from common.errors import DataError
 from corpus.reading.batches import TextBatch
 from corpus.reading.compression import DamagedArchiveError
-from corpus.reading.formats import Codes
+from corpus.reading.formats import LabelEncoder
 from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import UNLABELLED, WHOLE, Range, Source
@@ -20,7 +20,7 @@ _BLOCK_BYTES, _BLOCK_TEXTS = 4 << 20, 8192
 """Size of a batch for a model. Twice as many texts are hardly faster, and the answers come later."""
 
 
-def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterator[TextBatch]:
+def read_texts(sources: Sequence[Source], encoder: LabelEncoder, tally: Tally) -> Iterator[TextBatch]:
     """Yield the texts of the files, in order.
 
     Counts lines and malformed lines in `tally`. Raises DataError if a file is damaged or unreadable, after all
@@ -31,8 +31,8 @@ def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterato
             yield from _read_plain_text(source, tally)
         else:
             part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
-            yield from read_batches(part, codes, tally)
-        for damage in tally.damages():
+            yield from read_batches(part, encoder, tally)
+        for damage in tally.damage_reports():
             raise DataError(f"{damage}; download it again")
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import Codes, Format, MalformedLineError
+from corpus.reading.formats import Format, LabelEncoder, MalformedLineError
 from corpus.reading.lines import LongLine
 from corpus.reading.parsing import Review, is_blank, line_parser
 from corpus.reading.sources import UNLABELLED
@@ -57,7 +57,7 @@ def sound_texts(batch: Batch, fields: Sequence[str] = ()) -> tuple[list[str], Se
     if batch.too_long or not batch.lines:
         return [], ()
     if fields:
-        parse = line_parser(Format(kind="json", text=tuple(fields)), Codes(Settings()), UNLABELLED)
+        parse = line_parser(Format(kind="json", text=tuple(fields)), LabelEncoder(Settings()), UNLABELLED)
         texts = {number: _field_text(line, parse) for number, line in enumerate(batch.lines)}
         read = {number: text for number, text in texts.items() if text is not None}
         return [*read.values()], [*read]

@@ -13,7 +13,7 @@ from pathlib import Path
 from common.errors import DataError, explain_os_error
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import BYTE_ORDER_MARK
-from corpus.reading.inputs.finding import files_for_now
+from corpus.reading.inputs.finding import current_files
 from corpus.reading.lines import split_lines
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile
@@ -63,7 +63,7 @@ class Files:
         found: dict[str, InputFile] = {}
         for address in self._addresses:
             with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):
-                files = files_for_now(address)
+                files = current_files(address)
             if not files and not self._follow:
                 raise DataError(f"there are no files at {address}; check the address")
             found.update((file.address, file) for file in sorted(files, key=lambda file: file.address))

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from common.errors import DataError
 from corpus.reading.inputs.detect import PARQUET, detect_format
-from corpus.reading.inputs.finding import files_for_now
+from corpus.reading.inputs.finding import current_files
 from corpus.reading.sources import UNLABELLED, ReadingOptions
 from corpus.reading.storage import open_blocks
 
@@ -15,7 +15,7 @@ def text_fields(sources: Iterable[str], chosen: Sequence[str]) -> tuple[str, ...
 
     What is chosen counts where there is no file yet. Raises DataError for a table, and for fields that are not clear.
     """
-    files = (file for address in sources for file in files_for_now(address) if file.size)
+    files = (file for address in sources for file in current_files(address) if file.size)
     file = next(files, None)
     block = next(open_blocks(file.address), b"") if file else b""
     if file is None or not block.strip():

@@ -11,11 +11,11 @@ from benchmarks.peers.contract import cleaned_words, review
 from benchmarks.peers.outcome import Outcome, outcome_of
 from benchmarks.preprocess import CASES, run_case
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import Codes, Format, MalformedLineError
+from corpus.reading.formats import Format, LabelEncoder, MalformedLineError
 from corpus.reading.parsing import line_parser
 from corpus.text import words
 
-PARSE = line_parser(Format(kind="json", text=("reviewText",), value="overall"), Codes(Settings()))
+PARSE = line_parser(Format(kind="json", text=("reviewText",), value="overall"), LabelEncoder(Settings()))
 PIECES = st.sampled_from(
     ["don't", "'", "''", " ", "A", "\u2019", "\u212a", "\u0130", "&#39;", "&amp;", "caf\u00e9", "\x7f", "\n", "x1y"]
 )

@@ -21,7 +21,7 @@ from corpus import raw_texts
 from corpus.dataset import Split, open_dataset
 from corpus.dataset_settings import Settings
 from corpus.raw_texts import SETTINGS, encode_texts
-from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.rules import VALIDATION_SHARE, in_test_set
 from corpus.text import digest
@@ -59,8 +59,8 @@ def some(count: int, label: int | None = None) -> list[Review]:
 def encode(
     files: Sequence[Path], output: Path, *, test: Sequence[Path] = (), given: Settings = SETTINGS, **how: Any
 ) -> dict[str, Any]:
-    understanding = understand_inputs(Inputs(files=tuple(map(str, files)), test=tuple(map(str, test))))
-    return encode_texts(understanding.sources, understanding.settings(given), output, **{"max_malformed": 0.05, **how})
+    inspection = inspect_inputs(Inputs(files=tuple(map(str, files)), test=tuple(map(str, test))))
+    return encode_texts(inspection.sources, inspection.settings(given), output, **{"max_malformed": 0.05, **how})
 
 
 def rows_of(split: Split, vocabulary: Sequence[str]) -> list[Row]:
@@ -202,7 +202,7 @@ def test_all_is_counted_of_raw_texts_or_they_are_refused_and_leave_nothing(tmp_p
 def test_labels_of_more_classes_than_a_byte_holds_are_kept(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_bytes(b"".join(b"__label__c%d text %d\n" % (n % 300, n) for n in range(900)))
     options = ReadingOptions(classes=tuple(f"c{n}" for n in range(300)))
-    known = understand_inputs(Inputs(files=(str(tmp_path / "in.txt"),), options=options))
+    known = inspect_inputs(Inputs(files=(str(tmp_path / "in.txt"),), options=options))
     counts = encode_texts(known.sources, known.settings(SETTINGS), tmp_path / "out.h5", max_malformed=0.0)
     assert counts["labels"]["before"] == {str(label): 3 for label in range(300)}
     with open_dataset(tmp_path / "out.h5") as dataset:
@@ -279,9 +279,9 @@ import sys
 from pathlib import Path
 from common.errors import DataError
 from corpus.raw_texts import SETTINGS, encode_texts
-from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.sources import Inputs
-known = understand_inputs(Inputs(files=(sys.argv[1],)))
+known = inspect_inputs(Inputs(files=(sys.argv[1],)))
 try:
     encode_texts(known.sources, known.settings(SETTINGS), Path(sys.argv[2]), max_malformed=0.05)
 except DataError as error:

@@ -9,7 +9,7 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
 from jobs.preparation import PreparedWork, estimate_work, prepare_work
-from tests.corpus.reading.inputs.beginnings import SNAP_2014, understood
+from tests.corpus.reading.inputs.beginnings import SNAP_2014, inspected
 
 
 def prepared(folder: Path, content: bytes = SNAP_2014, **chosen: object) -> PreparedWork:
@@ -73,8 +73,8 @@ def test_stopwords_of_ones_own_travel_with_the_work(tmp_path: Path) -> None:
 
 
 def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Path) -> None:
-    small = understood(tmp_path, "a.json", SNAP_2014)
-    large = understood(tmp_path, "b.json", SNAP_2014 * 100_000)
+    small = inspected(tmp_path, "a.json", SNAP_2014)
+    large = inspected(tmp_path, "b.json", SNAP_2014 * 100_000)
     assert estimate_work(large, Settings(), 2).seconds > estimate_work(small, Settings(), 2).seconds
     assert estimate_work(large, Settings(), 4).seconds < estimate_work(large, Settings(), 2).seconds
     assert estimate_work(large, Settings(), 2).memory_bytes == estimate_work(small, Settings(), 2).memory_bytes

@@ -11,7 +11,7 @@ import yaml
 from common.errors import DataError
 from corpus.reading.formats import LABELS
 from corpus.reading.inputs.fields import reading_settings
-from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.ranges import cut_into_tasks
 from corpus.reading.sources import Inputs, ReadingOptions
 from tests.corpus.reading.cuts import read
@@ -34,18 +34,18 @@ def found_in(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
         written(folder, name, content_of(content).encode(row.get("encoding", "utf-8")))
     options = ReadingOptions(**tuples(row.get("options", {})))
     try:
-        understood = understand_inputs(Inputs(**{use: (str(folder),)}, options=options))  # type: ignore[arg-type]
-        options = replace(options, positive_label=understood.positive_label)
-        settings = reading_settings(understood.labelled, options)
-        reviews, tally = read([part for task in cut_into_tasks(understood.sources, 1) for part in task], settings)
+        inspected = inspect_inputs(Inputs(**{use: (str(folder),)}, options=options))  # type: ignore[arg-type]
+        options = replace(options, positive_label=inspected.positive_label)
+        settings = reading_settings(inspected.labelled, options)
+        reviews, tally = read([part for task in cut_into_tasks(inspected.sources, 1) for part in task], settings)
     except DataError as error:
         return {"refused": str(error).replace(f"{folder}/", "")}
-    usual = understood.labelled and not options.classes and options.positive_label is None and use == "files"
+    usual = inspected.labelled and not options.classes and options.positive_label is None and use == "files"
     shown = {
         "rows": [[text, LABELS[code] if usual else code] for text, code in sorted(reviews)],
         "malformed": [f"{each.reason} in line {each.line}" for each in tally.malformed_lines()],
-        "damaged": [each.replace(f"{folder}/", "") for each in tally.damages()],
-        "warnings": [note.replace(f"{folder}/", "") for note in understood.warnings_for(row.get("words", "tokens"))],
+        "damaged": [each.replace(f"{folder}/", "") for each in tally.damage_reports()],
+        "warnings": [note.replace(f"{folder}/", "") for note in inspected.warnings_for(row.get("words", "tokens"))],
     }
     if len(reviews) > 9:
         shown["rows"] = {text: sum(text == each for each, _ in reviews) for text in row["found"]["rows"]}

@@ -279,7 +279,7 @@ def _is_file(address: str) -> bool:
     """Return whether a file exists. Raises TrainingError or DataError if that is unknown."""
     if is_s3(address):
         with s3.explained_errors(address, "look for"):
-            return s3.head_if_there(s3.client(), s3.place_of(address)) is not None
+            return s3.head_or_none(s3.client(), s3.place_of(address)) is not None
     try:
         return stat.S_ISREG(Path(address).stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

@@ -132,17 +132,17 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
         require_no_option_of_two_classes(options, *(each.name for each in _RATING_OPTIONS))
     found = find_files(loaded, files, options)
     if not loaded.classes:
-        found.understanding.check_values(found.settings, DEFAULT_MAX_MALFORMED)
+        found.inspection.check_values(found.settings, DEFAULT_MAX_MALFORMED)
     tally, answers, done = Tally(), ScoredAnswers(classes=loaded.classes), 0
     with Bars() as bars:
-        bars.stage("evaluate", found.understanding.plain_bytes)
+        bars.stage("evaluate", found.inspection.plain_bytes)
         for batch, predictions in label_text_files(loaded, found, tally, threshold=loaded.loss.threshold):
             answers.add(batch.codes, predictions)
             done += batch.raw_bytes
             bars.at(done)
     if answers.others and not answers.counts:
         raise DataError(
-            f"the model knows none of the labels of the input, such as {list_values(found.understanding.values)}; name "
+            f"the model knows none of the labels of the input, such as {list_values(found.inspection.values)}; name "
             "their field by --label-field, or take a model of these classes"
         )
     if not answers.counts:

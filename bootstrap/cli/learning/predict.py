@@ -167,7 +167,7 @@ def _label_files(
     tally, unknown, done = Tally(), 0, 0
     with Bars() as bars:
         if not out.isatty():  # on a terminal the answers are the progress
-            bars.stage("predict", found.understanding.plain_bytes)
+            bars.stage("predict", found.inspection.plain_bytes)
         for batch, predictions in label_text_files(model, found, tally, threshold=threshold):
             form.write(out, batch.texts, predictions, batch.kept)
             unknown += _unknown(predictions)
@@ -216,7 +216,7 @@ def find_files(
     except DataError as error:
         raise UsageError(str(error)) from error
     found = find_text_files(files, reading, settings, exclude=options["exclude"], unlabelled=unlabelled)
-    for warning in found.understanding.warnings:
+    for warning in found.inspection.warnings:
         print_warning(warning)
     return found
 

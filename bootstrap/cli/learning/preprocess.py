@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bootstrap.preprocessing.preview import PreprocessingPreview
     from corpus.dataset_settings import Settings
     from corpus.reading.formats import Format
-    from corpus.reading.inputs.understanding import Understanding
+    from corpus.reading.inputs.inspection import InputInspection
     from corpus.reading.sources import Inputs, Source
     from jobs.merge import MergeResult
 
@@ -199,25 +199,25 @@ def _preview(
 
 
 def _preview_content(preview: "PreprocessingPreview") -> dict[str, Any]:
-    understanding = preview.understanding
-    sample = understanding.sample
+    inspection = preview.inspection
+    sample = inspection.sample
     return {
         "dry_run": True,
-        "files": len(understanding.sources),
-        "bytes": sum(source.size for source in understanding.sources),
-        "plain_bytes": understanding.plain_bytes,
-        "rows": understanding.rows,
+        "files": len(inspection.sources),
+        "bytes": sum(source.size for source in inspection.sources),
+        "plain_bytes": inspection.plain_bytes,
+        "rows": inspection.rows,
         "formats": [
             {
                 **{name: value for name, value in asdict(group[0].format).items() if name not in ("columns", "keep")},
-                "labelled": understanding.labelled,
+                "labelled": inspection.labelled,
                 "test": group[0].test,
                 "class": group[0].code,
                 "files": len(group),
                 "bytes": sum(source.size for source in group),
                 "first": group[0].address,
             }
-            for group in _groups(understanding.sources)
+            for group in _groups(inspection.sources)
         ],
         "sample": {
             "lines": sample.lines,
@@ -242,10 +242,10 @@ def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float) ->
     from bootstrap.preprocessing.preview import check_preview
 
     found = _preview_content(preview)
-    labelled, settings = preview.understanding.labelled, preview.settings
+    labelled, settings = preview.inspection.labelled, preview.settings
     histograms = {"in the sample": found["sample"]["values"]}
     parts: list[Part] = [
-        _files(preview.understanding),
+        _files(preview.inspection),
         _SAMPLE if found["sample"]["lines"] else "",
         malformed_places(found["sample"]),
         histogram("label" if labelled else "rating", histograms) if histograms["in the sample"] else "",
@@ -290,10 +290,10 @@ def _format_name(form: "Format") -> str:
     return f"{kind}, {'with' if form.header else 'without'} header"
 
 
-def _files(understanding: "Understanding") -> str:
-    heads = ["file", "size", "read as", "text", "label" if understanding.labelled else "rating", "for"]
+def _files(inspection: "InputInspection") -> str:
+    heads = ["file", "size", "read as", "text", "label" if inspection.labelled else "rating", "for"]
     lines = []
-    for group in _groups(understanding.sources):
+    for group in _groups(inspection.sources):
         first = group[0]
         form = first.format
         column = "" if form.header or form.kind in ("json", "parquet") else "column "
@@ -305,7 +305,7 @@ def _files(understanding: "Understanding") -> str:
                 _format_name(form),
                 ", ".join(f"{column}{field}" for field in form.text) or "the line",
                 "the first word" if form.kind == "fasttext" else value,
-                "test" if first.test else "training" if understanding.test_input else "both",
+                "test" if first.test else "training" if inspection.test_input else "both",
             ]
         )
     return table(lines, heads)

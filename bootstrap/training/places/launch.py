@@ -23,7 +23,7 @@ from bootstrap.nodes import fleet
 from bootstrap.nodes.scale_up import READY_SECONDS
 from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
-from corpus.reading.s3 import S3Path, head_if_there
+from corpus.reading.s3 import S3Path, head_or_none
 from infra import topology
 from trainer.command_line import as_words
 from trainer.config import TrainConfig
@@ -311,7 +311,7 @@ class NodeLaunch(Launch):
     def require_free(self, run: str) -> None:
         """Raise ShoalError where nodes run, or may be about to be started."""
         deployment, place = self.deployment, S3Path(self._bucket, documents.request_key(self.deployment.name))
-        head, just_changed = head_if_there(deployment.session.client("s3"), place), False
+        head, just_changed = head_or_none(deployment.session.client("s3"), place), False
         if head is not None:  # who has changed it may be starting nodes, by S3's own clock
             now = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
             just_changed = (now - head["LastModified"]).total_seconds() < READY_SECONDS
@@ -325,7 +325,7 @@ class NodeLaunch(Launch):
         """When the nodes agreed on the first attempt, by S3's own clock; None before that."""
         for first in self.attempts()[:1]:
             place = S3Path(self._bucket, documents.attempt_key(self.run, first.number))
-            head = retrying(partial(head_if_there, self.deployment.session.client("s3"), place))
+            head = retrying(partial(head_or_none, self.deployment.session.client("s3"), place))
             if head is not None:
                 return head["LastModified"]
         return None

@@ -12,7 +12,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.sources.local_readers import FOLDER, forget, readers_of
 from bootstrap.training.sources.source import DataAccess, Prepared, Sidecar, Source, Staging
 from common.errors import DataError, ShoalError
-from corpus.reading.inputs.finding import files_for_now, find_files
+from corpus.reading.inputs.finding import current_files, find_files
 from corpus.reading.sources import Inputs, digest_of_files
 from corpus.stream.progress import read_status
 from corpus.stream.stream_settings import StreamSettings, differing, read_settings
@@ -60,7 +60,7 @@ class StreamSource(Source):
         if reach.reads_s3_alone:
             for address in settings.sources:
                 reach.require_reads(address)
-                if not files_for_now(address) and not settings.follow:
+                if not current_files(address) and not settings.follow:
                     raise DataError(
                         f"there are no files at {address}; check the address, or give --follow to wait for some"
                     )

@@ -18,7 +18,7 @@ from common.private_folders import temporary_folder
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.layout import DATASET_NAME
-from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.text_request import TextRequest, describe_left_out
@@ -75,17 +75,17 @@ def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates
 
     Raises DataError for input that cannot be used.
     """
-    understanding = understand_inputs(texts.inputs, leave_out=str(output))
-    for warning in understanding.warnings_for(texts.settings.words):
+    inspection = inspect_inputs(texts.inputs, leave_out=str(output))
+    for warning in inspection.warnings_for(texts.settings.words):
         bars.note(warning)
     wanted = replace(settings_of_texts(texts.settings), duplicates=duplicates)
-    settings = understanding.settings(wanted) if duplicates else settle(understanding, wanted)
-    understanding.check_values(settings, texts.max_malformed)
+    settings = inspection.settings(wanted) if duplicates else settle(inspection, wanted)
+    inspection.check_values(settings, texts.max_malformed)
     return TextRequest(
-        sources=understanding.sources,
+        sources=inspection.sources,
         settings=settings,
         max_malformed=texts.max_malformed,
-        plain_bytes=round(understanding.plain_bytes),
+        plain_bytes=round(inspection.plain_bytes),
     )
 
 

@@ -24,16 +24,16 @@ from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
 PARQUET = b"PAR1"
 
-_MOST_LINES = 1000
+_MAX_LINES = 1000
 """Number of lines, or rows of Parquet, that are inspected."""
 # A line is hardly a JSON object by accident: a small share among broken lines is enough.
 _JSON_SHARE = 0.1
-_MOST = 0.9
+_NEARLY_ALL = 0.9
 _JSON_NAMES = (".json", ".jsonl", ".ndjson")
 _SHOWN_LETTERS = 60
 _LEVELS = 4
 _SEPARATORS = (",", ";", "\t", "|")
-_OTHER_JSON = re.compile(rb'\s*(\{\s*("|$)|\[\s*(\{|$))')
+_MULTILINE_JSON = re.compile(rb'\s*(\{\s*("|$)|\[\s*(\{|$))')
 """Beginning of JSON that is an array, or an object over several lines."""
 _QUOTED = re.compile(rb'"([^"]|"")*"')
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
@@ -59,11 +59,11 @@ def detect_format(
 ) -> DetectedFormat | None:
     """Detect the format of a file from its decompressed beginning `data`; None if that has no complete line.
 
-    `whole` means that the file ends with `data`. `code` is the class of all its texts, if known. Raises DataError if the file is unsupported or its
-    format is ambiguous.
+    `whole` means that the file ends with `data`. `code` is the class of all its texts, if known. Raises DataError if the
+    file is unsupported or its format is ambiguous.
     """
-    lines = data.removeprefix(BYTE_ORDER_MARK).split(b"\n", _MOST_LINES)
-    if not whole or len(lines) > _MOST_LINES:
+    lines = data.removeprefix(BYTE_ORDER_MARK).split(b"\n", _MAX_LINES)
+    if not whole or len(lines) > _MAX_LINES:
         lines.pop()
     lines = [line for line in lines if not is_blank(line)]
     refuse_unsupported(name, data, lines)
@@ -114,7 +114,7 @@ def detect_parquet_format(
     values: list[object] = []
     if choice.value is not None:
         try:
-            values = first_values(opened, choice.value, _MOST_LINES)
+            values = first_values(opened, choice.value, _MAX_LINES)
         except (pa.ArrowException, OSError):
             return None
     form = Format(kind="parquet", text=choice.text, value=choice.value, keep=options.keep)
@@ -166,7 +166,7 @@ def _kind_of_lines(name: str, lines: Sequence[bytes]) -> str | None:
         return "json"
     if 2 * sum(map(bool, map(_LABEL.search, lines))) > len(lines):
         return "fasttext"
-    if _suffix(name) in _JSON_NAMES or _OTHER_JSON.match(lines[0]):
+    if _suffix(name) in _JSON_NAMES or _MULTILINE_JSON.match(lines[0]):
         raise _no_json_lines(name, lines)
     return None
 
@@ -207,8 +207,8 @@ def _are_quoted_cells(lines: Sequence[bytes], code: int) -> bool:
     covered = sum(1 + sum(cell.count("\n") for cell in row) for row in rows)
     opened = [line for line in lines if line.startswith(b'"')]
     closed = sum(line.rstrip(b",\r").endswith(b'"') for line in opened)  # unlike strings of JSON, for example
-    most = _MOST * len(lines)
-    return len(lines) > 2 and (closed >= most or (covered >= most and len(opened) >= _MOST * len(rows)))
+    most = _NEARLY_ALL * len(lines)
+    return len(lines) > 2 and (closed >= most or (covered >= most and len(opened) >= _NEARLY_ALL * len(rows)))
 
 
 def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
@@ -253,11 +253,11 @@ def _json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
     return objects
 
 
-def _paths(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+def _flatten(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     """Yield the fields of an object and of nested objects, up to some levels, with their dotted paths."""
     for key, inner in value.items():
         if isinstance(inner, dict) and above.count(".") < _LEVELS:
-            yield from _paths(inner, f"{above}{key}.")
+            yield from _flatten(inner, f"{above}{key}.")
         else:
             yield f"{above}{key}", inner
 
@@ -275,7 +275,7 @@ def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
         raise _no_json_lines(name, lines)
     fields: dict[str, str] = {}
     for each in objects:
-        for path, value in _paths(each):
+        for path, value in _flatten(each):
             with suppress(RecursionError):  # a value nested this deeply is neither a text nor a rating
                 fields.setdefault(path, " ".join(str(value).split()))
     if not options.fields and {"label", "probability"} <= fields.keys():

@@ -12,12 +12,12 @@ from typing import NamedTuple
 from common.display import printable
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import Codes, MalformedLineError, class_name
+from corpus.reading.formats import LabelEncoder, MalformedLineError, class_name
 from corpus.reading.inputs.layouts import candidates, is_guess, is_labelled
 from corpus.reading.inputs.values import are_pair
 from corpus.reading.sources import ReadingOptions
 
-_MOST, _FEW = 0.95, 10
+_NEARLY_ALL, _MIN_CELLS = 0.95, 10
 _SHOWN_FIELDS = 16
 _SHOWN_LETTERS = 40
 
@@ -87,8 +87,8 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
 def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOptions, code: int | None) -> FieldChoice:
     """Choose among columns without names, which are numbered from 1.
 
-    Without options this works for files like the polarity datasets: a label or rating, then one or two texts. It also works
-    for two columns if only one of them can be the value. Raises DataError for all other files.
+    Without options this works for files like the polarity datasets: a label or rating, then one or two texts. It also
+    works for two columns if only one of them can be the value. Raises DataError for all other files.
     """
     columns = {str(number): cell for number, cell in enumerate(rows[0], 1)}
     unclear = DataError(
@@ -103,20 +103,20 @@ def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOpt
             raise unclear
         return FieldChoice(options.text or ("1",), None, True)
     cells = {each: [row[int(each) - 1].strip() for row in rows] for each in columns if each not in options.text}
-    able = [each for each in cells if _share(cells[each], options) >= _MOST]
+    value_columns = [each for each in cells if _value_share(cells[each], options) >= _NEARLY_ALL]
     given = options.rating or options.label
-    if given is None and len(able) != 1:
+    if given is None and len(value_columns) != 1:
         raise unclear
-    value = given or able[0]
+    value = given or value_columns[0]
     others = tuple(each for each in columns if each != value)
     if not options.text and (
         not (len(others) == 1 or (len(others) == 2 and value == "1"))
-        or (len(others) > 1 and any(_hold_no_text(cells[each]) for each in others))
+        or (len(others) > 1 and any(_has_no_text(cells[each]) for each in others))
     ):
         raise unclear
     if given is None and not _is_value(cells[value][0], options):
         raise unclear  # the first record is a header
-    labelled = options.label is not None if given else _hold_labels(name, Counter(cells[value]), value, options)
+    labelled = options.label is not None if given else _has_labels(name, Counter(cells[value]), value, options)
     return FieldChoice(options.text or others, value, labelled)
 
 
@@ -125,10 +125,10 @@ def _require_fields(name: str, fields: Mapping[str, str], options: ReadingOption
         raise DataError(f"{name} has no field '{absent}'; its fields are: {list_with_examples(fields)}")
 
 
-def _hold_no_text(cells: Sequence[str]) -> bool:
+def _has_no_text(cells: Sequence[str]) -> bool:
     """Return whether nearly all cells of a column are single words, dates or numbers. False for fewer than 10 cells."""
     plain = (each.isascii() and (len(each.split()) < 2 or each.lower() == each.upper()) for each in cells)
-    return len(cells) >= _FEW and sum(plain) >= _MOST * len(cells)
+    return len(cells) >= _MIN_CELLS and sum(plain) >= _NEARLY_ALL * len(cells)
 
 
 def list_with_examples(fields: Mapping[str, str]) -> str:
@@ -139,7 +139,7 @@ def list_with_examples(fields: Mapping[str, str]) -> str:
     return printable(", ".join(listed)) + (", ..." if len(fields) > _SHOWN_FIELDS else "")
 
 
-def _share(cells: Sequence[str], options: ReadingOptions) -> float:
+def _value_share(cells: Sequence[str], options: ReadingOptions) -> float:
     return sum(_is_value(cell, options) for cell in cells) / len(cells)
 
 
@@ -150,19 +150,19 @@ def _is_value(cell: str, options: ReadingOptions) -> bool:
 
 
 @cache
-def _codes(settings: Settings) -> Codes:
-    return Codes(settings)
+def _encoder(settings: Settings) -> LabelEncoder:
+    return LabelEncoder(settings)
 
 
 def _is_rating(cell: str, settings: Settings) -> bool:
     try:
-        _codes(settings).code_of(cell)
+        _encoder(settings).encode(cell)
     except MalformedLineError:
         return False
     return True
 
 
-def _hold_labels(name: str, values: Counter[str], column: str, options: ReadingOptions) -> bool:
+def _has_labels(name: str, values: Counter[str], column: str, options: ReadingOptions) -> bool:
     """Return whether a column without a name has labels. Raises DataError if its only value is 1 or 2."""
     if options.classes:
         return True

@@ -29,7 +29,7 @@ _PATTERN = re.compile(r"[*?\[]")
 
 _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negative": NEGATIVE}
 """Classes of the texts in folders with these names."""
-_OTHERS = re.compile(
+_SKIPPED_NAMES = re.compile(
     r".+(~|\.(bak|old|orig|swp|part|partial|crdownload|tmp))|(readme|licen[cs]e|changelog)(\.\w+)?|desktop\.ini"
     rf"|{re.escape(DATASET_NAME)}|{re.escape(COUNTS_NAME)}",
     re.IGNORECASE,
@@ -86,7 +86,7 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     if not found:
         raise DataError("--exclude leaves no file of the input; give fewer patterns")
     _check_duplicates(found)
-    found, notes = _without_others(found)
+    found, notes = _without_skipped(found)
     if not sum(each.size for each in found):
         which = f"{found[0].address} is" if len(found) == 1 else f"all {len(found)} files of the input are"
         raise DataError(f"{which} empty; download again, or give others")
@@ -107,7 +107,7 @@ def _class_of_folder(address: str) -> int | None:
     return _CLASS_FOLDERS.get(path.parent.name) if is_text else None
 
 
-def files_for_now(address: str) -> list[InputFile]:
+def current_files(address: str) -> list[InputFile]:
     """Return the current files of an address that may get more of them: one file, or those below a folder or prefix.
 
     The list may be empty. Raises DataError if a path or bucket does not exist or is unreadable.
@@ -117,7 +117,7 @@ def files_for_now(address: str) -> list[InputFile]:
             entries = _s3_entries(address, None)
     elif Path(address).is_dir():
         # A file that vanished since the folder was listed was temporary, and was renamed after it was written.
-        entries = [entry for path in _walk(Path(address), None) for entry in _entry_if_there(path)]
+        entries = [entry for path in _walk(Path(address), None) for entry in _existing_entries(path)]
     else:
         entries = _local_files(address, None)
     return [InputFile(address=name, size=size, identity=identity) for name, size, identity in entries]
@@ -131,16 +131,18 @@ def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> lis
     return [each for each in patterns if any(place.match(each) for place in inside)]
 
 
-def _without_others(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
+def _without_skipped(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
     """Return the files without those to skip by their names, and a warning about each skipped file.
 
     A file that the user named is never skipped.
     """
-    others = [each.address for each in found if not each.named and _OTHERS.fullmatch(each.address.rpartition("/")[2])]
-    notes = [f"{each} is left out by its name; give its own name to read it" for each in others]
-    if len(others) == len(found):
+    skipped = [
+        each.address for each in found if not each.named and _SKIPPED_NAMES.fullmatch(each.address.rpartition("/")[2])
+    ]
+    notes = [f"{each} is left out by its name; give its own name to read it" for each in skipped]
+    if len(skipped) == len(found):
         raise DataError(f"the input holds nothing but files such as this: {notes[0]}")
-    return [each for each in found if each.address not in others], notes
+    return [each for each in found if each.address not in skipped], notes
 
 
 def _refuse_table(path: str) -> None:
@@ -183,7 +185,7 @@ def _entry(path: Path) -> Entry:
     return str(path.resolve()), known.st_size, str(known.st_mtime_ns)
 
 
-def _entry_if_there(path: Path) -> list[Entry]:
+def _existing_entries(path: Path) -> list[Entry]:
     try:
         return [_entry(path)]
     except FileNotFoundError:
@@ -192,7 +194,7 @@ def _entry_if_there(path: Path) -> list[Entry]:
 
 def _matching(pattern: str, leave_out: str | None) -> list[Entry]:
     """Return the files that a pattern matches and those in matching folders, each once and without results."""
-    results = _folder_of(leave_out)
+    results = _local_folder(leave_out)
     entries: dict[str, Entry] = {}
     for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  it leaves out hidden files, as a shell does
         path = Path(name)
@@ -205,31 +207,31 @@ def _matching(pattern: str, leave_out: str | None) -> list[Entry]:
 
 
 def _files_below(folder: Path, leave_out: str | None) -> list[Path]:
-    results = _folder_of(leave_out)
+    results = _local_folder(leave_out)
     if results is not None and results in (here := folder.resolve(), *here.parents):
         raise DataError(f"the results would go to {results}, which holds the input {folder}; choose another --output")
-    taken = _walk(folder, results)
-    if not taken:
+    paths = _walk(folder, results)
+    if not paths:
         raise DataError(f"the folder {folder} holds no files; give one with review files")
-    return taken
+    return paths
 
 
 def _walk(folder: Path, results: Path | None) -> list[Path]:
     def fail(error: OSError) -> None:
         raise _unreadable(error.filename, error) from error
 
-    taken = []
+    paths = []
     for parent, folders, names in os.walk(folder, onerror=fail):
         for name in folders:
             _refuse_table(f"{parent}/{name}")
         folders[:] = sorted(
             name for name in folders if not _is_hidden(name) and (Path(parent) / name).resolve() != results
         )
-        taken += [path for name in sorted(names) if not _is_hidden(name) and (path := Path(parent) / name).is_file()]
-    return taken
+        paths += [path for name in sorted(names) if not _is_hidden(name) and (path := Path(parent) / name).is_file()]
+    return paths
 
 
-def _folder_of(leave_out: str | None) -> Path | None:
+def _local_folder(leave_out: str | None) -> Path | None:
     return None if leave_out is None or is_s3(leave_out) else Path(leave_out).resolve()
 
 
@@ -265,7 +267,7 @@ def _s3_entries(given: str, leave_out: str | None) -> list[Entry]:
                 f"** in {given} is for folders here; give the prefix before it, which stands for all below it"
             )
         listed = _list_s3(S3Path(bucket, key[: pattern.start()]))
-        return [entry for entry in listed if _fits(entry[0].removeprefix(f"s3://{bucket}/"), key)]
+        return [entry for entry in listed if _key_matches(entry[0].removeprefix(f"s3://{bucket}/"), key)]
     prefix = f"{key.rstrip('/')}/" if key else ""
     below = f"s3://{bucket}/{prefix}"
     entries = []
@@ -278,7 +280,7 @@ def _s3_entries(given: str, leave_out: str | None) -> list[Entry]:
     return entries
 
 
-def _fits(key: str, pattern: str) -> bool:
+def _key_matches(key: str, pattern: str) -> bool:
     """Return whether a key matches a pattern. `*`, `?` and `[...]` do not match a slash."""
     parts, patterns = key.split("/"), pattern.split("/")
     return bool(parts[-1]) and len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))

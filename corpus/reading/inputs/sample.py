@@ -13,7 +13,7 @@ from math import inf
 
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import DamagedArchiveError, decompress
-from corpus.reading.formats import LABELS, Codes
+from corpus.reading.formats import LABELS, LabelEncoder
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import open_range
@@ -28,7 +28,7 @@ _FILE_BYTES = 4 << 20
 _ALL_BYTES = 32 << 20
 _FIRST_TEXTS = 2_000
 _WARNING_TEXTS = 200
-_MOST_CUT, _LONG_WORDS = 0.05, 20
+_MAX_CUT_SHARE, _LONG_WORD_LETTERS = 0.05, 20
 _EXAMPLE_WORDS = 12
 _USUAL_EXPANSION = 4
 _MAX_MALFORMED = 10_000
@@ -54,17 +54,17 @@ class FileSample:
         return sum(len(words(text)) for text in self.first_texts) / max(len(self.first_texts), 1)
 
 
-class _EnoughError(Exception):
+class _TooManyMalformedError(Exception):
     """Raised after enough malformed records."""
 
 
-class _Tally(Tally):
+class _LimitedTally(Tally):
     """Tally that stops reading after many malformed records."""
 
     def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
         super().count_malformed(reason, address, start, line, excerpt)
         if self.counts["malformed"] > _MAX_MALFORMED:
-            raise _EnoughError
+            raise _TooManyMalformedError
 
 
 @dataclass(kw_only=True)
@@ -79,7 +79,7 @@ class Sample:
     """Beginning of a text."""
     example_value: str = ""
     """Rating or label of the example."""
-    tally: Tally = field(default_factory=_Tally)
+    tally: Tally = field(default_factory=_LimitedTally)
 
     @property
     def lines(self) -> int:
@@ -103,14 +103,14 @@ class Sample:
         texts = [text for each in self.files.values() for text in each.first_texts][:_WARNING_TEXTS]
         letters = Counter(letter for text in texts for letter in unescape(text).lower() if letter.isalpha())
         cut = Counter({letter: count for letter, count in letters.items() if not letter.isascii()})
-        if rule == "letters" and cut.total() > _MOST_CUT * letters.total():
+        if rule == "letters" and cut.total() > _MAX_CUT_SHARE * letters.total():
             share, such = cut.total() / letters.total(), ", ".join(letter for letter, _ in cut.most_common(3))
             return [
                 f"{share:.0%} of the letters in the first texts, such as {such}, are not a to z: they are left out, "
                 "and words are cut there; --words tokens keeps them"
             ]
         found = [len(word) for text in texts for word in words(text) if word[0].isalpha()]
-        if sum(found) > _LONG_WORDS * len(found):
+        if sum(found) > _LONG_WORD_LETTERS * len(found):
             return [
                 f"words have {sum(found) / len(found):.0f} letters on average, as in texts without spaces (Chinese, "
                 "Japanese, Thai): put spaces between the words, or train by --model fasttext --char-ngrams 1-3"
@@ -123,24 +123,26 @@ def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
     chosen = sources[:: -(-len(sources) // _FILES)]
     limit = min(_FILE_BYTES, _ALL_BYTES // len(chosen))
     sample = Sample()
-    codes = Codes(settings)
+    encoder = LabelEncoder(settings)
     kept = _FIRST_TEXTS // len(chosen)
     for source in chosen:
-        sample.files[source.address] = _sample_file(sample, source, codes, settings, limit, kept)
+        sample.files[source.address] = _sample_file(sample, source, encoder, settings, limit, kept)
     return sample
 
 
-def _sample_file(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, kept: int) -> FileSample:
+def _sample_file(
+    sample: Sample, source: Source, encoder: LabelEncoder, settings: Settings, limit: int, kept: int
+) -> FileSample:
     """Read about `limit` bytes of a file, and keep its first `kept` texts."""
-    cut = source.format.is_cut and not source.compression and source.size > limit
+    cut = source.format.is_splittable and not source.compression and source.size > limit
     of_file = FileSample(expansion=_expansion(source, limit // _USUAL_EXPANSION), whole=not cut)
     before = sample.lines
     try:
         for start, end in _sample_ranges(source.size, limit) if cut else [(0, WHOLE)]:
             part = Range(source.address, start, end, source.format, source.code, source.test)
             # Line numbers in the middle are unknown, so its malformed lines are counted but not kept.
-            tally = _Tally() if start else sample.tally
-            for texts, text_codes, raw_bytes, _ in read_batches(part, codes, tally):
+            tally = _LimitedTally() if start else sample.tally
+            for texts, text_codes, raw_bytes, _ in read_batches(part, encoder, tally):
                 if not sample.example:
                     sample.example = " ".join(texts[0].split()[:_EXAMPLE_WORDS])
                     sample.example_value = _value_text(text_codes[0], source, settings)
@@ -153,7 +155,7 @@ def _sample_file(sample: Sample, source: Source, codes: Codes, settings: Setting
                     break
             if start:
                 sample.tally.counts.update(tally.counts)
-    except _EnoughError:
+    except _TooManyMalformedError:
         of_file.whole = False
     of_file.lines = sample.lines - before
     return of_file

@@ -11,19 +11,27 @@ from contextlib import suppress
 
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError, class_name, rating_text, usual_label
+from corpus.reading.formats import (
+    LABEL_PAIRS,
+    LABELS,
+    LabelEncoder,
+    MalformedLineError,
+    class_name,
+    rating_text,
+    usual_label,
+)
 from corpus.reading.sources import ReadingOptions
 
 _PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
-_LEAST_KNOWN = 0.95
+_MIN_KNOWN_SHARE = 0.95
 _SHOWN_LETTERS = 40
 _SHOWN_LABELS = 8
-_MOST_LABEL = 2
+_MAX_LABEL_NUMBER = 2
 """Larger whole numbers are probably ratings."""
-_MOST_NAMED = 32
+_MAX_LISTED_CLASSES = 32
 """More labels than this are hardly classes, and a list of them does not help."""
 # A file of fewer ratings shows no scale, and a smaller share of other values may be mistakes.
-_FEW, _MOST_OF_A_FILE = 10, 0.2
+_MIN_RATINGS, _MAX_BAD_SHARE_OF_A_FILE = 10, 0.2
 
 
 def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOptions) -> None:
@@ -41,10 +49,10 @@ def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOpt
     several = ""
     if (
         all(value.isdecimal() and len(value) < _SHOWN_LETTERS for value in values)
-        and max(map(int, values)) > _MOST_LABEL
+        and max(map(int, values)) > _MAX_LABEL_NUMBER
     ):
         several = "; or if they are ratings, name their field by --rating-field"
-    if 2 < len(names) <= _MOST_NAMED:
+    if 2 < len(names) <= _MAX_LISTED_CLASSES:
         several += f"; or name all classes, those that were not seen here, too: --classes {shlex.join(names)}"
     raise DataError(
         f"the labels are {list_values(values)}, and it is not clear which are positive; name the positive one by "
@@ -56,7 +64,7 @@ def are_pair(values: Counter[str]) -> bool:
     """Return whether nearly all of these labels belong to one known pair."""
     known = Counter({value: count for value, count in values.items() if usual_label(value) in LABELS})
     found = set(map(usual_label, known))
-    return bool(found) and any(found <= pair for pair in _PAIRS) and known.total() >= _LEAST_KNOWN * values.total()
+    return bool(found) and any(found <= pair for pair in _PAIRS) and known.total() >= _MIN_KNOWN_SHARE * values.total()
 
 
 def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: float) -> None:
@@ -78,17 +86,19 @@ def check_scales(found: Mapping[str, Counter[str]], settings: Settings, max_malf
     _check_scale(sum(found.values(), Counter()), settings, max_malformed)
     for address, values in found.items():
         numbers = Counter({value: count for value, count in values.items() if rating_text(value)[0] is not None})
-        if numbers.total() >= _FEW:
-            _check_scale(numbers, settings, max(max_malformed, _MOST_OF_A_FILE), of=f"in {address}, unlike others, ")
+        if numbers.total() >= _MIN_RATINGS:
+            _check_scale(
+                numbers, settings, max(max_malformed, _MAX_BAD_SHARE_OF_A_FILE), of=f"in {address}, unlike others, "
+            )
 
 
 def _check_scale(values: Counter[str], settings: Settings, max_malformed: float, *, of: str = "") -> None:
     """Check these ratings; `of` begins the message."""
-    codes = Codes(settings)
+    encoder = LabelEncoder(settings)
     bad = Counter(values)
     for value in values:
         with suppress(MalformedLineError):
-            codes.code_of(value)
+            encoder.encode(value)
             del bad[value]
     if not bad or bad.total() / values.total() <= max_malformed:
         return

@@ -15,7 +15,7 @@ from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws import objects
 from common.errors import DataError, ShoalError
-from corpus.reading.s3 import S3Path, head_if_there, place_of, put_new, read_from
+from corpus.reading.s3 import S3Path, head_or_none, place_of, put_new, read_from
 
 BUCKET = "pile"
 FOLDER = S3Path(BUCKET, "reviews/")
@@ -170,5 +170,5 @@ def test_small_objects_are_written_by_their_addresses(client) -> None:
     contents = {f"s3://{BUCKET}/tasks/{number:05d}": str(number).encode() for number in range(40)}
     objects.put(client, contents)
     assert {address: stored(client, address) for address in contents} == contents
-    assert head_if_there(client, S3Path(BUCKET, "tasks/00007"))
-    assert head_if_there(client, S3Path(BUCKET, "tasks/0000")) is None
+    assert head_or_none(client, S3Path(BUCKET, "tasks/00007"))
+    assert head_or_none(client, S3Path(BUCKET, "tasks/0000")) is None

@@ -6,7 +6,7 @@ import pytest
 
 from bootstrap.prediction.scores import ScoredAnswers
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import OTHER, Codes, MalformedLineError
+from corpus.reading.formats import OTHER, LabelEncoder, MalformedLineError
 from trainer.classification.labelling import Prediction
 
 
@@ -47,11 +47,11 @@ def test_scores_of_named_classes_leave_out_other_labels_and_name_classes_that_ar
 
 
 def test_a_text_without_a_known_rating_has_an_answer_that_is_not_scored() -> None:
-    codes = Codes(Settings(), others=True)
-    assert [codes.code_of(value) for value in (5, "6", None, "x")] == [5, OTHER, OTHER, OTHER]
-    assert codes.code_of_nothing() == OTHER
+    codes = LabelEncoder(Settings(), others=True)
+    assert [codes.encode(value) for value in (5, "6", None, "x")] == [5, OTHER, OTHER, OTHER]
+    assert codes.encode_missing() == OTHER
     with pytest.raises(MalformedLineError, match="no_rating"):
-        Codes(Settings()).code_of_nothing()
+        LabelEncoder(Settings()).encode_missing()
     answers = ScoredAnswers()
     answers.add([5, OTHER, OTHER], [Prediction(1, (0.1, 0.9)), Prediction(0, (0.9, 0.1)), Prediction(None, (0.5, 0.5))])
     assert (answers.others, answers.unknown, dict(answers.counts)) == (1, 1, {(5, 1, 9): 1})

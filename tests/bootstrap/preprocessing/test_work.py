@@ -34,7 +34,7 @@ def test_work_goes_on_at_the_first_step_without_a_marker_of_the_last_day(
         hours = markers.get(place.key)
         return None if hours is None else {"LastModified": datetime.now(UTC) - timedelta(hours=hours)}
 
-    monkeypatch.setattr(work, "head_if_there", marker)
+    monkeypatch.setattr(work, "head_or_none", marker)
     steps = [SimpleNamespace(done_file=f"s3://data/{name}") for name in NAMES]
     plan = cast(Any, SimpleNamespace(steps=lambda: steps))
     found = ClusterWork(s3=cast(Any, None), run="x", plan=plan, beside={}).unfinished()

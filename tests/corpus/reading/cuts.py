@@ -10,7 +10,7 @@ from pathlib import Path
 from backports import zstd
 
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import LABELS, Codes, Format
+from corpus.reading.formats import LABELS, Format, LabelEncoder
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.tally import Tally
@@ -34,7 +34,7 @@ def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[
     whole = Tally()
     for part in ranges:
         tally = Tally()
-        for batch in read_batches(part, Codes(chosen), tally):
+        for batch in read_batches(part, LabelEncoder(chosen), tally):
             assert 0 < len(batch.texts) == len(batch.codes) <= 256
             assert batch.raw_bytes > 0
             found += zip(batch.texts, batch.codes, strict=True)
@@ -69,7 +69,7 @@ def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Setting
         lines = [number for each, number in malformed if each == reason]
         assert tally.counts[f"malformed_by_reason.{reason}"] == len(lines)
         assert [place.line for place in tally.malformed_lines() if place.reason == reason] == lines[:3]
-    assert bool(tally.damages()) == file.broken
+    assert bool(tally.damage_reports()) == file.broken
 
 
 def pieces(path: Path, content: bytes, cuts: list[int], form: Format = SNAP, code: int | None = None) -> list[Range]:

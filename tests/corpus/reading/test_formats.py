@@ -18,8 +18,8 @@ from corpus.dataset_settings import Settings
 from corpus.reading.formats import (
     LABELS,
     MAX_LINE_BYTES,
-    Codes,
     Format,
+    LabelEncoder,
     MalformedLineError,
 )
 from corpus.reading.parsing import Review, fields_parser, is_blank, line_parser, row_parser
@@ -28,7 +28,7 @@ from tests.corpus.reading.inputs.beginnings import tuples
 
 TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load(Path(__file__).with_name("formats.yaml").read_text())
 SNAP = Format(kind="json", text=("reviewText",), value="overall")
-RATED = Codes(Settings())
+RATED = LabelEncoder(Settings())
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -45,13 +45,13 @@ def outcome(parse: Callable[[Any], Review], record: Any) -> Review | str:
         return error.reason
 
 
-def parsed(line: bytes, form: Format = SNAP, codes: Codes = RATED, code: int | None = None) -> Review | str:
+def parsed(line: bytes, form: Format = SNAP, codes: LabelEncoder = RATED, code: int | None = None) -> Review | str:
     return outcome(line_parser(form, codes, code), line)
 
 
 def parser(row: dict[str, Any]) -> Callable[[Any], Review]:
     """That of a row's format, for records as the table has them: in its lines a letter is a byte."""
-    form, codes = Format(**tuples(row["format"])), Codes(Settings(**tuples(row.get("settings", {}))))
+    form, codes = Format(**tuples(row["format"])), LabelEncoder(Settings(**tuples(row.get("settings", {}))))
     if form.kind == "parquet":
         return row_parser(form, codes, row.get("code"))
     if form.kind == "csv":
@@ -86,9 +86,9 @@ def test_the_longest_text_of_parquet_is_that_of_a_line() -> None:
 
 @pytest.mark.parametrize("row", TABLE["labels"], ids=itemgetter("case"))
 def test_labels_have_the_codes_that_the_settings_say(row: dict[str, Any]) -> None:
-    codes = Codes(Settings(**tuples(row["settings"])))
+    codes = LabelEncoder(Settings(**tuples(row["settings"])))
     for value, expected in row["codes"]:
-        found = outcome(lambda value: Review("", codes.code_of(value)), value)
+        found = outcome(lambda value: Review("", codes.encode(value)), value)
         assert (found if isinstance(found, str) else found.code) == expected, value
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             assert codes.known_codes.get(value, expected) == expected
@@ -127,12 +127,12 @@ def test_any_label_is_read_as_the_contract_says(value: object, how: dict[str, An
     line = json.dumps({"text": "t", "label": value}).encode("utf-8", "surrogatepass")
     file, rules = oracle.File(line, text=("text",), value="label"), oracle.Rules(labelled=True, **how)
     ((_, expected),) = oracle.outcomes(file, rules)
-    codes = Codes(Settings(ragged=True, labelled=True, **how))
+    codes = LabelEncoder(Settings(ragged=True, labelled=True, **how))
     names = CLASSES if "classes" in how else LABELS
     found = parsed(line, Format(kind="json", text=("text",), value="label"), codes)
     assert found == (expected if isinstance(expected, str) else Review("t", names.index(expected[1])))
     if isinstance(value, str | int | float) and not isinstance(value, bool) and value in codes.known_codes:
-        assert codes.known_codes[value] == codes.code_of(value)
+        assert codes.known_codes[value] == codes.encode(value)
 
 
 @pytest.mark.parametrize(("line", "blank"), [(b"", True), (b" \t\r", True), (b"\x0b", False), (b"0", False)])

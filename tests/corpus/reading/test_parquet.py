@@ -11,7 +11,7 @@ import pytest
 from common.errors import DataError
 from corpus.reading.formats import Format
 from corpus.reading.inputs.detect import detect_parquet_format
-from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.ranges import cut_into_tasks
 from corpus.reading.sources import WHOLE, Inputs, ReadingOptions, Source
 from tests import oracle
@@ -64,7 +64,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     table = pa.table([["good"], ["x"], [5]], names=["text", "text", "rating"])
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(DataError, match=r"two columns of .*a\.parquet are named 'text'; rename one"):
-        understand_inputs(Inputs(files=(str(tmp_path),)))
+        inspect_inputs(Inputs(files=(str(tmp_path),)))
 
 
 def test_a_broken_label_of_parquet_does_not_hide_its_format(tmp_path: Path) -> None:
@@ -86,11 +86,11 @@ def test_damaged_parquet_is_counted_and_not_fatal(tmp_path: Path) -> None:
     path.write_bytes(content[:40] + b"\xff" * 60 + content[100:])
     found, tally = read(ranges)
     assert (tally.counts["lines"], tally.counts["malformed"]) == (len(found), 0)
-    assert tally.damages() == [f"{path} is damaged, and {len(found)} lines of it can be read"]
+    assert tally.damage_reports() == [f"{path} is damaged, and {len(found)} lines of it can be read"]
     assert len(found) < 900
     path.write_bytes(content[: len(content) // 2])
     ((whole,),) = cut_into_tasks([replace(source, size=len(content) // 2)], 1)
     assert whole.end == WHOLE
     _, tally = read([whole])
     assert tally.counts == {}
-    assert tally.damages() == [f"{path} is damaged, and 0 lines of it can be read"]
+    assert tally.damage_reports() == [f"{path} is damaged, and 0 lines of it can be read"]

@@ -171,7 +171,7 @@ def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_
     found, tally = read([whole(path)])
     assert found == [("first", 1)]
     assert tally.counts == {"lines": 1}
-    assert tally.damages() == [f"{path} is damaged, and 1 line of it can be read"]
+    assert tally.damage_reports() == [f"{path} is damaged, and 1 line of it can be read"]
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
@@ -211,13 +211,13 @@ def test_memory_is_bounded_whatever_the_length_of_a_line(tmp_path: Path, suffix:
     code = """
 import resource, sys
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import Codes, Format
+from corpus.reading.formats import LabelEncoder, Format
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range
 from corpus.reading.tally import Tally
 before, tally = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, Tally()
 part = Range(sys.argv[1], 0, WHOLE, Format(kind="json", text=("reviewText",), value="overall"), None, False)
-texts = [text for batch in read_batches(part, Codes(Settings()), tally) for text in batch.texts]
+texts = [text for batch in read_batches(part, LabelEncoder(Settings()), tally) for text in batch.texts]
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(texts, tally.counts["malformed_by_reason.too_long"], grown < 40_000, grown)
 """

@@ -17,7 +17,7 @@ from shoal_local_aws.faults.kinds import CutConnection, S3Error, Throttled
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading import s3
-from corpus.reading.formats import Codes, Format
+from corpus.reading.formats import Format, LabelEncoder
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range
 from corpus.reading.storage import (
@@ -46,7 +46,7 @@ def objects(pile: EmbeddedAws) -> None:
 
 def read(address: str, start: int = 0, end: int = WHOLE, form: Format = SNAP) -> list[str]:
     part = Range(address, start, end, form, None, False)
-    return [text for batch in read_batches(part, Codes(Settings()), Tally()) for text in batch.texts]
+    return [text for batch in read_batches(part, LabelEncoder(Settings()), Tally()) for text in batch.texts]
 
 
 def fail(address: str) -> None:

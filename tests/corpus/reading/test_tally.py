@@ -56,7 +56,7 @@ def test_any_split_and_order_of_tasks_adds_up_to_the_same(parts, task_of, random
     for whole in (absorbed(halves), absorbed([tally_of(task) for task in reversed(tasks)])):
         assert whole.counts == at_once.counts
         assert whole.malformed_lines() == at_once.malformed_lines()
-        assert whole.damages() == at_once.damages()
+        assert whole.damage_reports() == at_once.damage_reports()
         assert sorted(whole.records()) == sorted(at_once.records())
 
 
@@ -81,7 +81,7 @@ def test_of_a_damaged_file_all_is_counted_that_any_range_gave() -> None:
     tally.add_range("/a", 0, 3)
     tally.add_range("/a", 4, 2, damaged=True)
     tally.add_range("/a", 8, 0, damaged=True)
-    assert tally.damages() == ["/a is damaged, and 5 lines of it can be read"]
+    assert tally.damage_reports() == ["/a is damaged, and 5 lines of it can be read"]
 
 
 def test_a_place_shows_the_first_eighty_characters_as_far_as_they_can_be_read() -> None:

@@ -10,12 +10,12 @@ import yaml
 
 from common.errors import DataError
 from corpus.reading.formats import Format
-from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from tests.corpus.reading.cuts import PACKERS
 from tests.reviews import snap_lines
 
-TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("understood.yaml").read_text())
+TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("inspected.yaml").read_text())
 CONTENTS: dict[str, str] = {**TABLE["contents"], "noise": random.Random(5).randbytes(1_500).hex()}
 SNAP_2014 = snap_lines(("a fine lamp", 5.0), ("broke at once", 1.0))
 
@@ -26,8 +26,8 @@ def written(folder: Path, name: str, content: bytes) -> str:
     return str(folder / name)
 
 
-def understood(folder: Path, name: str, content: bytes, **options: object) -> Understanding:
-    return understand_inputs(Inputs(files=(written(folder, name, content),), options=ReadingOptions(**options)))  # type: ignore[arg-type]
+def inspected(folder: Path, name: str, content: bytes, **options: object) -> InputInspection:
+    return inspect_inputs(Inputs(files=(written(folder, name, content),), options=ReadingOptions(**options)))  # type: ignore[arg-type]
 
 
 def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any]) -> 
             name: tuple(each if name == "exclude" else f"{folder}/{each}" for each in names)
             for name, names in asked.items()
         }
-        found = understand_inputs(Inputs(**addresses, options=ReadingOptions(**tuples(options))))
+        found = inspect_inputs(Inputs(**addresses, options=ReadingOptions(**tuples(options))))
     except DataError as error:
         return {"refused": str(error).replace(f"{folder}/", "")}
     sample = found.sample

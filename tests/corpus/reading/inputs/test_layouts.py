@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import Codes, MalformedLineError
+from corpus.reading.formats import LabelEncoder, MalformedLineError
 from corpus.reading.inputs.detect import detect_format
 from corpus.reading.inputs.fields import choose_fields
 from corpus.reading.inputs.layouts import LAYOUTS, Layout
@@ -107,7 +107,7 @@ def test_any_beginning_is_understood_or_refused(
         refusal = str(error)
     assert refusal.isprintable()
     if settled is not None and settled.format.kind in ("json", "separated", "fasttext", "text"):
-        codes = Codes(Settings(labelled=settled.labelled))
+        codes = LabelEncoder(Settings(labelled=settled.labelled))
         parse = line_parser(settled.format, codes, code)
         for line in content.split(b"\n"):
             with suppress(MalformedLineError):

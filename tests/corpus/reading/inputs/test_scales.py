@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import Codes, MalformedLineError
+from corpus.reading.formats import LabelEncoder, MalformedLineError
 from corpus.reading.inputs.values import check_scales
 from jobs.job_settings import read_settings
 from tests import oracle
@@ -55,11 +55,11 @@ def test_a_rating_on_any_scale_is_what_the_oracle_says(options: tuple[str, ...],
         expected: object = oracle.rating_of(value, rules)
     except oracle.Malformed:
         expected = "bad"
-    codes = Codes(settings)
+    codes = LabelEncoder(settings)
     found: object = codes.known_codes.get(value) if not isinstance(value, bool) else None
     if found is None:
         try:
-            found = codes.code_of(value)
+            found = codes.encode(value)
         except MalformedLineError:
             found = "bad"
     assert found == expected
@@ -68,7 +68,7 @@ def test_a_rating_on_any_scale_is_what_the_oracle_says(options: tuple[str, ...],
 def test_half_stars_are_kept_as_their_number_of_halves() -> None:
     settings = settings_of(*HALVES)
     assert (settings.rating_range, settings.positive_from) == ((1, 10), 7)
-    assert [Codes(settings).code_of(value) for value in (0.5, "3.5", 5)] == [1, 7, 10]
+    assert [LabelEncoder(settings).encode(value) for value in (0.5, "3.5", 5)] == [1, 7, 10]
 
 
 def test_a_few_bad_ratings_are_no_other_scale() -> None:

@@ -20,9 +20,9 @@ from benchmarks.real_reviews import ABSENT, FOLDER, REVIEWS
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
-from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
-from tests.corpus.reading.inputs.beginnings import SNAP_2014, TABLE, content_of, page, understood, written
+from tests.corpus.reading.inputs.beginnings import SNAP_2014, TABLE, content_of, inspected, page, written
 from tests.reviews import json_lines
 
 
@@ -44,7 +44,7 @@ def parquet_bytes(folder: Path, columns: dict[str, object], **options: object) -
 def test_parquet_is_read_by_its_schema_and_knows_its_rows(tmp_path: Path) -> None:
     texts = [f"a fine lamp number {number}" for number in range(5_000)]
     content = parquet_bytes(tmp_path, {"text": texts, "rating": [1, 5] * 2_500, "x": [0] * 5_000}, row_group_size=900)
-    found = understood(tmp_path, "a.parquet", content)
+    found = inspected(tmp_path, "a.parquet", content)
     assert found.sources[0].format == Format(kind="parquet", text=("text",), value="rating")
     assert found.rows == 5_000
     assert found.sample.values == {"1": 2_500, "5": 2_500}
@@ -93,9 +93,9 @@ REFUSED = [
 
 @pytest.mark.parametrize("name", READ)
 def test_whatever_its_ending_and_its_frames_a_packed_file_is_read(tmp_path: Path, name: str) -> None:
-    found = understood(tmp_path, name, READ[name])
+    found = inspected(tmp_path, name, READ[name])
     assert found.sample.lines == (4 if name.startswith("b") else 2)
-    assert not found.sample.tally.damages()
+    assert not found.sample.tally.damage_reports()
 
 
 @pytest.mark.parametrize(("name", "content", "wrong"), REFUSED, ids=[wrong for *_, wrong in REFUSED])
@@ -103,21 +103,21 @@ def test_a_file_that_cannot_be_read_is_refused_as_what_it_is(
     tmp_path: Path, name: str, content: bytes, wrong: str
 ) -> None:
     with pytest.raises(DataError, match=wrong):
-        understood(tmp_path, name, content)
+        inspected(tmp_path, name, content)
 
 
 def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     content = gzip.compress(json_lines(*({"reviewText": os.urandom(30).hex(), "overall": 5} for _ in range(2_000))))
-    found = understood(tmp_path, "a.json.gz", content[: len(content) // 2])
+    found = inspected(tmp_path, "a.json.gz", content[: len(content) // 2])
     assert found.sample.tally.counts["malformed"] == 0
-    assert len(found.sample.tally.damages()) == 1
+    assert len(found.sample.tally.damage_reports()) == 1
     assert found.sample.values["5"] > 500
 
 
 def test_hundreds_of_files_are_understood_by_a_little_of_each(tmp_path: Path) -> None:
     for number in range(300):
         (tmp_path / f"{number}.json").write_bytes(SNAP_2014)
-    found = understand_inputs(Inputs(files=(str(tmp_path),)))
+    found = inspect_inputs(Inputs(files=(str(tmp_path),)))
     assert len(found.sources) == 300
     assert len(found.sample.files) == 20
     assert found.rows == 600
@@ -126,7 +126,7 @@ def test_hundreds_of_files_are_understood_by_a_little_of_each(tmp_path: Path) ->
 def test_settings_say_what_the_input_says(tmp_path: Path) -> None:
     train, test = (written(tmp_path, name, b"label,text\nyes,a\nno,b\n") for name in ("a.csv", "b.csv"))
     options = ReadingOptions(positive_label="yes")
-    found = understand_inputs(Inputs(files=(train,), test=(test,), options=options)).settings(Settings(row_length=7))
+    found = inspect_inputs(Inputs(files=(train,), test=(test,), options=options)).settings(Settings(row_length=7))
     assert found == Settings(row_length=7, labelled=True, positive_label="yes", test_input=True)
 
 
@@ -134,14 +134,14 @@ TOPICS = content_of("topics")
 
 
 def test_named_classes_are_those_of_the_settings(tmp_path: Path) -> None:
-    found = understood(tmp_path, "a.txt", TOPICS, classes=("__label__sports", "arts", "10", "2"))
+    found = inspected(tmp_path, "a.txt", TOPICS, classes=("__label__sports", "arts", "10", "2"))
     assert found.settings(Settings(ragged=True)).classes == ("sports", "arts", "10", "2")
     with pytest.raises(DataError, match="only ragged rows"):
         found.settings(Settings())
 
 
 def test_more_labels_of_no_class_than_may_be_malformed_end_the_work_before_it_begins(tmp_path: Path) -> None:
-    found = understood(tmp_path, "a.txt", TOPICS, classes=("10", "2", "arts"))
+    found = inspected(tmp_path, "a.txt", TOPICS, classes=("10", "2", "arts"))
     settings = found.settings(Settings(ragged=True))
     with pytest.raises(DataError, match=r"1 of the first 4 labels are none of --classes: '__label__sports' \(1\)"):
         found.check_values(settings, 0.2)
@@ -160,13 +160,13 @@ def test_objects_of_s3_are_understood_as_files_are(tmp_path: Path) -> None:
     for key, content in contents.items():
         boto3.client("s3").put_object(Bucket="pile", Key=f"reviews/{key}", Body=content)
         written(tmp_path, key, content)
-    there, here = (understand_inputs(Inputs(files=(place,))) for place in ("s3://pile/reviews/", str(tmp_path)))
+    there, here = (inspect_inputs(Inputs(files=(place,))) for place in ("s3://pile/reviews/", str(tmp_path)))
     assert [source.format for source in there.sources] == [source.format for source in here.sources]
     assert (there.rows, there.plain_bytes, there.sample.values) == (here.rows, here.plain_bytes, here.sample.values)
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
 def test_real_reviews_are_understood_without_a_word() -> None:
-    found = understand_inputs(Inputs(files=(str(FOLDER / "reviews"),)))
+    found = inspect_inputs(Inputs(files=(str(FOLDER / "reviews"),)))
     assert {source.format for source in found.sources} == {Format(kind="json", text=("reviewText",), value="overall")}
     assert found.rows == pytest.approx(25_614, rel=0.1)

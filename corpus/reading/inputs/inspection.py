@@ -31,11 +31,11 @@ _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
 _CLASSES_SHOWN = 8
 # A file that is one review is hardly longer than this.
-_LINES_OF_A_TEXT = 200
+_MAX_REVIEW_LINES = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Understanding:
+class InputInspection:
     """Result of an inspection: how to read the input, and the facts that its beginnings show."""
 
     sources: tuple[Source, ...]
@@ -82,26 +82,26 @@ class Understanding:
             check_classes(self.values, settings.classes, max_malformed)
 
 
-def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understanding:
+def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspection:
     """Find the input files and detect the format of each.
 
     Skips `leave_out`, the folder of the results. Raises DataError if the input is unusable. If a format is
     ambiguous, the message names the option that decides.
     """
     listing = find_files(inputs, leave_out)
-    settled, notes = _detect_all(listing.files, inputs.options)
-    _require_one_form(settled)
-    labelled = _is_labelled(settled, inputs.options)
+    detected, notes = _detect_all(listing.files, inputs.options)
+    _require_consistent_headers(detected)
+    labelled = _is_labelled(detected, inputs.options)
     learnt, tested = (
-        sum((each.values for found, each in settled.items() if found.test is test), Counter[str]())
+        sum((each.values for found, each in detected.items() if found.test is test), Counter[str]())
         for test in (False, True)
     )
     values, options = learnt + tested, inputs.options
     if labelled:
         check_labels(learnt, tested, options)
     positive = options.positive_label
-    understood = {Source(**vars(found), format=each.format): each for found, each in settled.items()}
-    sample = take_sample(tuple(understood), reading_settings(labelled, options))
+    inspected = {Source(**vars(found), format=each.format): each for found, each in detected.items()}
+    sample = take_sample(tuple(inspected), reading_settings(labelled, options))
     wanted = {POSITIVE_NAME: positive} if positive is not None else {name: name for name in options.class_names}
     absent = (
         [] if options.others else [repr(wanted[name]) for name in wanted if sample.values and not sample.values[name]]
@@ -114,30 +114,30 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         )
     if positive is not None and len(values) > 2:
         notes.append(f"the labels are {list_values(values)}: all but {positive!r} are negative")
-    notes += _line_notes(sample, understood)
+    notes += _line_notes(sample, inspected)
     if doubtful := sample.tally.counts[HOLDS_RECORDS]:
         notes.append(
             f"{plural(doubtful, 'text')} of several lines could be as many records, if a quote is not closed; where "
             "quotes are letters, give --quoting none"
         )
     lines = (
-        {each.address for each in understood if each.format.kind == "separated"} if options.quoting is None else set()
+        {each.address for each in inspected if each.format.kind == "separated"} if options.quoting is None else set()
     )
     if cut := next((each for each in sample.tally.malformed_lines() if each.may_be_cut and each.file in lines), None):
         notes.append(
             f"a quoted text may be cut at its newline in line {cut.line} of {cut.file} ({cut.begins[:40]!r}); give "
             "--quoting doubled if quotes stand around texts, or none if they are letters"
         )
-    extents = [_extent(source, each, sample) for source, each in understood.items()]
-    return Understanding(
-        sources=tuple(understood),
+    extents = [_estimate_extent(source, each, sample) for source, each in inspected.items()]
+    return InputInspection(
+        sources=tuple(inspected),
         labelled=labelled,
         positive_label=positive,
         classes=options.class_names,
         test_input=bool(inputs.test),
         warnings=(*listing.warnings, *notes),
         sample=sample,
-        values_by_file={found.address: each.values for found, each in settled.items()},
+        values_by_file={found.address: each.values for found, each in detected.items()},
         plain_bytes=round(sum(size for size, _ in extents)),
         rows=round(sum(rows for _, rows in extents)),
     )
@@ -147,7 +147,7 @@ def _line_notes(sample: Sample, sources: Collection[Source]) -> list[str]:
     """Return a note if most plain-text files have a few lines each: then each file may be one text."""
     plain = {each.address for each in sources if each.format.kind == "text"}
     read = {address: each for address, each in sample.files.items() if address in plain}
-    several = [address for address, each in read.items() if each.whole and 1 < each.lines <= _LINES_OF_A_TEXT]
+    several = [address for address, each in read.items() if each.whole and 1 < each.lines <= _MAX_REVIEW_LINES]
     if len(several) < 3 or len(several) < len(read) / 2:
         return []
     return [
@@ -156,7 +156,7 @@ def _line_notes(sample: Sample, sources: Collection[Source]) -> list[str]:
     ]
 
 
-def _extent(source: Source, known: DetectedFormat, sample: Sample) -> tuple[float, float]:
+def _estimate_extent(source: Source, known: DetectedFormat, sample: Sample) -> tuple[float, float]:
     """Return the approximate decompressed size of a file in bytes, and its number of records."""
     if known.rows is not None:
         return known.plain_size or source.size, known.rows
@@ -170,40 +170,40 @@ def _extent(source: Source, known: DetectedFormat, sample: Sample) -> tuple[floa
     return size, size / sample.line_bytes
 
 
-class _Head(NamedTuple):
+class _Beginning(NamedTuple):
     """Decompressed beginning of a file."""
 
     data: bytes
     whole: bool
-    broken: bool
+    damaged: bool
 
 
-def _head(found: InputFile) -> _Head:
+def _read_beginning(found: InputFile) -> _Beginning:
     """Read the beginning of a file, until it contains a complete line."""
     limit = _HEAD_BYTES
     while True:
-        head = _read_head(found, limit)
-        if head.whole or b"\n" in head.data or limit >= MAX_LINE_BYTES or head.data.startswith(PARQUET):
-            return head
+        beginning = _read_first_bytes(found, limit)
+        if beginning.whole or b"\n" in beginning.data or limit >= MAX_LINE_BYTES or beginning.data.startswith(PARQUET):
+            return beginning
         limit *= 8
 
 
-def _read_head(found: InputFile, limit: int) -> _Head:
+def _read_first_bytes(found: InputFile, limit: int) -> _Beginning:
     with closing(open_range(found.address, 0, limit)) as file:
         packed = file.read(limit)
     check_signature(found.address, packed[:SIGNATURE_BYTES])
     whole = len(packed) == found.size
     if not found.compression:
-        return _Head(packed, whole, False)
+        return _Beginning(packed, whole, False)
     data = bytearray()
     try:
         for block in decompress(BytesIO(packed), found.compression):
             data += block
             if len(data) > limit:
-                return _Head(bytes(data[:limit]), False, False)
+                return _Beginning(bytes(data[:limit]), False, False)
     except DamagedArchiveError:
-        return _Head(bytes(data), whole, whole)
-    return _Head(bytes(data), whole, False)
+        return _Beginning(bytes(data), whole, whole)
+    return _Beginning(bytes(data), whole, False)
 
 
 def _detect_all(
@@ -213,17 +213,17 @@ def _detect_all(
     remote = any(is_s3(each.address) for each in found)
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
         seen = dict(zip(found, threads.map(lambda each: _detect_among(found, each, options), found), strict=True))
-    settled = {each: known for each, known in seen.items() if isinstance(known, DetectedFormat)}
-    if not settled:
+    detected = {each: known for each, known in seen.items() if isinstance(known, DetectedFormat)}
+    if not detected:
         raise DataError("the input has no lines; give files of reviews")
     others = [f"{each.address} {known} and is left out" for each, known in seen.items() if isinstance(known, str)]
-    return settled, [*_choice_notes(settled), *others]
+    return detected, [*_choice_notes(detected), *others]
 
 
-def _choice_notes(settled: Mapping[InputFile, DetectedFormat]) -> list[str]:
+def _choice_notes(detected: Mapping[InputFile, DetectedFormat]) -> list[str]:
     """Return the notes on chosen fields, each once, with the first file it applies to."""
     files: dict[str, list[str]] = {}
-    for found, known in settled.items():
+    for found, known in detected.items():
         for sentence in known.notes:
             files.setdefault(sentence, []).append(found.address)
     more = {each: f" and {plural(len(of) - 1, 'more file')}" if of[1:] else "" for each, of in files.items()}
@@ -246,9 +246,9 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
 
     Raises DataError for a damaged file without a complete line.
     """
-    head = _head(found)
-    ends = head.whole and not head.broken
-    if head.data.startswith(PARQUET):
+    beginning = _read_beginning(found)
+    ends = beginning.whole and not beginning.damaged
+    if beginning.data.startswith(PARQUET):
         if found.compression:
             raise DataError(f"{found.address} is Parquet that is compressed once more; unpack it, and give that")
         ends = False
@@ -256,7 +256,7 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
             known = detect_parquet_format(found.address, file, options, found.code)
     else:
         try:
-            known = detect_format(found.address, head.data, ends, options, found.code)
+            known = detect_format(found.address, beginning.data, ends, options, found.code)
         except BinaryFileError:
             if found.named:
                 raise
@@ -266,9 +266,9 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
     return known or "has no lines"
 
 
-def _require_one_form(settled: Mapping[InputFile, DetectedFormat]) -> None:
+def _require_consistent_headers(detected: Mapping[InputFile, DetectedFormat]) -> None:
     """Raise DataError if only some tables have a header: the others may be parts of one file."""
-    tables = {known.format.header: found.address for found, known in settled.items() if known.format.columns}
+    tables = {known.format.header: found.address for found, known in detected.items() if known.format.columns}
     if len(tables) > 1:
         raise DataError(
             f"{tables[True]} has a header, but {tables[False]} has none; join the parts of a file by cat, give each "
@@ -276,9 +276,9 @@ def _require_one_form(settled: Mapping[InputFile, DetectedFormat]) -> None:
         )
 
 
-def _is_labelled(settled: Mapping[InputFile, DetectedFormat], options: ReadingOptions) -> bool:
+def _is_labelled(detected: Mapping[InputFile, DetectedFormat], options: ReadingOptions) -> bool:
     """Return whether the files have labels. Raises DataError if only some have them."""
-    by_kind = {known.labelled: (found.address, known.format.value) for found, known in settled.items()}
+    by_kind = {known.labelled: (found.address, known.format.value) for found, known in detected.items()}
     if len(by_kind) > 1:
         (labels, label), (ratings, rating) = by_kind[True], by_kind[False]
         raise DataError(
