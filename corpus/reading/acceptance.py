@@ -20,18 +20,18 @@ def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) ->
     If `dry_run` is true, the message does not propose a dry run.
     """
     if reports := tally.damage_reports():
-        raise DataError(f"{'; '.join(reports)}; download damaged files again, or leave them out by --exclude")
+        raise DataError(f"{'; '.join(reports)}; download damaged files again, or skip them with --exclude")
     counts = tally.counts
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
-        raise DataError("the input has no lines; give files of reviews")
+        raise DataError("the input has no lines; give files with reviews")
     if malformed / lines > max_malformed:  # Do not compare products: 0.29 * 100 is below 29.
         listed = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.malformed_by_reason.items()))
         cut = any(each.may_be_cut for each in tally.malformed_lines())
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
         if any(each.reason == "not_csv" and '\\"' in each.begins for each in tally.malformed_lines()):
-            quoting += "write quotes doubled, because those behind backslashes are not read, "
-        look = "" if dry_run else f"look at how the input was understood by {_DRY_RUN}, or "
+            quoting += "double the quotes, because Shoal does not support quotes escaped by backslashes, "
+        look = "" if dry_run else f"check how Shoal reads the input with {_DRY_RUN}, or "
         raise DataError(
             f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "
             f"{quoting}{look}raise --max-malformed"
@@ -58,7 +58,8 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
         texts += f" and {plural(len(learnt) - 1, 'more file')}"
     if absent := [name for code, name in enumerate(settings.classes) if code not in found]:
         raise DataError(
-            f"none of the {texts} is of the class {absent[0]}; give texts of it, or leave it out of --classes"
+            f"no text of the class {absent[0]} is among the {texts}; add texts of this class, or remove it from "
+            "--classes"
         )
     have, classes = "one label", found
     if not settings.labelled:
@@ -66,8 +67,8 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
         have = f"ratings from {settings.in_units(min(found))} to {settings.in_units(max(found))}" if found else ""
     if len(classes) == 1:
         raise DataError(
-            f"all {texts} have {have}, and so are of one class; give texts of another class, too, or look at how the "
-            f"input is read by {_DRY_RUN}"
+            f"all {texts} have {have}, so they are of one class; add texts of another class, or check how Shoal reads "
+            f"the input with {_DRY_RUN}"
         )
 
 
@@ -88,4 +89,4 @@ def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
     if len(pairs) == 1:
         return pairs[0][1]
     seen = ", ".join(f"{LABELS[code]} ({plural(number, 'time')})" for code, number in occur.items())
-    raise DataError(f"the labels are {seen}, which is not a known pair; name the positive one by --positive-label")
+    raise DataError(f"the labels are {seen}, which are not a known pair; name the positive one with --positive-label")

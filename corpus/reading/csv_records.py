@@ -58,8 +58,8 @@ class _Lines:
         self._reread_bytes += back
         if self._reread_bytes > _MAX_REREAD_BYTES + 4 * self.bytes_read:
             raise DataError(
-                f"too many quotes of {self._name} are not closed, such as in line {self.first}; if they are letters, "
-                "give --quoting none"
+                f"{self._name} has too many unclosed quotes, such as in line {self.first}; if quotes are part of the "
+                "text, give --quoting none"
             )
 
     def __iter__(self) -> Iterator[str]:

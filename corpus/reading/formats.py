@@ -91,11 +91,14 @@ class Format:
     def __post_init__(self) -> None:
         rules = (
             (self.kind in KINDS, f"{self.kind} is not a format; choose one of {', '.join(KINDS)}"),
-            (self.text or self.kind in ("fasttext", "text"), f"no field of the text is named for {self.kind}"),
-            (self.kind != "csv" or len(self.separator) == 1, "a separator of csv is one character; name the format"),
+            (self.text or self.kind in ("fasttext", "text"), f"the format {self.kind} needs a text field"),
+            (
+                self.kind != "csv" or len(self.separator) == 1,
+                "quoted values need a separator of one character; give another --separator, or --quoting none",
+            ),
             (
                 self.kind != "separated" or (self.separator and "\n" not in self.separator),
-                "a separator is at least one character, and no newline",
+                "a separator needs at least one character and no newline",
             ),
         )
         require_rules(*rules)
@@ -118,7 +121,7 @@ class Format:
         if not self.header:
             if name.isascii() and name.isdigit() and int(name):
                 return int(name) - 1
-            raise DataError(f"{name!r} is not a column; without a header columns are numbers from 1")
+            raise DataError(f"{name!r} is not a column; without a header, columns are numbered from 1")
         if name in self.columns:
             return self.columns.index(name)
         raise DataError(f"there is no column {name!r}; the header names {', '.join(self.columns)}")

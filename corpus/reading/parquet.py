@@ -46,9 +46,11 @@ def row_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallback
         try:
             parquet = open_parquet(file)
         except (pyarrow.ArrowException, OSError) as error:
-            raise DamagedArchiveError(f"its rows cannot be found: {error}") from error
+            raise DamagedArchiveError(f"unreadable metadata: {error}") from error
         if absent := [each for each in names if each not in parquet.schema_arrow.names]:
-            raise DataError(f"{part.path} has no column {absent[0]}, which it had before; look for what changed it")
+            raise DataError(
+                f"the column {absent[0]} of {part.path} disappeared after the inspection; check what changed the file"
+            )
         for group in range(part.start, parquet.num_row_groups if part.end < 0 else part.end):
             try:
                 for block in blocks(parquet, group, names):
@@ -59,7 +61,7 @@ def row_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallback
                     texts, text_codes = [review.text for review in reviews], [review.code for review in reviews]
                     yield TextBatch(texts, text_codes, block.nbytes, kept), done
             except (pyarrow.ArrowException, OSError) as error:
-                raise DamagedArchiveError(f"its rows cannot be read: {error}") from error
+                raise DamagedArchiveError(f"unreadable rows: {error}") from error
 
 
 def _reviews(

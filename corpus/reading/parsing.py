@@ -194,5 +194,5 @@ def _decoded(line: bytes) -> str:
 
 def _required_code(code: int | None) -> int:
     if code is None:
-        raise DataError("the format names no field of the rating or label; name it, or give the file by its class")
+        raise DataError("the format has no rating or label field; name one, or give the file with its class")
     return code

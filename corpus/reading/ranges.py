@@ -122,5 +122,7 @@ def read_batches(part: Range, encoder: LabelEncoder, tally: Tally) -> Iterator[T
     except OSError as error:
         raise DataError(f"cannot read {part.path}: {error.strerror or error}; check the disk or network") from error
     if part.size is not None and size_of(part.path) != part.size:
-        raise DataError(f"{part.path} was changed while it was read; run the same command again when it is complete")
+        raise DataError(
+            f"{part.path} changed while Shoal read it; run the same command again when the file is complete"
+        )
     tally.add_range(part.path, part.start, lines, damaged=damaged)

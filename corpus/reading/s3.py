@@ -49,7 +49,7 @@ def place_of(address: str) -> S3Path:
     """Return the bucket and key of an S3 address. The key may be empty. Raises DataError if it is not an S3 address."""
     bucket, _, key = address.removeprefix(_SCHEME).partition("/")
     if not is_s3(address) or not bucket:
-        raise DataError(f"'{address}' is not an address of S3; it must look like s3://bucket/name")
+        raise DataError(f"'{address}' is not an S3 address; it must look like s3://bucket/name")
     return S3Path(bucket, key)
 
 
@@ -82,7 +82,7 @@ def explained_errors(address: str, verb: str) -> Iterator[None]:
         # A transfer wraps the response of S3 in a message about its temporary file.
         if isinstance(error.__context__, ClientError):
             raise _client_error(error.__context__, address, verb) from error
-        raise DataError(f"cannot {verb} {address}: {error}; check the network and run it again") from error
+        raise DataError(f"cannot {verb} {address}: {error}; check the network and run the command again") from error
 
 
 def _client_error(error: "ClientError", address: str, verb: str) -> DataError:
@@ -90,10 +90,10 @@ def _client_error(error: "ClientError", address: str, verb: str) -> DataError:
     if code == "NoSuchBucket":
         return DataError(f"cannot {verb} {address}: there is no bucket {place_of(address).bucket}; check the address")
     if code in _NO_OBJECT:
-        return DataError(f"there is nothing at {address}; check the address")
+        return DataError(f"there is no object at {address}; check the address")
     if code in ("412", "PreconditionFailed"):
-        return DataError(f"{address} was replaced while it was read; run it again")
-    return DataError(f"cannot {verb} {address}: {error}; check the address and your rights to it")
+        return DataError(f"{address} was replaced while Shoal read it; run the command again")
+    return DataError(f"cannot {verb} {address}: {error}; check the address and your permissions")
 
 
 def _error_code(error: "ClientError") -> str:
@@ -114,7 +114,7 @@ def check_bucket(address: str) -> None:
     except ClientError as error:
         if _error_code(error) in _NO_BUCKET:
             raise DataError(
-                f"cannot write to {address}: there is no bucket {bucket}; make it first, or check the address"
+                f"cannot write to {address}: there is no bucket {bucket}; create it, or check the address"
             ) from error
         raise DataError(
             f"cannot write to {address}: {error}; choose a bucket in which you may list, read and write objects"

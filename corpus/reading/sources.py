@@ -71,28 +71,28 @@ class ReadingOptions:
             ),
             (
                 self.rating is None or self.positive_label is None,
-                "--positive-label goes with labels; give --label-field instead of --rating-field",
+                "--positive-label requires labels; give --label-field instead of --rating-field",
             ),
             (
                 not self.classes or (self.rating is None and self.positive_label is None),
-                "--classes names more than two classes of labels; leave out --rating-field and --positive-label",
+                "--classes excludes --rating-field and --positive-label; leave them out",
             ),
             (
                 self.separator is None or self.kind in (None, "csv"),
-                f"--separator goes with --format csv, or with none, not with {self.kind}",
+                f"--separator requires --format csv or no --format, not {self.kind}",
             ),
             (
                 self.quoting is None or self.kind in (None, "csv", "tsv"),
-                f"--quoting goes with --format csv or tsv, or with none, not with {self.kind}",
+                f"--quoting requires --format csv, tsv or no --format, not {self.kind}",
             ),
-            (self.separator != "", "--separator is empty; give the text that stands between two columns"),
+            (self.separator != "", "--separator is empty; give the text between two columns"),
             (
                 self.separator is None or "\n" not in self.separator,
-                "--separator holds a newline, which ends a record; give another one",
+                "--separator contains a newline, which ends a record; give another one",
             ),
             (
                 self.kind not in ("text", "fasttext") or not fields,
-                f"a line of --format {self.kind} has no fields; leave out the options that name some",
+                f"--format {self.kind} has no fields; leave out the options that name fields",
             ),
         )
         if self.classes:
@@ -139,12 +139,12 @@ class Inputs:
             ),
             (
                 bool(self.positive) == bool(self.negative),
-                "--positive-input and --negative-input go together; with one class there is nothing to learn",
+                "--positive-input and --negative-input require each other, because training needs two classes",
             ),
             (
                 not (classes and self.files),
-                "--input has each text's class in a field, --positive-input and --negative-input one class a file; "
-                "give one or the other",
+                "--input reads each text's class from a field, but --positive-input and --negative-input give one "
+                "class per file; use one way only",
             ),
             (
                 not (classes and any((given.rating, given.label, given.positive_label, given.classes))),

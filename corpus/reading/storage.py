@@ -205,7 +205,8 @@ class _Object(io.RawIOBase):
                 time.sleep(min(_LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt))
             self._drop()
         raise DataError(
-            f"cannot read {self._address}: its connection is lost ({cause}); check the network and run it again"
+            f"cannot read {self._address}: the connection was lost ({cause}); check the network and run the command "
+            "again"
         ) from cause
 
     def close(self) -> None:

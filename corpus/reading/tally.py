@@ -117,9 +117,7 @@ class Tally:
     def damage_reports(self) -> list[str]:
         """Return a clause for each damaged file, with the number of lines before the damage."""
         read = {address: sum(self._lines[address].values()) for address in sorted(self._damaged)}
-        return [
-            f"{address} is damaged, and {plural(lines, 'line')} of it can be read" for address, lines in read.items()
-        ]
+        return [f"{address} is damaged after {plural(lines, 'line')}" for address, lines in read.items()]
 
     def _keep(self, reason: str, found: list[_Found]) -> None:
         self._found[reason] = sorted({*self._found.get(reason, ()), *found})[:PLACES_KEPT]

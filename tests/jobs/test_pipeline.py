@@ -196,8 +196,8 @@ def test_damaged_archives_are_all_named_with_the_lines_before_the_damage(tmp_pat
         packed = gzip.compress(snap_lines(*((f"{n} packed {chr(97 + n % 26)} {name}", 1 + n % 5) for n in range(400))))
         (tmp_path / f"{name}.json.gz").write_bytes(packed[:-cut])
         lines = zlib.decompressobj(31).decompress(packed[:-cut]).count(b"\n")
-        clauses.append(f"{tmp_path / name}.json.gz is damaged, and {lines} lines of it can be read")
+        clauses.append(f"{tmp_path / name}.json.gz is damaged after {lines} lines")
     (tmp_path / "sound.json").write_bytes(PLAIN)
     with pytest.raises(DataError) as refused:
         preprocess([tmp_path / name for name in ("a.json.gz", "b.json.gz", "sound.json")], tmp_path / "out")
-    assert str(refused.value) == f"{'; '.join(clauses)}; download damaged files again, or leave them out by --exclude"
+    assert str(refused.value) == f"{'; '.join(clauses)}; download damaged files again, or skip them with --exclude"

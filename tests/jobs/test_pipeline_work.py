@@ -114,6 +114,6 @@ def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
             if name == "deduplicate":
                 path.write_bytes(PLAIN + PLAIN)
 
-    with pytest.raises(DataError, match=r"reviews\.json was changed while it was read"):
+    with pytest.raises(DataError, match=r"reviews\.json changed while Shoal read it"):
         preprocess([path], tmp_path / "out", progress=Growing())
     assert not (tmp_path / "out").exists()

@@ -58,7 +58,7 @@ def test_nothing_is_brought_of_ratings_on_another_scale(tmp_path: Path) -> None:
     def transfer(_):
         raise AssertionError
 
-    with pytest.raises(DataError, match="ratings are not from 1 to 5"):
+    with pytest.raises(DataError, match="ratings are not on the scale from 1 to 5"):
         prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), Settings(), transfer=transfer)
 
 

@@ -59,8 +59,8 @@ def detect_format(
 ) -> DetectedFormat | None:
     """Detect the format of a file from its decompressed beginning `data`; None if that has no complete line.
 
-    `whole` means that the file ends with `data`. `code` is the class of all its texts, if known. Raises DataError if the
-    file is unsupported or its format is ambiguous.
+    `whole` means that the file ends with `data`. `code` is the class of all its texts, if known. Raises DataError if
+    the file is unsupported or its format is ambiguous.
     """
     lines = data.removeprefix(BYTE_ORDER_MARK).split(b"\n", _MAX_LINES)
     if not whole or len(lines) > _MAX_LINES:
@@ -78,13 +78,14 @@ def detect_format(
         raise DataError(f"{name} is not a Parquet file; give another --format, or leave it out")
     if options.fields:
         raise DataError(
-            f"{name} has no fields: it is read as {kind}; leave out the options that name some, or give --format"
+            f"{name} is read as {kind}, which has no fields; leave out the options that name fields, or give --format"
         )
     if kind == "fasttext":
         return DetectedFormat(Format(kind="fasttext"), True, _fasttext_labels(lines))
     if code is None:
         raise DataError(
-            f"a line of plain text has no class; give {name} by --positive-input or --negative-input, not by --input"
+            f"{name} is plain text, which has no class; give it with --positive-input or --negative-input, not with "
+            "--input"
         )
     return DetectedFormat(Format(kind="text"), True, Counter())
 
@@ -109,7 +110,7 @@ def detect_parquet_format(
     for each in choice.text:
         if "string" not in columns[each]:
             raise DataError(
-                f"the column {each} of {name} is not text but {columns[each]}; name another by --text-field"
+                f"the column {each} of {name} has the type {columns[each]}, not text; name another with --text-field"
             )
     values: list[object] = []
     if choice.value is not None:
@@ -174,7 +175,7 @@ def _kind_of_lines(name: str, lines: Sequence[bytes]) -> str | None:
 def _unclear_format(name: str, lines: Sequence[bytes]) -> DataError:
     return DataError(
         f"the format of {name} is not clear: its first line begins {_begins(lines)}; give --format "
-        f"({', '.join(FORMAT_CHOICES)}) or --separator; give plain texts of one class by --positive-input and "
+        f"({', '.join(FORMAT_CHOICES)}) or --separator, or give plain texts of one class with --positive-input and "
         "--negative-input"
     )
 
@@ -264,8 +265,8 @@ def _flatten(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str
 
 def _no_json_lines(name: str, lines: Sequence[bytes]) -> DataError:
     return DataError(
-        f"{name} has no JSON object a line: its first line begins {_begins(lines)}; write each review as an object on "
-        "a line of its own (jq -c . OLD > NEW; of an array: jq -c '.[]' OLD > NEW), or give another --format"
+        f"{name} does not have one JSON object per line: its first line begins {_begins(lines)}; write one object per "
+        "line (jq -c . OLD > NEW; for an array: jq -c '.[]' OLD > NEW), or give another --format"
     )
 
 
@@ -280,7 +281,7 @@ def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
                 fields.setdefault(path, " ".join(str(value).split()))
     if not options.fields and {"label", "probability"} <= fields.keys():
         raise DataError(
-            f"{name} holds answers of shoal predict, which no person has checked; leave it out, or name its fields by "
+            f"{name} contains predictions of shoal predict, not checked labels; leave it out, or name its fields with "
             "--text-field and --label-field"
         )
     choice = choose_fields(name, fields, options, code)
@@ -304,8 +305,8 @@ def _detect_columns(
     rows = [row for row in rows if any(row)]
     if not rows:
         raise DataError(
-            f"no record of {name} has a value: its first line begins {_begins(lines)}; give --quoting none where "
-            "quotes are letters, or leave the file out"
+            f"no record of {name} has a value: its first line begins {_begins(lines)}; give --quoting none if quotes "
+            "are part of the text, or leave the file out"
         )
     header = [column.strip() for column in rows[0]]
     named = any(candidates(header)) if not options.fields else are_field_names(header, code)
@@ -321,8 +322,8 @@ def _detect_columns(
         )
     if 2 * len(whole) < len(rows):
         raise DataError(
-            f"the first line of {name} names {width} columns, but most of its records have others; quote the texts "
-            "that hold the separator, or name all columns"
+            f"the first line of {name} names {width} columns, but most records have a different number; quote the "
+            "texts that contain the separator, or name all columns"
         )
     if twice := next((each for each in header if named and each and header.count(each) > 1), None):
         raise DataError(f"two columns of {name} are named {twice!r}; rename one")
@@ -353,8 +354,8 @@ def _refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes
         if escaped and min(line.count(separator), following.count(separator)) < width - 1:
             # https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-field-line-handling
             raise DataError(
-                f"in {name} a newline stands behind a backslash, as MySQL writes it, in the line that begins "
-                f"{_begins([line])}; export it as CSV with quoted values"
+                f"in {name} a newline is escaped by a backslash, as MySQL writes it, in the line that begins "
+                f"{_begins([line])}; export the table as CSV with quoted values"
             )
 
 
@@ -377,7 +378,7 @@ def _is_quoted(name: str, lines: Sequence[bytes], separator: bytes) -> bool:
         unclear = [line for line in lines if line.count(b'"') % 2 and line.count(separator) < width]
     if unclear:
         raise DataError(
-            f"it is not clear how quotes are written in {name}, as in {_begins(unclear)}; give --quoting doubled where "
-            "values are quoted, or --quoting none where quotes are letters"
+            f"it is not clear how {name} uses quotes, as in {_begins(unclear)}; give --quoting doubled if values are "
+            "quoted, or --quoting none if quotes are part of the text"
         )
     return False

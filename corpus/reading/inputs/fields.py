@@ -65,7 +65,7 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
         if len(found) != 1:
             which = printable(" or ".join(found))
             raise DataError(
-                f"it is not clear which field of {name} is the {what}{which and f' ({which})'}; name it by {option}. "
+                f"it is not clear which field of {name} is the {what}{which and f' ({which})'}; name it with {option}. "
                 f"Its fields: {list_with_examples(fields)}"
             )
     (text,) = texts
@@ -78,8 +78,8 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
     if is_guess(text, value):
         listed, kind = printable(" ".join(text)), "label" if is_labelled(value) else "rating"
         notes = (
-            f"{listed!r} is taken for the text and {printable(value)!r} for the {kind}, by their names; name others by "
-            "--text-field and --rating-field or --label-field",
+            f"{listed!r} is read as the text and {printable(value)!r} as the {kind}, because of their names; name "
+            "others with --text-field and --rating-field or --label-field",
         )
     return FieldChoice(text, value, is_labelled(value), notes)
 
@@ -92,8 +92,8 @@ def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOpt
     """
     columns = {str(number): cell for number, cell in enumerate(rows[0], 1)}
     unclear = DataError(
-        f"the columns of {name} are not clear; give their names, or their numbers where they have none, with "
-        f"--text-field and --rating-field or --label-field; its first record is: {list_with_examples(columns)}"
+        f"the columns of {name} are not clear; give their names, or their numbers if there is no header, with "
+        f"--text-field and --rating-field or --label-field; the first record is: {list_with_examples(columns)}"
     )
     _require_fields(name, columns, options)
     if code is not None:
@@ -168,7 +168,8 @@ def _has_labels(name: str, values: Counter[str], column: str, options: ReadingOp
         return True
     if set(values) in ({"1"}, {"2"}):
         raise DataError(
-            f"column {column} of {name} may be ratings or labels: only {next(iter(values))!r} was seen; choose by "
+            f"column {column} of {name} may be ratings or labels: its only value so far is {next(iter(values))!r}; "
+            "choose with "
             f"--rating-field {column} or --label-field {column}"
         )
     return all(are_pair(Counter([value])) for value in values) and are_pair(values)

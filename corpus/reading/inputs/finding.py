@@ -80,22 +80,22 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
                 found.append(InputFile(address=name, size=size, identity=identity, test=test, code=own, named=named))
     if inputs.positive and (unknown := next((each for each in found if each.code is None), None)):
         raise DataError(
-            f"{unknown.address} has no class; beside --positive-input, --test-input takes folders with texts (.txt) in "
-            f"folders of their classes: {', '.join(_CLASS_FOLDERS)}"
+            f"{unknown.address} has no class; with --positive-input, --test-input needs texts (.txt) in folders named "
+            f"for their classes: {', '.join(_CLASS_FOLDERS)}"
         )
     if not found:
-        raise DataError("--exclude leaves no file of the input; give fewer patterns")
+        raise DataError("--exclude matches all files of the input; give fewer patterns")
     _check_duplicates(found)
     found, notes = _without_skipped(found)
     if not sum(each.size for each in found):
         which = f"{found[0].address} is" if len(found) == 1 else f"all {len(found)} files of the input are"
-        raise DataError(f"{which} empty; download again, or give others")
+        raise DataError(f"{which} empty; download again, or give other files")
     return Listing(
         files=tuple(each for each in found if each.size),
         warnings=(
             *notes,
-            *(f"{each.address} is empty and left out" for each in found if not each.size),
-            *(f"--exclude {each} fits no file" for each in inputs.exclude if each not in used),
+            *(f"{each.address} is empty and was skipped" for each in found if not each.size),
+            *(f"--exclude {each} matches no file" for each in inputs.exclude if each not in used),
         ),
     )
 
@@ -139,9 +139,9 @@ def _without_skipped(found: Sequence[InputFile]) -> tuple[list[InputFile], list[
     skipped = [
         each.address for each in found if not each.named and _SKIPPED_NAMES.fullmatch(each.address.rpartition("/")[2])
     ]
-    notes = [f"{each} is left out by its name; give its own name to read it" for each in skipped]
+    notes = [f"{each} was skipped because of its name; to read it, give its own name" for each in skipped]
     if len(skipped) == len(found):
-        raise DataError(f"the input holds nothing but files such as this: {notes[0]}")
+        raise DataError(f"the input has no files to read: {notes[0]}")
     return [each for each in found if each.address not in skipped], notes
 
 
@@ -149,8 +149,8 @@ def _refuse_table(path: str) -> None:
     """Raise DataError for a path in the log of a table format: such a folder also contains deleted rows."""
     if found := _TABLE_LOG.match(path):
         raise DataError(
-            f"{found[1]} is a table of Delta Lake, Iceberg or Hudi, whose files may hold rows that were removed; "
-            "write the rows that it has to another folder, such as by Spark, and give that"
+            f"{found[1]} is a table of Delta Lake, Iceberg or Hudi, and its files may contain deleted rows; export "
+            "the current rows to another folder, for example with Spark, and give that folder"
         )
 
 
@@ -164,7 +164,7 @@ def _local_files(given: str, leave_out: str | None) -> list[Entry]:
         if stat.S_ISDIR(mode):
             return [_entry(each) for each in _files_below(path, leave_out)]
         if not stat.S_ISREG(mode):
-            raise DataError(f"{given} is not a regular file; copy its content to one, and give that")
+            raise DataError(f"{given} is not a regular file; copy its content to a file, and give that file")
         return [_entry(path)]
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{given}: no such file; check the path") from None
@@ -209,10 +209,10 @@ def _matching(pattern: str, leave_out: str | None) -> list[Entry]:
 def _files_below(folder: Path, leave_out: str | None) -> list[Path]:
     results = _local_folder(leave_out)
     if results is not None and results in (here := folder.resolve(), *here.parents):
-        raise DataError(f"the results would go to {results}, which holds the input {folder}; choose another --output")
+        raise DataError(f"--output {results} contains the input {folder}; choose another --output")
     paths = _walk(folder, results)
     if not paths:
-        raise DataError(f"the folder {folder} holds no files; give one with review files")
+        raise DataError(f"the folder {folder} has no files; give a folder with review files")
     return paths
 
 
@@ -252,7 +252,7 @@ def _s3_files(given: str, leave_out: str | None) -> list[Entry]:
     """Return the objects of an address, a prefix or a pattern."""
     if not (found := _s3_entries(given, leave_out)):
         what = "pattern" if _PATTERN.search(s3.place_of(given).key) else "address"
-        raise DataError(f"there is nothing at {given}; check the {what}")
+        raise DataError(f"there is no object at {given}; check the {what}")
     return found
 
 
@@ -264,7 +264,8 @@ def _s3_entries(given: str, leave_out: str | None) -> list[Entry]:
     if pattern := _PATTERN.search(key):
         if "**" in key:
             raise DataError(
-                f"** in {given} is for folders here; give the prefix before it, which stands for all below it"
+                f"Shoal does not support ** on S3, as in {given}; give the prefix before it, which includes all "
+                "objects below"
             )
         listed = _list_s3(S3Path(bucket, key[: pattern.start()]))
         return [entry for entry in listed if _key_matches(entry[0].removeprefix(f"s3://{bucket}/"), key)]

@@ -117,8 +117,8 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
     notes += _line_notes(sample, inspected)
     if doubtful := sample.tally.counts[HOLDS_RECORDS]:
         notes.append(
-            f"{plural(doubtful, 'text')} of several lines could be as many records, if a quote is not closed; where "
-            "quotes are letters, give --quoting none"
+            f"{plural(doubtful, 'text')} of several lines may be several records after an unclosed quote; if quotes "
+            "are part of the text, give --quoting none"
         )
     lines = (
         {each.address for each in inspected if each.format.kind == "separated"} if options.quoting is None else set()
@@ -126,7 +126,7 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
     if cut := next((each for each in sample.tally.malformed_lines() if each.may_be_cut and each.file in lines), None):
         notes.append(
             f"a quoted text may be cut at its newline in line {cut.line} of {cut.file} ({cut.begins[:40]!r}); give "
-            "--quoting doubled if quotes stand around texts, or none if they are letters"
+            "--quoting doubled if texts are quoted, or --quoting none if quotes are part of the text"
         )
     extents = [_estimate_extent(source, each, sample) for source, each in inspected.items()]
     return InputInspection(
@@ -151,7 +151,8 @@ def _line_notes(sample: Sample, sources: Collection[Source]) -> list[str]:
     if len(several) < 3 or len(several) < len(read) / 2:
         return []
     return [
-        f"each line of plain text is a text of its own, {read[several[0]].lines} in {several[0]}; if each of the "
+        f"Shoal reads each line of plain text as one text, for example {read[several[0]].lines} texts in "
+        f"{several[0]}; if each of the "
         f"{len(plain)} files is one review, join its lines first"
     ]
 
@@ -215,8 +216,8 @@ def _detect_all(
         seen = dict(zip(found, threads.map(lambda each: _detect_among(found, each, options), found), strict=True))
     detected = {each: known for each, known in seen.items() if isinstance(known, DetectedFormat)}
     if not detected:
-        raise DataError("the input has no lines; give files of reviews")
-    others = [f"{each.address} {known} and is left out" for each, known in seen.items() if isinstance(known, str)]
+        raise DataError("the input has no lines; give files with reviews")
+    others = [f"{each.address} {known} and was skipped" for each, known in seen.items() if isinstance(known, str)]
     return detected, [*_choice_notes(detected), *others]
 
 
@@ -238,7 +239,7 @@ def _detect_among(files: Sequence[InputFile], found: InputFile, options: Reading
         if found.named or len(files) == 1:
             raise
         name = shlex.quote(found.address.rpartition("/")[2])
-        raise type(error)(f"{error}; if it is no input, leave it out by --exclude {name}") from error
+        raise type(error)(f"{error}; if it is not input, skip it with --exclude {name}") from error
 
 
 def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
@@ -250,7 +251,7 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
     ends = beginning.whole and not beginning.damaged
     if beginning.data.startswith(PARQUET):
         if found.compression:
-            raise DataError(f"{found.address} is Parquet that is compressed once more; unpack it, and give that")
+            raise DataError(f"{found.address} is a compressed Parquet file; decompress it, and give the result")
         ends = False
         with closing(open_range(found.address, 0, 0)) as file:
             known = detect_parquet_format(found.address, file, options, found.code)
@@ -260,9 +261,11 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
         except BinaryFileError:
             if found.named:
                 raise
-            return "is a picture or another binary file"
+            return "is an image or another binary file"
     if known is None and not ends:
-        raise DataError(f"{found.address} shows no whole line, so it may be damaged; download it again")
+        raise DataError(
+            f"{found.address} has no complete line at its beginning, so it may be damaged; download it again"
+        )
     return known or "has no lines"
 
 
@@ -271,8 +274,8 @@ def _require_consistent_headers(detected: Mapping[InputFile, DetectedFormat]) ->
     tables = {known.format.header: found.address for found, known in detected.items() if known.format.columns}
     if len(tables) > 1:
         raise DataError(
-            f"{tables[True]} has a header, but {tables[False]} has none; join the parts of a file by cat, give each "
-            "its header, or read each form alone"
+            f"{tables[True]} has a header, but {tables[False]} does not; join the parts of a file with cat, add the "
+            "header to each part, or read the files separately"
         )
 
 
@@ -283,12 +286,12 @@ def _is_labelled(detected: Mapping[InputFile, DetectedFormat], options: ReadingO
         (labels, label), (ratings, rating) = by_kind[True], by_kind[False]
         raise DataError(
             f"{labels} has labels{f' ({label})' if label else ''}, but {ratings} has ratings ({rating}); preprocess "
-            "each alone, or name a field that all have by --label-field or --rating-field"
+            "them separately, or name a common field with --label-field or --rating-field"
         )
     if False in by_kind and (options.positive_label is not None or options.classes):
         address, rating = by_kind[False]
         raise DataError(
-            f"--classes and --positive-label go with labels, but {address} has ratings ({rating}); name the field of "
-            "the labels by --label-field"
+            f"--classes and --positive-label require labels, but {address} has ratings ({rating}); name the label "
+            "field with --label-field"
         )
     return True in by_kind

@@ -106,14 +106,14 @@ class Sample:
         if rule == "letters" and cut.total() > _MAX_CUT_SHARE * letters.total():
             share, such = cut.total() / letters.total(), ", ".join(letter for letter, _ in cut.most_common(3))
             return [
-                f"{share:.0%} of the letters in the first texts, such as {such}, are not a to z: they are left out, "
-                "and words are cut there; --words tokens keeps them"
+                f"{share:.0%} of the letters in the first texts, such as {such}, are not a to z: Shoal removes them "
+                "and splits words there; --words tokens keeps them"
             ]
         found = [len(word) for text in texts for word in words(text) if word[0].isalpha()]
         if sum(found) > _LONG_WORD_LETTERS * len(found):
             return [
                 f"words have {sum(found) / len(found):.0f} letters on average, as in texts without spaces (Chinese, "
-                "Japanese, Thai): put spaces between the words, or train by --model fasttext --char-ngrams 1-3"
+                "Japanese, Thai): put spaces between the words, or train with --model fasttext --char-ngrams 1-3"
             ]
         return []
 

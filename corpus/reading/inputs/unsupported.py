@@ -28,7 +28,7 @@ _FOREIGN = re.compile(
 _ARCHIVES = (*_SIGNATURES.values(), b"PK\x03\x04")
 _TAR_MAGIC = slice(257, 262)
 _READ = (
-    "convert it to JSON lines, CSV, TSV, fastText's lines or plain text, in UTF-8 (plain, .gz, .bz2, .xz or .zst), or "
+    "convert it to JSON lines, CSV, TSV, fastText or plain text in UTF-8 (uncompressed, .gz, .bz2, .xz or .zst), or "
     "to Parquet"
 )
 
@@ -47,13 +47,11 @@ def check_signature(address: str, beginning: bytes) -> None:
     packed = compression(address)
     found = next((suffix for suffix, magic in _SIGNATURES.items() if beginning.startswith(magic)), None)
     if found and found != packed:
-        raise DataError(
-            f"{address} holds {found.lstrip('.')} data, but its name does not say so; rename it to end in {found}"
-        )
+        raise DataError(f"{address} holds {found.lstrip('.')} data, but its name does not end in {found}; rename it")
     cut = packed and _SIGNATURES[packed].startswith(beginning)
     if packed and not found and not cut and not (packed == ".zst" and _SKIPPABLE.match(beginning)):
         raise DataError(
-            f"cannot read {address}: it holds no {packed.lstrip('.')} data, though its name says so; "
+            f"cannot read {address}: its name ends in {packed}, but it does not contain {packed.lstrip('.')} data; "
             "rename it, or download it again"
         )
 
@@ -64,15 +62,15 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
     if begins.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{name} is in UTF-16 or UTF-32; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW")
     if data.startswith(_ARCHIVES) or data[_TAR_MAGIC] == b"ustar":
-        raise DataError(f"{name} is an archive, or is compressed twice; unpack it once, and give that")
+        raise DataError(f"{name} is an archive, or is compressed twice; unpack it once, and give the result")
     if b"\0" in begins and (not _is_utf8(begins, whole=False) or 10 * begins.count(0) > len(begins)):
-        raise BinaryFileError(f"{name} is not text but a picture or another binary file; leave it out, or {_READ}")
+        raise BinaryFileError(f"{name} is an image or another binary file, not text; leave it out, or {_READ}")
     if _FOREIGN.match(begins):
         raise DataError(
-            f"{name} is a web page, XML, PDF or a pointer of Git LFS, not reviews; get the file again, or {_READ}"
+            f"{name} is a web page, XML, PDF or a Git LFS pointer, not reviews; download the file again, or {_READ}"
         )
     if b"\n" not in data and data.count(b"\r") > 1:
-        raise DataError(f"{name} ends its lines by carriage returns alone; convert it: tr '\\r' '\\n' < OLD > NEW")
+        raise DataError(f"{name} ends its lines with carriage returns only; convert it: tr '\\r' '\\n' < OLD > NEW")
     broken = sum(not _is_utf8(line) for line in lines)
     if broken > len(lines) / 2 or any(b"\x1b$B" in line for line in lines):  # ISO-2022-JP: RFC 1468
         raise DataError(

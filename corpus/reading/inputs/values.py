@@ -51,12 +51,12 @@ def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOpt
         all(value.isdecimal() and len(value) < _SHOWN_LETTERS for value in values)
         and max(map(int, values)) > _MAX_LABEL_NUMBER
     ):
-        several = "; or if they are ratings, name their field by --rating-field"
+        several = "; or if they are ratings, name their field with --rating-field"
     if 2 < len(names) <= _MAX_LISTED_CLASSES:
-        several += f"; or name all classes, those that were not seen here, too: --classes {shlex.join(names)}"
+        several += f"; or name all classes, including those not seen here: --classes {shlex.join(names)}"
     raise DataError(
-        f"the labels are {list_values(values)}, and it is not clear which are positive; name the positive one by "
-        f"--positive-label VALUE: all others are negative then{several}"
+        f"the labels are {list_values(values)}, and it is not clear which is positive; name the positive one with "
+        f"--positive-label VALUE (all others are then negative){several}"
     )
 
 
@@ -72,8 +72,8 @@ def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: f
     others = Counter({value: count for value, count in values.items() if class_name(value) not in classes})
     if others and others.total() / values.total() > max_malformed:
         raise DataError(
-            f"{others.total():,} of the first {values.total():,} labels are none of --classes: {list_values(others)}; "
-            "name them there, too, or leave their texts out by a higher --max-malformed"
+            f"{others.total():,} of the first {values.total():,} labels are not in --classes: {list_values(others)}; "
+            "add them, or skip their texts with a higher --max-malformed"
         )
 
 
@@ -88,7 +88,10 @@ def check_scales(found: Mapping[str, Counter[str]], settings: Settings, max_malf
         numbers = Counter({value: count for value, count in values.items() if rating_text(value)[0] is not None})
         if numbers.total() >= _MIN_RATINGS:
             _check_scale(
-                numbers, settings, max(max_malformed, _MAX_BAD_SHARE_OF_A_FILE), of=f"in {address}, unlike others, "
+                numbers,
+                settings,
+                max(max_malformed, _MAX_BAD_SHARE_OF_A_FILE),
+                of=f"in {address}, unlike in other files, ",
             )
 
 
@@ -104,9 +107,10 @@ def _check_scale(values: Counter[str], settings: Settings, max_malformed: float,
         return
     low, high = map(settings.in_units, settings.rating_range)
     raise DataError(
-        f"{of}{bad.total():,} of the first {values.total():,} ratings are not from {low} to {high}, such as "
-        f"{list_values(bad)}; give their scale by --rating-range LOW HIGH and --positive-from (--rating-step for "
-        "halves, --rating-fraction for 4/5), or name another field by --rating-field, or labels by --label-field"
+        f"{of}{bad.total():,} of the first {values.total():,} ratings are not on the scale from {low} to {high}, such "
+        "as "
+        f"{list_values(bad)}; give their scale with --rating-range LOW HIGH and --positive-from (--rating-step for "
+        "halves, --rating-fraction for 4/5), or name another field with --rating-field, or labels with --label-field"
     )
 
 

@@ -45,7 +45,7 @@ def test_an_address_outside_is_refused_with_what_to_add_to_the_topology(inputs: 
             r", or copy the data to s3://my-data/runs/ or s3://",
         ),
         (("s3://more",), "s3://my-data/x", (), ("",), r"may not read s3://my-data/x; add .* and deploy again$"),
-        (("s3://more",), "reviews", (DATA,), ("",), "'reviews' is not an address of S3"),
+        (("s3://more",), "reviews", (DATA,), ("",), "'reviews' is not an S3 address"),
     ],
 )
 def test_what_these_nodes_do_not_read_is_refused(

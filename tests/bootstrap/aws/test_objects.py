@@ -162,7 +162,7 @@ def test_only_one_of_many_writes_a_new_object_and_learns_that_also_after_a_retry
 
 @pytest.mark.parametrize("address", ["bucket/key", "s3://", "s3:///key", "http://x"])
 def test_text_that_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(DataError, match="is not an address of S3"):
+    with pytest.raises(DataError, match="is not an S3 address"):
         place_of(address)
 
 

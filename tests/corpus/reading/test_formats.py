@@ -102,7 +102,7 @@ def test_a_format_that_makes_no_sense_is_refused(row: dict[str, Any]) -> None:
 
 
 def test_a_format_without_a_rating_is_refused_for_files_of_no_class() -> None:
-    with pytest.raises(DataError, match="names no field of the rating or label"):
+    with pytest.raises(DataError, match="has no rating or label field"):
         line_parser(Format(kind="text"), RATED)(b"text")
 
 

@@ -86,11 +86,11 @@ def test_damaged_parquet_is_counted_and_not_fatal(tmp_path: Path) -> None:
     path.write_bytes(content[:40] + b"\xff" * 60 + content[100:])
     found, tally = read(ranges)
     assert (tally.counts["lines"], tally.counts["malformed"]) == (len(found), 0)
-    assert tally.damage_reports() == [f"{path} is damaged, and {len(found)} lines of it can be read"]
+    assert tally.damage_reports() == [f"{path} is damaged after {len(found)} lines"]
     assert len(found) < 900
     path.write_bytes(content[: len(content) // 2])
     ((whole,),) = cut_into_tasks([replace(source, size=len(content) // 2)], 1)
     assert whole.end == WHOLE
     _, tally = read([whole])
     assert tally.counts == {}
-    assert tally.damage_reports() == [f"{path} is damaged, and 0 lines of it can be read"]
+    assert tally.damage_reports() == [f"{path} is damaged after 0 lines"]

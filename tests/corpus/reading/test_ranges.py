@@ -171,7 +171,7 @@ def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_
     found, tally = read([whole(path)])
     assert found == [("first", 1)]
     assert tally.counts == {"lines": 1}
-    assert tally.damage_reports() == [f"{path} is damaged, and 1 line of it can be read"]
+    assert tally.damage_reports() == [f"{path} is damaged after 1 line"]
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

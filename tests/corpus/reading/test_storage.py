@@ -205,7 +205,7 @@ def test_an_s3_that_throttles_and_fails_now_and_then_is_asked_again(pile: Embedd
     ("use", "address", "wrong"),
     [
         *(
-            (use, address, f"there is nothing at {address}")
+            (use, address, f"there is no object at {address}")
             for use in (open_range, lambda address: readable(address).__enter__())
             for address in ("s3://pile/absent", "s3://absent/key")
         ),
@@ -233,7 +233,7 @@ def test_what_can_be_written_to_is_noticed_before_the_work(tmp_path: Path) -> No
     ("content", "wrong"),
     [
         *((letter * size, "s3://pile/changing was replaced") for letter, size in ((b"b", 3 << 20), (b"a", 9 << 20))),
-        (None, "there is nothing at s3://pile/changing"),
+        (None, "there is no object at s3://pile/changing"),
     ],
 )
 def test_an_object_that_changes_while_it_is_read_is_no_mixture(content: bytes | None, wrong: str) -> None:

@@ -81,7 +81,7 @@ def test_of_a_damaged_file_all_is_counted_that_any_range_gave() -> None:
     tally.add_range("/a", 0, 3)
     tally.add_range("/a", 4, 2, damaged=True)
     tally.add_range("/a", 8, 0, damaged=True)
-    assert tally.damage_reports() == ["/a is damaged, and 5 lines of it can be read"]
+    assert tally.damage_reports() == ["/a is damaged after 5 lines"]
 
 
 def test_a_place_shows_the_first_eighty_characters_as_far_as_they_can_be_read() -> None:

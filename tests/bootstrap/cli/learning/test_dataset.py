@@ -75,5 +75,5 @@ def test_a_dataset_on_s3_is_shown_and_checked(dataset: Path) -> None:
         assert {**there, "dataset": here["dataset"], "checked": False} == here
     missing = info("s3://pile/d/other.h5")
     assert missing.returncode == 1
-    assert "there is nothing at s3://pile/d/other.h5" in missing.stderr
+    assert "there is no object at s3://pile/d/other.h5" in missing.stderr
     assert "Traceback" not in missing.stderr

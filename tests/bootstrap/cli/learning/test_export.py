@@ -64,7 +64,7 @@ def put(address: str, name: str, content: bytes) -> None:
     ("harm", "sentence"),
     [
         (lambda at: delete(at, "config.json"), "no config.json: the model is being written, or was not copied whole"),
-        (lambda at: delete(at, "vocabulary.txt"), "there is nothing at .*/vocabulary.txt"),
+        (lambda at: delete(at, "vocabulary.txt"), "there is no object at .*/vocabulary.txt"),
         (lambda at: put(at, "vocabulary.txt", b"good\n"), r"/vocabulary.txt has 5 bytes, and config.json says 14"),
         (
             lambda at: put(at, "vocabulary.txt", b"good\nbad\nsang\n"),

@@ -20,7 +20,7 @@ def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[.
     status, out, err = said("a.json.gz")
     assert status == 1
     assert out.startswith("positive\t")
-    assert f"a.json.gz is damaged, and {len(out.splitlines())} lines of it can be read; download it again" in err
+    assert f"a.json.gz is damaged after {len(out.splitlines())} lines; download it again" in err
 
 
 def test_all_that_waits_in_a_pipe_is_read_at_once_and_a_single_line_as_soon_as_it_arrives() -> None:

@@ -73,7 +73,7 @@ def test_files_are_found_in_their_order_or_the_sentence_says_why_not(tmp_path: P
 @pytest.mark.usefixtures("pile")
 @pytest.mark.parametrize(
     ("address", "wrong"),
-    [("s3://nobody-has-it/a", "there is no bucket nobody-has-it"), ("s3://", "is not an address of S3")],
+    [("s3://nobody-has-it/a", "there is no bucket nobody-has-it"), ("s3://", "is not an S3 address")],
 )
 def test_a_bucket_that_is_not_there_is_named(address: str, wrong: str) -> None:
     with pytest.raises(DataError, match=wrong):
@@ -109,5 +109,5 @@ def test_a_test_set_may_have_folders_by_class(tmp_path: Path) -> None:
     assert {(Path(each.address).name, each.code, each.test) for each in found.files} == {
         *(("good.txt", 1, False), ("bad.txt", 0, False), ("1.txt", 1, True), ("2.txt", 0, True))
     }
-    with pytest.raises(DataError, match=r"other\.txt has no class; beside --positive-input"):
+    with pytest.raises(DataError, match=r"other\.txt has no class; with --positive-input"):
         find_files(Inputs(**given, test=(f"{tmp_path}/test",)))

@@ -83,10 +83,10 @@ REFUSED = [
     ("a.csv", zipped("a.json"), "is an archive, or is compressed twice; unpack it once"),
     ("a.xlsx", zipped("a.json"), "is an archive, a spreadsheet, or has an unsupported compression; convert it to JSON"),
     ("a.TAR.GZ", gzip.compress(b"x"), "is an archive"),
-    ("a.parquet.gz", gzip.compress(b"PAR1" * 9), "is Parquet that is compressed once more; unpack it"),
+    ("a.parquet.gz", gzip.compress(b"PAR1" * 9), "is a compressed Parquet file; decompress it"),
     ("a.json", SNAP_2014.decode().encode("utf-32"), "is in UTF-16 or UTF-32; convert it to UTF-8"),
-    ("a.json", SNAP_2014.decode().encode("utf-32-le"), "is not text but a picture or another binary file"),
-    ("a.csv", b"text,rating\rfine,5\rbad,1\r", "ends its lines by carriage returns alone; convert it"),
+    ("a.json", SNAP_2014.decode().encode("utf-32-le"), "is an image or another binary file, not text"),
+    ("a.csv", b"text,rating\rfine,5\rbad,1\r", "ends its lines with carriage returns only; convert it"),
     ("a.json.xz", large_xz(SNAP_2014), "shows no whole line, so it may be damaged"),
 ]
 
@@ -143,7 +143,7 @@ def test_named_classes_are_those_of_the_settings(tmp_path: Path) -> None:
 def test_more_labels_of_no_class_than_may_be_malformed_end_the_work_before_it_begins(tmp_path: Path) -> None:
     found = inspected(tmp_path, "a.txt", TOPICS, classes=("10", "2", "arts"))
     settings = found.settings(Settings(ragged=True))
-    with pytest.raises(DataError, match=r"1 of the first 4 labels are none of --classes: '__label__sports' \(1\)"):
+    with pytest.raises(DataError, match=r"1 of the first 4 labels are not in --classes: '__label__sports' \(1\)"):
         found.check_values(settings, 0.2)
     found.check_values(settings, 0.25)
     assert found.sample.tally.malformed_by_reason == {"bad_label": 1}

@@ -47,7 +47,7 @@ def test_fields_that_no_known_dataset_has_together_are_a_guess_that_is_reported(
     found = choose_fields("a.json", {"text": "fine", "sentiment": "pos"}, NONE, None)
     assert found[:3] == (("text",), "sentiment", True)
     assert found.notes == (
-        "'text' is taken for the text and 'sentiment' for the label, by their names; name others by --text-field and "
+        "'text' is read as the text and 'sentiment' as the label, because of their names; name others with --text-field and "
         "--rating-field or --label-field",
     )
 
@@ -59,8 +59,8 @@ def test_fields_that_no_known_dataset_has_together_are_a_guess_that_is_reported(
         ("text review rating", "text (text or review)"),
         ("text Text rating", "text (text or Text)"),
         ("a.text b.text a.rating b.rating", "text (a.text or b.text)"),
-        ("text", "rating or label; name it by --rating-field or --label-field"),
-        ("rating", "text; name it by --text-field"),
+        ("text", "rating or label; name it with --rating-field or --label-field"),
+        ("rating", "text; name it with --text-field"),
     ],
 )
 def test_fields_of_which_several_fit_or_none_are_refused(fields: str, which: str) -> None:

@@ -73,7 +73,9 @@ def test_half_stars_are_kept_as_their_number_of_halves() -> None:
 
 def test_a_few_bad_ratings_are_no_other_scale() -> None:
     check_scales({"a": Counter({"5": 95, "9": 5})}, Settings(), 0.05)
-    with pytest.raises(DataError, match=r"6 of the first 100 ratings are not from 1 to 5, such as '9' \(6\);"):
+    with pytest.raises(
+        DataError, match=r"6 of the first 100 ratings are not on the scale from 1 to 5, such as '9' \(6\);"
+    ):
         check_scales({"a": Counter({"5": 94, "9": 6})}, Settings(), 0.05)
 
 
@@ -83,7 +85,9 @@ def test_a_file_on_another_scale_is_named_however_small_beside_the_others() -> N
         "a.csv": Counter(dict.fromkeys(usual, 80)),
         "b.csv": Counter({"2": 3, "4": 3, "6": 3, "8": 3, "10": 3}),
     }
-    with pytest.raises(DataError, match=r"^in b.csv, unlike others, 9 of the first 15 ratings .*; give their scale"):
+    with pytest.raises(
+        DataError, match=r"^in b.csv, unlike in other files, 9 of the first 15 ratings .*; give their scale"
+    ):
         check_scales(found, Settings(), 0.05)
     check_scales(found, Settings(), 0.6)
 
