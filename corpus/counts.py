@@ -1,7 +1,7 @@
-"""The counts of a dataset, made from the sums of all tasks' counts and checked (docs/reference/dataset.md, "Counts").
+"""Computes the counts of a dataset from the counts of all tasks, and checks them (docs/reference/dataset.md, "Counts").
 
-Between the jobs, counts are records of the output. Do not take them from the runner's counters, because a retried task
-counts twice there. Their names are flat (`malformed_by_reason.not_json: 3`), so that they can simply be added up.
+Jobs exchange counts as records of their output. Do not use the runner's counters: a retried task counts twice there.
+The names are flat (`malformed_by_reason.not_json: 3`), so that counts can be added.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from corpus.reading.formats import MALFORMED_REASONS
 from corpus.text import load_stopwords
 
 LENGTH_BINS = tuple(1 << power for power in range(14))
-"""The bins of `lengths`, each by its smallest number of kept words; the last bin has no upper end."""
+"""Bins of `lengths`, each named by its smallest number of kept words. The last bin has no upper end."""
 
 _FREQUENT_WORDS = 20
 _MAX_CODE = 255
@@ -25,12 +25,12 @@ _MAX_CODE = 255
 def final_counts(
     flat: Mapping[str, int], *, settings: Settings, positive_from: int, frequent_words: Iterable[tuple[str, int]]
 ) -> dict[str, Any]:
-    """The counts of a dataset in their final order and form; what never occurred counts 0.
+    """Return the counts of a dataset in their final order and form. A count that never occurred is 0.
 
-    `flat` has every task's counts, added up; in it ratings and labels are codes. `positive_from` is the smallest code
-    of a positive text, where there are two classes. `frequent_words` is the vocabulary with its counts, most frequent
-    first; English stopwords and punctuation are left out of it. Raises DataError when counts contradict each other,
-    because then records were lost or doubled between the jobs.
+    `flat` has the sums of all tasks' counts, with codes in place of ratings and labels. If there are two classes,
+    `positive_from` is the smallest code of a positive text. `frequent_words` is the vocabulary with its counts, most
+    frequent first; the result omits English stopwords and punctuation. Raises DataError if the counts contradict each
+    other, because then records between the jobs were lost or doubled.
     """
     count = Counter(flat)
     labels = len(settings.classes)
@@ -67,7 +67,7 @@ def final_counts(
 
 
 def _two(codes: Sequence[int], positive_from: int) -> tuple[int, int]:
-    """The negative and the positive ones of numbers by code."""
+    """Return the numbers of negative and of positive texts."""
     return sum(codes[:positive_from]), sum(codes[positive_from:])
 
 
@@ -90,7 +90,7 @@ def _check_sums(counts: Mapping[str, Any], *, labelled: bool) -> None:
         raise _contradiction(f"train and test are {rows} rows, but the lengths are those of {by_length}")
     if "positive_train" in counts:
         positive, after = counts["positive_train"] + counts["positive_test"], labels["after"]
-        least, most = rows - after["0"], after["1"]  # texts without words are no rows
+        least, most = rows - after["0"], after["1"]  # texts without words make no rows
         if not least <= positive <= most:
             raise _contradiction(f"{positive} rows are positive, but the other counts allow {least} to {most}")
 

@@ -1,6 +1,7 @@
-"""Opens and reads an encoded dataset, one HDF5 file. `writing` writes it; `layout` has its arrays and types.
+"""Opens and reads an encoded dataset, which is one HDF5 file.
 
-Open the file inside a worker process: an h5py file must not be open during a fork.
+`writing` writes it; `layout` defines its arrays and types. Open the file inside a worker process: an h5py file must not
+be open during a fork.
 """
 
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ _MAKE_AGAIN = "make it again by `shoal preprocess`"
 
 @dataclass(frozen=True)
 class Split:
-    """One split of an open dataset; its arrays, by name, are read from disk as they are sliced."""
+    """One split of an open dataset. Its arrays, by name, are read from disk when they are sliced."""
 
     name: str
     arrays: dict[str, StoredArray]
@@ -45,9 +46,9 @@ class Split:
         return len(self.arrays["labels"])
 
     def blocks(self) -> Iterator[RowBlock]:
-        """The rows in order, in blocks of about 8 MiB; fixed rows in whole chunks where chunks are no larger.
+        """Yield the rows in order, in blocks of about 8 MiB.
 
-        Raises DataError for damaged rows.
+        A block of fixed rows has whole chunks, unless a chunk is larger. Raises DataError for damaged rows.
         """
         array = self.arrays["ends" if self._ragged else "tokens"]
         step = array.chunk_rows * max(1, _BLOCK_BYTES // array.chunk_bytes)
@@ -58,14 +59,14 @@ class Split:
                 yield self.rows(start, start + step)
 
     def stored_blocks(self) -> Iterator[tuple[RowBlock, dict[str, Array]]]:
-        """The same blocks, each with its arrays as the file has them."""
+        """Yield the same blocks, each with its arrays as stored in the file."""
         before = 0
         for rows in self.blocks():
             yield rows, rows.stored(before)
             before += len(rows.tokens)
 
     def rows(self, start: int, end: int) -> RowBlock:
-        """The rows from `start` to before `end`, neither below 0. Raises DataError for damaged rows."""
+        """Return the rows in [`start`, `end`). Neither may be negative. Raises DataError for damaged rows."""
         if self._ragged:
             return self._ragged_rows(start, self._ends(start, end))
         return RowBlock(*(self.arrays[name][start:end] for name in RowBlock._fields))
@@ -84,14 +85,16 @@ class Split:
             done = last
 
     def _ragged_rows(self, start: int, ends: npt.NDArray[np.int64]) -> RowBlock:
-        """The rows from `start`, whose tokens begin at the first of `ends` (rows + 1,) and end at the others."""
+        """Return the rows from `start` on. Their tokens begin at `ends[0]`; `ends`, of shape (rows + 1,), has the end
+        of each."""
         labels, ratings = (self.arrays[name][start : start + len(ends) - 1] for name in ("labels", "ratings"))
         return RowBlock(self.arrays["tokens"][ends[0] : ends[-1]], np.diff(ends), labels, ratings)
 
     def _ends(self, start: int, end: int) -> npt.NDArray[np.int64]:
-        """(rows + 1,): where the tokens of the rows from `start` to before `end` begin, and where those of each end.
+        """Return the token offsets of the rows in [`start`, `end`), of shape (rows + 1,): the first begin, then the end
+        of each.
 
-        Slice tokens by no other numbers: these are checked, so that a row cannot fill the memory.
+        Slice tokens only by these offsets: they are checked, so that a damaged row cannot fill the memory.
         """
         array, tokens = self.arrays["ends"], len(self.arrays["tokens"])
         start = min(start, len(self))
@@ -107,7 +110,7 @@ class Split:
 
 @dataclass
 class Dataset:
-    """An open dataset file; a context manager that closes it."""
+    """Open dataset file. Use it as a context manager, which closes the file."""
 
     path: Path | str
     train: Split
@@ -126,9 +129,9 @@ class Dataset:
         self._file.close()
 
     def computed_digest(self) -> str:
-        """The digest of the arrays as they are on disk now; it differs from `digest` when the file was changed.
+        """Return the digest of the arrays on disk. It differs from `digest` if the file was changed.
 
-        Raises DataError when they cannot be read any more.
+        Raises DataError if the arrays are no longer readable.
         """
         digest = ArraysDigest(self.settings)
         for split in (self.train, self.test):
@@ -138,7 +141,7 @@ class Dataset:
         return digest.hexdigest(self.vocabulary)
 
     def require_digest(self, found: str) -> None:
-        """Raise DataError where `found`, the computed digest, is not the recorded one."""
+        """Raise DataError if the computed digest `found` is not the recorded one."""
         if found != self.digest:
             raise DataError(
                 f"{self.path} was changed since it was made: the digest of its arrays is {found}, but {self.digest} is "
@@ -147,13 +150,14 @@ class Dataset:
 
 
 def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
-    """Open a dataset for reading, and check all of its metadata (`file_checks`).
+    """Open a dataset for reading, and check all its metadata (`file_checks`).
 
-    `content` is a seekable file to read from where `path` is only a name, such as an address of S3. Raises DataError
-    when the file is missing, is not a Shoal dataset, has another layout version, or declares what it does not hold.
+    If `content`, a seekable file, is given, it is read and `path` is only a name, such as an S3 address. Raises
+    DataError if the file is missing, is not a Shoal dataset, has another layout version, or declares data that are not
+    stored.
     """
     try:
-        # Without HDF5's lock, which network file systems may refuse: a dataset appears whole and is never changed.
+        # Without HDF5's lock, which network file systems may refuse: a dataset appears complete and never changes.
         # https://docs.h5py.org/en/stable/high/file.html#h5py.File
         file = h5py.File(regular(Path(path)) if content is None else content, "r", locking=False)
     except FileNotFoundError:
@@ -174,7 +178,7 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
 
 
 def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
-    # A damaged file makes HDF5 raise any of these errors; their messages name the place.
+    # A damaged file can raise any of these errors in HDF5. Their messages name the place.
     try:
         version = file_checks.read_layout_version(file)
         if version in (FIXED, RAGGED):

@@ -1,4 +1,4 @@
-"""The settings of a dataset: everything besides the input that changes what is in it."""
+"""Defines the settings of a dataset: all values that change its content, apart from the input."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,10 +12,10 @@ from common.json_values import made
 from corpus.text import FIRST_WORD
 
 WORD_RULES = ("letters", "tokens")
-"""The names of the rules by which a text becomes words: 1 and 1b of docs/reference/dataset.md."""
+"""Names of the rules that split a text into words: rules 1 and 1b of docs/reference/dataset.md."""
 MOST_CLASSES = 1 << 16
 RATING_STEPS = (1, 2, 10)
-"""How many steps a star may have: with half stars 2, with tenths 10."""
+"""Allowed numbers of steps per star: 2 for half stars, 10 for tenths."""
 
 _ROW_LENGTH = 100
 _LATER = ("ragged", "words", "duplicates", "classes")
@@ -24,46 +24,47 @@ _LATER = ("ragged", "words", "duplicates", "classes")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings. Raises DataError for values that contradict each other.
+    """Settings of a dataset.
 
-    The defaults of the fields are those of REFERENCE, because files of layout version 2 leave later settings out; what
-    is made where nothing is chosen is DEFAULT.
+    Field defaults are those of REFERENCE, because files of layout version 2 omit later settings. The default for new
+    datasets is DEFAULT. Raises DataError for values that contradict each other.
     """
 
     row_length: int = _ROW_LENGTH
-    """The most words of a row; longer texts are cut at the end. Ragged rows are not cut, and it keeps its default."""
+    """Maximum number of words in a row; longer texts are cut at the end. Ragged rows ignore it and require the default.
+    """
     vocabulary_size: int = 10_000
-    """The most words with an id of their own; all others are unknown."""
+    """Maximum number of words with ids. All other words are unknown."""
     rating_steps: int = 1
-    """Steps of a star, one of RATING_STEPS. Ratings, their range and the threshold are numbers of steps."""
+    """Steps per star, one of RATING_STEPS. Ratings, their range and the threshold are in steps."""
     rating_range: tuple[int, int] = (1, 5)
-    """The smallest and the largest rating, both included."""
+    """Smallest and largest rating, both included."""
     rating_fraction: bool = False
-    """Whether a rating may also be written as a fraction of the largest, such as 4/5."""
+    """Whether a rating may also be a fraction of the largest rating, such as 4/5."""
     positive_from: int = 4
-    """The smallest rating that makes a text positive."""
+    """Smallest rating of a positive text."""
     labelled: bool = False
-    """Whether the input has classes instead of ratings; range and threshold of ratings have no effect then."""
+    """Whether the input has labels instead of ratings. If so, the range and threshold of ratings have no effect."""
     positive_label: str | None = None
-    """The label of the positive class, all others being negative; None where the labels are a known pair."""
+    """Label of the positive class; all other labels are negative. None if the labels are a known pair."""
     test_share: float = 0.10
-    """The share of texts in the test set, from 0 to 1."""
+    """Share of texts in the test set, from 0 to 1."""
     test_input: bool = False
-    """Whether the test set comes from files of its own; the share has no effect then."""
+    """Whether the test set has its own files. If so, the share has no effect."""
     stopwords: str = "nltk"
-    """Which words are left out: nltk, keep-negations, none, or the file with them. The dataset contains the words."""
+    """Words to remove: nltk, keep-negations, none, or the name of a file of words. The dataset stores the words."""
     ragged: bool = False
-    """Whether rows are whole texts, of any length (layout version 3)."""
+    """Whether rows are whole texts of any length (layout version 3)."""
     words: str = "letters"
-    """The rule by which a text becomes words, one of WORD_RULES."""
+    """Rule that splits a text into words, one of WORD_RULES."""
     duplicates: bool = False
-    """Whether every text makes a row; otherwise texts with equal words make one together."""
+    """Whether every text makes a row. Otherwise, texts with equal words make one row."""
     classes: tuple[str, ...] = ()
-    """The names of more than two classes, by label; empty where there are two."""
+    """Names of more than two classes, in the order of their labels; empty if there are two."""
 
     def __post_init__(self) -> None:
         low, high = self.rating_range
-        if self.rating_steps not in RATING_STEPS:  # the other sentences name ratings in stars
+        if self.rating_steps not in RATING_STEPS:  # the messages below give ratings in stars
             raise DataError(f"a rating has {self.rating_steps} steps a unit, but may have 1, 2 or 10")
         rules = (
             (1 <= self.row_length <= 65_535, f"the row length is {self.row_length}, but must be from 1 to 65535"),
@@ -95,7 +96,7 @@ class Settings:
         require_rules(*rules, *(self._class_rules() if self.classes else ()))
 
     def _class_rules(self) -> tuple[tuple[bool, str], ...]:
-        """What holds for the names of classes, each with the sentence for names of which it does not."""
+        """Return the rules on class names, each with its error message."""
         count = len(self.classes)
         return (
             (
@@ -119,17 +120,19 @@ class Settings:
         )
 
     def in_units(self, rating: int) -> str:
-        """A rating in stars, as a person writes it."""
+        """Return a rating in stars, as users write it."""
         return f"{rating / self.rating_steps:g}"
 
     @classmethod
     def from_json(cls, written: Mapping[str, Any]) -> Self:
-        """From `to_json` after JSON. Raises DataError for values that are not settings."""
+        """Return the settings of a parsed JSON object. Raises DataError for values that are not settings."""
         return made(cls, written)
 
     def to_json(self) -> dict[str, Any]:
-        """As values for JSON. Later settings are left out where they have their defaults, so that the files of layout
-        version 2 keep their bytes."""
+        """Return the settings as JSON values.
+
+        Later settings are omitted if they have their defaults, so that files of layout version 2 keep their bytes.
+        """
         return {
             name: value
             for name, value in asdict(self).items()
@@ -138,12 +141,12 @@ class Settings:
 
     @property
     def token_dtype(self) -> np.dtype[Any]:
-        """The type of an id: 16 bits while they can hold every id of a full vocabulary, else 32."""
+        """Type of an id: 16 bits if they suffice for a full vocabulary, otherwise 32."""
         return np.dtype(np.uint16 if self.vocabulary_size + FIRST_WORD <= 1 << 16 else np.uint32)
 
     @property
     def padded_length(self) -> int:
-        """The most words of a row in a padded batch: of whole texts as many as FIXED rows have."""
+        """Maximum number of words in a row of a padded batch. Ragged rows are padded to the row length of FIXED."""
         return FIXED.row_length if self.ragged else self.row_length
 
     @property
@@ -152,20 +155,20 @@ class Settings:
 
     @property
     def label_dtype(self) -> np.dtype[Any]:
-        """The type of a label: 8 bits for up to 256 classes, else 16."""
+        """Type of a label: 8 bits for up to 256 classes, otherwise 16."""
         return np.dtype(np.uint8 if self.class_count <= 1 << 8 else np.uint16)
 
 
 DEFAULT = Settings(ragged=True, words="tokens", stopwords="none", vocabulary_size=2_000_000)
-"""What `shoal preprocess` makes where nothing else is chosen: whole texts with all of their words."""
+"""Default of `shoal preprocess`: whole texts with all their words."""
 FIXED = Settings(row_length=400, words="tokens", stopwords="none", vocabulary_size=30_000)
-"""The same for fixed rows, in 800 bytes each. Of film reviews 82% fit, of product reviews 96%."""
+"""The same with fixed rows of 800 bytes. 82% of film reviews and 96% of product reviews fit."""
 REFERENCE = Settings()
-"""What the reference system made."""
+"""Settings of the reference system."""
 
 
 def in_steps(rating: float, steps: int) -> int:
-    """A rating in stars as a number of steps; `steps` is the steps of a star. Raises DataError for any other number."""
+    """Convert a rating in stars to steps, with `steps` steps per star. Raises DataError if the result is not whole."""
     finer = [n for n in RATING_STEPS if isfinite(rating) and n >= steps and not round(rating * n, 6) % 1]
     if steps not in finer:
         further = f"give --rating-step {1 / finer[0]:g}, too" if finer else "ratings are stars, halves or tenths"

@@ -1,10 +1,8 @@
-"""Words to ids, by a dictionary that grows with the texts it sees: what the two rules of words share.
+"""Maps words to ids with a dictionary that grows with the texts; shared by both rules of words.
 
-`look_up_words` reads eight letters (bytes) of a word as one integer. That integer is the word's key in a hash table, so
-that a word is neither copied nor compared, and numba compiles it.
-
-Words of more than 15 letters do not fit their key. Compare them letter by letter, because two of them may have the same
-key.
+`look_up_words`, compiled by numba, reads eight bytes of a word as one integer. The integer is the word's key in a hash
+table, so that a word is neither copied nor compared. Words of more than 15 bytes do not fit their key. Compare them
+byte by byte, because two of them may have the same key.
 """
 
 from collections.abc import Sequence
@@ -22,26 +20,27 @@ Places = npt.NDArray[np.int64]
 
 _SPACE = ord(" ")
 _IN_KEYS = 15
-"""The most letters of a word that its keys hold."""
-# The letters of a word that are in its first and in its second integer, by the word's length.
+"""Maximum number of bytes of a word that its keys hold."""
+# Masks of a word's bytes in its first and second integer, by the word's length.
 _FIRST = np.array([2 ** (8 * min(n, 8)) - 1 for n in range(_IN_KEYS + 1)], np.uint64)
 _SECOND = np.array([2 ** (8 * max(n - 8, 0)) - 1 for n in range(_IN_KEYS + 1)], np.uint64)
-_TOP_BIT = np.uint64(1 << 63)  # no word whose keys hold it has this bit
-# Odd constants for multiplicative hashing (Knuth, volume 3, 6.4), and below those of FNV-1a.
+_TOP_BIT = np.uint64(1 << 63)  # no word that fits its keys has this bit
+# Odd constants for multiplicative hashing (Knuth, volume 3, 6.4), and below them those of FNV-1a.
 _SPREAD_FIRST, _SPREAD_SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 _FNV_START, _FNV_FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
-# Padding behind the texts, so that a mask of them is whole 64-bit integers, and eight bytes can be read anywhere.
+# Padding after the texts: a mask then has whole 64-bit integers, and eight bytes can be read at any position.
 _SLACK = 64
 _FIRST_BITS = 15
 
 
 class FoundWords(NamedTuple):
-    """Where the words of N texts are.
+    """Positions of the words of N texts.
 
-    `source` is `padded`. Word i of W is `source[starts[i] : stops[i]]`: one byte or more, none of them 0. `starts` is
-    (W + 1,): the last one lies beyond all texts. Text n ends at `text_ends[n]`, where the next one's words may begin.
+    `source` is `padded`. Word i of W is `source[starts[i] : stops[i]]`: at least one byte, and no byte is 0. `starts`
+    has the shape (W + 1,); its last entry lies beyond all texts. Text n ends at `text_ends[n]`, where the words of the
+    next text may begin.
     """
 
     source: npt.NDArray[np.uint8]
@@ -51,11 +50,11 @@ class FoundWords(NamedTuple):
 
 
 class TokenisedTexts(NamedTuple):
-    """The words of N texts.
+    """Words of N texts.
 
-    `ids` of the kept words of all texts, one text after the other; `ends` (N,) where each text ends in them.
-    `cleaned`: the cleaned texts in ASCII, one after the other, each word followed by a space; `cleaned_ends` (N,)
-    where each text ends, with its last space.
+    `ids` has the ids of the kept words of all texts, concatenated. `ends`, of shape (N,), has the end of each text in
+    `ids`. `cleaned` has the cleaned texts in ASCII, concatenated, with a space after each word. `cleaned_ends`, of
+    shape (N,), has the end of each text, with its last space.
     """
 
     ids: Ids
@@ -65,9 +64,9 @@ class TokenisedTexts(NamedTuple):
 
 
 class Dictionary:
-    """A dictionary that grows: ids in the order of the words' first appearance.
+    """Growing dictionary: ids follow the order in which words first appear.
 
-    The stopwords have the smallest ids; they are known but not kept. A word's id holds until `clear`.
+    Stopwords have the smallest ids; they are known but not kept. The id of a word is valid until `clear`.
     """
 
     def __init__(self, stopwords: Sequence[str] = ()) -> None:
@@ -76,27 +75,27 @@ class Dictionary:
         self.clear()
 
     def __len__(self) -> int:
-        """The number of known words, stopwords included."""
+        """Return the number of known words, stopwords included."""
         return self._known
 
     @property
     def letters(self) -> int:
-        """The letters (bytes) of all known words together."""
+        """Total bytes of all known words."""
         return int(self._word_ends[self._known])
 
     def clear(self) -> None:
-        """Forget all words but the stopwords."""
+        """Forget all words except the stopwords."""
         self._bits = _FIRST_BITS
-        # Open addressing with linear probing: (key, second key, id) a slot. A slot with the key 0 is free.
+        # Open addressing with linear probing. A slot is (key, second key, id). A slot with the key 0 is free.
         self._table = np.zeros((1 << self._bits, 3), np.uint64)
         self._letters = np.zeros(1 << 16, np.uint8)
-        self._word_ends = np.zeros(1 << 12, np.int64)  # the end of word i is at i + 1
+        self._word_ends = np.zeros(1 << 12, np.int64)  # word i ends at index i + 1
         self._known = self._first_kept = 0
         self.add(self._stopwords)
         self._first_kept = self._known
 
     def look_up(self, found: FoundWords) -> TokenisedTexts:
-        """The ids of the words of some texts; those never seen before get ids."""
+        """Return the ids of the words of some texts. New words get ids."""
         source, text_ends = found.source, found.text_ends
         if len(self._cleaned) < 2 * len(source):
             self._cleaned = np.zeros(4 * len(source), np.uint8)
@@ -115,7 +114,7 @@ class Dictionary:
             self._grow(len(source))
 
     def add(self, words: bytes) -> Ids:
-        """The ids of some words, cleaned ones with a space between, in order; new words get ids."""
+        """Return the ids of cleaned words, separated by spaces, in order. New words get ids."""
         if not words:
             return np.empty(0, np.uint32)
         spaces = np.flatnonzero(np.frombuffer(words, np.uint8) == _SPACE)
@@ -124,7 +123,7 @@ class Dictionary:
         return self.look_up(FoundWords(padded(words), starts.astype(np.uint32), stops.astype(np.uint32), end)).ids
 
     def join_words(self, ids: npt.NDArray[Any]) -> bytes:
-        """The words of some ids in order, with a space between."""
+        """Return the words of some ids in order, separated by spaces."""
         ids = np.asarray(ids, np.int64)
         starts, lengths = self._word_ends[ids], self._word_ends[ids + 1] - self._word_ends[ids]
         ends = np.cumsum(lengths + 1)
@@ -133,13 +132,13 @@ class Dictionary:
         return out[:-1].tobytes()
 
     def word_hashes(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """A hash for each word, which depends on its letters only."""
+        """Return a hash of each word, which depends only on its bytes."""
         hashes = np.empty(len(ids), np.uint64)
         hash_words(self._letters, self._word_ends, ids, hashes)
         return hashes
 
     def _grow(self, letters: int) -> None:
-        """Enlarge the arrays that stopped `look_up_words`: for twice the words, or for `letters` more letters."""
+        """Enlarge the arrays that stopped `look_up_words`: for twice the words, or for `letters` more bytes."""
         if self._word_ends[self._known] + letters > len(self._letters):
             self._letters = np.concatenate((self._letters, np.zeros(len(self._letters) + letters, np.uint8)))
         if self._known + 1 == len(self._word_ends):
@@ -152,14 +151,14 @@ class Dictionary:
 
 
 def padded(texts: bytes) -> npt.NDArray[np.uint8]:
-    """Texts with zeros behind them, up to a multiple of 64 bytes."""
+    """Return texts followed by zeros, up to a multiple of 64 bytes."""
     source = np.zeros(len(texts) + _SLACK + -len(texts) % 64, np.uint8)
     source[: len(texts)] = np.frombuffer(texts, np.uint8)
     return source
 
 
 def _integers(buffer: Any) -> npt.NDArray[np.uint64]:
-    """The 8 bytes at each position of a buffer as a little-endian integer; overlapping and not aligned."""
+    """Return the 8 bytes at each position of a buffer as little-endian integers, overlapping and not aligned."""
     return np.ndarray((len(buffer) - 7,), "<u8", buffer, strides=(1,))
 
 
@@ -168,11 +167,11 @@ def look_up_words(  # type: ignore[no-untyped-def]
     source, source8, starts, stops, text_ends, at, word, out, text, cleaned, cleaned8, ids, ends, cleaned_ends,
     first_kept, table, to_slot, letters, word_ends, known,
 ):  # fmt: skip
-    """Write the words of texts to `cleaned`, each followed by a space, and the ids of those to keep to `ids`.
+    """Write the words of texts to `cleaned`, each followed by a space, and the ids of the kept words to `ids`.
 
-    `source` to `text_ends` are those of `FoundWords`; the names with an 8 are the same bytes as overlapping integers.
+    `source` to `text_ends` are those of `FoundWords`; names that end in 8 are the same bytes as overlapping integers.
     `ends` and `cleaned_ends` get the end of each text, in kept words and in bytes. The function stops before a new word
-    for which there is no room. It returns the values of `at` to `text`, and of `known`, with which the next call
+    for which there is no room. It returns the values of `at` to `text` and of `known`, with which the next call
     continues.
     """
     mask = uint64(len(table) - 1)
@@ -201,7 +200,7 @@ def look_up_words(  # type: ignore[no-untyped-def]
                 if 2 * known > mask or known + 1 == len(word_ends) or begin + length > len(letters):
                     return at, word, out, text, known
                 table[slot, 0], table[slot, 1], table[slot, 2] = key, second, known
-                for place in range(length):  # a slice costs more than so few letters
+                for place in range(length):  # a slice costs more than so few bytes
                     letters[uint64(begin) + place] = cleaned[uint64(out) + place]
                 word_ends[known + 1] = begin + length
                 known += 1
@@ -226,7 +225,7 @@ def hash_words(letters, word_ends, ids, hashes):  # type: ignore[no-untyped-def]
 
 @compiled
 def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
-    """The FNV-1a hash of a word, with a bit that no letter sets: the second key of words of more than 15 letters."""
+    """Return the FNV-1a hash of a word with the top bit set: the second key of words of more than 15 bytes."""
     key = _FNV_START
     for place in range(start, start + length):
         key = (key ^ uint64(cleaned[place])) * _FNV_FACTOR
@@ -245,9 +244,9 @@ def _equals_known(known_as, cleaned, start, length, letters, word_ends):  # type
 
 @compiled
 def _fill(doubled, table, to_slot):  # type: ignore[no-untyped-def]
-    """Put the words of a table into an empty one of twice the slots.
+    """Insert the words of a table into an empty one with twice the slots.
 
-    Do not make the array here, and do not assign a row at once: numba takes two seconds longer to compile that.
+    Do not create the array here, and do not assign a whole row: either takes numba two seconds longer to compile.
     """
     mask = uint64(len(doubled) - 1)
     for old in range(len(table)):

@@ -1,7 +1,8 @@
-"""New texts to rows of ids by an existing vocabulary (rules 1 (or 1b) to 8 of docs/reference/dataset.md).
+"""Encodes new texts as rows of ids with an existing vocabulary: rules 1 (or 1b) to 8 of docs/reference/dataset.md, for
+prediction.
 
-Both encoders give the same rows. `FastEncoder` takes a tenth of the time for a text, but a third of a second and 100 MB
-to start. Its dictionary keeps each new word; keep its limit, because memory would grow with the input otherwise.
+Both encoders give the same rows. `FastEncoder` takes a tenth of the time per text, but needs a third of a second and
+100 MB to start. Its dictionary keeps each new word; keep its limit, because memory would otherwise grow with the input.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +14,14 @@ import numpy.typing as npt
 
 from corpus.text import BY_RULE, UNKNOWN, encode_words
 
-_TEXTS_AT_ONCE = 256  # so that they and their arrays fit a core's cache
+_TEXTS_AT_ONCE = 256  # so that the texts and their arrays fit into the cache of one core
 _MOST_WORDS = 1 << 18
 _MOST_LETTERS = 32 << 20
-"""Words outside the vocabulary, and their letters (bytes), that the dictionary keeps before it is cleared."""
+"""Number of words outside the vocabulary, and their bytes, that the dictionary keeps before it is cleared."""
 
 
 class EncodedRows(NamedTuple):
-    """The rows of N texts, not padded: text i has `ids[starts[i] : starts[i] + lengths[i]]`; both are (N,)."""
+    """Unpadded rows of N texts. Text i has `ids[starts[i] : starts[i] + lengths[i]]`; both are of shape (N,)."""
 
     ids: npt.NDArray[np.int32]
     starts: npt.NDArray[np.int64]
@@ -28,18 +29,20 @@ class EncodedRows(NamedTuple):
 
 
 class PlainEncoder:
-    """Encodes a word at a time. `FastEncoder` must give the same rows."""
+    """Encoder that reads one word at a time. `FastEncoder` must give the same rows."""
 
     def __init__(
         self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
     ) -> None:
-        """`row_length` None: rows are whole texts. `words`: the rule of words, "letters" (1) or "tokens"
-        (1b)."""
+        """Encode with the vocabulary `ids`.
+
+        Without `row_length`, rows are whole texts. `words` is the rule of words, "letters" (1) or "tokens" (1b).
+        """
         self._ids, self._stopwords, self._row_length = ids, stopwords, row_length
         self._words, _ = BY_RULE[words]
 
     def __call__(self, texts: Sequence[str]) -> EncodedRows:
-        """The rows of some texts, of `row_length` ids at most."""
+        """Return the rows of some texts, of at most `row_length` ids."""
         rows = [encode_words(self._words(text), self._ids, self._stopwords, self._row_length) for text in texts]
         lengths = np.array([len(row) for row in rows], np.int64)
         ids = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
@@ -47,27 +50,27 @@ class PlainEncoder:
 
 
 class FastEncoder:
-    """Encodes a block of texts at a time."""
+    """Encoder that reads a block of texts at a time."""
 
     def __init__(
         self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
     ) -> None:
-        from corpus.token_dictionary import dictionary_of  # here, because numba takes long to load
+        from corpus.token_dictionary import dictionary_of  # here, because numba is slow to load
 
         _, is_cleaned = BY_RULE[words]
-        # Only a cleaned word can be found in a text.
+        # A text contains only cleaned words.
         known = [word for word in ids if word not in stopwords and is_cleaned(word)]
         self._known = " ".join(known).encode()
         self._row_length = row_length
         self._tokeniser = dictionary_of(words, sorted(filter(is_cleaned, stopwords)))
-        numbers = self._tokeniser.add(self._known)  # the tokeniser's own ids
+        numbers = self._tokeniser.add(self._known)  # the tokeniser's ids, not those of the vocabulary
         self._most_words = len(self._tokeniser) + _MOST_WORDS
         self._most_letters = self._tokeniser.letters + _MOST_LETTERS
         self._ids = np.full(len(self._tokeniser) + 1, UNKNOWN, np.int32)  # the last one is for all later words
         self._ids[numbers] = [ids[word] for word in known]
 
     def __call__(self, texts: Sequence[str]) -> EncodedRows:
-        """The rows of some texts, of `row_length` ids at most."""
+        """Return the rows of some texts, of at most `row_length` ids."""
         blocks = [self._block(texts[at : at + _TEXTS_AT_ONCE]) for at in range(0, len(texts), _TEXTS_AT_ONCE)]
         ids = np.concatenate([np.empty(0, np.int32), *(block for block, _ in blocks)])
         counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in blocks)])
@@ -75,7 +78,7 @@ class FastEncoder:
         return EncodedRows(ids, np.cumsum(counts) - counts, lengths)
 
     def _block(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """The ids of all kept words of some texts, and how many each has."""
+        """Return the ids of all kept words of some texts, and the number of ids of each text."""
         if len(self._tokeniser) > self._most_words or self._tokeniser.letters > self._most_letters:
             self._tokeniser.clear()
             self._tokeniser.add(self._known)

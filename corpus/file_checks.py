@@ -1,8 +1,8 @@
-"""Reads the parts of a dataset file and checks each of them, for `dataset.open_dataset`.
+"""Reads and checks the parts of a dataset file, for `dataset.open_dataset`.
 
 Do not trust a shape: a file of some kilobytes can declare terabytes of rows that are not stored, the same word millions
-of times, or arrays that lie in other files. So each read takes memory in proportion to the bytes that the file has.
-Error messages are clauses without the file's name, which the caller adds.
+of times, or arrays in other files. So each read takes memory in proportion to the size of the file. Error messages are
+clauses without the file's name, which the caller adds.
 """
 
 import re
@@ -19,18 +19,18 @@ from corpus.dataset_settings import Settings
 from corpus.layout import FIXED, Column, is_digest
 
 _MOST_CHUNK_BYTES = 16 << 20
-"""The chunks that Shoal writes have 1 MiB."""
+"""Chunks that Shoal writes have 1 MiB."""
 _MOST_DEFLATED = 1032
-"""The largest compression ratio of deflate (zlib's technical details)."""
+"""Largest compression ratio of deflate (zlib's technical details)."""
 _PIPELINES = ((), (h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE))
 _WORD = np.dtype([("bytes", "<u4"), ("heap", "<u8"), ("number", "<u4")])
-"""A string of variable length as an array stores it (HDF5 File Format Specification, VIII)."""
+"""String of variable length as an array stores it (HDF5 File Format Specification, VIII)."""
 _BIN = re.compile(r"[0-9]{1,9}")
 _TOKEN = re.compile(r"[^\0\s]+", re.ASCII)
 
 
 def read_layout_version(file: h5py.File) -> int | None:
-    """The version of the layout; None for a file that is not a dataset."""
+    """Return the layout version, or None if the file is not a dataset."""
     if "layout_version" not in file.attrs:
         return None
     attribute = file.attrs.get_id("layout_version")
@@ -40,7 +40,7 @@ def read_layout_version(file: h5py.File) -> int | None:
 
 
 def read_digest(file: h5py.File) -> str:
-    """The recorded digest: 32 hexadecimal digits."""
+    """Return the recorded digest, 32 hexadecimal digits."""
     found = _text_attribute(file, "digest")
     if not is_digest(found):
         raise DataError("its digest is not 32 hexadecimal digits")
@@ -52,7 +52,7 @@ def read_settings(file: h5py.File) -> Settings:
 
 
 def read_counts(file: h5py.File, settings: Settings) -> dict[str, Any]:
-    """The counts: numbers and histograms. A part file has none."""
+    """Return the counts, numbers and histograms. The counts of a part file are empty."""
     found = _json_attribute(file, "counts")
     if found:
         require_counts(found)
@@ -62,7 +62,7 @@ def read_counts(file: h5py.File, settings: Settings) -> dict[str, Any]:
 
 
 def require_counts(found: dict[str, Any]) -> None:
-    """Raise DataError unless the histograms and the frequent words are in the form of a dataset's counts."""
+    """Raise DataError unless the histograms and the frequent words have the form of a dataset's counts."""
     histograms = [found.get("lengths")]
     for name in ("ratings", "labels"):
         both = found.get(name)
@@ -74,7 +74,7 @@ def require_counts(found: dict[str, Any]) -> None:
 
 
 def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
-    """The array of a column, (N, *column.row), in chunks of whole rows that are all stored."""
+    """Return the array of a column, of shape (N, *column.row), in chunks of whole rows that are all stored."""
     found = _own_array(file, split, column.name)
     layout = found.id.get_create_plist()
     if layout.get_layout() != h5d.CHUNKED:
@@ -97,7 +97,7 @@ def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
 
 
 def _require_stored(found: h5py.Dataset, *, plain: int, chunks: int, packed: Sequence[int]) -> None:
-    """Raise DataError unless all chunks are stored. `plain`: the bytes of all of them, decompressed."""
+    """Raise DataError unless all chunks are stored. `plain` is their total decompressed size in bytes."""
     stored = found.id.get_storage_size()
     least, most = (plain // _MOST_DEFLATED, found.file.id.get_filesize()) if packed else (plain, plain)
     if found.id.get_num_chunks() != chunks or not least <= stored <= most:
@@ -105,7 +105,7 @@ def _require_stored(found: h5py.Dataset, *, plain: int, chunks: int, packed: Seq
 
 
 def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings) -> list[str]:
-    """A list of different words by the rule of the settings. `content` is the opened file itself."""
+    """Return a list of different words that follow the rule of the settings. `content` is the opened file itself."""
     found = _own_array(file, name)
     kind = h5py.check_string_dtype(found.dtype)
     layout = found.id.get_create_plist()
@@ -113,7 +113,7 @@ def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings
         raise DataError(f"{found.name} is not a list of words")
     if layout.get_layout() != h5d.CONTIGUOUS or layout.get_external_count():
         raise DataError(f"{found.name} is not stored in one piece")
-    # Many entries may refer to one string, so the memory that they would fill is added up before they are read.
+    # Many entries may refer to one string. So add up the memory that they would fill before reading them.
     size = found.file.id.get_filesize()
     if found.id.get_storage_size() != _WORD.itemsize * len(found) or _word_bytes(found, content) > size:
         raise DataError(f"{found.name} declares {len(found):,} words, but not all of them are stored")
@@ -124,7 +124,7 @@ def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings
 
 
 def _is_word(found: str, rule: str) -> bool:
-    if rule == "tokens":  # it keeps letters that do not print
+    if rule == "tokens":  # this rule keeps unprintable characters
         return _TOKEN.fullmatch(found) is not None
     return bool(found) and found.isprintable() and " " not in found
 
@@ -140,7 +140,7 @@ def _word_bytes(found: h5py.Dataset, content: BinaryIO) -> int:
 
 
 def _own_array(file: h5py.File, *path: str) -> h5py.Dataset:
-    """An array of the file itself. Links are refused: they could lead to any file that this user may read."""
+    """Return an array of the file itself. Links are rejected: they could lead to any file that the user may read."""
     place: Any = file
     for name in path:
         if not isinstance(place, h5py.Group) or (link := place.get(name, getclass=True, getlink=True)) is None:
@@ -174,7 +174,7 @@ def _is_histogram(found: Any) -> bool:
 
 
 def _is_by_label(before: dict[str, int], after: dict[str, int]) -> bool:
-    """Whether two histograms have the same labels, from 0, of which there are at least two."""
+    """Return whether two histograms have the same labels, 0 to at least 1, without gaps."""
     return len(after) >= 2 and before.keys() == after.keys() == {str(label) for label in range(len(after))}
 
 

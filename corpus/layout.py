@@ -1,9 +1,9 @@
-"""Layouts of a dataset file: their arrays, types, chunks and digest (docs/reference/dataset.md, "The file").
+"""Defines the layouts of a dataset file: arrays, types, chunks and digest (docs/reference/dataset.md, "The file").
 
-Rows are fixed (layout version 2: cut and padded to one length) or ragged (3: whole texts, one after the other). In
-memory both are blocks of rows with their lengths; in a file, ragged rows have their ends instead.
+Rows are fixed (layout version 2: cut and padded to one length) or ragged (3: whole texts, concatenated). In memory both
+are blocks of rows with their lengths; a file stores the ends of ragged rows instead.
 
-Chunks hold about 1 MiB, of whole rows where rows are fixed. Do not make them small: with one row a chunk, reading and
+Chunks have about 1 MiB, and whole rows if rows are fixed. Do not make them small: with one row per chunk, reading and
 writing take ten times as long.
 """
 
@@ -21,23 +21,26 @@ from corpus.dataset_settings import Settings
 Array = npt.NDArray[Any]
 
 FIXED, RAGGED = 2, 3
-"""The layout versions that can be read and written."""
+"""Layout versions that Shoal reads and writes."""
 DATASET_NAME, COUNTS_NAME = "dataset.h5", "counts.json"
-"""The names of a dataset's file and of the file with its counts beside it."""
+"""Names of the dataset file and of the file of counts in the same folder."""
 SPLITS = ("train", "test")
 LEAST_ROWS, LEAST_TRAINING_ROWS = 2, 3
-"""The fewest rows of a split for training; one of the training rows is held out for validation."""
+"""Minimum rows of the test split and of the training split. One training row is held out for validation."""
 MOST_WORDS = 4 << 20
-"""The most words of a ragged row: no text has more bytes (MAX_LINE_BYTES)."""
+"""Maximum words of a ragged row: no text has more bytes (MAX_LINE_BYTES)."""
 
 _CHUNK_BYTES = 1 << 20
 DIGEST_PATTERN = re.compile(r"[0-9a-f]{32}")
-"""The form of `ArraysDigest.hexdigest`."""
+"""Form of `ArraysDigest.hexdigest`."""
 
 
 class RowBlock(NamedTuple):
-    """N rows of one split. `lengths`, `labels`, `ratings` (N,); `tokens` are ids, of fixed rows (N, L), padded with 0,
-    and of ragged rows (sum of lengths,), one row after the other."""
+    """N rows of one split.
+
+    `lengths`, `labels` and `ratings` have the shape (N,). `tokens` are ids: of shape (N, L), padded with 0, for fixed
+    rows; of shape (sum of lengths,), concatenated, for ragged rows.
+    """
 
     tokens: Array
     lengths: npt.NDArray[Any]
@@ -45,7 +48,7 @@ class RowBlock(NamedTuple):
     ratings: npt.NDArray[np.uint8]
 
     def part(self, start: int, end: int) -> Self:
-        """The rows from `start` to before `end`."""
+        """Return the rows in [`start`, `end`)."""
         first, last = start, end
         if self.tokens.ndim == 1:
             first = int(self.lengths[:start].sum(dtype=np.int64))
@@ -54,7 +57,8 @@ class RowBlock(NamedTuple):
         return type(self)(self.tokens[first:last], *others)
 
     def stored(self, before: int) -> dict[str, Array]:
-        """The arrays as a file has them, by name. `before`: the tokens of the split before these rows."""
+        """Return the arrays as stored in a file, by name. `before` is the number of tokens before these rows in the
+        split."""
         if self.tokens.ndim == 2:
             return self._asdict()
         ends = before + np.cumsum(self.lengths, dtype=np.int64)
@@ -62,8 +66,10 @@ class RowBlock(NamedTuple):
 
 
 class Column(NamedTuple):
-    """How one array of a split is stored: (N, *row) of `dtype`, cut into chunks of `chunk_rows` rows. The tokens of
-    ragged rows are (T,), cut into chunks of `chunk_rows` tokens."""
+    """Storage of one array of a split: shape (N, *row), type `dtype`, chunks of `chunk_rows` rows.
+
+    The tokens of ragged rows have the shape (T,), with chunks of `chunk_rows` tokens.
+    """
 
     name: str
     dtype: np.dtype[Any]
@@ -76,10 +82,10 @@ def layout_version(settings: Settings) -> int:
 
 
 def columns(settings: Settings) -> tuple[Column, ...]:
-    """The arrays of a split, in the layout's order.
+    """Return the arrays of a split, in the order of the layout.
 
-    The rows of every chunk, except one of ragged tokens, are a multiple of those of the smallest chunk. So the chunks
-    are filled in the same order, whatever the size of the blocks in which rows are added.
+    The rows of every chunk, except a chunk of ragged tokens, are a multiple of those of the smallest chunk. So the
+    chunks are filled in the same order for any size of the added blocks.
     """
     tokens, labels, ratings = settings.token_dtype, settings.label_dtype, np.dtype(np.uint8)
     row = () if settings.ragged else (settings.row_length,)
@@ -93,10 +99,10 @@ def columns(settings: Settings) -> tuple[Column, ...]:
 
 
 class ArraysDigest:
-    """The digest of all arrays and the vocabulary, of rows that are added in order, in blocks of any size.
+    """Digest of all arrays and the vocabulary. Rows are added in order, in blocks of any size.
 
-    Each array has a BLAKE2b over its bytes. The digest is the BLAKE2b of those digests, in the layout's order, and of
-    the words. Compression and chunks do not change it.
+    Each array has a BLAKE2b hash of its bytes. The digest is the BLAKE2b hash of those hashes, in the order of the
+    layout, and of the words. Compression and chunks do not change it.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -104,11 +110,11 @@ class ArraysDigest:
         self._hashes = {(split, name): blake2b(digest_size=16) for split in SPLITS for name in names}
 
     def update(self, split: str, name: str, values: npt.NDArray[Any]) -> None:
-        """Add the next rows of an array; `values` is contiguous and of the array's type."""
+        """Add the next rows of an array. `values` must be contiguous and have the type of the array."""
         self._hashes[split, name].update(values.data)
 
     def hexdigest(self, vocabulary: Sequence[str]) -> str:
-        """The digest, 32 hexadecimal digits."""
+        """Return the digest as 32 hexadecimal digits."""
         whole = blake2b(digest_size=16)
         for (split, name), found in self._hashes.items():
             whole.update(f"{split}/{name}\0".encode() + found.digest())
@@ -117,5 +123,5 @@ class ArraysDigest:
 
 
 def is_digest(text: str) -> bool:
-    """Whether a text has the form of a digest. Do not use any other text as the name of a folder."""
+    """Return whether a text has the form of a digest. Do not use any other text as the name of a folder."""
     return DIGEST_PATTERN.fullmatch(text) is not None

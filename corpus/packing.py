@@ -1,9 +1,9 @@
-"""Compresses and decompresses the chunks of a dataset by threads, in the format of HDF5's shuffle and deflate filters.
+"""Compresses and decompresses the chunks of a dataset in threads, in the format of HDF5's shuffle and deflate filters.
 
-Any HDF5 library can read them. HDF5 itself handles one chunk at a time under one lock, and uses zlib's default
-strategy, which looks for repeated strings. Ids of words have none, and the search takes most of the time. Here zlib
-looks for runs only (the padding of short rows), which is faster and makes a smaller file. The comparison is in
-benchmarks/results/preprocessing.md, "The file".
+Any HDF5 library can read the chunks. HDF5 itself handles one chunk at a time under one lock, and uses zlib's default
+strategy, which searches for repeated strings. Word ids have no such strings, and the search takes most of the time.
+Here zlib searches only for runs (the padding of short rows), which is faster and makes a smaller file. For measurements
+see benchmarks/results/preprocessing.md, "The file".
 """
 
 import zlib
@@ -22,7 +22,7 @@ from common.errors import DataError
 
 FILTERS = {"shuffle": True, "compression": "gzip", "compression_opts": 1}
 
-# Eight threads are as fast as one core's digest and the reads of a shared folder: more would only take memory.
+# Eight threads keep up with the digest on one core and the reads of a shared folder. More would only take memory.
 _THREADS = min(8, cores())
 _AHEAD = 2 * _THREADS
 
@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 
 
 def pack_chunk(chunk: Array) -> bytes:
-    """A contiguous chunk as the filters of FILTERS store it: all first bytes, then all second bytes, ..., deflated."""
+    """Return a contiguous chunk as FILTERS store it: all first bytes, then all second bytes, ..., deflated."""
     flat = chunk.reshape(-1)
     planes = np.empty((chunk.dtype.itemsize, flat.size), np.uint8)
     for number, plane in enumerate(planes):
@@ -40,9 +40,9 @@ def pack_chunk(chunk: Array) -> bytes:
 
 
 def unpack_chunk(stored: bytes, out: Array, whole: int) -> None:
-    """The inverse of `pack_chunk`, for the first rows of a chunk: as many as `out`, which is contiguous, has.
+    """Unpack the first rows of a chunk into the contiguous array `out`.
 
-    `whole`: the bytes of the chunk, decompressed. Raises OSError, as HDF5 does, for a damaged chunk and for one of
+    `whole` is the decompressed size of the chunk in bytes. Raises OSError, as HDF5 does, if the chunk is damaged or has
     another size.
     """
     flat, inflate = out.reshape(-1), zlib.decompressobj()
@@ -60,10 +60,10 @@ def unpack_chunk(stored: bytes, out: Array, whole: int) -> None:
 
 
 class ChunkWriter:
-    """Writes whole chunks to HDF5 datasets in the given order, without HDF5's own filters and chunk cache.
+    """Writer of whole chunks to HDF5 datasets in the given order, without HDF5's own filters and chunk cache.
 
-    With `packed` the datasets must have been created with FILTERS, and threads compress ahead: at most two chunks a
-    thread are in memory. Without `packed` the datasets have no filters.
+    If `packed`, the datasets must have been created with FILTERS, and threads compress ahead: at most two chunks per
+    thread are in memory. Otherwise the datasets have no filters.
     """
 
     def __init__(self, *, packed: bool) -> None:
@@ -71,7 +71,8 @@ class ChunkWriter:
         self._packing: deque[tuple[h5py.Dataset, int, Future[bytes]]] = deque()
 
     def put(self, array: h5py.Dataset, first: int, chunk: Array) -> None:
-        """Write `chunk` as the chunk of `array` that begins at row `first`, now or later; do not change it then."""
+        """Write `chunk` as the chunk of `array` that begins at row `first`. Do not change it afterwards: it may be
+        written later."""
         if self._threads is None:
             _write(array, first, chunk)
             return
@@ -85,7 +86,7 @@ class ChunkWriter:
             self._write_oldest()
 
     def close(self) -> None:
-        """End the threads; chunks that are not written yet are dropped."""
+        """Stop the threads. Chunks that are not yet written are dropped."""
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
 
@@ -95,9 +96,9 @@ class ChunkWriter:
 
 
 class StoredArray:
-    """An array in a file, read from disk as it is sliced by rows; threads decompress its chunks.
+    """Array in a file, read from disk when it is sliced by rows. Threads decompress its chunks.
 
-    A slice of a damaged file raises DataError, which names it `file`.
+    A slice of a damaged file raises DataError, which names `file`.
     """
 
     def __init__(self, array: h5py.Dataset, file: Path | str) -> None:
@@ -107,9 +108,9 @@ class StoredArray:
         self.dtype: np.dtype[Any] = array.dtype
         self.chunk_rows: int = array.chunks[0]
         self.packing = " and ".join(name for name in (array.shuffle and "shuffle", array.compression) if name) or "none"
-        """The filters of its chunks."""
+        """Filters of its chunks."""
         self.chunk_bytes: int = prod(array.chunks) * array.dtype.itemsize
-        """The bytes of a chunk, decompressed."""
+        """Decompressed size of a chunk, in bytes."""
         self._packed = self.packing == "shuffle and gzip"
         self._kept: tuple[int, Array] | None = None
 
@@ -126,7 +127,7 @@ class StoredArray:
             raise self.damage(f"cannot be read: {error}") from error
 
     def damage(self, what: str) -> DataError:
-        """The error for a damaged file, of which `what` is true of this array."""
+        """Return the error for a damaged file; `what` says what is wrong with this array."""
         return DataError(f"{self._file} is damaged: {self._array.name} {what}; make it again by `shoal preprocess`")
 
     def _unpacked(self, start: int, end: int) -> Array:
@@ -148,7 +149,7 @@ class StoredArray:
         return out
 
     def _chunk(self, first: int, after: int) -> Array:
-        """The chunk of the rows from `first` to before `after`; cached, as the next slice often begins in it."""
+        """Return the chunk of rows [`first`, `after`). It is cached, because the next slice often begins in it."""
         if self._kept is None or self._kept[0] != first:
             chunk = np.empty((after - first, *self.shape[1:]), self.dtype)
             unpack_chunk(self._stored(first), chunk, self.chunk_bytes)

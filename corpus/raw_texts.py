@@ -1,12 +1,12 @@
-"""Raw texts to a dataset of whole rows, in one pass over the files: for training without preprocessing.
+"""Encodes raw texts as a dataset of whole rows, in one pass over the files: for training without preprocessing.
 
-The files are read once, in order and in bounded memory, also from S3. Texts become ids of a dictionary that grows, and
-wait on the disk, each part of the dataset by itself. The vocabulary is known only at the end: then the rows are written
-to the dataset's file with the ids that it gives. Duplicates are kept, as published training and test sets have them.
-`shoal preprocess` can make the same rows in another order.
+The files are read once, in order and in bounded memory, also from S3. Texts become ids of a growing dictionary and are
+stored on disk, separately for each part of the dataset. The vocabulary is known only at the end; then the rows are
+written with its ids. Duplicates are kept, as in published training and test sets. `shoal preprocess` can make the same
+rows in another order.
 
-The trainer takes the first rows for its validation part. They must not be of one class only, as the first of a file may
-be: so they are those that a hash of the text chooses.
+The trainer uses the first rows for validation. The first rows of a file may all be of one class, so a hash of the text
+chooses the rows to write first.
 """
 
 from collections import Counter
@@ -40,17 +40,17 @@ from corpus.text import FIRST_WORD, UNKNOWN, digests
 from corpus.token_dictionary import TokenDictionary
 
 SETTINGS = replace(DEFAULT, duplicates=True)
-"""The settings of such a dataset, where the input does not decide them. Of more words than the vocabulary has, it has
-those that appear first."""
+"""Settings of such a dataset, apart from those that depend on the input. If the vocabulary is full, it keeps the words
+that appear first."""
 
 _PARTS = _TRAINING, _VALIDATION, _TEST = 0, 1, 2
 _MARGIN = 1.2
-"""How many times as many rows as the validation part has go first, so that chance does not leave it short."""
+"""Ratio of the rows written first to the rows of the validation part, so that chance does not leave too few."""
 _FORGET_AFTER = 1 << 20
-"""Words beyond the vocabulary that the dictionary keeps before it forgets them."""
+"""Number of words beyond the vocabulary that the dictionary keeps before it forgets them."""
 
 _CodeArray = npt.NDArray[np.uint8 | np.uint16]
-"""Codes of ratings or labels, (n,); those of more than 256 classes have 16 bits."""
+"""Codes of ratings or labels, of shape (n,). More than 256 classes take 16 bits."""
 
 
 def encode_texts(
@@ -62,12 +62,14 @@ def encode_texts(
     report: Callable[[int], None] = lambda _: None,
     place: str = "--cache",
 ) -> dict[str, Any]:
-    """Write the dataset of these files to `output`, whole or not at all; returns its counts.
+    """Write the dataset of these files to `output`, completely or not at all, and return its counts.
 
-    `settings` are SETTINGS with the values that depend on the input. `report` gets the numbers of bytes that were
-    read, decompressed. Raises DataError for files that cannot be read, are damaged, change meanwhile, or have too large
-    a share of malformed lines, where too few texts are left to learn from or to test with, and where those to learn
-    from are of one class; and where `output` cannot be written or its disk is full: then choose another `place`.
+    `settings` are SETTINGS with the values that depend on the input. `report` is called with the number of decompressed
+    bytes that were read.
+
+    Raises DataError if a file is unreadable, is damaged or changes during the call; if too many lines are malformed; if
+    too few training or test texts remain; if all training texts are of one class; and if `output` is not writable or
+    its disk is full. `place` is the option to name in the last case.
     """
     with (
         explain_full_disk(output, place),
@@ -85,7 +87,7 @@ def encode_texts(
 
 @contextmanager
 def _folder_beside(output: Path, place: str) -> Iterator[Path]:
-    """A folder for what waits, which is removed with its content."""
+    """Yield a temporary folder next to `output`, which is removed with its content."""
     with ExitStack() as made:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
@@ -98,8 +100,10 @@ def _folder_beside(output: Path, place: str) -> Iterator[Path]:
 
 
 class _Block(NamedTuple):
-    """Texts of a part: `ids` of all their words in the dictionary, one text after the other; `lengths` in words, and
-    `codes`, (n,) each."""
+    """Texts of a part.
+
+    `ids` has the dictionary ids of all their words, concatenated. `lengths`, which are numbers of words, and `codes` have the shape (n,).
+    """
 
     ids: npt.NDArray[np.uint32]
     lengths: npt.NDArray[np.uint32]
@@ -107,8 +111,8 @@ class _Block(NamedTuple):
 
 
 class _Part:
-    """The texts of a part of the dataset, on the disk. They come back in the blocks in which they were added, because
-    so many of any length fit in memory."""
+    """Texts of a part of the dataset, stored on disk. They are returned in the blocks in which they were added, so that
+    a block of texts of any length fits into memory."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self.file = (folder / str(number)).open("w+b")
@@ -127,16 +131,16 @@ class _Part:
 
 
 class _Texts:
-    """Texts as ids of one dictionary, in the parts of the dataset; `close` closes their files."""
+    """Texts as ids of one dictionary, in the parts of the dataset. `close` closes their files."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.parts = [_Part(folder, part) for part in _PARTS]
         self.counts: Counter[str] = Counter()
         self.learnt: Counter[int] = Counter()
-        """The texts that are not for the test, by their code."""
+        """Number of training texts by code."""
         self.dictionary = TokenDictionary()
         self.occurrences = np.zeros(settings.vocabulary_size + 1, np.int64)
-        """Of each word, by its id in the dictionary, in texts that are not for the test; the last one of all others."""
+        """Occurrences of each word in training texts, by its dictionary id. The last entry counts all other words."""
         self._settings, self._encoder = settings, LabelEncoder(settings)
 
     def close(self) -> None:
@@ -152,7 +156,7 @@ class _Texts:
             raise DataError(f"{source.address} was changed since the command began; run the same command again")
 
     def require_rows(self) -> None:
-        """Raise DataError where too few texts are left for training or test."""
+        """Raise DataError if too few texts remain for training or test."""
         train, test = self.parts[_TRAINING].rows + self.parts[_VALIDATION].rows, self.parts[_TEST].rows
         if train < LEAST_TRAINING_ROWS or test < LEAST_ROWS:
             way = "input, another --test-share, or --test-input FILE"
@@ -164,7 +168,7 @@ class _Texts:
             )
 
     def _add(self, texts: Sequence[str], codes: _CodeArray, *, test: bool) -> None:
-        """Add some texts to their parts. Those without words are only counted."""
+        """Add texts to their parts. Texts without words are only counted."""
         words = self.dictionary(texts)
         lengths = np.diff(words.ends, prepend=0)
         sound = np.flatnonzero(lengths)
@@ -172,7 +176,9 @@ class _Texts:
         self.counts["empty"] += len(texts) - len(sound)
         for code, count in enumerate(np.bincount(codes[sound]).tolist()):
             self.counts[f"codes.before.{code}"] += count
-        ids = np.minimum(words.ids, np.uint32(self._settings.vocabulary_size))  # the same one for all words beyond
+        ids = np.minimum(
+            words.ids, np.uint32(self._settings.vocabulary_size)
+        )  # one id for all words beyond the vocabulary
         for part, chosen in self._parts_of(words, sound, test=test):
             some = _Block(
                 ids=_segments(ids, (words.ends - lengths)[chosen], lengths[chosen]),
@@ -196,7 +202,7 @@ class _Texts:
         if test:
             return [(_TEST, sound)]
         starts = np.concatenate(([0], words.cleaned_ends[:-1]))[sound]
-        ends = words.cleaned_ends[sound] - 1  # without the space behind the last word
+        ends = words.cleaned_ends[sound] - 1  # without the space after the last word
         found = digests(words.cleaned.data, zip(starts.tolist(), ends.tolist(), strict=True))
         halves = np.frombuffer(found, ">u8").reshape(-1, 2).astype(np.uint64)
         first = in_test_sets(halves[:, 1], _MARGIN * VALIDATION_SHARE)
@@ -209,14 +215,14 @@ class _Texts:
 def _segments(
     ids: npt.NDArray[np.uint32], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint32]:
-    """The `lengths[i]` ids at `starts[i]` of some texts, one text after the other."""
+    """Return the `lengths[i]` ids at `starts[i]` for each i, concatenated."""
     out = np.empty(int(lengths.sum()), np.uint32)
     gather(ids, starts, lengths, np.cumsum(lengths) - lengths, out)
     return out
 
 
 def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: Path, place: str) -> dict[str, Any]:
-    """Write the dataset; `read` are the counts of lines."""
+    """Write the dataset. `read` has the counts of lines."""
     occurrences = texts.occurrences[:-1][: len(texts.dictionary)]
     found = most_frequent_ids(occurrences, texts.dictionary.join_words, settings.vocabulary_size, least=1)
     words = most_frequent(found, settings.vocabulary_size)
@@ -246,7 +252,7 @@ def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: P
 
 
 def _labels(counts: Mapping[str, int], settings: Settings) -> _CodeArray:
-    """(codes,): the label of each code."""
+    """Return the label of each code, of shape (codes,)."""
     if settings.classes:
         return np.arange(settings.class_count, dtype=settings.label_dtype)
     codes = np.arange(256)

@@ -1,7 +1,8 @@
-"""Rules 3, 4 and 6 of docs/reference/dataset.md, each as a plain function for one text or word and a fast one for many.
+"""Implements rules 3, 4 and 6 of docs/reference/dataset.md, each as a plain function for one text or word and a fast one for
+many.
 
-The jobs use the fast ones. Both give the same results. Do not compare digests with the test share in floating point,
-because 64 bits do not fit a double.
+The jobs use the fast functions. Both give the same results. Do not compare digests with the test share in floating
+point, because 64 bits do not fit a double.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,23 +15,23 @@ Integers = npt.NDArray[np.int64]
 Word = TypeVar("Word", str, bytes)
 
 VALIDATION_SHARE = 0.05
-"""The first training rows, by which choices are made: rule 10."""
+"""Share of the training rows, the first ones, on which choices are validated: rule 10."""
 
 _CODES = 256
 
 
 def modal_rating(counts: Mapping[int, int]) -> int:
-    """The most frequent rating; of equally frequent ones the smallest. `counts` maps rating to occurrences."""
+    """Return the most frequent rating; a tie takes the smallest. `counts` maps each rating to its occurrences."""
     return min(counts, key=lambda rating: (-counts[rating], rating))
 
 
 def modal_ratings(
     texts: Integers, ratings: npt.NDArray[Any], times: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    """The `modal_rating` of each of N texts, and whether it had several ratings; both are (N,).
+    """Return the `modal_rating` of each of N texts, and whether it had several ratings. Both have the shape (N,).
 
-    Text `texts[i]`, from 0 to N - 1, had the rating `ratings[i]`, up to 255, `times[i]` times. All three are (M,), in
-    any order; a pair of text and rating may occur several times, and each text occurs at least once.
+    Text `texts[i]`, from 0 to N - 1, had the rating `ratings[i]`, at most 255, `times[i]` times. The three arrays have
+    the shape (M,) and any order. A pair of text and rating may occur several times, and each text occurs at least once.
     """
     keys, which = np.unique(texts * _CODES + ratings, return_inverse=True)
     counts = np.zeros(len(keys), np.int64)
@@ -43,28 +44,31 @@ def modal_ratings(
 
 
 def in_test_set(text_digest: bytes, test_share: float) -> bool:
-    """Whether a text belongs to the test set: a function of its digest alone, so no duplicate crosses the split."""
+    """Return whether a text belongs to the test set. Only its digest decides, so duplicates are in the same split."""
     return int.from_bytes(text_digest[:8], "big") < 2**64 * test_share
 
 
 def in_test_sets(high: npt.NDArray[np.uint64], test_share: float) -> npt.NDArray[np.uint8]:
-    """`in_test_set` of N texts: 1 or 0, (N,). `high` (N,) is the first 8 bytes of each digest as an integer."""
-    below = -int(-(2**64 * test_share) // 1)  # of integers, below x is below its ceiling
+    """Apply `in_test_set` to N texts; return 1 or 0, of shape (N,).
+
+    `high`, of shape (N,), has the first 8 bytes of each digest as an integer.
+    """
+    below = -int(-(2**64 * test_share) // 1)  # for integers, below x means below the ceiling of x
     return (high < np.uint64(below)).astype(np.uint8)
 
 
 def most_frequent(counts: Iterable[tuple[Word, int]], size: int) -> list[tuple[Word, int]]:
-    """The `size` most frequent words with their counts, most frequent first; ties in alphabetical order."""
+    """Return the `size` most frequent words with their counts, most frequent first; ties in alphabetical order."""
     return sorted(counts, key=lambda item: (-item[1], item[0]))[:size]
 
 
 def most_frequent_ids(
     counts: Integers, join_words: Callable[[Integers], bytes], size: int, least: int = 0
 ) -> list[tuple[bytes, int]]:
-    """The same words and counts as `most_frequent`, in any order, without words that occur less than `least` times.
+    """Return the words and counts of `most_frequent`, in any order, without words that occur less than `least` times.
 
-    `counts[id]`, (N,), is the count of the word with this id. `join_words` returns the words of some ids, with a space
-    between. Only the words with the smallest count are sorted: a sort of all would take longer than counting them.
+    `counts`, of shape (N,), has the count of the word with each id. `join_words` returns the words of some ids,
+    separated by spaces. Only the words with the smallest count are sorted: sorting all takes longer than counting.
     """
     if len(counts) > size:
         least = max(least, int(np.partition(counts, -size)[-size]))

@@ -1,7 +1,7 @@
-"""Loops over segments of one array of ids, a segment for each text, compiled by numba; NumPy would take several passes.
+"""Loops over segments of one array of ids, one segment per text, compiled by numba. NumPy would take several passes.
 
-Call them with the same array types everywhere, because numba compiles each combination anew. Inner loops use unsigned
-indices, which numba need not check for counting from the end.
+Call them with the same array types everywhere, because numba compiles again for each combination of types. Inner loops
+use unsigned indices: numba then omits the check for negative indices.
 """
 
 from numba import uint64
@@ -11,7 +11,7 @@ from common.compiled import compiled
 
 @compiled
 def gather(values, starts, lengths, targets, out):  # type: ignore[no-untyped-def]
-    """Copy the `lengths[i]` values at `starts[i]` to `targets[i]` of `out`, for each i."""
+    """Copy the `lengths[i]` values at `starts[i]` to `out[targets[i]:]`, for each i."""
     for segment in range(len(starts)):
         start, target = starts[segment], targets[segment]
         for at in range(lengths[segment]):
@@ -20,7 +20,7 @@ def gather(values, starts, lengths, targets, out):  # type: ignore[no-untyped-de
 
 @compiled
 def renumber(ids, numbers, order):  # type: ignore[no-untyped-def]
-    """Replace each id, in place, by its number in the order of first appearance; returns how many ids differ.
+    """Replace each id, in place, by its number in the order of first appearance. Return the number of different ids.
 
     `numbers` has -1 for every id, before and after the call. `order[n]` becomes the id with the number n.
     """
@@ -48,7 +48,7 @@ def fill_rows(ids, starts, lengths, new_ids, rows):  # type: ignore[no-untyped-d
 
 @compiled
 def add_counts(ids, starts, lengths, times, counts):  # type: ignore[no-untyped-def]
-    """Add to `counts` how often each id occurs in the segments of `lengths[i]` ids at `starts[i]`.
+    """Add to `counts` the occurrences of each id in the segments of `lengths[i]` ids at `starts[i]`.
 
     Segment i counts `times[i]` times.
     """

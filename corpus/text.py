@@ -1,7 +1,7 @@
-"""A text to words and words to ids, one text at a time: rules 1, 2, 5 and 7 of docs/reference/dataset.md.
+"""Splits a text into words and maps words to ids, one text at a time: rules 1, 2, 5 and 7 of docs/reference/dataset.md.
 
-Cleaning comes first. Digest, emptiness, stopwords and vocabulary are those of the *cleaned* words, so "Don't!" and
-"don't" are the same text and the same word.
+Clean first. Digest, emptiness, stopwords and vocabulary refer to the *cleaned* words, so "Don't!" and "don't" are the
+same text and the same word.
 """
 
 import html
@@ -24,52 +24,52 @@ EXTRA_STOPWORDS = ("product", "would", "get")
 
 _CANDIDATE = re.compile(r"[a-z']+")
 _WORD = re.compile(r"[a-z]([a-z']*[a-z])?")
-# Python refuses to read a number of more digits, and no code point has so many.
+# Python refuses to parse a number with more digits, and no code point has so many.
 _LONG = 4300
 _LONG_NUMBER = re.compile(r"&#[0-9]{4301,};?")
 
 
 def words(text: str) -> list[str]:
-    """The cleaned words of a text: HTML entities decoded once, lower case, runs of a-z and inner apostrophes."""
+    """Return the cleaned words of a text: HTML entities decoded once, lower case, runs of a-z and inner apostrophes."""
     lowered = unescape(text).replace("\u2019", "'").lower()
     return [word for run in _CANDIDATE.findall(lowered) if (word := run.strip("'"))]
 
 
 def is_word(text: str) -> bool:
-    """Whether a text is one cleaned word."""
+    """Return whether a text is one cleaned word."""
     return _WORD.fullmatch(text) is not None
 
 
 BY_RULE = {"letters": (words, is_word), "tokens": (tokens, is_token)}
-"""By the name of a rule of words: the words of a text, and whether a text is one of them."""
+"""For each rule of words: the function that splits a text, and the function that checks a word."""
 
 
 def unescape(text: str) -> str:
-    """A text with its HTML entities decoded; a number of more than 4,300 digits becomes U+FFFD."""
+    """Decode the HTML entities of a text. A number of more than 4,300 digits becomes U+FFFD."""
     return html.unescape(_LONG_NUMBER.sub("\ufffd", text) if len(text) > _LONG else text)
 
 
 def digest(cleaned: Sequence[str]) -> bytes:
-    """The identity of a text: BLAKE2b (RFC 7693) of its cleaned words joined by spaces, 16 bytes."""
+    """Return the identity of a text: 16 bytes of BLAKE2b (RFC 7693) of its cleaned words, joined by spaces."""
     return blake2b(" ".join(cleaned).encode(), digest_size=DIGEST_BYTES).digest()
 
 
 def digests(cleaned: "memoryview[int]", bounds: Iterable[tuple[int, int]]) -> bytes:
-    """The digests of many texts, joined; `bounds` has the start and end of each text in `cleaned`."""
+    """Return the concatenated digests of many texts. `bounds` has the start and end of each text in `cleaned`."""
     return b"".join([blake2b(cleaned[start:end], digest_size=DIGEST_BYTES).digest() for start, end in bounds])
 
 
 def word_ids(vocabulary: Sequence[str]) -> dict[str, int]:
-    """The id of each word: 2 for the most frequent, then upwards; 0 is padding and 1 unknown."""
+    """Return the id of each word: 2 for the most frequent, then upwards. 0 is padding, and 1 is unknown."""
     return {word: rank + FIRST_WORD for rank, word in enumerate(vocabulary)}
 
 
 def encode_words(
     cleaned: Iterable[str], ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None
 ) -> list[int]:
-    """The ids of the first `row_length` kept words, or of all: a list of 0 to `row_length` ids, not padded.
+    """Return the ids of the first `row_length` kept words, or of all if `row_length` is omitted, without padding.
 
-    An empty list means that the text keeps no word, and so makes no row.
+    An empty list means that the text keeps no word, so it makes no row.
     """
     row: list[int] = []
     for word in cleaned:
@@ -81,18 +81,18 @@ def encode_words(
 
 
 STOPWORD_LISTS = ("nltk", "keep-negations", "none")
-"""The names of the stopword lists."""
+"""Names of the stopword lists."""
 
 
 def load_stopwords(choice: str = "nltk", rule: str = "letters") -> frozenset[str]:
-    """The words to leave out.
+    """Load the stopwords.
 
-    `nltk`: NLTK's English list of 179 words (the package's of 2017 to 2023, SHA-256 019f104b...) and
-    `product`, `would`, `get`, which mean little in a review. `keep-negations`: the same without `no`, `nor`, `not`, the
-    words that end in `n't`, and these words cut before `'t`. `none`: no word. Anything else is the name of a UTF-8 file
-    with one word a line, cleaned by the `rule` of words ("letters" or "tokens").
+    `nltk` is NLTK's English list of 179 words (the package's of 2017 to 2023, SHA-256 019f104b...) and `product`,
+    `would`, `get`, which mean little in a review. `keep-negations` is the same list without `no`, `nor`, `not`, words
+    that end in `n't`, and these words cut before `'t`. `none` is empty. Any other value is the name of a UTF-8 file
+    with one word per line, cleaned by the `rule` of words ("letters" or "tokens").
 
-    Raises DataError for a file that cannot be read, or that has words that no cleaned text can contain.
+    Raises DataError if the file is unreadable or has words that no cleaned text can contain.
     """
     if choice == "none":
         return frozenset()

@@ -1,4 +1,4 @@
-"""Texts that another machine is to encode, as its request has them, and what it reports about them.
+"""Describes texts that another machine shall encode, and its report about them.
 
 Others may write such documents, so their values are checked when they are read.
 """
@@ -18,19 +18,19 @@ _MOST_SOURCES, _MOST_BYTES = 1 << 20, (1 << 60) - 1
 
 @dataclass(frozen=True, kw_only=True)
 class TextRequest:
-    """Texts to encode, as their files were understood."""
+    """Texts to encode, with the result of the inspection of their files."""
 
     sources: Annotated[tuple[Source, ...], long(1, _MOST_SOURCES)]
     settings: Settings
-    """With the values that depend on the input."""
+    """Settings with the values that depend on the input."""
     max_malformed: Annotated[float, within(0, 1)]
-    """The largest share of malformed lines."""
+    """Maximum share of malformed lines."""
     plain_bytes: Annotated[int, within(0, _MOST_BYTES)]
-    """About how many bytes all texts are, decompressed."""
+    """Approximate decompressed size of all texts, in bytes."""
 
     def encode(self, output: Path, report: Callable[[int], None], *, place: str) -> dict[str, Any]:
         """Write the dataset of these texts; see `corpus.raw_texts.encode_texts`."""
-        from corpus.raw_texts import encode_texts  # numba takes long to load
+        from corpus.raw_texts import encode_texts  # numba is slow to load
 
         return encode_texts(
             self.sources,
@@ -44,22 +44,22 @@ class TextRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class TextProgress:
-    """What the program has done of a request."""
+    """Progress of a request."""
 
     read: int
-    """The bytes of texts that were read, decompressed."""
+    """Decompressed bytes of texts that were read."""
     lines: int = 0
-    """When all is read: the lines, how many of them are malformed, and how many have a text without words."""
+    """Number of lines, set after all texts are read; like the malformed lines and the texts without words."""
     malformed: int = 0
     empty: int = 0
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The inverse of JSON. Raises DataError for anything else."""
+        """Parse progress from JSON. Raises DataError for anything else."""
         return made(cls, parse_json_object(text))
 
 
 def describe_left_out(*, lines: int, malformed: int, empty: int) -> list[str]:
-    """Sentences about lines that are not in the dataset."""
+    """Return sentences about lines that are not in the dataset."""
     found = ((malformed, "are malformed"), (empty, "have no words"))
     return [f"{number:,} of {plural(lines, 'line')} {what}, and are left out" for number, what in found if number]

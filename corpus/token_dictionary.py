@@ -1,7 +1,7 @@
-"""Texts to the ids of their words, a block of texts at a time: rule 1b of docs/reference/dataset.md, fast.
+"""Maps texts to the ids of their words, a block of texts at a time: the fast form of rule 1b of docs/reference/dataset.md.
 
-`find_tokens`, compiled by numba, reads texts byte by byte. It copies the bytes of words, because a word with a `"` in
-it is not in one piece in its text. The result must equal that of `corpus.tokens.tokens`.
+`find_tokens`, compiled by numba, reads texts byte by byte. It copies the bytes of words, because a word that contains
+`"` is not contiguous in its text. The result must equal that of `corpus.tokens.tokens`.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from corpus.tokenise import Tokeniser
 from corpus.tokens import folded
 
 _LETTER, _WHITE_SPACE, _MARK, _QUOTE, _OPENING = range(5)
-_END = 0  # follows each text; in a text it is white space
+_END = 0  # follows each text; inside a text it is white space
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
-    """(256,) What each byte is; a letter is whatever is nothing else."""
+    """Return the kind of each byte, of shape (256,). Bytes of no other kind are letters."""
     kinds = np.full(256, _LETTER, np.uint8)
     for kind, letters in (
         (_WHITE_SPACE, b"\0\t\n\v\f\r ;:"),
@@ -40,10 +40,10 @@ _ONE = np.uint64(1)
 
 
 class TokenDictionary(Dictionary):
-    """A dictionary of the words of rule 1b."""
+    """Dictionary of the words of rule 1b."""
 
     def __call__(self, texts: Sequence[str]) -> TokenisedTexts:
-        """The words of some texts; those never seen before get ids."""
+        """Return the ids of the words of some texts. New words get ids."""
         source = padded(_joined(texts))
         lower = np.empty_like(source)
         starts, stops = np.empty(len(source), np.uint32), np.empty(len(source), np.uint32)
@@ -53,14 +53,14 @@ class TokenDictionary(Dictionary):
 
 
 def dictionary_of(rule: str, stopwords: Sequence[str]) -> Tokeniser | TokenDictionary:
-    """An empty dictionary by the name of a rule of words: "letters" (1) or "tokens" (1b)."""
+    """Return an empty dictionary for a rule of words: "letters" (1) or "tokens" (1b)."""
     return TokenDictionary(stopwords) if rule == "tokens" else Tokeniser(stopwords)
 
 
 def _joined(texts: Sequence[str]) -> bytes:
-    """The texts, `folded`, in UTF-8, each followed by NUL. A lone surrogate is a letter, as the plain rule has it.
+    """Return the texts, `folded`, in UTF-8, each followed by NUL. A lone surrogate is a letter, as in the plain rule.
 
-    A NUL in a text becomes another white space, but no space, which may be a part of `<br />`.
+    A NUL inside a text becomes a newline, not a space: a space may be a part of `<br />`.
     """
     encoded = [folded(text).encode("utf-8", "surrogatepass") for text in texts]
     joined = b"\0".join([*encoded, b""])
@@ -71,9 +71,9 @@ def _joined(texts: Sequence[str]) -> bytes:
 
 @compiled
 def find_tokens(source, lower, starts, stops, text_ends):  # type: ignore[no-untyped-def]
-    """Write the bytes of all words to `lower`, without anything between them, and where they are; returns their number.
+    """Write the bytes of all words to `lower`, without separators, and their positions. Return the number of words.
 
-    `source` is `padded` and has a NUL behind each text. The other arrays are those of `FoundWords`.
+    `source` is `padded` and has a NUL after each text. The other arrays are those of `FoundWords`.
     """
     at, out, begin, words, text = uint64(0), uint64(0), uint64(0), uint64(0), 0
     while text < len(text_ends):
@@ -106,7 +106,7 @@ def find_tokens(source, lower, starts, stops, text_ends):  # type: ignore[no-unt
 
 @compiled
 def _after_break(source, at):  # type: ignore[no-untyped-def]
-    """Where the `<br />` ends whose first letter is just before `at`, or `at` if there is none; each `"` is skipped."""
+    """Return the end of a `<br />` that begins just before `at`, or `at` without one. Each `"` is skipped."""
     place = at
     for letter in _REST_OF_BREAK:
         while source[place] == _QUOTATION_MARK:

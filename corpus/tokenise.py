@@ -1,7 +1,7 @@
-"""Texts to the ids of their words, a block of texts at a time: rule 1 of docs/reference/dataset.md, fast.
+"""Maps texts to the ids of their words, a block of texts at a time: the fast form of rule 1 of docs/reference/dataset.md.
 
-Turning words into numbers would be more than half of preprocessing, so this module avoids Python objects. A mask has a
-bit for each byte, set where the byte belongs to a word, and `find_runs`, compiled by numba, finds words in 64 of these
+Tokenisation with Python objects would take more than half the time of preprocessing, so this module avoids them. A mask
+has one bit for each byte, set if the byte belongs to a word. `find_runs`, compiled by numba, finds words in 64 of these
 bits at once. The result must equal that of `corpus.text.words`.
 """
 
@@ -19,25 +19,25 @@ _SEPARATOR = "\x7f"
 _END = ord(_SEPARATOR)
 _APOSTROPHE = ord("'")
 _A, _LETTERS = ord("a"), 26
-_LOWER = 0x20  # the bit that lower-case letters have and capital letters lack; an apostrophe has it, too
+_LOWER = 0x20  # bit that is set in lower-case letters and in an apostrophe, and clear in capital letters
 
 # The most frequent entities; no other entity contains their text.
 _QUOTES = ("&quot;", "&#34;")
-# The letters outside ASCII that are in ASCII, in lower case, and the apostrophe.
+# Characters outside ASCII that lower to ASCII, and the typographic apostrophe.
 _NEARLY_ASCII = (("\u2019", "'"), ("\u0130", "i?"), ("\u212a", "k"))
 _ONE = np.uint64(1)
 
 
 class Tokeniser(Dictionary):
-    """A dictionary of the words of rule 1."""
+    """Dictionary of the words of rule 1."""
 
     def __call__(self, texts: Sequence[str]) -> TokenisedTexts:
-        """The words of some texts; those never seen before get ids."""
+        """Return the ids of the words of some texts. New words get ids."""
         return self.look_up(_found(_join_as_ascii(texts)))
 
 
 def _found(texts: bytes) -> FoundWords:
-    """The words of texts in ASCII, each text followed by the separator."""
+    """Find the words of ASCII texts, each followed by the separator."""
     source = padded(texts)
     lower = source | np.uint8(_LOWER)
     bits = np.packbits((lower - _A < _LETTERS) | (source == _APOSTROPHE), bitorder="little")
@@ -48,7 +48,7 @@ def _found(texts: bytes) -> FoundWords:
 
 
 def _join_as_ascii(texts: Sequence[str]) -> bytes:
-    """The texts in ASCII, with the same words, each followed by the separator."""
+    """Return the texts in ASCII, with the same words, each followed by the separator."""
     plain = [text if text.isascii() and "&" not in text else _as_ascii(text) for text in texts]
     joined = _SEPARATOR.join([*plain, ""])
     if joined.count(_SEPARATOR) != len(texts):
@@ -57,7 +57,7 @@ def _join_as_ascii(texts: Sequence[str]) -> bytes:
 
 
 def _as_ascii(text: str) -> str:
-    """A text in ASCII with the same words: other letters become `?`, which also separates words."""
+    """Return a text in ASCII with the same words. Other characters become `?`, which also separates words."""
     if "&" in text:
         for quote in _QUOTES:
             text = text.replace(quote, '"')
@@ -72,9 +72,9 @@ def _as_ascii(text: str) -> str:
 
 @compiled
 def find_runs(bits, starts, stops):  # type: ignore[no-untyped-def]
-    """Write the starts and stops of all runs of set bits, in order; returns the number of runs.
+    """Write the starts and stops of all runs of set bits, in order. Return the number of runs.
 
-    `bits` are 64-bit integers, the lowest bit first; the last one is 0.
+    `bits` are 64-bit integers, lowest bit first; the last integer is 0.
     """
     started = stopped = 0
     carry = uint64(0)
@@ -97,9 +97,9 @@ def find_runs(bits, starts, stops):  # type: ignore[no-untyped-def]
 
 @compiled
 def strip_apostrophes(lower, starts, stops, runs):  # type: ignore[no-untyped-def]
-    """Strip the apostrophes at the ends of runs, in place, and drop runs of nothing else; returns the number of words.
+    """Strip apostrophes at the ends of runs, in place, and drop runs of only apostrophes. Return the number of words.
 
-    The start behind the last run becomes that behind the last word.
+    The start after the last run becomes the start after the last word.
     """
     words = 0
     for run in range(runs):
@@ -116,5 +116,5 @@ def strip_apostrophes(lower, starts, stops, runs):  # type: ignore[no-untyped-de
 
 @njit(inline="always")
 def _lowest(bits):  # type: ignore[no-untyped-def]
-    """The position of the lowest set bit."""
+    """Return the position of the lowest set bit."""
     return int64(trailing_zeros(bits))  # type: ignore[call-arg]

@@ -1,11 +1,11 @@
-"""A text to words as in fastText's example of classification, one text at a time: rule 1b of docs/reference/dataset.md.
+"""Splits a text into words as fastText's classification example does, one text at a time: rule 1b of docs/reference/dataset.md.
 
-Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Unlike that example it knows capitals and white
-space outside ASCII. Do not clean a cleaned text again: `<br` and `/>`
-may be words, but with a space between them they are a break.
+Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Unlike that example it handles capitals and white
+space outside ASCII. Do not clean a cleaned text again: `<br` and `/>` may be words, but with a space between them they
+are a line break.
 
-`token_hash`, `ngram_buckets` and `char_ngrams` follow fastText's `Dictionary`, so that n-grams share a bucket where
-fastText's do.
+`token_hash`, `ngram_buckets` and `char_ngrams` follow fastText's `Dictionary`, so that n-grams share the same buckets
+as in fastText.
 """
 
 import re
@@ -23,25 +23,25 @@ NGRAM_FACTOR = 116049371
 
 
 def folded(text: str) -> str:
-    """A text with letters outside ASCII in lower case, and with spaces for the white space outside ASCII."""
+    """Lower all letters outside ASCII, and replace white space outside ASCII by spaces."""
     return text if text.isascii() else _SPACE.sub(" ", text.lower())
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text: in lower case, without `"`; each of `'.,()!?` is a word of its own.
+    """Return the words of a text, in lower case and without `"`. Each of `'.,()!?` is a word.
 
-    `<br />`, `;`, `:`, NUL and white space separate words. All other letters belong to them.
+    `<br />`, `;`, `:`, NUL and white space separate words. All other characters belong to them.
     """
     return _TOKEN.findall(folded(text).translate(_LOWER).replace(_BREAK, " "))
 
 
 def is_token(text: str) -> bool:
-    """Whether a text is one cleaned word."""
+    """Return whether a text is one cleaned word."""
     return _CLEANED.fullmatch(text) is not None and folded(text) == text
 
 
 def token_hash(word: bytes) -> int:
-    """The 32 bits by which fastText knows a word: FNV-1a, with bytes from 128 up as negative numbers."""
+    """Return fastText's 32-bit hash of a word: FNV-1a, with bytes from 128 up as negative numbers."""
     found = _FNV_START
     for byte in word:
         signed = byte - 256 if byte >= 128 else byte
@@ -50,9 +50,10 @@ def token_hash(word: bytes) -> int:
 
 
 def ngram_buckets(hashes: Sequence[int], n: int, buckets: int) -> list[int]:
-    """The buckets (0 to `buckets` - 1) of a text's n-grams of 2 to `n` words, in fastText's order: by their first word.
+    """Return the buckets (0 to `buckets` - 1) of a text's n-grams of 2 to `n` words, ordered by first word as in
+    fastText.
 
-    `hashes` are those of the text's words in order, by `token_hash`; fastText takes them as signed numbers, too.
+    `hashes` are the `token_hash` of each word in order. They are taken as signed numbers, as in fastText.
     """
     signed = [number - 2**32 if number >= 2**31 else number for number in hashes]
     found = []
@@ -64,9 +65,9 @@ def ngram_buckets(hashes: Sequence[int], n: int, buckets: int) -> list[int]:
 
 
 def char_ngrams(word: str, lengths: range) -> list[str]:
-    """The n-grams of so many characters of `<word>`, in fastText's order: by their first character, the shorter first.
+    """Return the n-grams of `<word>` with these lengths, in fastText's order: by first character, shorter first.
 
-    The frame's `<` and `>` alone are none. An n-gram that comes twice is there twice.
+    The single characters `<` and `>` are excluded. Repeated n-grams are repeated in the result.
     """
     framed = f"<{word}>"
     return [

@@ -1,6 +1,6 @@
 """Writes a dataset file block by block, in bounded memory.
 
-Do not write under the final name: a task can die at any moment, and another attempt of it may write the same file. Each
+Do not write to the final name: a task can die at any moment, and another attempt of it may write the same file. Each
 writer has its own partial file, which is renamed when it is complete.
 """
 
@@ -24,11 +24,12 @@ _STRING = h5py.string_dtype("utf-8")
 
 
 class DatasetWriter:
-    """Writes a dataset; it appears under its final name complete or not at all.
+    """Writer of a dataset, which appears under its final name complete or not at all.
 
-    Use it as a context manager: `append` rows in their final order, then `finish` once. Without `finish` (an error,
-    Ctrl-C) no file remains. The same rows in other blocks make the same bytes. Files that are read once and then
-    deleted need not be `packed`. `option` is the one that chose the folder; the message of a full disk names it.
+    Use it as a context manager: `append` rows in their final order, then call `finish` once. Without `finish` (after an
+    error or Ctrl-C) no file remains. The same rows in other blocks make the same bytes. Set `packed` to false for files
+    that are read once and then deleted. `option` is the option that chose the folder; the message about a full disk
+    names it.
     """
 
     def __init__(self, path: Path, settings: Settings, *, packed: bool = True, option: str = "--output") -> None:
@@ -59,11 +60,11 @@ class DatasetWriter:
         return self
 
     def append(self, split: str, rows: RowBlock) -> None:
-        """Add rows to the end of a split. Raises DataError when the disk is full."""
+        """Add rows to the end of a split. Raises DataError if the disk is full."""
         count, done = len(rows.labels), 0
         with explain_full_disk(self.path, self._option):
             while done < count:
-                # Up to the end of the smallest chunk, so that chunks are written in the order of their last rows.
+                # Stop at the end of the smallest chunk, so that chunks are written in the order of their last rows.
                 end = min(count, done + self._step - self.rows[split] % self._step)
                 part = rows.part(done, end)
                 arrays = part.stored(self._tokens[split])
@@ -106,9 +107,9 @@ class DatasetWriter:
 
 
 class _Array:
-    """One array of the file: collects rows until a chunk is full.
+    """One array of the file. It collects rows until a chunk is full.
 
-    It is created with its first chunk. An array that never fills one has a single chunk of its own size.
+    The array is created with its first chunk. If it never fills one, it has a single chunk of its own size.
     """
 
     def __init__(self, file: h5py.File, path: str, column: Column, chunks: ChunkWriter, packed: bool) -> None:
@@ -172,7 +173,7 @@ def write_dataset(
     stopwords: frozenset[str] = frozenset(),
     counts: Mapping[str, Any] | None = None,
 ) -> str:
-    """Write a dataset that fits in memory; returns the digest of its arrays."""
+    """Write a dataset that fits into memory, and return the digest of its arrays."""
     with DatasetWriter(path, settings) as writer:
         writer.append("train", train)
         writer.append("test", test)
