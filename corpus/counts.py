@@ -50,7 +50,9 @@ def final_counts(
             when: {str(rating): found[rating] for rating in range(low, high + 1)} for when, found in codes.items()
         },
         "labels": {
-            when: {str(label): number for label, number in enumerate(found if labels else _two(found, positive_from))}
+            when: {
+                str(label): number for label, number in enumerate(found if labels else _by_class(found, positive_from))
+            }
             for when, found in codes.items()
         },
     }
@@ -60,13 +62,13 @@ def final_counts(
     counts["lengths"] = {str(least): count[f"lengths.{least}"] for least in LENGTH_BINS}
     counts["cut"] = count["cut"]
     stopwords = load_stopwords()
-    telling = (each for each in frequent_words if each[0] not in stopwords and any(map(str.isalnum, each[0])))
-    counts["frequent_words"] = [[printable(word), number] for word, number in islice(telling, _FREQUENT_WORDS)]
+    informative = (each for each in frequent_words if each[0] not in stopwords and any(map(str.isalnum, each[0])))
+    counts["frequent_words"] = [[printable(word), number] for word, number in islice(informative, _FREQUENT_WORDS)]
     _check_sums(counts, labelled=settings.labelled)
     return counts
 
 
-def _two(codes: Sequence[int], positive_from: int) -> tuple[int, int]:
+def _by_class(codes: Sequence[int], positive_from: int) -> tuple[int, int]:
     """Return the numbers of negative and of positive texts."""
     return sum(codes[:positive_from]), sum(codes[positive_from:])
 
@@ -87,7 +89,7 @@ def _check_sums(counts: Mapping[str, Any], *, labelled: bool) -> None:
             raise _contradiction(f"{name} is {counts[name]}, but its parts add up to {parts}")
     rows, by_length = counts["train"] + counts["test"], sum(counts["lengths"].values())
     if rows != by_length:
-        raise _contradiction(f"train and test are {rows} rows, but the lengths are those of {by_length}")
+        raise _contradiction(f"train and test have {rows} rows, but the lengths count {by_length}")
     if "positive_train" in counts:
         positive, after = counts["positive_train"] + counts["positive_test"], labels["after"]
         least, most = rows - after["0"], after["1"]  # texts without words make no rows

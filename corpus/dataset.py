@@ -17,7 +17,7 @@ from common.errors import DataError
 from common.files import regular
 from corpus import file_checks
 from corpus.dataset_settings import Settings
-from corpus.layout import FIXED, MOST_WORDS, RAGGED, SPLITS, Array, ArraysDigest, RowBlock, columns, layout_version
+from corpus.layout import FIXED, MAX_ROW_WORDS, RAGGED, SPLITS, Array, ArraysDigest, RowBlock, columns, layout_version
 from corpus.packing import StoredArray
 from corpus.writing import DatasetWriter, write_dataset
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _BLOCK_BYTES = 8 << 20
-_MAKE_AGAIN = "make it again by `shoal preprocess`"
+_RECREATE = "recreate it with `shoal preprocess`"
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,10 @@ class Split:
         end = max(start, min(end, len(self)))
         ends = array[start - 1 : end] if start else np.insert(array[:end], 0, 0)
         if not 0 <= int(ends.min()) <= int(ends.max()) <= tokens or (end == len(self) and ends[-1] != tokens):
-            raise array.damage(f"does not end with the {tokens:,} tokens")
+            raise array.damage(f"does not end at the last of {tokens:,} tokens")
         lengths = np.diff(ends)
-        if not ((lengths >= 1) & (lengths <= MOST_WORDS)).all():
-            raise array.damage(f"has a row of no tokens, or of more than {MOST_WORDS:,}")
+        if not ((lengths >= 1) & (lengths <= MAX_ROW_WORDS)).all():
+            raise array.damage(f"has an empty row, or a row of more than {MAX_ROW_WORDS:,} tokens")
         return ends
 
 
@@ -144,8 +144,8 @@ class Dataset:
         """Raise DataError if the computed digest `found` is not the recorded one."""
         if found != self.digest:
             raise DataError(
-                f"{self.path} was changed since it was made: the digest of its arrays is {found}, but {self.digest} is "
-                "recorded; fetch it again, or make it again by `shoal preprocess`"
+                f"{self.path} changed after it was created: the digest of its arrays is {found}, but {self.digest} is "
+                "recorded; fetch it again, or recreate it with `shoal preprocess`"
             )
 
 
@@ -161,12 +161,12 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
         # https://docs.h5py.org/en/stable/high/file.html#h5py.File
         file = h5py.File(regular(Path(path)) if content is None else content, "r", locking=False)
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file; `shoal preprocess` makes a dataset") from None
+        raise DataError(f"{path}: no such file; create a dataset with `shoal preprocess`") from None
     except OSError as error:
         if Path(path).is_dir():
             raise DataError(f"{path} is a folder; name the dataset in it, such as {path}/dataset.h5") from error
         reason = " ".join((error.strerror or str(error)).split())
-        raise DataError(f"{path} is not an HDF5 file, or is damaged: {reason}; {_MAKE_AGAIN}") from error
+        raise DataError(f"{path} is not an HDF5 file, or is damaged: {reason}; {_RECREATE}") from error
     try:
         if content is not None:
             return _read(path, file, content)
@@ -195,11 +195,13 @@ def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
         DataError,
     ) as error:
         raise DataError(
-            f"{path} is damaged, or of another version: {' '.join(str(error).split())}; {_MAKE_AGAIN}"
+            f"{path} is damaged, or of another version: {' '.join(str(error).split())}; {_RECREATE}"
         ) from error
     if version is None:
-        raise DataError(f"{path} is an HDF5 file, but not a Shoal dataset; `shoal preprocess` makes one")
-    raise DataError(f"{path} has layout version {version}, and this Shoal reads {FIXED} and {RAGGED}; {_MAKE_AGAIN}")
+        raise DataError(f"{path} is an HDF5 file, but not a Shoal dataset; create one with `shoal preprocess`")
+    raise DataError(
+        f"{path} has layout version {version}, but this version of Shoal reads {FIXED} and {RAGGED}; {_RECREATE}"
+    )
 
 
 def _opened(path: Path | str, file: h5py.File, content: BinaryIO, version: int) -> Dataset:
@@ -229,5 +231,5 @@ def _split(file: h5py.File, name: str, settings: Settings, path: Path | str) -> 
     if len({len(found[column]) for column in found if column != "tokens" or not settings.ragged}) > 1:
         raise DataError(f"the arrays of /{name} differ in length")
     if tokens < rows or (tokens and not rows):
-        raise DataError(f"/{name} has {rows:,} rows of {tokens:,} tokens")
+        raise DataError(f"/{name} has {rows:,} rows but {tokens:,} tokens")
     return Split(name, found)

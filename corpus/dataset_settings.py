@@ -13,12 +13,12 @@ from corpus.text import FIRST_WORD
 
 WORD_RULES = ("letters", "tokens")
 """Names of the rules that split a text into words: rules 1 and 1b of docs/reference/dataset.md."""
-MOST_CLASSES = 1 << 16
+MAX_CLASSES = 1 << 16
 RATING_STEPS = (1, 2, 10)
 """Allowed numbers of steps per star: 2 for half stars, 10 for tenths."""
 
 _ROW_LENGTH = 100
-_LATER = ("ragged", "words", "duplicates", "classes")
+_ADDED_IN_VERSION_3 = ("ragged", "words", "duplicates", "classes")
 """Settings that files of layout version 2 do not have."""
 
 
@@ -65,7 +65,7 @@ class Settings:
     def __post_init__(self) -> None:
         low, high = self.rating_range
         if self.rating_steps not in RATING_STEPS:  # the messages below give ratings in stars
-            raise DataError(f"a rating has {self.rating_steps} steps a unit, but may have 1, 2 or 10")
+            raise DataError(f"a star has {self.rating_steps} steps, but must have 1, 2 or 10")
         rules = (
             (1 <= self.row_length <= 65_535, f"the row length is {self.row_length}, but must be from 1 to 65535"),
             (
@@ -79,12 +79,12 @@ class Settings:
             (self.vocabulary_size >= 1, f"the vocabulary size is {self.vocabulary_size}, but must be at least 1"),
             (
                 0 <= low < high <= 255,
-                f"the rating range is {self.in_units(low)} to {self.in_units(high)}, but must rise, within 0 to "
+                f"the rating range is {self.in_units(low)} to {self.in_units(high)}, but must increase within 0 to "
                 f"{self.in_units(255)}",
             ),
             (
                 self.labelled or low < self.positive_from <= high,
-                f"positive ratings start at {self.in_units(self.positive_from)}, which leaves one class within "
+                f"positive ratings start at {self.in_units(self.positive_from)}, which leaves only one class in "
                 f"{self.in_units(low)} to {self.in_units(high)}",
             ),
             (0 <= self.test_share < 1, f"the test share is {self.test_share}, but must be at least 0 and below 1"),
@@ -101,20 +101,20 @@ class Settings:
         return (
             (
                 self.ragged,
-                f"there are {count:,} classes, but only ragged rows may have more than two; choose ragged ones",
+                f"there are {count:,} classes, but only ragged rows may have more than two; choose ragged rows",
             ),
             (
                 self.labelled and self.positive_label is None,
-                f"there are {count:,} classes, so the input needs labels, of which none is the positive one",
+                f"{count:,} classes require labels in the input and no positive label",
             ),
             (
-                3 <= count <= MOST_CLASSES,
-                f"there are names of {count:,} classes, but must be of 3 to {MOST_CLASSES:,}; of two "
-                "only the positive label is named, or none",
+                3 <= count <= MAX_CLASSES,
+                f"there are {count:,} class names, but must be 3 to {MAX_CLASSES:,}; for two classes, give only the "
+                "positive label, or nothing",
             ),
             (
                 all(name and name.isprintable() for name in self.classes),
-                "the name of a class is empty, or has a letter that does not print",
+                "a class name is empty or has an unprintable character",
             ),
             (len(set(self.classes)) == count, "two classes have the same name"),
         )
@@ -136,7 +136,7 @@ class Settings:
         return {
             name: value
             for name, value in asdict(self).items()
-            if name not in _LATER or value != getattr(type(self), name)
+            if name not in _ADDED_IN_VERSION_3 or value != getattr(type(self), name)
         }
 
     @property
@@ -172,5 +172,5 @@ def in_steps(rating: float, steps: int) -> int:
     finer = [n for n in RATING_STEPS if isfinite(rating) and n >= steps and not round(rating * n, 6) % 1]
     if steps not in finer:
         further = f"give --rating-step {1 / finer[0]:g}, too" if finer else "ratings are stars, halves or tenths"
-        raise DataError(f"{rating:g} cannot be a rating of a dataset: {further}")
+        raise DataError(f"{rating:g} is not a valid rating: {further}")
     return round(rating * steps)

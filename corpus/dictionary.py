@@ -16,14 +16,14 @@ from common.compiled import compiled
 from corpus.segments import gather
 
 Ids = npt.NDArray[np.uint32]
-Places = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int64]
 
 _SPACE = ord(" ")
-_IN_KEYS = 15
+_MAX_KEY_BYTES = 15
 """Maximum number of bytes of a word that its keys hold."""
 # Masks of a word's bytes in its first and second integer, by the word's length.
-_FIRST = np.array([2 ** (8 * min(n, 8)) - 1 for n in range(_IN_KEYS + 1)], np.uint64)
-_SECOND = np.array([2 ** (8 * max(n - 8, 0)) - 1 for n in range(_IN_KEYS + 1)], np.uint64)
+_FIRST = np.array([2 ** (8 * min(n, 8)) - 1 for n in range(_MAX_KEY_BYTES + 1)], np.uint64)
+_SECOND = np.array([2 ** (8 * max(n - 8, 0)) - 1 for n in range(_MAX_KEY_BYTES + 1)], np.uint64)
 _TOP_BIT = np.uint64(1 << 63)  # no word that fits its keys has this bit
 # Odd constants for multiplicative hashing (Knuth, volume 3, 6.4), and below them those of FNV-1a.
 _SPREAD_FIRST, _SPREAD_SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
@@ -31,7 +31,7 @@ _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 _FNV_START, _FNV_FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 # Padding after the texts: a mask then has whole 64-bit integers, and eight bytes can be read at any position.
-_SLACK = 64
+_PADDING_BYTES = 64
 _FIRST_BITS = 15
 
 
@@ -46,7 +46,7 @@ class FoundWords(NamedTuple):
     source: npt.NDArray[np.uint8]
     starts: Ids
     stops: Ids
-    text_ends: Places
+    text_ends: Offsets
 
 
 class TokenisedTexts(NamedTuple):
@@ -58,9 +58,9 @@ class TokenisedTexts(NamedTuple):
     """
 
     ids: Ids
-    ends: Places
+    ends: Offsets
     cleaned: npt.NDArray[np.uint8]
-    cleaned_ends: Places
+    cleaned_ends: Offsets
 
 
 class Dictionary:
@@ -152,7 +152,7 @@ class Dictionary:
 
 def padded(texts: bytes) -> npt.NDArray[np.uint8]:
     """Return texts followed by zeros, up to a multiple of 64 bytes."""
-    source = np.zeros(len(texts) + _SLACK + -len(texts) % 64, np.uint8)
+    source = np.zeros(len(texts) + _PADDING_BYTES + -len(texts) % 64, np.uint8)
     source[: len(texts)] = np.frombuffer(texts, np.uint8)
     return source
 
@@ -180,7 +180,7 @@ def look_up_words(  # type: ignore[no-untyped-def]
         while starts[uint64(at)] < text_end:
             start = uint64(starts[uint64(at)])
             length = stops[uint64(at)] - start
-            if length <= _IN_KEYS:
+            if length <= _MAX_KEY_BYTES:
                 key, second = source8[start] & _FIRST[length], source8[start + _EIGHT] & _SECOND[length]
                 cleaned8[uint64(out)] = key
                 cleaned8[uint64(out + 8)] = second
@@ -192,7 +192,9 @@ def look_up_words(  # type: ignore[no-untyped-def]
             while table[slot, 0] != 0 and not (
                 table[slot, 0] == key
                 and table[slot, 1] == second
-                and (length <= _IN_KEYS or _equals_known(table[slot, 2], cleaned, out, length, letters, word_ends))
+                and (
+                    length <= _MAX_KEY_BYTES or _equals_known(table[slot, 2], cleaned, out, length, letters, word_ends)
+                )
             ):
                 slot = (slot + _ONE) & mask
             if table[slot, 0] == 0:
@@ -204,9 +206,9 @@ def look_up_words(  # type: ignore[no-untyped-def]
                     letters[uint64(begin) + place] = cleaned[uint64(out) + place]
                 word_ends[known + 1] = begin + length
                 known += 1
-            known_as = table[slot, 2]
-            ids[uint64(word)] = known_as
-            word += known_as >= first_kept
+            word_id = table[slot, 2]
+            ids[uint64(word)] = word_id
+            word += word_id >= first_kept
             out += int64(length)
             cleaned[uint64(out)] = _SPACE
             out += 1
@@ -233,9 +235,9 @@ def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _equals_known(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
-    begin, place = word_ends[known_as], uint64(0)
-    if word_ends[known_as + 1] - begin != length:
+def _equals_known(word_id, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
+    begin, place = word_ends[word_id], uint64(0)
+    if word_ends[word_id + 1] - begin != length:
         return False
     while place < length and letters[begin + place] == cleaned[start + place]:
         place += _ONE

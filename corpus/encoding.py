@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from corpus.text import BY_RULE, UNKNOWN, encode_words
 
-_TEXTS_AT_ONCE = 256  # so that the texts and their arrays fit into the cache of one core
-_MOST_WORDS = 1 << 18
-_MOST_LETTERS = 32 << 20
+_BLOCK_TEXTS = 256  # so that the texts and their arrays fit into the cache of one core
+_MAX_NEW_WORDS = 1 << 18
+_MAX_NEW_BYTES = 32 << 20
 """Number of words outside the vocabulary, and their bytes, that the dictionary keeps before it is cleared."""
 
 
@@ -64,14 +64,14 @@ class FastEncoder:
         self._row_length = row_length
         self._tokeniser = dictionary_of(words, sorted(filter(is_cleaned, stopwords)))
         numbers = self._tokeniser.add(self._known)  # the tokeniser's ids, not those of the vocabulary
-        self._most_words = len(self._tokeniser) + _MOST_WORDS
-        self._most_letters = self._tokeniser.letters + _MOST_LETTERS
+        self._max_words = len(self._tokeniser) + _MAX_NEW_WORDS
+        self._max_letters = self._tokeniser.letters + _MAX_NEW_BYTES
         self._ids = np.full(len(self._tokeniser) + 1, UNKNOWN, np.int32)  # the last one is for all later words
         self._ids[numbers] = [ids[word] for word in known]
 
     def __call__(self, texts: Sequence[str]) -> EncodedRows:
         """Return the rows of some texts, of at most `row_length` ids."""
-        blocks = [self._block(texts[at : at + _TEXTS_AT_ONCE]) for at in range(0, len(texts), _TEXTS_AT_ONCE)]
+        blocks = [self._block(texts[at : at + _BLOCK_TEXTS]) for at in range(0, len(texts), _BLOCK_TEXTS)]
         ids = np.concatenate([np.empty(0, np.int32), *(block for block, _ in blocks)])
         counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in blocks)])
         lengths = counts if self._row_length is None else np.minimum(counts, self._row_length)
@@ -79,7 +79,7 @@ class FastEncoder:
 
     def _block(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Return the ids of all kept words of some texts, and the number of ids of each text."""
-        if len(self._tokeniser) > self._most_words or self._tokeniser.letters > self._most_letters:
+        if len(self._tokeniser) > self._max_words or self._tokeniser.letters > self._max_letters:
             self._tokeniser.clear()
             self._tokeniser.add(self._known)
         found = self._tokeniser(texts)

@@ -18,9 +18,9 @@ from common.json_values import parse_json_object
 from corpus.dataset_settings import Settings
 from corpus.layout import FIXED, Column, is_digest
 
-_MOST_CHUNK_BYTES = 16 << 20
+_MAX_CHUNK_BYTES = 16 << 20
 """Chunks that Shoal writes have 1 MiB."""
-_MOST_DEFLATED = 1032
+_MAX_DEFLATE_RATIO = 1032
 """Largest compression ratio of deflate (zlib's technical details)."""
 _PIPELINES = ((), (h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE))
 _WORD = np.dtype([("bytes", "<u4"), ("heap", "<u8"), ("number", "<u4")])
@@ -85,13 +85,13 @@ def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
         raise DataError(f"{found.name} has the shape {found.shape} instead of (N, {', '.join(map(str, column.row))})")
     rows, *row = found.chunks
     chunk_bytes = rows * int(np.prod(column.row, dtype=np.int64)) * column.dtype.itemsize
-    if tuple(row) != column.row or chunk_bytes > _MOST_CHUNK_BYTES:
+    if tuple(row) != column.row or chunk_bytes > _MAX_CHUNK_BYTES:
         raise DataError(
-            f"{found.name} has chunks of {found.chunks}; chunks have whole rows and up to {_MOST_CHUNK_BYTES} bytes"
+            f"{found.name} has chunks of {found.chunks}; chunks have whole rows and up to {_MAX_CHUNK_BYTES} bytes"
         )
     filters = tuple(layout.get_filter(number)[0] for number in range(layout.get_nfilters()))
     if filters not in _PIPELINES:
-        raise DataError(f"{found.name} is compressed by other filters than shuffle and gzip")
+        raise DataError(f"{found.name} uses other filters than shuffle and gzip")
     _require_stored(found, plain=-(-len(found) // rows) * chunk_bytes, chunks=-(-len(found) // rows), packed=filters)
     return found
 
@@ -99,7 +99,7 @@ def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
 def _require_stored(found: h5py.Dataset, *, plain: int, chunks: int, packed: Sequence[int]) -> None:
     """Raise DataError unless all chunks are stored. `plain` is their total decompressed size in bytes."""
     stored = found.id.get_storage_size()
-    least, most = (plain // _MOST_DEFLATED, found.file.id.get_filesize()) if packed else (plain, plain)
+    least, most = (plain // _MAX_DEFLATE_RATIO, found.file.id.get_filesize()) if packed else (plain, plain)
     if found.id.get_num_chunks() != chunks or not least <= stored <= most:
         raise DataError(f"{found.name} declares {len(found):,} rows, but not all of them are stored")
 
@@ -112,14 +112,14 @@ def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings
     if kind is None or kind.length is not None or len(found.shape) != 1:
         raise DataError(f"{found.name} is not a list of words")
     if layout.get_layout() != h5d.CONTIGUOUS or layout.get_external_count():
-        raise DataError(f"{found.name} is not stored in one piece")
+        raise DataError(f"{found.name} is not stored contiguously")
     # Many entries may refer to one string. So add up the memory that they would fill before reading them.
     size = found.file.id.get_filesize()
     if found.id.get_storage_size() != _WORD.itemsize * len(found) or _word_bytes(found, content) > size:
         raise DataError(f"{found.name} declares {len(found):,} words, but not all of them are stored")
     read = [str(word) for word in found.asstr()[:]]
     if len(set(read)) != len(read) or not all(_is_word(word, settings.words) for word in read):
-        raise DataError(f"{found.name} has an entry that is not a word, or a word twice")
+        raise DataError(f"{found.name} has an entry that is not a word, or a repeated word")
     return read
 
 
@@ -165,7 +165,7 @@ def _text_attribute(file: h5py.File, name: str) -> str:
         raise DataError(f"its attribute '{name}' is missing")
     attribute = file.attrs.get_id(name)
     if attribute.shape != () or h5py.check_string_dtype(attribute.dtype) is None:
-        raise DataError(f"its attribute '{name}' is not a text")
+        raise DataError(f"its attribute '{name}' is not text")
     return str(file.attrs[name])
 
 

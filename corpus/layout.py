@@ -25,9 +25,9 @@ FIXED, RAGGED = 2, 3
 DATASET_NAME, COUNTS_NAME = "dataset.h5", "counts.json"
 """Names of the dataset file and of the file of counts in the same folder."""
 SPLITS = ("train", "test")
-LEAST_ROWS, LEAST_TRAINING_ROWS = 2, 3
+MIN_ROWS, MIN_TRAINING_ROWS = 2, 3
 """Minimum rows of the test split and of the training split. One training row is held out for validation."""
-MOST_WORDS = 4 << 20
+MAX_ROW_WORDS = 4 << 20
 """Maximum words of a ragged row: no text has more bytes (MAX_LINE_BYTES)."""
 
 _CHUNK_BYTES = 1 << 20

@@ -56,7 +56,7 @@ def unpack_chunk(stored: bytes, out: Array, whole: int) -> None:
             flat <<= 8
             flat |= plane
     except (zlib.error, ValueError) as error:
-        raise OSError(f"a chunk cannot be decompressed: {error}") from error
+        raise OSError(f"a chunk is not valid deflate data: {error}") from error
 
 
 class ChunkWriter:
@@ -112,7 +112,7 @@ class StoredArray:
         self.chunk_bytes: int = prod(array.chunks) * array.dtype.itemsize
         """Decompressed size of a chunk, in bytes."""
         self._packed = self.packing == "shuffle and gzip"
-        self._kept: tuple[int, Array] | None = None
+        self._cached: tuple[int, Array] | None = None
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -120,15 +120,15 @@ class StoredArray:
     def __getitem__(self, rows: slice) -> Array:
         start, end, step = rows.indices(len(self))
         if step != 1:
-            raise ValueError("a slice of rows cannot have a step")
+            raise ValueError("a slice of rows must not have a step")
         try:
             return self._unpacked(start, max(start, end)) if self._packed else np.asarray(self._array[start:end])
         except (OSError, RuntimeError) as error:
-            raise self.damage(f"cannot be read: {error}") from error
+            raise self.damage(f"is unreadable: {error}") from error
 
     def damage(self, what: str) -> DataError:
         """Return the error for a damaged file; `what` says what is wrong with this array."""
-        return DataError(f"{self._file} is damaged: {self._array.name} {what}; make it again by `shoal preprocess`")
+        return DataError(f"{self._file} is damaged: {self._array.name} {what}; recreate it with `shoal preprocess`")
 
     def _unpacked(self, start: int, end: int) -> Array:
         out = np.empty((end - start, *self.shape[1:]), self.dtype)
@@ -150,11 +150,11 @@ class StoredArray:
 
     def _chunk(self, first: int, after: int) -> Array:
         """Return the chunk of rows [`first`, `after`). It is cached, because the next slice often begins in it."""
-        if self._kept is None or self._kept[0] != first:
+        if self._cached is None or self._cached[0] != first:
             chunk = np.empty((after - first, *self.shape[1:]), self.dtype)
             unpack_chunk(self._stored(first), chunk, self.chunk_bytes)
-            self._kept = first, chunk
-        return self._kept[1]
+            self._cached = first, chunk
+        return self._cached[1]
 
     def _stored(self, first: int) -> bytes:
         skipped, stored = self._array.id.read_direct_chunk((first, *(0 for _ in self.shape[1:])))

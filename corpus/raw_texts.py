@@ -26,7 +26,7 @@ from corpus.counts import LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.dictionary import TokenisedTexts
-from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS, RowBlock
+from corpus.layout import MIN_ROWS, MIN_TRAINING_ROWS, RowBlock
 from corpus.reading.acceptance import check_input, first_positive_code, require_classes
 from corpus.reading.formats import LABELS, LabelEncoder
 from corpus.reading.ranges import read_batches
@@ -46,7 +46,7 @@ that appear first."""
 _PARTS = _TRAINING, _VALIDATION, _TEST = 0, 1, 2
 _MARGIN = 1.2
 """Ratio of the rows written first to the rows of the validation part, so that chance does not leave too few."""
-_FORGET_AFTER = 1 << 20
+_MAX_EXTRA_WORDS = 1 << 20
 """Number of words beyond the vocabulary that the dictionary keeps before it forgets them."""
 
 _CodeArray = npt.NDArray[np.uint8 | np.uint16]
@@ -73,20 +73,20 @@ def encode_texts(
     """
     with (
         explain_full_disk(output, place),
-        _folder_beside(output, place) as folder,
-        closing(_Texts(folder, settings)) as texts,
+        _folder_next_to(output, place) as folder,
+        closing(_EncodedTexts(folder, settings)) as texts,
     ):
         tally = Tally()
         for source in sources:
             texts.read(source, tally, report)
         check_input(tally, max_malformed)
         texts.require_rows()
-        require_classes(texts.learnt, settings, sources)
+        require_classes(texts.training_texts, settings, sources)
         return _write(texts, tally.counts, settings, output, place)
 
 
 @contextmanager
-def _folder_beside(output: Path, place: str) -> Iterator[Path]:
+def _folder_next_to(output: Path, place: str) -> Iterator[Path]:
     """Yield a temporary folder next to `output`, which is removed with its content."""
     with ExitStack() as made:
         try:
@@ -102,7 +102,8 @@ def _folder_beside(output: Path, place: str) -> Iterator[Path]:
 class _Block(NamedTuple):
     """Texts of a part.
 
-    `ids` has the dictionary ids of all their words, concatenated. `lengths`, which are numbers of words, and `codes` have the shape (n,).
+    `ids` has the dictionary ids of all their words, concatenated. `lengths`, which are numbers of words, and `codes`
+    have the shape (n,).
     """
 
     ids: npt.NDArray[np.uint32]
@@ -130,13 +131,13 @@ class _Part:
             yield _Block(*(np.load(self.file) for _ in _Block._fields))
 
 
-class _Texts:
+class _EncodedTexts:
     """Texts as ids of one dictionary, in the parts of the dataset. `close` closes their files."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.parts = [_Part(folder, part) for part in _PARTS]
         self.counts: Counter[str] = Counter()
-        self.learnt: Counter[int] = Counter()
+        self.training_texts: Counter[int] = Counter()
         """Number of training texts by code."""
         self.dictionary = TokenDictionary()
         self.occurrences = np.zeros(settings.vocabulary_size + 1, np.int64)
@@ -153,33 +154,32 @@ class _Texts:
             self._add(batch.texts, np.array(batch.codes, self._settings.label_dtype), test=source.test)
             report(batch.raw_bytes)
         if identity_of(source.address) != source.identity:
-            raise DataError(f"{source.address} was changed since the command began; run the same command again")
+            raise DataError(f"{source.address} changed after the command started; run the same command again")
 
     def require_rows(self) -> None:
         """Raise DataError if too few texts remain for training or test."""
         train, test = self.parts[_TRAINING].rows + self.parts[_VALIDATION].rows, self.parts[_TEST].rows
-        if train < LEAST_TRAINING_ROWS or test < LEAST_ROWS:
+        if train < MIN_TRAINING_ROWS or test < MIN_ROWS:
             way = "input, another --test-share, or --test-input FILE"
             if self._settings.test_input:
-                way = "texts to test with" if train >= LEAST_TRAINING_ROWS else "texts to learn from"
+                way = "test texts" if train >= MIN_TRAINING_ROWS else "training texts"
             raise DataError(
-                f"training needs at least {LEAST_TRAINING_ROWS} texts with words to learn from and {LEAST_ROWS} to "
-                f"test, and has {train:,} and {test:,}; give more {way}"
+                f"training needs at least {MIN_TRAINING_ROWS} training texts and {MIN_ROWS} test texts with words, "
+                f"but the input has {train:,} and {test:,}; give more {way}"
             )
 
     def _add(self, texts: Sequence[str], codes: _CodeArray, *, test: bool) -> None:
         """Add texts to their parts. Texts without words are only counted."""
         words = self.dictionary(texts)
         lengths = np.diff(words.ends, prepend=0)
-        sound = np.flatnonzero(lengths)
-        self.counts["texts"] += len(sound)
-        self.counts["empty"] += len(texts) - len(sound)
-        for code, count in enumerate(np.bincount(codes[sound]).tolist()):
+        nonempty = np.flatnonzero(lengths)
+        self.counts["texts"] += len(nonempty)
+        self.counts["empty"] += len(texts) - len(nonempty)
+        for code, count in enumerate(np.bincount(codes[nonempty]).tolist()):
             self.counts[f"codes.before.{code}"] += count
-        ids = np.minimum(
-            words.ids, np.uint32(self._settings.vocabulary_size)
-        )  # one id for all words beyond the vocabulary
-        for part, chosen in self._parts_of(words, sound, test=test):
+        # All words beyond the vocabulary get one id.
+        ids = np.minimum(words.ids, np.uint32(self._settings.vocabulary_size))
+        for part, chosen in self._parts_of(words, nonempty, test=test):
             some = _Block(
                 ids=_segments(ids, (words.ends - lengths)[chosen], lengths[chosen]),
                 lengths=lengths[chosen].astype(np.uint32),
@@ -188,28 +188,28 @@ class _Texts:
             self.parts[part].add(some)
             if part != _TEST:
                 values, numbers = np.unique(some.codes, return_counts=True)
-                self.learnt.update(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
+                self.training_texts.update(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
                 one = np.ones(1, np.int64)
                 add_counts(some.ids, 0 * one, len(some.ids) * one, one, self.occurrences)
-        if len(self.dictionary) > self._settings.vocabulary_size + _FORGET_AFTER:
+        if len(self.dictionary) > self._settings.vocabulary_size + _MAX_EXTRA_WORDS:
             known = self.dictionary.join_words(np.arange(self._settings.vocabulary_size))
             self.dictionary.clear()
             self.dictionary.add(known)
 
     def _parts_of(
-        self, words: TokenisedTexts, sound: npt.NDArray[np.int64], *, test: bool
+        self, words: TokenisedTexts, nonempty: npt.NDArray[np.int64], *, test: bool
     ) -> list[tuple[int, npt.NDArray[np.int64]]]:
         if test:
-            return [(_TEST, sound)]
-        starts = np.concatenate(([0], words.cleaned_ends[:-1]))[sound]
-        ends = words.cleaned_ends[sound] - 1  # without the space after the last word
+            return [(_TEST, nonempty)]
+        starts = np.concatenate(([0], words.cleaned_ends[:-1]))[nonempty]
+        ends = words.cleaned_ends[nonempty] - 1  # without the space after the last word
         found = digests(words.cleaned.data, zip(starts.tolist(), ends.tolist(), strict=True))
         halves = np.frombuffer(found, ">u8").reshape(-1, 2).astype(np.uint64)
         first = in_test_sets(halves[:, 1], _MARGIN * VALIDATION_SHARE)
         part_of = np.where(first, np.uint8(_VALIDATION), np.uint8(_TRAINING))
         if not self._settings.test_input:
             part_of[in_test_sets(halves[:, 0], self._settings.test_share) > 0] = _TEST
-        return [(part, sound[part_of == part]) for part in _PARTS]
+        return [(part, nonempty[part_of == part]) for part in _PARTS]
 
 
 def _segments(
@@ -221,7 +221,9 @@ def _segments(
     return out
 
 
-def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: Path, place: str) -> dict[str, Any]:
+def _write(
+    texts: _EncodedTexts, read: Mapping[str, int], settings: Settings, output: Path, place: str
+) -> dict[str, Any]:
     """Write the dataset. `read` has the counts of lines."""
     occurrences = texts.occurrences[:-1][: len(texts.dictionary)]
     found = most_frequent_ids(occurrences, texts.dictionary.join_words, settings.vocabulary_size, least=1)

@@ -59,7 +59,7 @@ class TextProgress:
         return made(cls, parse_json_object(text))
 
 
-def describe_left_out(*, lines: int, malformed: int, empty: int) -> list[str]:
+def describe_skipped_lines(*, lines: int, malformed: int, empty: int) -> list[str]:
     """Return sentences about lines that are not in the dataset."""
     found = ((malformed, "are malformed"), (empty, "have no words"))
-    return [f"{number:,} of {plural(lines, 'line')} {what}, and are left out" for number, what in found if number]
+    return [f"{number:,} of {plural(lines, 'line')} {what} and were skipped" for number, what in found if number]

@@ -13,7 +13,7 @@ from numba import uint64
 from common.compiled import compiled
 from corpus.dictionary import Dictionary, FoundWords, TokenisedTexts, padded
 from corpus.tokenise import Tokeniser
-from corpus.tokens import folded
+from corpus.tokens import fold
 
 _LETTER, _WHITE_SPACE, _MARK, _QUOTE, _OPENING = range(5)
 _END = 0  # follows each text; inside a text it is white space
@@ -58,11 +58,12 @@ def dictionary_of(rule: str, stopwords: Sequence[str]) -> Tokeniser | TokenDicti
 
 
 def _joined(texts: Sequence[str]) -> bytes:
-    """Return the texts, `folded`, in UTF-8, each followed by NUL. A lone surrogate is a letter, as in the plain rule.
+    """Return the folded texts (`fold`) in UTF-8, each followed by NUL.
 
-    A NUL inside a text becomes a newline, not a space: a space may be a part of `<br />`.
+    A lone surrogate is a letter, as in the plain rule. A NUL inside a text becomes a newline, not a
+    space, which may be a part of `<br />`.
     """
-    encoded = [folded(text).encode("utf-8", "surrogatepass") for text in texts]
+    encoded = [fold(text).encode("utf-8", "surrogatepass") for text in texts]
     joined = b"\0".join([*encoded, b""])
     if joined.count(_END) != len(texts):
         joined = b"\0".join([*(text.replace(b"\0", b"\n") for text in encoded), b""])

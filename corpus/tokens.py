@@ -22,7 +22,7 @@ _FNV_START, _FNV_FACTOR = 0x811C9DC5, 0x01000193
 NGRAM_FACTOR = 116049371
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Lower all letters outside ASCII, and replace white space outside ASCII by spaces."""
     return text if text.isascii() else _SPACE.sub(" ", text.lower())
 
@@ -32,12 +32,12 @@ def tokens(text: str) -> list[str]:
 
     `<br />`, `;`, `:`, NUL and white space separate words. All other characters belong to them.
     """
-    return _TOKEN.findall(folded(text).translate(_LOWER).replace(_BREAK, " "))
+    return _TOKEN.findall(fold(text).translate(_LOWER).replace(_BREAK, " "))
 
 
 def is_token(text: str) -> bool:
     """Return whether a text is one cleaned word."""
-    return _CLEANED.fullmatch(text) is not None and folded(text) == text
+    return _CLEANED.fullmatch(text) is not None and fold(text) == text
 
 
 def token_hash(word: bytes) -> int:

@@ -25,7 +25,7 @@ from common.private_folders import temporary_folder
 from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.file_checks import require_counts
-from corpus.layout import COUNTS_NAME, DATASET_NAME, LEAST_TRAINING_ROWS, SPLITS, is_digest
+from corpus.layout import COUNTS_NAME, DATASET_NAME, MIN_TRAINING_ROWS, SPLITS, is_digest
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, list_files, open_lines, readable, writable, write_text
 from corpus.reading.tally import MalformedLine, Tally, is_tally_key
@@ -144,7 +144,7 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
             )
     if not counts["train"]:
         raise DataError(
-            f"no text is left to train on, and training needs at least {LEAST_TRAINING_ROWS} rows; give more input"
+            f"no text is left to train on, and training needs at least {MIN_TRAINING_ROWS} rows; give more input"
         )
 
 

@@ -33,7 +33,7 @@ PROCESS_BYTES = 300 << 20
 """Memory of a task, whatever the size of the input, besides its vocabulary."""
 WORD_BYTES = 200
 """Memory of a task for each word of the vocabulary."""
-MOST_CLASSES = 1 << 8
+MAX_CLASSES = 1 << 8
 """The most classes of which the jobs make a dataset: between them the code of a label is a byte."""
 WORK_PER_INPUT, WORK_OF_WHOLE_TEXTS = 1.7, 3.0
 """What passes between the jobs and is on disk at once, in bytes a byte of plain input: with fixed and with ragged rows.
@@ -115,12 +115,12 @@ def prepare_work(
 def settle(inspection: InputInspection, chosen: Settings) -> Settings:
     """The settings with what the input determines of them.
 
-    Raises DataError where the two contradict each other, and for more than MOST_CLASSES.
+    Raises DataError where the two contradict each other, and for more than MAX_CLASSES.
     """
     settings = inspection.settings(chosen)
-    if len(settings.classes) > MOST_CLASSES:
+    if len(settings.classes) > MAX_CLASSES:
         raise DataError(
-            f"--classes names {len(settings.classes):,} classes, but preprocessing takes at most {MOST_CLASSES}; "
+            f"--classes names {len(settings.classes):,} classes, but preprocessing takes at most {MAX_CLASSES}; "
             "give the most frequent ones, and leave out the texts of all others by a higher --max-malformed"
         )
     return settings

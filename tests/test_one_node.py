@@ -58,7 +58,7 @@ def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def test_it_learns_from_the_rows_of_preprocessing_here(person: Person, reviews: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "one-node", "--input", str(reviews), *MODEL)
     there, said = person.types(*command, "--output", str(tmp_path / "run"), "--json")
-    assert re.search(r"[1-9]\d* of [\d,]+ lines are malformed, and are left out", said)
+    assert re.search(r"[1-9]\d* of [\d,]+ lines are malformed and were skipped", said)
     person.types("preprocess", "--local", "--input", str(reviews), "--output", str(tmp_path / "data"))
     data = tmp_path / "data" / "dataset.h5"
     here, _ = person.types(

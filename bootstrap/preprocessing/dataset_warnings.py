@@ -4,7 +4,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from corpus.dataset_settings import DEFAULT, Settings
-from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS
+from corpus.layout import MIN_ROWS, MIN_TRAINING_ROWS
 
 if TYPE_CHECKING:
     from jobs.merge import MergeResult
@@ -22,10 +22,10 @@ def dataset_warnings(made: "MergeResult", settings: Settings) -> list[str]:
 
 
 def too_few_warnings(train: int, test: int, settings: Settings) -> list[str]:
-    if train >= LEAST_TRAINING_ROWS and test >= LEAST_ROWS:
+    if train >= MIN_TRAINING_ROWS and test >= MIN_ROWS:
         return []
     return [
-        f"training needs at least {LEAST_TRAINING_ROWS} rows to learn from and {LEAST_ROWS} to test, and has "
+        f"training needs at least {MIN_TRAINING_ROWS} rows to learn from and {MIN_ROWS} to test, and has "
         f"{train:,} and {test:,}; {_advice(settings)}"
     ]
 
@@ -36,7 +36,7 @@ def _advice(settings: Settings) -> str:
         return "give more texts by --input or --test-input"
     if not settings.test_share:
         return "give a --test-share, or --test-input"
-    texts = max(ceil(LEAST_ROWS / settings.test_share), ceil(LEAST_TRAINING_ROWS / (1 - settings.test_share)))
+    texts = max(ceil(MIN_ROWS / settings.test_share), ceil(MIN_TRAINING_ROWS / (1 - settings.test_share)))
     return f"give about {2 * texts:,} distinct texts or more, another --test-share, or --test-input"
 
 

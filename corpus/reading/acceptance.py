@@ -52,10 +52,10 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
     `first_positive_code`.
     """
     found = {code for code, number in by_code.items() if number}
-    learnt = [source.address for source in sources if not source.test]
-    texts = f"{plural(sum(by_code.values()), 'text')} to learn from in {learnt[0]}"
-    if len(learnt) > 1:
-        texts += f" and {plural(len(learnt) - 1, 'more file')}"
+    training = [source.address for source in sources if not source.test]
+    texts = f"{plural(sum(by_code.values()), 'training text')} in {training[0]}"
+    if len(training) > 1:
+        texts += f" and {plural(len(training) - 1, 'more file')}"
     if absent := [name for code, name in enumerate(settings.classes) if code not in found]:
         raise DataError(
             f"no text of the class {absent[0]} is among the {texts}; add texts of this class, or remove it from "

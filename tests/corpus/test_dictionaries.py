@@ -182,7 +182,7 @@ def test_a_row_of_no_given_length_has_all_words() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("limit", ["_MOST_WORDS", "_MOST_LETTERS"])
+@pytest.mark.parametrize("limit", ["_MAX_NEW_WORDS", "_MAX_NEW_BYTES"])
 def test_an_encoder_forgets_unknown_words_alone(monkeypatch: pytest.MonkeyPatch, rule: str, limit: str) -> None:
     monkeypatch.setattr(encoding, limit, 50)
     fast = FastEncoder(word_ids(["lamp", "cable"]), frozenset({"the"}), 100, rule)
@@ -190,11 +190,11 @@ def test_an_encoder_forgets_unknown_words_alone(monkeypatch: pytest.MonkeyPatch,
         unknown = [f"{chr(97 + block)}{chr(97 + word)}" for word in range(20)]
         assert rows(fast([f"the lamp {' '.join(unknown)} the cable"])) == [[2, *[UNKNOWN] * 20, 3]]
         assert len(fast._tokeniser) <= 3 + 50 + 20
-        assert limit == "_MOST_WORDS" or fast._tokeniser.letters <= len("thelampcable") + 50 + 40
+        assert limit == "_MAX_NEW_WORDS" or fast._tokeniser.letters <= len("thelampcable") + 50 + 40
 
 
 def test_known_words_are_learnt_once_however_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_MOST_WORDS", 50)
+    monkeypatch.setattr(encoding, "_MAX_NEW_WORDS", 50)
     vocabulary = [f"word{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(300)]
     fast = FastEncoder(word_ids(vocabulary), frozenset(), 100)
     monkeypatch.setattr(fast._tokeniser, "clear", lambda: pytest.fail("it forgets words that it has to learn again"))

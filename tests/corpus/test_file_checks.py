@@ -173,7 +173,7 @@ def test_what_a_dataset_cannot_be_is_refused(tmp_path: Path, case: dict[str, Any
     (tmp_path / "other.raw").write_bytes(bytes(40))
     with h5py.File(path, "r+") as file:
         damage(file, case)
-    again = "; make it again by `shoal preprocess`"
+    again = "; recreate it with `shoal preprocess`"
     if "opened" in case:
         sentence = f"{path} is damaged, or of another version: {case['opened']}{again}"
     else:

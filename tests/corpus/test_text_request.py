@@ -77,6 +77,6 @@ def test_what_a_request_asks_for_is_encoded_and_reported(tmp_path: Path) -> None
 def test_a_file_that_was_replaced_since_is_refused_although_it_has_the_same_size(tmp_path: Path) -> None:
     asked = asked_for("a.txt", LINES)
     s3.client().put_object(Bucket="pile", Key="a.txt", Body=LINES.replace(b"many", b"some"))
-    with pytest.raises(DataError, match=r"^s3://pile/a.txt was changed since the command began; run the same command"):
+    with pytest.raises(DataError, match=r"^s3://pile/a.txt changed after the command started; run the same command"):
         asked.encode(tmp_path / "there.h5", lambda _: None, place="instance type")
     assert list(tmp_path.iterdir()) == []

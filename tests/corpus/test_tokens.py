@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from corpus.stream.stream_settings import StreamSettings
 from corpus.stream.tokenisers import words_of_lines
 from corpus.text import digest, words
-from corpus.tokens import char_ngrams, folded, is_token, ngram_buckets, token_hash, tokens
+from corpus.tokens import char_ngrams, fold, is_token, ngram_buckets, token_hash, tokens
 
 TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text())
 SED = ("s/<br \\/>/ /g", "s/['.,()!?]/ & /g", "s/[;:]/ /g")
@@ -39,7 +39,7 @@ def by_programs(texts: list[str]) -> list[list[str]]:
 @given(st.lists(TEXTS.map(lambda text: text.replace("\n", " ")), max_size=60))
 @example(['It\'s "5.5" <br /><br />GOOD; caf\u00c9? (a<b"r />b)<<br />> <br\t/>'])
 def test_words_are_those_of_tr_and_sed(texts: list[str]) -> None:
-    assert [tokens(text) for text in texts] == by_programs([folded(text) for text in texts])
+    assert [tokens(text) for text in texts] == by_programs([fold(text) for text in texts])
 
 
 @pytest.mark.parametrize("row", TABLE["words"], ids=itemgetter("text"))

@@ -42,7 +42,7 @@ def refused(sentence: str, *arguments: object) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--data", "absent.h5"), "no such file; `shoal preprocess` makes a dataset"),
+        (("--data", "absent.h5"), "no such file; create a dataset with `shoal preprocess`"),
         (("--data", "text.h5"), "text.h5 is not an HDF5 file"),
         (("--data", "newer.h5"), "has layout version 99"),
         (("--output", "text.h5"), "choose another --output"),

@@ -23,7 +23,7 @@ from shoal_balance import IntArray
 from common.display import plural
 from common.errors import DataError, TrainingError
 from common.private_folders import make_users_folder
-from corpus.layout import LEAST_ROWS, MOST_WORDS, SPLITS, RowBlock
+from corpus.layout import MAX_ROW_WORDS, MIN_ROWS, SPLITS, RowBlock
 from corpus.rules import VALIDATION_SHARE
 from corpus.text import FIRST_WORD
 from trainer.classification.losses import Scale
@@ -128,7 +128,7 @@ def load_data(
 
     with open_dataset(path) as dataset:
         for split in (dataset.train, dataset.test):
-            if len(split) < LEAST_ROWS:
+            if len(split) < MIN_ROWS:
                 raise TrainingError(
                     f"{path}: /{split.name} has {plural(len(split), 'row')}, too few to train or evaluate on; "
                     "preprocess more texts"
@@ -292,6 +292,6 @@ def _check(dataset: Dataset, split: str, rows: RowBlock) -> None:
         raise TrainingError(
             f"{where}/ratings has ratings outside {scale.low} to {scale.high}; make the file by `shoal preprocess`"
         )
-    most = MOST_WORDS if dataset.settings.ragged else dataset.settings.row_length
+    most = MAX_ROW_WORDS if dataset.settings.ragged else dataset.settings.row_length
     if not 1 <= int(rows.lengths.min()) <= int(rows.lengths.max()) <= most:
         raise TrainingError(f"{where}/lengths has lengths that no row can have; make the file by `shoal preprocess`")

@@ -32,7 +32,7 @@ from common.errors import DataError, ShoalError
 from corpus.reading import s3
 from corpus.stream.lines import describe_malformed
 from corpus.stream.progress import Status, sum_of
-from corpus.text_request import describe_left_out
+from corpus.text_request import describe_skipped_lines
 from infra import parts
 from trainer.config import TrainConfig
 
@@ -111,7 +111,7 @@ class DeploymentRun(AgentRun):
     def wait_for_data(self, bars: Bars) -> None:
         super().wait_for_data(bars)
         for node in list(self.launch.statuses().values())[:1]:
-            for sentence in describe_left_out(lines=node.lines, malformed=node.malformed, empty=node.empty):
+            for sentence in describe_skipped_lines(lines=node.lines, malformed=node.malformed, empty=node.empty):
                 bars.note(sentence)
 
     def _claim(self, bars: Bars) -> None:

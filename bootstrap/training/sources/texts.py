@@ -21,7 +21,7 @@ from corpus.layout import DATASET_NAME
 from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
-from corpus.text_request import TextRequest, describe_left_out
+from corpus.text_request import TextRequest, describe_skipped_lines
 from jobs.preparation import fingerprint, settle
 from trainer.config import TrainConfig
 
@@ -120,7 +120,7 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
                 counts = request.encode(folder / DATASET_NAME, report, place="--cache")
                 path.parent.mkdir(exist_ok=True)
                 (folder / DATASET_NAME).replace(path)
-        for sentence in describe_left_out(**{name: counts[name] for name in ("lines", "malformed", "empty")}):
+        for sentence in describe_skipped_lines(**{name: counts[name] for name in ("lines", "malformed", "empty")}):
             bars.note(f"{sentence}; shoal dataset info {shlex.quote(str(path))}")
     return path
 

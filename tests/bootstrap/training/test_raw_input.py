@@ -94,5 +94,5 @@ def test_lines_that_are_left_out_are_told_of(find: Find, tmp_path: Path, capsys:
         file.write("\n{\n" + '{"text": ";", "overall": 1}\n' * 2)
     find()
     said = " ".join(capsys.readouterr().err.split())
-    assert "1 of 203 lines are malformed, and are left out" in said
-    assert "2 of 203 lines have no words, and are left out" in said
+    assert "1 of 203 lines are malformed and were skipped" in said
+    assert "2 of 203 lines have no words and were skipped" in said

@@ -49,9 +49,9 @@ def changed(path: Path) -> None:
     [
         (text, "dataset.h5 is not an HDF5 file, or is damaged"),
         (cut, "dataset.h5 is not an HDF5 file, or is damaged"),
-        (older, "dataset.h5 has layout version 1, and this Shoal reads 2 and 3; make it again"),
+        (older, "dataset.h5 has layout version 1, but this version of Shoal reads 2 and 3; recreate it"),
         (broken, "dataset.h5 is damaged: /train/tokens cannot be read"),
-        (changed, "dataset.h5 was changed since it was made: the digest of its arrays is"),
+        (changed, "dataset.h5 changed after it was created: the digest of its arrays is"),
     ],
 )
 def test_a_file_that_is_no_valid_dataset_is_reported_in_one_sentence(dataset: Path, harm, sentence: str) -> None:

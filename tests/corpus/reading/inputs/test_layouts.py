@@ -47,8 +47,8 @@ def test_fields_that_no_known_dataset_has_together_are_a_guess_that_is_reported(
     found = choose_fields("a.json", {"text": "fine", "sentiment": "pos"}, NONE, None)
     assert found[:3] == (("text",), "sentiment", True)
     assert found.notes == (
-        "'text' is read as the text and 'sentiment' as the label, because of their names; name others with --text-field and "
-        "--rating-field or --label-field",
+        "'text' is read as the text and 'sentiment' as the label, because of their names; name "
+        "others with --text-field and --rating-field or --label-field",
     )
 
 
