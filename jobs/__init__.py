@@ -1,4 +1,4 @@
-"""Makes one encoded dataset of raw reviews, by the same MapReduce scripts on one machine and on a cluster.
+"""Encodes raw reviews as a dataset, with the same MapReduce scripts on one machine and on a cluster.
 
-The jobs do not depend on where they run: `pipeline` and the launcher have what differs between runners.
+The jobs do not depend on where they run. `pipeline` and the launcher contain the differences between runners.
 """

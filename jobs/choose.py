@@ -1,9 +1,9 @@
-"""Chooses the vocabulary from the reducers' candidates, and refuses bad input.
+"""Chooses the vocabulary from the reducers' candidates, and rejects bad input.
 
     python -m jobs.choose --counts FOLDER --output FILE --settings JSON [--max-malformed SHARE]
 
-All lines are counted by now, and the expensive steps come next. So input with too many malformed lines or with damaged
-files is refused here, with the counts by reason.
+All lines are counted by now, and the expensive steps come next. So this step rejects input with too many malformed
+lines or damaged files, and lists the counts by reason.
 """
 
 from argparse import ArgumentParser
@@ -30,9 +30,10 @@ from jobs.records import read_records
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyChoice:
-    """The smallest code of a positive text, and the most frequent `words` in order, each with its count in `counts`.
+    """Chosen vocabulary: the most frequent `words` in order, the count of each in `counts`, and the smallest positive
+    code.
 
-    They are apart, because millions of pairs take several times the memory.
+    Words and counts are separate lists, because millions of pairs take several times the memory.
     """
 
     positive_from: int
@@ -41,7 +42,7 @@ class VocabularyChoice:
 
 
 def read_vocabulary_choice(address: str) -> VocabularyChoice:
-    """Read what `choose_vocabulary` wrote. Raises DataError for any other content."""
+    """Read the output of `choose_vocabulary`. Raises DataError for any other content."""
     try:
         found = orjson.loads(b"".join(open_lines(address)))
         return made(VocabularyChoice, found)
@@ -52,8 +53,8 @@ def read_vocabulary_choice(address: str) -> VocabularyChoice:
 def choose_vocabulary(words: str, output: str, settings: Settings, max_malformed: float) -> VocabularyChoice:
     """Choose the vocabulary from the records in the folder `words`, and write it to `output`.
 
-    Raises DataError when a larger share of the lines is malformed than `max_malformed`, a file is damaged,
-    or there are no lines, no texts, or unknown labels. Nothing is written then.
+    Raises DataError if more than a share `max_malformed` of the lines is malformed, if a file is damaged, or if there
+    are no lines, no texts, or unknown labels. Then nothing is written.
     """
     tally = Tally()
     best: list[tuple[bytes, int]] = []
@@ -80,7 +81,7 @@ def choose_vocabulary(words: str, output: str, settings: Settings, max_malformed
 
 
 def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
-    """The words in a file of records and their counts; its other records are added to the tally."""
+    """Yield the words in a file of records with their counts. Its other records are added to the tally."""
     for key, value in read_records(open_lines(part)):
         if is_tally_key(key):
             tally.add_records(key, [value])

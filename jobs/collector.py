@@ -1,8 +1,8 @@
-"""Collects the texts of a mapper in bounded memory, and emits them as a block for each part.
+"""Collects the texts of a mapper in bounded memory, and emits them as one block per part.
 
-Texts become ids of the task's own dictionary at once. When enough texts are there, duplicates are combined, ratings are
-counted, and each part (a prefix of the digest) gets one block with the ids and their words. So a text that occurs ten
-million times costs the shuffle a few bytes a block.
+Texts become ids of the task's own dictionary immediately. When enough texts are collected, duplicates are combined and
+ratings are counted. Each part (a prefix of the digest) then gets one block with the ids and their words. So a text that
+occurs ten million times costs the shuffle only a few bytes per block.
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ from corpus.text import digests
 from corpus.token_dictionary import dictionary_of
 from jobs.records import Arrays, block_of, part_name
 
-# About 100 MB of raw reviews; 4 bytes each. The last batch has room above that.
+# About 100 MB of raw reviews, with 4 bytes per id. The room is for the last batch.
 _MOST_IDS = 7 << 20
 _ROOM_IDS = 1 << 20
 _MOST_TEXTS = 1 << 18
-# Most words of a larger dictionary never occur again.
+# In a larger dictionary, most words never occur again.
 _MOST_WORDS = 1 << 18
 # A word may have megabytes.
 _MOST_LETTERS = 32 << 20
@@ -29,10 +29,10 @@ Halves = npt.NDArray[np.uint64]
 
 
 class Collector:
-    """Collects texts until it is `full`; `blocks` emits and removes them."""
+    """Collector of texts until it is `full`. `blocks` emits and removes the texts."""
 
     def __init__(self, stopwords: Sequence[str], part_bits: int, words: str = "letters") -> None:
-        """`words`: the rule of words, "letters" (1) or "tokens" (1b)."""
+        """Create an empty collector for a rule of `words`, "letters" (1) or "tokens" (1b)."""
         self.counts: Counter[str] = Counter()
         self._tokeniser = dictionary_of(words, stopwords)
         self._part_bits = part_bits
@@ -48,7 +48,7 @@ class Collector:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to call `blocks`."""
+        """Whether to call `blocks` now."""
         return len(self._codes) > _MOST_TEXTS or self._filled > _MOST_IDS or self._knows_much
 
     @property
@@ -56,12 +56,12 @@ class Collector:
         return len(self._tokeniser) > _MOST_WORDS or self._tokeniser.letters > _MOST_LETTERS
 
     def add(self, texts: Sequence[str], codes: Sequence[int], test: bool) -> None:
-        """Add some texts with their ratings (or classes); `test` marks those of the test set's own files."""
+        """Add texts with the codes of their ratings or labels. `test` is true for files of the test set."""
         words = self._tokeniser(texts)
         ends = words.cleaned_ends
         starts = np.concatenate(([0], ends[:-1]))
         sound = np.flatnonzero(ends > starts)
-        last = ends[sound] - 1  # without the space behind the last word
+        last = ends[sound] - 1  # without the space after the last word
         self._digests += digests(words.cleaned.data, zip(starts[sound].tolist(), last.tolist(), strict=True))
         self._codes += np.array(codes, np.uint8)[sound].tobytes()
         self._tests += bytes([test]) * len(sound)
@@ -74,12 +74,12 @@ class Collector:
         self._filled += len(words.ids)
 
     def blocks(self) -> Iterator[tuple[bytes, bytes]]:
-        """A record for each part that has texts: its name, and the block in base64. The collector is empty afterwards.
+        """Yield one record for each part with texts: its name, and its block in base64. The collector is then empty.
 
-        A block holds n distinct texts in the order of their digests: `hi`, `lo` (n,) the digests' halves; `lengths`
-        (n,) in kept words; `ids` of all kept words, text after text, which count the block's `words` (letters, with a
-        space between) from 0; and how often each text had which rating, in the test set's own files and in all others:
-        `text`, `code`, `test`, `times`.
+        A block has n distinct texts in the order of their digests. `hi` and `lo`, of shape (n,), are the halves of the
+        digests. `lengths`, of shape (n,), has the number of kept words. `ids` has the ids of all kept words, text by
+        text; they index `words`, which are separated by spaces. `text`, `code`, `test` and `times` count how often each
+        text had each rating, separately for the test set's own files.
         """
         if not self._codes:
             return
@@ -130,12 +130,12 @@ class Collector:
 
 
 def first_of_each(high: Halves, low: Halves) -> npt.NDArray[np.int64]:
-    """Where each digest begins in sorted ones; `high` and `low` (n,) are their halves."""
+    """Return the start of each digest in sorted digests; `high` and `low`, of shape (n,), are their halves."""
     return np.flatnonzero(np.concatenate(([True], (high[1:] != high[:-1]) | (low[1:] != low[:-1]))))
 
 
 def group_numbers(firsts: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
-    """The number of the group that each of `n` sorted elements belongs to; groups begin at `firsts`."""
+    """Return the group number of each of `n` sorted elements; groups begin at `firsts`."""
     begins = np.zeros(n, np.int64)
     begins[firsts[1:]] = 1
     return np.cumsum(begins)
@@ -144,17 +144,17 @@ def group_numbers(firsts: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64
 def copy_keys(
     texts: npt.NDArray[np.int64], codes: npt.NDArray[np.uint8], tests: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.int64]:
-    """A key for each text with its code and its set (1 for the test set), which sorts by them in this order."""
+    """Return a key for each text with its code and its set (1 for the test set). Keys sort in this order."""
     return (texts * 256 + codes) * 2 + tests
 
 
 def parts_of_keys(
     keys: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """The inverse of `copy_keys`."""
+    """Return the texts, codes and sets of keys that `copy_keys` made."""
     return keys >> 9, (keys >> 1 & 255).astype(np.uint8), (keys & 1).astype(np.uint8)
 
 
 def part_numbers(high: Halves, bits: int) -> npt.NDArray[np.int64]:
-    """The part of each digest: its first bits, so that parts are in the order of their digests."""
+    """Return the part of each digest, which is its first bits: parts are in the order of their digests."""
     return (high >> np.uint64(64 - bits)).astype(np.int64)

@@ -1,11 +1,11 @@
-"""The job that makes distinct texts of raw reviews: rules 1 to 8 of docs/reference/dataset.md without the vocabulary.
+"""Job that reduces raw reviews to distinct texts: rules 1 to 8 of docs/reference/dataset.md, without the vocabulary.
 
-In: tasks (`corpus.reading.ranges`), a line each; the mapper itself reads their bytes. Out: a side file for each part of
-the digests, in `--distinct` (a folder or s3://...); and as records the counts of words, in blocks by the words' hash,
-and tallies.
+Input: one task (`corpus.reading.ranges`) per line. The mapper itself reads the bytes of its ranges. Output: a side file
+for each part of the digests, in `--distinct` (a folder or s3://...). The output records are the counts of words, in
+blocks by the hash of the words, and tallies.
 
-The name of a side file must depend on its part only, not on the task, because another attempt must write the same
-bytes to the same place.
+The name of a side file must depend only on its part, not on the task, because another attempt must write the same bytes
+to the same place.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,12 +24,12 @@ from jobs.job_settings import read_stopwords
 from jobs.part_reducer import DistinctTexts, PartReducer
 from jobs.records import Arrays, Record, block_of, pack_arrays, side_url
 
-# Every part has a record for every bucket of words.
+# Every part has one record for each bucket of words.
 _MAX_BUCKET_BITS = 8
 
 
 class Deduplicate(PreprocessingJob):
-    """Map: read, clean, digest, combine. Reduce: a part's distinct texts and the counts of their words."""
+    """Map: read, clean, digest, combine. Reduce: write the distinct texts of a part, and count their words."""
 
     INPUT_PROTOCOL = BytesValueProtocol
 
@@ -72,9 +72,9 @@ class Deduplicate(PreprocessingJob):
 
 
 def _word_counts(distinct: DistinctTexts, buckets: int) -> Iterator[Record]:
-    """The counts of words as blocks: `words` (letters, with a space between) and `counts`.
+    """Yield the counts of words as blocks: `words`, separated by spaces, and `counts`.
 
-    All counts of a word meet in the bucket that its letters name.
+    The hash of a word chooses its bucket, so that all counts of a word are in the same bucket.
     """
     bucket_of = distinct.dictionary.word_hashes(distinct.words) % np.uint64(buckets)
     order = np.argsort(bucket_of, kind="stable")

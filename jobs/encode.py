@@ -1,11 +1,10 @@
-"""The job that encodes distinct texts as rows: one part file in the dataset's layout for each part.
+"""Job that encodes distinct texts as rows: one part file in the layout of a dataset for each part.
 
-A part file has no vocabulary: a full one has millions of words, and there may be thousands of parts.
+Input: tasks, each a line with the names of some parts. The mapper itself reads their side files from `--distinct`.
+Output: part files under `--parts`, and their counts as records. There is no reducer.
 
-In: tasks, each a line with the names of some parts; the mapper itself reads their side files from `--distinct`. Out:
-part files under `--parts`, and their counts as records. There is no reducer.
-
-The name of a part file depends on its digest prefix only, and its bytes on its rows only.
+A part file has no vocabulary: a full one has millions of words, and there may be thousands of parts. The name of a part
+file depends only on its digest prefix, and its bytes only on its rows.
 """
 
 from collections.abc import Iterator
@@ -31,7 +30,7 @@ from jobs.records import Arrays, Record, part_url, side_url, unpack_arrays
 
 _BLOCK_ROWS = 1 << 15
 _BLOCK_TOKENS = 1 << 22
-# Words of parts that are not in the vocabulary, which its dictionary keeps before it is cleared.
+# Words outside the vocabulary that the dictionary keeps before it is cleared.
 _MOST_OTHERS = 1 << 18
 
 
@@ -50,7 +49,7 @@ class Encode(PreprocessingJob):
         settings = self.settings()
         choice = read_vocabulary_choice(self.options.choice)
         positive_from, vocabulary = choice.positive_from, " ".join(choice.words).encode()
-        del choice  # a full vocabulary takes more memory than all else
+        del choice  # a full vocabulary takes more memory than everything else
         ids = VocabularyIds(vocabulary)
         stopwords = read_stopwords(settings.stopwords, settings.words)
         side_files = set(list_files(self.options.distinct))
@@ -64,7 +63,7 @@ class Encode(PreprocessingJob):
             encoded = EncodedPart(unpack_arrays(packed), ids, positive_from, settings)
             with (
                 writable(part_url(self.options.parts, part)) as path,
-                # Compression is slower than a disk and faster than a network.
+                # Compression is slower than a disk but faster than a network.
                 DatasetWriter(path, settings, packed=is_s3(self.options.parts)) as writer,
             ):
                 for split in SPLITS:
@@ -77,7 +76,7 @@ class Encode(PreprocessingJob):
 
 
 class VocabularyIds:
-    """The ids of words in a vocabulary: its words in order, with a space between."""
+    """Ids of the words in a vocabulary, given as its words in order, separated by spaces."""
 
     def __init__(self, vocabulary: bytes) -> None:
         self._vocabulary = vocabulary
@@ -85,7 +84,7 @@ class VocabularyIds:
         self._size = len(self._dictionary.add(vocabulary))
 
     def __call__(self, words: bytes) -> npt.NDArray[np.int64]:
-        """The ids of some words, with a space between."""
+        """Return the ids of words that are separated by spaces."""
         if len(self._dictionary) > self._size + _MOST_OTHERS:
             self._dictionary.clear()
             self._dictionary.add(self._vocabulary)
@@ -94,7 +93,7 @@ class VocabularyIds:
 
 
 class EncodedPart:
-    """The rows of a side file (`part_reducer.DistinctTexts.rows`), with the ids of the vocabulary."""
+    """Rows of a side file (`part_reducer.DistinctTexts.rows`), with ids of the vocabulary."""
 
     def __init__(self, side: Arrays, ids: VocabularyIds, positive_from: int, settings: Settings) -> None:
         self._new_ids = ids(side["words"].tobytes()).astype(settings.token_dtype)
@@ -105,7 +104,7 @@ class EncodedPart:
         self._settings = settings
 
     def blocks(self, split: str) -> Iterator[RowBlock]:
-        """The rows of a split in order, in blocks of bounded size."""
+        """Yield the rows of a split in order, in blocks of bounded size."""
         copies = np.flatnonzero(self._side["test"] == SPLITS.index(split))
         ends = np.cumsum(self._side["times"][copies])
         count = int(ends[-1]) if len(ends) else 0
@@ -125,7 +124,7 @@ class EncodedPart:
     def _ragged(
         self, texts: npt.NDArray[Any], labels: npt.NDArray[np.uint8], ratings: npt.NDArray[np.uint8]
     ) -> Iterator[RowBlock]:
-        """The rows of some texts, in blocks of a bounded number of tokens, or of one row that has more."""
+        """Yield the rows of some texts, in blocks of a bounded number of tokens, or of one longer row."""
         ends = np.cumsum(self._lengths[texts])
         done = 0
         while done < len(texts):

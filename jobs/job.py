@@ -1,7 +1,7 @@
-"""The base class of the jobs, with records of bytes, the settings as an option and a progress counter; how tasks and
-steps of one process are run: bad data end them with one sentence instead of a traceback.
+"""Base class of the jobs, and functions that run tasks and single-process steps.
 
-The counter is for progress bars only. Do not use it for results, because a retried task counts twice.
+The base class adds records of bytes, the settings as an option, and a progress counter. Bad data end a task with one
+sentence instead of a traceback. Use the counter only for progress bars, not for results: a retried task counts twice.
 """
 
 import sys
@@ -28,14 +28,14 @@ _REPORT_BYTES = 1 << 20
 
 
 class PreprocessingJob(MRJob):
-    """A MapReduce job of this package."""
+    """MapReduce job of this package."""
 
     INPUT_PROTOCOL = BytesProtocol
     INTERNAL_PROTOCOL = BytesProtocol
     OUTPUT_PROTOCOL = BytesProtocol
 
     local_runner: Any = None
-    """The class that runs tasks on the cores of this machine, which whoever runs the job there sets."""
+    """Class that runs tasks on the cores of this machine. The caller that runs the job sets it."""
     _unreported = 0
 
     def configure_args(self) -> None:
@@ -51,7 +51,7 @@ class PreprocessingJob(MRJob):
         return found if self.options.stopwords is None else replace(found, stopwords=self.options.stopwords)
 
     def report_bytes(self, read: int, at_once: bool = False) -> None:
-        """Report `read` more bytes of input as done, by a Hadoop counter on standard error."""
+        """Report `read` more bytes of input as done, with a Hadoop counter on standard error."""
         self._unreported += read
         if self._unreported > _REPORT_BYTES or (at_once and self._unreported):
             self.increment_counter(*COUNTER, self._unreported)
@@ -59,7 +59,7 @@ class PreprocessingJob(MRJob):
 
 
 def run_as_script(job: Any) -> None:
-    """Run a job's task; for bad data and a full disk it prints one sentence instead of a traceback."""
+    """Run a job's task. Bad data or a full disk print one sentence instead of a traceback."""
     try:
         job.run()
     except DataError as error:
@@ -71,9 +71,9 @@ def run_as_script(job: Any) -> None:
 
 
 def run_as_command(run: Callable[[Sequence[str]], str]) -> None:
-    """Run a step of one process by the command line's arguments, and print the text that it returns.
+    """Run a single-process step with the arguments of the command line, and print the text that it returns.
 
-    For bad data it writes one sentence, to standard error and to the address of `--failure`, because a cluster delivers
+    For bad data it writes one sentence to standard error and to the address of `--failure`, because a cluster delivers
     the standard error of a step minutes later.
     """
     parser = ArgumentParser(add_help=False)

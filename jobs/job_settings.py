@@ -1,4 +1,4 @@
-"""The settings of a dataset as options of the user's command, and as the one option of a job."""
+"""Options for the settings of a dataset, in the user's command and as one option of a job."""
 
 import json
 from argparse import ArgumentTypeError, Namespace
@@ -32,7 +32,7 @@ LIMITS = (
         advanced=True,
     ),
 )
-"""How much bad input is allowed."""
+"""Limits on bad input."""
 
 
 def _rating(text: str) -> float:
@@ -75,7 +75,7 @@ RATING_SCALE = (
         advanced=True,
     ),
 )
-"""The scale of ratings, and which of them are positive."""
+"""Scale of the ratings, and the smallest positive one."""
 
 TEST_SHARE = Option(
     "test_share",
@@ -86,7 +86,7 @@ TEST_SHARE = Option(
     advanced=True,
 )
 JUDGING = (*RATING_SCALE, TEST_SHARE)
-"""What ratings mean, and the share of the test; `read_judging` reads these options."""
+"""Options for the meaning of ratings and the test share, which `read_judging` reads."""
 
 PRESET = Option(
     "preset",
@@ -94,7 +94,7 @@ PRESET = Option(
     f"{REFERENCE.vocabulary_size}, without NLTK's stopwords; options that are given take precedence",
     choices=("reference",),
 )
-"""Other defaults than those of the options of SETTINGS."""
+"""Other defaults for the options in SETTINGS."""
 
 SETTINGS = (
     Option(
@@ -129,14 +129,14 @@ SETTINGS = (
         advanced=True,
     ),
 )
-"""The settings of a dataset that a user chooses; `read_settings` reads these options."""
+"""Options for the settings of a dataset, which `read_settings` reads."""
 
 
 def read_settings(options: Namespace, classes: tuple[str, ...] = (), preset: str | None = None) -> Settings:
-    """The settings from parsed options, with the defaults of a preset, and with the names of more than two classes,
-    which come with the input.
+    """Return the settings from parsed options and the defaults of a preset.
 
-    Raises common.errors.DataError for values that contradict each other.
+    `classes` are the names of more than two classes, which are options of the input. Raises common.errors.DataError for
+    values that contradict each other.
     """
     reference = preset is not None
     ragged = options.rows == "ragged"
@@ -162,7 +162,7 @@ def read_settings(options: Namespace, classes: tuple[str, ...] = (), preset: str
 
 
 def read_judging(options: Namespace, settings: Settings) -> Settings:
-    """`settings` with the values of `JUDGING`. Raises DataError as `read_settings` does."""
+    """Return `settings` with the values of the options in `JUDGING`. Raises DataError as `read_settings` does."""
     steps = round(1 / options.rating_step)
     return replace(
         settings,
@@ -175,18 +175,20 @@ def read_judging(options: Namespace, settings: Settings) -> Settings:
 
 
 def settings_argument(settings: Settings) -> str:
-    """The option of a job with these settings, in ASCII without apostrophes: a quoted argument on a node of any
-    encoding."""
+    """Return a job's option with these settings.
+
+    It is ASCII without apostrophes, so that a quoted argument works on a node with any encoding.
+    """
     return "--settings=" + json.dumps(settings.to_json()).replace("'", "\\u0027")
 
 
 def settings_of(written: str) -> Settings:
-    """The settings that the value of that option has. Raises DataError for anything else."""
+    """Parse the value of that option. Raises DataError for anything else."""
     return Settings.from_json(parse_json_object(written))
 
 
 def read_stopwords(choice: str, words: str) -> frozenset[str]:
-    """The words to leave out, also from a file at any address; see `corpus.text.load_stopwords`."""
+    """Return the stopwords, also from a file at any address; see `corpus.text.load_stopwords`."""
     if choice in STOPWORD_LISTS:
         return load_stopwords(choice, words)
     with readable(choice) as path:

@@ -2,9 +2,9 @@
 
     python -m jobs.merge --parts FOLDER --records FOLDER... --choice FILE --output FOLDER --summary FILE
 
-Parts are named by the prefix of their rows' digests and their rows are sorted, so merging only concatenates blocks of
-whole chunks, which threads compress. A merge may be killed at any moment: it must leave nothing under a final name, and
-the next merge removes its temporary folder.
+Parts are named by the prefix of their rows' digests and their rows are sorted. So merging only concatenates blocks of
+whole chunks, which threads compress. A merge may be killed at any moment: it must leave nothing under a final name. The
+next merge removes its temporary folder.
 """
 
 import shutil
@@ -36,33 +36,34 @@ from jobs.records import read_records
 
 @dataclass(frozen=True, kw_only=True)
 class MergeResult:
-    """The result of a merge: the address of the dataset, its counts, and the digest of its arrays."""
+    """Result of a merge: the address of the dataset, its counts, and the digest of its arrays."""
 
     dataset: str
     counts: dict[str, Any]
     digest: str
     malformed: list[dict[str, Any]]
-    """The first malformed lines of each reason: reason, file, line (from 1), and how it begins."""
+    """First malformed lines for each reason: reason, file, line number (from 1), and beginning."""
     warnings: list[str] = field(default_factory=list)
-    """Warnings about the input; the caller adds them."""
+    """Warnings about the input, which the caller adds."""
 
 
 def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, output: str) -> MergeResult:
-    """Concatenate the part files of the folder `parts` to `output`/dataset.h5, with counts.json beside it.
+    """Concatenate the part files of the folder `parts` to `output`/dataset.h5, with counts.json in the same folder.
 
-    On S3 both go into a folder of `output` named by the dataset's digest, so that no dataset replaces another one with
-    other rows. `records` are the folders with the tallies of all jobs. The dataset is written last, after its counts.
-    Raises DataError when parts are missing or contradict each other or the counts, or no rows are left to train on.
+    On S3 both files are in a folder of `output` that is named by the digest of the dataset, so that no dataset replaces
+    another one with other rows. `records` are the folders with the tallies of all jobs. The dataset is written last,
+    after its counts. Raises DataError if parts are missing or contradict each other or the counts, or if no training
+    rows are left.
     """
     addresses = list_files(parts)
     if not addresses:
         raise DataError(f"no part files in {parts}; every text was empty or held only stopwords")
     tally = _read_tally(records)
-    # Beside the parts, so that a killed merge leaves nothing in the folder of the results.
+    # In the folder of the parts, so that a killed merge leaves nothing in the folder of the results.
     beside = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
     with explain_full_disk(beside), temporary_folder("shoal-merging-", beside) as folder:
         merged = folder / DATASET_NAME
-        # Compression is slower than a disk and faster than a network.
+        # Compression is slower than a disk but faster than a network.
         counts, digest = _concatenate(addresses, tally, choice, merged, packed=is_s3(output))
         home = join(output, digest) if is_s3(output) else output
         write_text(join(home, COUNTS_NAME), dumps(counts, indent=2) + "\n")
@@ -79,7 +80,7 @@ def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, ou
 def read_merge_result(address: str) -> MergeResult:
     """Read the file that a merge wrote to its `--summary`. Raises DataError for any other content.
 
-    Do not trust it: root on a node may have written it, where it is in a bucket.
+    Do not trust it: in a bucket, root on a node may have written it.
     """
     written = b"".join(open_lines(address))
     try:
@@ -110,7 +111,7 @@ def _read_tally(folders: Sequence[str]) -> Tally:
 def _concatenate(
     addresses: Sequence[str], tally: Tally, choice: VocabularyChoice, merged: Path, *, packed: bool
 ) -> tuple[dict[str, Any], str]:
-    """Write the rows of all parts, in order, to one file; returns the counts and the digest."""
+    """Write the rows of all parts, in order, to one file; return the counts and the digest."""
     with readable(addresses[0]) as path, open_dataset(path) as first:
         settings, stopwords = first.settings, first.stopwords
     counts = final_counts(
@@ -149,7 +150,7 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
 
 
 def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
-    """Local files of the addresses, in order, each until the next is requested, which is fetched in advance."""
+    """Yield local files of the addresses, in order. Each is valid until the next, fetched ahead, is requested."""
     fetched = [ExitStack() for _ in addresses]
 
     def fetch(number: int) -> Path:

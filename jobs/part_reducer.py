@@ -1,8 +1,8 @@
 """Reduces the blocks of one part, from all mappers, to its distinct texts: rules 3 to 8 of docs/reference/dataset.md.
 
-The number of parts grows with the input, so the memory for one part does not. A text is kept once, also where each of
-its copies makes a row: a text that occurs ten million times would not fit otherwise. The result must depend on the
-texts only, not on the order of the blocks: ids number the words in the order of their first appearance in the texts,
+The number of parts grows with the input, so that the memory for one part does not. A text is stored once, even if each
+of its copies makes a row: otherwise a text that occurs ten million times would not fit. The result must depend only on
+the texts, not on the order of the blocks. So ids number the words in the order of their first appearance in the texts,
 sorted by digest.
 """
 
@@ -26,14 +26,16 @@ _LAST_BIN = len(LENGTH_BINS) - 1
 
 @dataclass(frozen=True, kw_only=True)
 class DistinctTexts:
-    """The distinct texts of a part.
+    """Distinct texts of a part.
 
-    rows: of n texts that keep a word, in the order of their digests: `lengths` (n,) in kept words, of fixed rows at
-        most the row length; `ids` of the kept words, text after text, which count `words` (letters, with a space
-        between) from 0. And which rows they make, in order: `times` rows of the text `text` with the rating or class
-        `code`, in the test set where `test` is 1; all (m,). Without duplicates a text makes one row, and m is n.
-    words, frequencies: the kept words of the training rows, as ids of `dictionary`, and how often each is in them
-        before they are cut.
+    `rows` has n texts that keep a word, in the order of their digests. `lengths`, of shape (n,), has the number of kept
+    words, at most the row length if rows are fixed. `ids` has the ids of the kept words, text by text; they index
+    `words`, which are separated by spaces. `text`, `code`, `test` and `times`, of shape (m,), are the rows in order:
+    `times` rows of the text `text` with the code `code`, in the test set if `test` is 1. Without duplicates each text
+    makes one row, and m is n.
+
+    `words` has the kept words of the training rows, as ids of `dictionary`, and `frequencies` their occurrences before
+    rows are cut.
     """
 
     rows: Arrays
@@ -44,8 +46,10 @@ class DistinctTexts:
 
 
 class _Copies(NamedTuple):
-    """What becomes of N texts: `times` copies of the text `text` have the rating or class `code`, and are in the test
-    set where `test` is 1; all (M,), in the order of texts and codes."""
+    """Copies of N texts, sorted by text and code. All fields have the shape (M,).
+
+    `times` copies of the text `text` have the code `code`, and are in the test set if `test` is 1.
+    """
 
     text: npt.NDArray[np.int64]
     code: npt.NDArray[np.uint8]
@@ -57,7 +61,7 @@ class _Copies(NamedTuple):
 
 
 class PartReducer:
-    """Collects the blocks of a part and unites them."""
+    """Collector that merges the blocks of a part."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -107,9 +111,10 @@ class PartReducer:
         )
 
     def _copies(self, texts: npt.NDArray[np.int64], high: npt.NDArray[np.uint64]) -> tuple[_Copies, int]:
-        """What becomes of N texts, and how many of them have copies that disagree where one row stands for all.
+        """Return the copies of N texts, and the number of texts with conflicting copies if one row stands for all.
 
-        `texts` has the text, from 0 to N - 1, of each entry of the blocks' `text`; `high` (N,) is half of each digest.
+        `texts` has the text, from 0 to N - 1, of each entry of the blocks' `text`; `high`, of shape (N,), is half of
+        each digest.
         """
         codes, tests, times = (self._all(name) for name in ("code", "test", "times"))
         by_digest = in_test_sets(high, self._settings.test_share)
@@ -128,7 +133,7 @@ class PartReducer:
         return _Copies(np.arange(len(high)), modal, test, np.ones(len(high), np.int64)), int(conflicting.sum())
 
     def _counts(self, lengths: npt.NDArray[np.int64], copies: _Copies, rows: _Copies, conflicting: int) -> Counter[str]:
-        """The counts of texts with these lengths in kept words; `rows` are those of `copies` that keep a word."""
+        """Return the counts of texts with these lengths in kept words. `rows` are the `copies` that keep a word."""
         long = 0 if self._settings.ragged else rows.times[lengths[rows.text] > self._settings.row_length].sum()
         counts = Counter(
             distinct=int(copies.times.sum()),
@@ -140,7 +145,7 @@ class PartReducer:
         )
         for code, count in enumerate(_sums(copies.code, copies.times).tolist()):
             counts[f"codes.after.{code}"] = count
-        powers = np.frexp(lengths[rows.text])[1] - 1  # of two, at most as large as the length
+        powers = np.frexp(lengths[rows.text])[1] - 1  # exponents of the largest power of two up to the length
         for power, count in enumerate(_sums(np.minimum(powers, _LAST_BIN), rows.times).tolist()):
             counts[f"lengths.{LENGTH_BINS[power]}"] = count
         return counts
@@ -149,13 +154,13 @@ class PartReducer:
         return np.concatenate([block[name] for block in self._blocks])
 
     def _texts(self) -> npt.NDArray[np.int64]:
-        """The texts of the entries of `code` and `times`, numbered over all blocks."""
+        """Return the texts of the entries of `code` and `times`, numbered over all blocks."""
         sizes = [len(block["hi"]) for block in self._blocks]
         before = np.cumsum(sizes) - sizes
         return np.concatenate([block["text"] + start for block, start in zip(self._blocks, before, strict=True)])
 
     def _by_block(self, texts: npt.NDArray[np.int64]) -> Any:
-        """(block, positions in `texts`, their numbers in the block) of texts numbered over all blocks."""
+        """Yield (block, positions in `texts`, their numbers in the block) for texts numbered over all blocks."""
         order = np.argsort(texts, kind="stable")
         ends = np.cumsum([len(block["hi"]) for block in self._blocks])
         bounds = np.searchsorted(texts[order], np.concatenate(([0], ends)))
@@ -164,7 +169,7 @@ class PartReducer:
             yield block, positions, texts[positions] - (ends[number] - len(block["hi"]))
 
     def _rows(self, chosen: npt.NDArray[np.int64], cut: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """The first words of the chosen texts as ids of the part's dictionary, one text after the other."""
+        """Return the first words of the chosen texts, as ids of the part's dictionary, concatenated."""
         ends = np.cumsum(cut)
         ids = np.empty(int(ends[-1]), np.uint32)
         for block, positions, texts in self._by_block(chosen):
@@ -173,7 +178,7 @@ class PartReducer:
         return ids
 
     def _frequencies(self, chosen: npt.NDArray[np.int64], copies: _Copies) -> npt.NDArray[np.int64]:
-        """How often each word of the part's dictionary is in the training copies of the chosen texts."""
+        """Return the occurrences of each word of the part's dictionary in the training copies of the chosen texts."""
         counts = np.zeros(len(self._dictionary), np.int64)
         training = copies.chosen(copies.test == 0)
         for block, positions, texts in self._by_block(chosen[training.text]):
@@ -185,5 +190,5 @@ class PartReducer:
 
 
 def _sums(numbers: npt.NDArray[Any], times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How often each number occurs where `numbers[i]`, from 0, counts `times[i]` times."""
-    return np.bincount(numbers, times).astype(np.int64)  # of doubles, which are exact up to 2**53
+    """Return the occurrences of each number, from 0, if `numbers[i]` counts `times[i]` times."""
+    return np.bincount(numbers, times).astype(np.int64)  # doubles are exact up to 2**53

@@ -1,7 +1,7 @@
-"""The jobs in order on this machine: raw files to `dataset.h5` and `counts.json`, by mrjob's runners.
+"""Runs the jobs in order on this machine with mrjob's runners: raw files to `dataset.h5` and `counts.json`.
 
-Everything but the two results is in one folder, which is removed afterwards, also where a run fails. The folder of a
-run that was killed is removed by the next run in the same place.
+All other files are in one folder, which is removed afterwards, even if a run fails. The next run in the same place
+removes the folder of a killed run.
 """
 
 import glob
@@ -37,33 +37,33 @@ from jobs.task_server import TaskServer
 
 RUNNERS = ("auto", "local", "inline")
 
-# Starting the tasks of a job takes longer than to do this much here.
+# Starting the tasks of a job takes longer than processing this many bytes in this process.
 _SMALL_BYTES = 64 << 20
 CORE_BYTES = 32 << 20
-"""Tasks of less than this are not worth a core of their own."""
+"""Smaller tasks do not justify another core."""
 
-# The message of a failure becomes a JobError instead of mrjob's log.
+# The message of a failure becomes a JobError instead of an entry in mrjob's log.
 logging.getLogger("mrjob").setLevel(logging.CRITICAL)
 _COUNTER_LINE = f"reporter:counter:{','.join(COUNTER)},"
 _SORT = "sort --stable --key=1,1 --buffer-size=64M"
 
 
 class Progress(Protocol):
-    """Shows the progress of the work."""
+    """Display of the progress of the work."""
 
     def stage(self, name: str, total: int) -> None:
-        """A new stage begins, with `total` units of work."""
+        """Start a stage of `total` units of work."""
 
     def at(self, done: int) -> None:
-        """So many units of the stage are done."""
+        """Report that `done` units of the stage are done."""
 
 
 class _NoProgress:
     def stage(self, name: str, total: int) -> None:
-        """Ignored."""
+        """Do nothing."""
 
     def at(self, done: int) -> None:
-        """Ignored."""
+        """Do nothing."""
 
 
 def preprocess_locally(
@@ -75,13 +75,12 @@ def preprocess_locally(
     max_malformed: float = DEFAULT_MAX_MALFORMED,
     progress: Progress | None = None,
 ) -> MergeResult:
-    """Raw files to `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
+    """Encode raw files as `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
 
-    `runner` is mrjob's: `local` (each task is a fork of one process, as many at once as there are cores, or work for
-    cores) or `inline` (this process); `auto` is `local`, but for jobs with so little input that starting tasks takes
-    longer.
-    What was in `output` under these names stays until the new dataset is whole. Raises DataError for input that cannot
-    be used or a full disk, and JobError when a job fails otherwise.
+    `runner` is mrjob's. `local` forks each task from one process, at most one for each core. `inline` runs all in this
+    process. `auto` is `local`, but `inline` for jobs with so little input that starting tasks takes longer. Existing
+    files with these names remain until the new dataset is complete. Raises DataError for unusable input or a full disk,
+    and JobError if a job fails otherwise.
     """
     output = output if is_s3(output) else str(Path(output).resolve())  # because each task runs in its own folder
     check_writable(output)
@@ -90,7 +89,7 @@ def preprocess_locally(
 
 
 def carry_out(prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress) -> MergeResult:
-    """The jobs of work that is prepared; `output` is an absolute path or s3://... Raises as `preprocess_locally`."""
+    """Run the jobs of prepared work. `output` is an absolute path or s3://... Raises as `preprocess_locally`."""
     with (
         _work_folder(output) as folder,
         _name_without_patterns(folder) as work,
@@ -118,7 +117,7 @@ def carry_out(prepared: PreparedWork, output: str, *, runner: str = "auto", prog
 
 @contextmanager
 def _work_folder(output: str) -> Iterator[Path]:
-    """A new folder for the work: in the folder of the results, or a temporary one for results on S3."""
+    """Yield a new folder for the work: inside a local `output`, otherwise a temporary one."""
     if is_s3(output):
         with ExitStack() as made:
             with explain_os_error(DataError, "cannot make a temporary folder", "set TMPDIR to a folder on a disk"):
@@ -135,19 +134,19 @@ def _work_folder(output: str) -> Iterator[Path]:
             yield folder
     finally:
         if not was_there:
-            with suppress(OSError):  # it is not empty
+            with suppress(OSError):  # not empty
                 home.rmdir()
 
 
 def _cores(read: int, runner: str) -> int:
-    """The number of cores for a job that reads so many bytes."""
+    """Return the number of cores for a job that reads this many bytes."""
     return 1 if runner == "inline" else max(1, min(cores(), read // CORE_BYTES))
 
 
 def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskServer, progress: Progress) -> None:
-    """Run one MRJob on this machine; its tasks report their progress on standard error."""
+    """Run one MRJob on this machine. Its tasks report their progress on standard error."""
     job_class = getattr(import_module(step.module), step.job)
-    shutil.rmtree(tasks, ignore_errors=True)  # those of the step before
+    shutil.rmtree(tasks, ignore_errors=True)  # those of the previous step
     tasks.mkdir()
     job = job_class(
         [
@@ -182,10 +181,10 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskSe
 
 
 class LocalRunner(LocalMRJobRunner):
-    """Runs a job's tasks by `server`, as many at once as `num_cores` says, and ends them all when one fails.
+    """Runner that passes a job's tasks to `server`, at most `num_cores` at once, and ends them all if one fails.
 
-    Do not use mrjob's `multiprocessing.Pool`: an idle worker holds the pool's lock, and when Ctrl-C ends that worker,
-    the pool waits for the lock for ever.
+    Do not use mrjob's `multiprocessing.Pool`: an idle worker holds the pool's lock. If Ctrl-C ends that worker, the
+    pool waits for the lock forever.
     """
 
     server: TaskServer
@@ -220,7 +219,7 @@ class LocalRunner(LocalMRJobRunner):
 def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:
     reducing = False
     while not done.wait(0.3):
-        # mrjob may remove folders meanwhile; `walk` ignores that.
+        # mrjob may remove folders at the same time; `walk` ignores that.
         folders = [(Path(folder), names) for folder, _, names in os.walk(tasks)]
         if not reducing and any(folder.name == "reducer" for folder, _ in folders):
             reducing = True
@@ -238,7 +237,7 @@ def _reported_bytes(stderr: Path) -> int:
 
 
 def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
-    """The error for a failed step: a task's message on standard error, or the last line of its traceback."""
+    """Return the error of a failed step: a task's message on standard error, or the last line of its traceback."""
     last = str(error)
     for stderr in sorted(tasks.rglob("stderr")):
         lines = [line for line in stderr.read_text("utf-8", "replace").splitlines() if line.strip()]
@@ -254,7 +253,7 @@ def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
 
 @contextmanager
 def _name_without_patterns(folder: Path) -> Iterator[Path]:
-    """A path to the folder without `*`, `?` and `[`, which mrjob would read as a pattern."""
+    """Yield a path to the folder without `*`, `?` and `[`, which mrjob would read as a pattern."""
     if glob.escape(str(folder)) == str(folder):
         yield folder
         return

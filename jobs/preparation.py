@@ -1,7 +1,6 @@
-"""Prepares the work for every launcher, before the first job: inspects and checks the input, names and plans the work.
+"""Prepares the work before the first job, for every launcher: inspects and checks the input, names and plans the work.
 
-A launcher must not do any of this itself, because the same work could then have two names, or one name stand for two
-kinds of work.
+A launcher must not do any of this itself: the same work could then have two names, or different work the same name.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,45 +24,48 @@ from jobs.job_settings import read_stopwords
 from jobs.steps import Plan
 
 RATE, RATE_OF_WHOLE_TEXTS = 60.0, 35.0
-"""MB of plain input a second and core, besides the start, with fixed and with ragged rows. 1 GB on two cores: 16 s; 9
-to 15 by docs/benchmarks.md. With ragged rows of all words the jobs took 1.8 times the CPU time."""
+"""Throughput in MB of decompressed input per second and core, after the start, for fixed and for ragged rows.
+
+1 GB on two cores took 16 s; 9 to 15 s in docs/benchmarks.md. With ragged rows of all words the jobs took 1.8 times the
+CPU time.
+"""
 START_SECONDS = 8.0
 """Seconds that the jobs take for the smallest input."""
 PROCESS_BYTES = 300 << 20
-"""Memory of a task, whatever the size of the input, besides its vocabulary."""
+"""Memory of a task for input of any size, without its vocabulary."""
 WORD_BYTES = 200
 """Memory of a task for each word of the vocabulary."""
 MAX_CLASSES = 1 << 8
-"""The most classes of which the jobs make a dataset: between them the code of a label is a byte."""
+"""Maximum number of classes in the jobs, which exchange the code of a label as one byte."""
 WORK_PER_INPUT, WORK_OF_WHOLE_TEXTS = 1.7, 3.0
-"""What passes between the jobs and is on disk at once, in bytes a byte of plain input: with fixed and with ragged rows.
+"""Bytes of intermediate files on disk at the same time, per byte of decompressed input: for fixed and for ragged rows.
 
-Of generated reviews it was 0.97, of short texts of few words 1.64: what a text takes besides its words weighs there.
-With ragged rows it was 1.8 of generated and 2.1 of film reviews: about 12 bytes a word.
+With fixed rows it was 0.97 for generated reviews, and 1.64 for short texts of few words, where the overhead per text
+dominates. With ragged rows it was 1.8 for generated reviews and 2.1 for film reviews: about 12 bytes per word.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedWork:
-    """Work that is ready to be planned for a folder."""
+    """Work for which a plan in a folder can be made."""
 
     sources: tuple[Source, ...]
-    """The files, where the jobs read them."""
+    """Input files, at the addresses where the jobs read them."""
     settings: Settings
-    """With the values that depend on the input; a file of stopwords has its absolute path."""
+    """Settings with the values that depend on the input. A file of stopwords has its absolute path."""
     stopwords: frozenset[str]
     max_malformed: float
     plain_bytes: int
-    """The approximate size of the input, decompressed."""
+    """Approximate decompressed size of the input."""
     warnings: tuple[str, ...] = ()
-    """What its user should know of it."""
+    """Warnings about the input, for the user."""
 
     @property
     def name(self) -> str:
         return fingerprint(self.sources, self.settings, self.stopwords)
 
     def with_stopwords_at(self, folder: str) -> "tuple[PreparedWork, dict[str, bytes]]":
-        """The same work with the user's stopwords in a file of a folder; and the content to write there, by address."""
+        """Return the same work with the user's stopwords in a file of a folder, and the content to write there."""
         if self.settings.stopwords in STOPWORD_LISTS:
             return self, {}
         address = f"{folder}stopwords.txt"
@@ -71,7 +73,7 @@ class PreparedWork:
         return moved, {address: "\n".join(sorted(self.stopwords)).encode()}
 
     def plan(self, *, work: str, output: str, tasks: int) -> Plan:
-        """The plan of the work in the folder `work`, with `tasks` tasks, or more for much input."""
+        """Return the plan of the work in the folder `work`, with `tasks` tasks, or more for a large input."""
         return Plan(
             tasks=[task_line(ranges) for ranges in cut_into_tasks(self.sources, tasks)],
             work=work,
@@ -90,10 +92,10 @@ def prepare_work(
     leave_out: str | None = None,
     transfer: Callable[[tuple[Source, ...]], tuple[Source, ...]] = lambda sources: sources,
 ) -> PreparedWork:
-    """Inspect the input, refuse what cannot be used, and call `transfer`, which copies files to where jobs read them.
+    """Inspect the input, reject unusable input, and call `transfer`, which copies files to where jobs read them.
 
-    Files below `leave_out`, the folder of the results, are skipped. Raises DataError for input, settings
-    or stopwords that cannot be used.
+    Files below `leave_out`, the folder of the results, are skipped. Raises DataError for unusable input, settings or
+    stopwords.
     """
     inspection = inspect_inputs(inputs, leave_out=leave_out)
     settings = settle(inspection, settings)
@@ -113,9 +115,9 @@ def prepare_work(
 
 
 def settle(inspection: InputInspection, chosen: Settings) -> Settings:
-    """The settings with what the input determines of them.
+    """Return the settings with the values that depend on the input.
 
-    Raises DataError where the two contradict each other, and for more than MAX_CLASSES.
+    Raises DataError if the input contradicts the settings, or has more than MAX_CLASSES classes.
     """
     settings = inspection.settings(chosen)
     if len(settings.classes) > MAX_CLASSES:
@@ -127,9 +129,10 @@ def settle(inspection: InputInspection, chosen: Settings) -> Settings:
 
 
 def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozenset[str]) -> str:
-    """A name, 12 hexadecimal digits, for the work on these files, as they are now, with these settings and this code.
+    """Return a name, 12 hexadecimal digits, for the work on these files in their current state, with these settings and
+    this code.
 
-    The limit for malformed input is not part of it: it decides only whether the work continues.
+    The limit on malformed lines is not part of it: it decides only whether the work continues.
     """
     read = [[each.address, each.size, each.identity, each.test, each.code, asdict(each.format)] for each in sources]
     content = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])
@@ -138,7 +141,7 @@ def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozen
 
 @cache
 def _code() -> bytes:
-    """The digest of the code of the jobs: work of another version is not continued."""
+    """Return the digest of the code of the jobs. Work of another version is not continued."""
     folders = [*map(Path, corpus.__path__), Path(__file__).parent]
     files = [path for folder in folders for path in folder.rglob("*.py")]
     return blake2b(b"".join(path.read_bytes() for path in sorted(files)), digest_size=16).digest()
@@ -146,7 +149,7 @@ def _code() -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The approximate time, memory and disk space of the work."""
+    """Approximate time, memory and disk space of the work."""
 
     seconds: float
     memory_bytes: int
@@ -154,13 +157,13 @@ class Estimate:
 
 
 def work_bytes(plain_bytes: int, settings: Settings) -> int:
-    """The approximate disk space that the work takes for so many bytes of plain input."""
+    """Return the approximate disk space, in bytes, that the work takes for this many bytes of decompressed input."""
     rows = WORK_OF_WHOLE_TEXTS if settings.ragged else WORK_PER_INPUT
     return int(plain_bytes * rows)
 
 
 def estimate_work(inspection: InputInspection, settings: Settings, cores: int) -> Estimate:
-    """The estimate for so many cores, of this machine or of all workers of a cluster."""
+    """Return the estimate for the given number of cores, of this machine or of all workers of a cluster."""
     rate = RATE_OF_WHOLE_TEXTS if settings.ragged else RATE
     return Estimate(
         seconds=START_SECONDS + inspection.plain_bytes / (rate * 1e6 * cores),

@@ -1,8 +1,7 @@
-"""The records between the jobs (lines of a key, a tab and a value), the arrays in them, and the names of the files of
-each part.
+"""Defines the records between the jobs, the arrays in them, and the names of the files of each part.
 
-Split a record at its first tab only, because a value may hold tabs. NumPy's own format of arrays takes more time for
-its headers than for the small arrays of the shuffle.
+A record is a line of a key, a tab and a value. Split it only at its first tab, because a value may contain tabs. In
+NumPy's own array format, the headers would take more time than the small arrays of the shuffle.
 """
 
 import struct
@@ -22,14 +21,14 @@ _ENTRY = struct.Struct("<8s2sxxxxxxQ")
 
 
 def read_records(lines: Iterable[bytes]) -> Iterator[Record]:
-    """The lines of a job's output as keys and values; a line without a tab is a key alone."""
+    """Yield the lines of a job's output as keys and values. A line without a tab is only a key."""
     for line in lines:
         key, _, value = line.rstrip(b"\n").partition(b"\t")
         yield key, value
 
 
 def part_name(number: int) -> str:
-    """The name of a part; names are in the order of the parts."""
+    """Return the name of a part. Names sort in the order of the parts."""
     return f"{number:04x}"
 
 
@@ -38,12 +37,12 @@ def part_url(folder: str, part: str) -> str:
 
 
 def side_url(folder: str, part: str) -> str:
-    """The address of a side file, which `jobs.deduplicate` writes for a part and `jobs.encode` reads."""
+    """Return the address of a side file, which `jobs.deduplicate` writes for a part and `jobs.encode` reads."""
     return join(folder, f"{PART_PREFIX}{part}.bin")
 
 
 def pack_arrays(arrays: Arrays) -> list[bytes | memoryview]:
-    """One-dimensional arrays, by names of up to 8 letters, as bytes; the same arrays always make the same bytes.
+    """Pack one-dimensional arrays, with names of up to 8 letters, as bytes. Equal arrays make equal bytes.
 
     The result is in pieces, so that no array is copied.
     """
@@ -55,7 +54,7 @@ def pack_arrays(arrays: Arrays) -> list[bytes | memoryview]:
 
 
 def unpack_arrays(packed: bytes) -> Arrays:
-    """The inverse of `pack_arrays`; the arrays are views of the bytes and cannot be written to."""
+    """Return the arrays in the output of `pack_arrays`. They are read-only views of the bytes."""
     (count,) = struct.unpack_from("<Q", packed)
     at = struct.calcsize("<Q") + count * _ENTRY.size
     arrays: Arrays = {}
@@ -67,10 +66,10 @@ def unpack_arrays(packed: bytes) -> Arrays:
 
 
 def block_of(arrays: Arrays) -> bytes:
-    """Arrays as the value of a record."""
+    """Return arrays as the value of a record."""
     return b64encode(b"".join(pack_arrays(arrays)))
 
 
 def arrays_of(block: bytes) -> Arrays:
-    """The inverse of `block_of`."""
+    """Return the arrays in the output of `block_of`."""
     return unpack_arrays(b64decode(block, validate=True))

@@ -1,7 +1,7 @@
-"""The jobs in order, as data: module, input, output, arguments. `pipeline` runs them here, the launcher on a cluster.
+"""Describes the jobs in order, as data: module, input, output, arguments.
 
-A runner must not assemble arguments of its own. It only decides how input, output and files reach a task.
-`jobs.preparation` makes the plan.
+`pipeline` runs them on this machine, and the launcher on a cluster. A runner must not add arguments of its own. It only
+decides how input, output and files reach a task. `jobs.preparation` makes the plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,27 +22,27 @@ _MIN_PART_BITS, _MAX_PART_BITS = 3, 16
 
 
 SUMMARY = "merged.json"
-"""The name of the file of the last step's result."""
+"""Name of the file with the result of the last step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobStep:
-    """A MapReduce job: an MRJob in a module of its own."""
+    """MapReduce job: an MRJob in its own module."""
 
     name: str
     module: str
     job: str
-    """The class of the job in its module."""
+    """Class of the job in its module."""
     inputs: tuple[str, ...]
-    """Folders of files, each a task or records."""
+    """Folders of files. Each file is a task or has records."""
     reads: str | None
-    """The folder that its tasks read; None for the raw input."""
+    """Folder that its tasks read; None means the raw input."""
     output: str
     arguments: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
-    """Options whose value is a file that every task needs."""
+    """Options that name a file that every task needs."""
     reduces: bool = True
-    """Whether it has a reducer."""
+    """Whether the job has a reducer."""
 
     @property
     def done_file(self) -> str:
@@ -51,49 +51,49 @@ class JobStep:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandStep:
-    """A program of one process, on the primary node or on this machine."""
+    """Single-process program, on the primary node or on this machine."""
 
     name: str
     module: str
     arguments: tuple[str, ...]
     done_file: str
-    """The address of the file that is there when the step is done."""
+    """Address of a file that exists when the step is done."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The tasks, folders, settings and steps of one preprocessing."""
+    """Tasks, folders, settings and steps of one preprocessing."""
 
     tasks: Sequence[bytes]
-    """The tasks of the first job, lines of `corpus.reading.ranges.task_line`."""
+    """Tasks of the first job, lines of `corpus.reading.ranges.task_line`."""
     work: str
-    """The folder of all files between the jobs; not needed afterwards."""
+    """Folder of all files between the jobs, not needed afterwards."""
     output: str
-    """The folder of the dataset."""
+    """Folder of the dataset."""
     settings: Settings = field(default_factory=Settings)
     max_malformed: float = DEFAULT_MAX_MALFORMED
     input_bytes: int
-    """Bytes of the raw input, decompressed; the number of parts depends on it."""
+    """Decompressed size of the raw input, in bytes. It determines the number of parts."""
 
     @property
     def part_bits(self) -> int:
-        """There are 2 to the power of this parts, so that the memory of a reducer does not grow with the input."""
+        """Binary logarithm of the number of parts, which grows so that the memory of a reducer does not."""
         return min(_MAX_PART_BITS, max(_MIN_PART_BITS, ceil(log2(max(1, self.input_bytes / _PART_BYTES)))))
 
     @property
     def summary(self) -> str:
-        """The file of the last step's result; `merge.read_merge_result` reads it."""
+        """Address of the result of the last step, which `merge.read_merge_result` reads."""
         return join(self.work, SUMMARY)
 
     @property
     def side_folders(self) -> tuple[str, str]:
-        """The folders of the files that tasks write beside their records."""
+        """Folders of the files that tasks write in addition to their records."""
         return join(self.work, "distinct"), join(self.work, "parts")
 
     def task_files(self) -> dict[str, bytes]:
-        """The files to write before the first step, one for each task, by address.
+        """Return the files to write before the first step, one for each task, by address.
 
-        Any runner makes one map task of a small file, so that no input format of our own is needed.
+        Any runner makes one map task of a small file, so that no custom input format is needed.
         """
         parts = [part_name(number) for number in range(1 << self.part_bits)]
         tasks = min(len(parts), len(self.tasks))
@@ -104,7 +104,7 @@ class Plan:
         }
 
     def steps(self) -> list[JobStep | CommandStep]:
-        """The steps in order; each needs the whole output of those before."""
+        """Return the steps in order. Each needs the whole output of the previous ones."""
         distinct, parts = self.side_folders
         counted, words, encoded = (join(self.work, name) for name in ("counted", "words", "encoded"))
         choice = join(self.work, "choice.json")

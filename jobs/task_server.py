@@ -1,9 +1,9 @@
-"""A process that has imported what tasks need, and loaded what numba has compiled for them: each task is a fork of it.
+"""Forks tasks from a process that has already imported their modules and loaded their compiled numba code.
 
 Imports and loading would take most of a small task's time. The process and its tasks are a process group, which ends
-when its starter does; while it warms up, it ends after that. Ctrl-Z stops the starter, but not the tasks that run.
+when its starter ends, or after the warm-up. Ctrl-Z stops the starter, but not running tasks.
 
-Do not use `multiprocessing`: its fork server runs the program that calls it once more in each process.
+Do not use `multiprocessing`: its fork server executes the calling program again in each process.
 """
 
 import json
@@ -27,11 +27,14 @@ _DONE = b"."
 
 
 class TaskServer:
-    """Starts the process at the first task, and ends it, with all tasks, at the end of the block."""
+    """Context manager that starts the process at the first task and ends it, with all tasks, at its exit."""
 
     def __init__(self, warm_up: str, folder: Path) -> None:
-        """`warm_up`: a module with a function of that name, which the process calls with a new folder below `folder`,
-        so that it has imported and loaded what tasks need."""
+        """Create a server that is not yet started.
+
+        `warm_up` names a module with a function of that name. The process calls it with a new folder below `folder`, to
+        import and load what tasks need.
+        """
         self._warm_up, self._folder = warm_up, folder
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -46,8 +49,10 @@ class TaskServer:
     def run(
         self, arguments: Sequence[str], files: Sequence[int], *, folder: str, environment: Mapping[str, str]
     ) -> bool:
-        """Run a Python script with its arguments, in a folder; `files` are its standard streams. Waits for it; returns
-        whether it came to its end."""
+        """Run a Python script with its arguments, in a folder, and wait for it; return whether it ran to its end.
+
+        `files` are its standard streams.
+        """
         asked = json.dumps([list(arguments), folder, dict(environment)]).encode()
         receiving, sending = os.pipe()
         try:
@@ -55,7 +60,7 @@ class TaskServer:
                 if self._ended:
                     return False
                 control = self._started()
-                with suppress(BrokenPipeError, ConnectionResetError):  # the process has ended, and so the pipe
+                with suppress(BrokenPipeError, ConnectionResetError):  # the process has ended, and with it the pipe
                     socket.send_fds(control, [_SIZE.pack(len(asked))], [*files, sending])
                     control.sendall(asked)
         finally:
@@ -65,9 +70,9 @@ class TaskServer:
             return status.read() == _DONE
 
     def end(self) -> None:
-        """End all tasks; no other starts."""
+        """End all tasks, and start no others."""
         self._ended = True
-        self._kill()  # also ends the wait of who sends a request, and holds the lock
+        self._kill()  # also unblocks a thread that is sending a request and holds the lock
         with self._lock:
             self._kill()
             if self._process is not None:
@@ -97,16 +102,16 @@ class TaskServer:
 
 
 def main() -> None:
-    """Start tasks until nobody can ask for them; in each task, run its script."""
+    """Start tasks until the starter ends. In each task, run its script."""
     control, module, folder = socket.socket(fileno=int(sys.argv[1])), sys.argv[2], Path(sys.argv[3])
     server, starter = os.getpid(), os.getppid()
     try:
-        with suppress(Exception):  # it only makes tasks quicker
+        with suppress(Exception):  # a failed warm-up only makes tasks slower
             _warm_up(module, folder / f"warm-up-{server}")
         asked, files = _next_task(control, starter)
     finally:
         if os.getpid() == server:
-            os.killpg(0, signal.SIGKILL)  # nobody would read what the tasks write
+            os.killpg(0, signal.SIGKILL)  # nobody would read the output of the tasks
     _run(*asked, files=files)
 
 
@@ -119,8 +124,10 @@ def _warm_up(module: str, folder: Path) -> None:
 
 
 def _next_task(control: socket.socket, starter: int) -> tuple[Any, list[int]]:
-    """Fork for each request; returns it in the fork, with its files. Raises an error in the server when the starter has
-    ended."""
+    """Fork for each request, and return the request and its files in the fork.
+
+    In the server, raises an error when the starter has ended.
+    """
     signal.signal(signal.SIGCHLD, _reap)
     while True:
         begin, files, _, _ = socket.recv_fds(control, _SIZE.size, 4)

@@ -1,7 +1,7 @@
-"""The job that adds up the counts of words of all parts, and keeps the candidates for the vocabulary.
+"""Job that adds up the counts of words of all parts, and keeps the candidates for the vocabulary.
 
-In: the records of `deduplicate`. Out: the most frequent words of each reducer, `word<TAB>count`, and the tallies.
-A reducer sees all counts of a word, so `choose` needs only these.
+Input: the records of `deduplicate`. Output: the most frequent words of each reducer, `word<TAB>count`, and the tallies.
+A reducer sees all counts of a word, so `choose` needs only these records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from jobs.records import Record, arrays_of
 
 
 class CountWords(PreprocessingJob):
-    """Map: emit unchanged. Reduce: add up a bucket of words, keep the most frequent of all buckets."""
+    """Map: emit unchanged. Reduce: add up a bucket of words, and keep the most frequent of all buckets."""
 
     def mapper(self, key: bytes, value: bytes) -> Iterator[Record]:
         self.report_bytes(len(value))
@@ -39,7 +39,7 @@ class CountWords(PreprocessingJob):
             return
         words, counts = _sums(values)
         self.best += most_frequent_ids(counts, words.join_words, self.size, self.least)
-        if len(self.best) > self.size:  # a full vocabulary, which takes all words, is not sorted for each bucket
+        if len(self.best) > self.size:  # sorting for each bucket is too slow while the vocabulary takes all words
             self.best = most_frequent(self.best, self.size)
             self.least = self.best[-1][1]
 
@@ -49,7 +49,7 @@ class CountWords(PreprocessingJob):
 
 
 def _sums(values: Iterable[bytes]) -> tuple[Dictionary, npt.NDArray[np.int64]]:
-    """The words of some blocks, each once, and the sums of their counts."""
+    """Return the words of some blocks, each once, and the sums of their counts."""
     words = Dictionary()
     counts = np.zeros(0, np.int64)
     for value in values:

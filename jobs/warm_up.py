@@ -1,8 +1,7 @@
-"""Runs every job once on a few reviews: when a machine is set up, `python -m jobs.warm_up`, and before tasks are forked
-(task_server.py).
+"""Runs every job once on a few reviews, to fill numba's cache (NUMBA_CACHE_DIR) and Python's bytecode cache.
 
-This fills numba's cache (NUMBA_CACHE_DIR) and Python's bytecode, so that tasks need not compile. Do not call compiled
-functions directly instead, because they are compiled again for other types of arrays.
+`python -m jobs.warm_up` runs it when a machine is set up; task_server.py runs it before tasks are forked. Tasks then
+need not compile. Do not call compiled functions directly instead: numba compiles again for other types of arrays.
 """
 
 from dataclasses import replace
@@ -15,7 +14,7 @@ from corpus.dataset_settings import DEFAULT, REFERENCE
 from corpus.reading.sources import Inputs
 from jobs.pipeline import preprocess_locally
 
-_WORDS = " ".join(map("".join, product(ascii_lowercase, repeat=3)))  # more than the initial size of a dictionary
+_WORDS = " ".join(map("".join, product(ascii_lowercase, repeat=3)))  # more words than the initial size of a dictionary
 _TEXTS = (_WORDS, *(f"word {'of ' * n}other" for n in range(1, 5)))
 _REVIEWS = "".join(f'{{"reviewText": "{text}", "overall": {1 + n}}}\n' for n, text in enumerate(_TEXTS))
 

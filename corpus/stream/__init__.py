@@ -1,1 +1,1 @@
-"""Text that readers take from files or a bucket, and leave in parts for trainers."""
+"""Reads a text stream from files or a bucket, and writes its words to parts for trainers."""

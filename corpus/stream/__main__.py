@@ -1,4 +1,4 @@
-"""`python -m corpus.stream`: one reader of a stream. Exit status 0, 1 for a reader that failed, 2 for wrong use."""
+"""`python -m corpus.stream`: run one reader of a stream. Exit status: 0; 1 if the reader failed; 2 for wrong use."""
 
 import argparse
 import re

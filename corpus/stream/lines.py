@@ -1,7 +1,7 @@
-"""Lines of a source as they were read, with the place after each; and which of them are text.
+"""Batches of a source's lines with the offset after each, and the choice of the lines that are text.
 
-A line that is no text is left out and counted. Do not decode it with replacements: one binary file would fill a
-vocabulary with words that nobody wrote.
+A line that is not text is skipped and counted. Do not decode it with replacements: one binary file would fill a
+vocabulary with meaningless words.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,33 +17,33 @@ from corpus.reading.parsing import Review, is_blank, line_parser
 from corpus.reading.sources import UNLABELLED
 
 LEAST_LINES = 1000
-"""The share of malformed lines counts only after so many lines."""
+"""The share of malformed lines is checked only after this many lines."""
 
 _REASONS = "not UTF-8, with NUL, longer than 4 MiB, or without the text field"
 
 
 class Batch(NamedTuple):
-    """Some lines of a source, in their order."""
+    """Consecutive lines of a source."""
 
     address: str
     lines: list[bytes]
-    """Without their newlines."""
+    """Lines without their newlines."""
     sizes: list[int]
-    """(lines,): bytes of each, with its newline."""
+    """Bytes of each line, with its newline; shape (lines,)."""
     ends: list[int]
-    """(lines,): the offset of the source after each."""
+    """Offset in the source after each line; shape (lines,)."""
     first_line: int | None = None
-    """The number of the first one, from 1; None where reading began inside of a file."""
+    """Number of the first line, from 1; unknown if reading started inside a file."""
     identity: str | None = None
-    """The ETag of an object."""
+    """ETag of the object."""
     too_long: bool = False
-    """Whether it is one line that was longer than MAX_LINE_BYTES, of which only the beginning is there."""
+    """Whether this is the beginning of one line of more than MAX_LINE_BYTES."""
     ended: bool = False
-    """Whether it stands for the end of a compressed file."""
+    """Whether this marks the end of a compressed file."""
 
 
 def batch_of_lines(address: str, found: list[bytes] | LongLine, offset: int) -> Batch:
-    """A batch of what `split_lines` found at an offset of a source."""
+    """Return a batch of the lines that `split_lines` found at an offset of a source."""
     if isinstance(found, LongLine):
         lines, sizes = [found.begins], [found.size + 1]
     else:
@@ -53,7 +53,10 @@ def batch_of_lines(address: str, found: list[bytes] | LongLine, offset: int) -> 
 
 
 def sound_texts(batch: Batch, fields: Sequence[str] = ()) -> tuple[list[str], Sequence[int]]:
-    """The lines that are text, or the texts in these fields of JSON objects, and the index of each in the batch."""
+    """Return the texts of a batch, and the index of each in the batch.
+
+    A text is a line that is text, or the text in these `fields` of a JSON object.
+    """
     if batch.too_long or not batch.lines:
         return [], ()
     if fields:
@@ -72,14 +75,14 @@ def sound_texts(batch: Batch, fields: Sequence[str] = ()) -> tuple[list[str], Se
 
 
 class MalformedLines:
-    """How many lines may be malformed: a share of all, `most`. It keeps an example for the sentence."""
+    """Check of the share of malformed lines, at most `most`. It keeps an example for the message."""
 
     def __init__(self, most: float) -> None:
         self._most = most
         self._example: str | None = None
 
     def check(self, batch: Batch, sound: Sequence[int], malformed: int, lines: int) -> None:
-        """Raise DataError where too many of all lines up to a batch's end are malformed."""
+        """Raise DataError if too many lines up to the end of a batch are malformed."""
         if self._example is None and len(sound) < len(batch.lines):
             self._example = _place(batch, sound)
         if self._example is not None and lines >= LEAST_LINES and malformed / lines > self._most:
@@ -90,12 +93,12 @@ class MalformedLines:
 
 
 def describe_malformed(malformed: int, lines: int) -> str:
-    """A sentence about lines that were left out."""
+    """Return a sentence about lines that were skipped."""
     return f"{malformed:,} of {plural(lines, 'line')} are malformed ({_REASONS}), and were left out"
 
 
 def _place(batch: Batch, sound: Iterable[int]) -> str:
-    """The first malformed line of a batch."""
+    """Return the position of the first malformed line of a batch."""
     number = min(set(range(len(batch.lines))).difference(sound))
     if batch.first_line is None:
         return f"the line at byte {batch.ends[number] - batch.sizes[number]:,} of {batch.address}"
@@ -103,7 +106,7 @@ def _place(batch: Batch, sound: Iterable[int]) -> str:
 
 
 def _field_text(line: bytes, parse: Callable[[bytes], Review]) -> str | None:
-    """On one line, as texts are."""
+    """Return the text of a JSON line without newlines, or None if the line is malformed."""
     try:
         return "" if is_blank(line) else parse(line).text.replace("\n", " ").replace("\0", " ")
     except MalformedLineError:

@@ -1,7 +1,7 @@
-"""Words of lines to parts of a fixed number of tokens, and the position after each.
+"""Packs the words of lines into parts of a fixed number of tokens, with the position after each part.
 
-A part ends wherever it is full, also inside of a line: its position then says how many tokens of the line it has. Do
-not keep a position for more than the whole lines before that: whoever resumes there reads the rest of the line again.
+A part ends where it is full, even inside a line: its position then has the number of tokens that were taken from the
+line. The position counts only whole lines as read: a reader that resumes there reads the line again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,11 @@ from corpus.stream.tokenisers import END
 
 
 class Packer:
-    """The part that is being filled, of `rows` rows, after a position."""
+    """Filler of the current part, of `rows` rows, after a position."""
 
     def __init__(self, rows: int, number: int, after: Position) -> None:
         self.number = number
-        """Of the part that is being filled."""
+        """Number of the current part."""
         self._rows = rows
         state = asdict(after)
         self._offsets: dict[str, int] = state["offsets"]
@@ -31,15 +31,15 @@ class Packer:
         self._start()
 
     def add(self, batch: Batch, sound: Sequence[int], words: list[str]) -> Iterator[Part]:
-        """Add the words of a batch's lines; gives the parts that become full.
+        """Add the words of a batch's lines, and yield the parts that become full.
 
-        `sound` has the index of each line that is text, and `words` those of all of them, with END after each line.
+        `sound` has the index of each line that is text, and `words` the words of all of them, with END after each line.
         """
         if batch.identity is not None:
             self._identities[batch.address] = batch.identity
         start = 0
         if sound:
-            # A file that was written again may have a shorter line there.
+            # A file that was replaced may have a shorter line there.
             start = min(self._begun.pop(batch.address, 0), words.index(END))
         done = 0
         while len(words) - start >= (room := self._tokens.size - self._filled):
@@ -53,7 +53,7 @@ class Packer:
         self._advance(batch, len(sound))
 
     def finish(self) -> Part | None:
-        """The part that is being filled, filled up with ends of lines; None where it has no token."""
+        """Return the current part, padded with ends of lines; None if it is empty."""
         return self._part(self._now()) if self._filled else None
 
     def _start(self) -> None:
@@ -92,7 +92,7 @@ class Packer:
         )
 
     def _position(self, batch: Batch, sound: Sequence[int], done: int, into: int) -> Position:
-        """After `done` lines of a batch that are text, and `into` tokens of the next one."""
+        """Return the position after `done` text lines of a batch and `into` tokens of the next one."""
         now = self._now()
         taken = sound[done - 1] + 1 if done else 0
         return replace(
@@ -115,7 +115,7 @@ class Packer:
 
 
 class _Ids(dict[str, int]):
-    """The token of each word of a part, which a new word gets when it is looked up."""
+    """Token of each word of a part. A new word gets a token when it is looked up."""
 
     def __missing__(self, word: str) -> int:
         found = self[word] = len(self)

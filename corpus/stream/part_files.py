@@ -1,8 +1,8 @@
-"""The lines of files and objects, from the place on where reading stopped; also of those that come later, or grow.
+"""Reads the lines of files and objects from a position on, with those that appear or grow later.
 
-A line is taken only when it is whole: of a file that grows, not what stands behind its last newline. An object and a
-compressed file are whole when they appear. Do not resume inside of one without a look at what it is: an object that was
-replaced has other bytes at the same offset.
+A line is taken only when it is complete: in a growing file, bytes after the last newline wait. An object and a
+compressed file are complete when they appear. Do not resume inside an object without checking its identity: a replaced
+object has other bytes at the same offset.
 """
 
 import os
@@ -22,11 +22,11 @@ from corpus.stream.lines import Batch, batch_of_lines
 from corpus.stream.parts import Position
 
 LOOK_SECONDS = 5.0
-"""How often a folder or a prefix is looked at."""
+"""Interval between listings of a folder or prefix, in seconds."""
 
 
 class Files:
-    """Those of some files, folders and prefixes that belong to a reader."""
+    """Files of a reader, among those of some addresses."""
 
     def __init__(
         self, addresses: tuple[str, ...], reader: int, readers: int, *, follow: bool, clock: Callable[[], float]
@@ -38,12 +38,12 @@ class Files:
         self._identities: dict[str, str] = {}
         self._ended: set[str] = set()
         self._given = 0
-        """The offset up to which the file that is being read was given to be split into lines."""
+        """Offset in the current file up to which bytes were passed to the line splitter."""
 
     def batches(self, after: Position) -> Iterator[Batch | None]:
-        """Their lines after a position; None where there is nothing for now.
+        """Yield batches of lines after a position, or None if there is nothing to read at present.
 
-        Raises DataError for files that cannot be read, or are no longer those of the position.
+        Raises DataError for files that are unreadable or no longer match the position.
         """
         self._offsets, self._identities, self._ended = {**after.offsets}, {**after.identities}, {*after.ended}
         self._require_there(after)
@@ -59,7 +59,7 @@ class Files:
                 yield None
 
     def _files(self) -> list[InputFile]:
-        """This reader's files, each once, in the order of the addresses and below each of their names."""
+        """Return the files of this reader, each once, in the order of the addresses and then of their names."""
         found: dict[str, InputFile] = {}
         for address in self._addresses:
             with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):
@@ -70,8 +70,11 @@ class Files:
         return [file for file in found.values() if reader_of(file.address, self._readers) == self._reader]
 
     def _require_there(self, after: Position) -> None:
-        """Raise DataError for a file that is gone and was perhaps not read to its end. Files of a stream that grows may
-        go when they were read; of one that was left inside of a line, though, the rest is missing."""
+        """Raise DataError for a missing file that may not have been read to its end.
+
+        A growing stream may lose files after they were read. But if reading stopped inside a line, the rest of the line
+        is missing.
+        """
         there = {file.address for file in self._files()} if after.offsets else set()
         for address, offset in after.offsets.items():
             if address not in there and (not self._follow or address in after.begun):
@@ -93,7 +96,7 @@ class Files:
         return file.size > offset
 
     def _read(self, file: InputFile) -> Iterator[Batch]:
-        """All whole lines of a file that were not read yet."""
+        """Yield the complete lines of a file that were not yet read."""
         offset = self._offsets.get(file.address, 0)
         identity = file.identity if is_s3(file.address) else None
         number: int | None = 0 if offset == 0 else None
@@ -127,7 +130,7 @@ class Files:
             yield Batch(file.address, [], [], [], identity=identity, ended=True)
 
     def _blocks(self, file: InputFile, offset: int) -> Iterator[bytes]:
-        """The bytes after an offset; of a local file that may grow until its last newline."""
+        """Yield the bytes after an offset; in a growing local file, until its last newline."""
         if file.compression is not None:
             blocks = _blocks_after(file, offset)
         else:
@@ -140,7 +143,7 @@ class Files:
 
 
 def reader_of(address: str, readers: int) -> int:
-    """Which reader reads a file: a number that its name alone decides."""
+    """Return the index of the reader of a file. Only the file's name decides."""
     return int.from_bytes(blake2b(address.encode(), digest_size=8).digest()) % readers
 
 
@@ -152,7 +155,7 @@ def _blocks_between(address: str, start: int, end: int) -> Iterator[bytes]:
 
 
 def _blocks_after(file: InputFile, offset: int) -> Iterator[bytes]:
-    """The content of a compressed file after so many bytes of it."""
+    """Yield the content of a compressed file after this many decompressed bytes."""
     passed = 0
     for block in open_blocks(file.address):
         passed += len(block)
@@ -163,7 +166,7 @@ def _blocks_after(file: InputFile, offset: int) -> Iterator[bytes]:
 
 
 def _end_of_lines(file: InputFile, start: int) -> int:
-    """The place after the last newline of a local file, or `start` where none follows."""
+    """Return the offset after the last newline of a local file, or `start` if no newline follows."""
     end = file.size
     with Path(file.address).open("rb") as content:
         while end > start:

@@ -1,13 +1,15 @@
-"""A part of a stream: a file of rows of words that a reader leaves for trainers, with the place in the source after it.
+"""Defines the part of a stream: a file of rows of words that a reader writes for trainers, with the source position
+after it.
 
-A row has `ROW_TOKENS` tokens, and a part so many rows, always: text is one sequence of words and ends of lines, cut
-into rows. Where a source ends, or is silent for long, the last rows are filled with ends of lines. So trainers know the
-size of parts that do not exist yet.
+Each row has `ROW_TOKENS` tokens, and each part has the same number of rows. Text is one sequence of words and ends of
+lines, cut into rows. If a source ends or is silent for long, the last rows are padded with ends of lines. So trainers
+know the size of parts that do not yet exist.
 
-Tokens are numbers of the part's own words. Readers need no vocabulary then, and know nothing of each other.
+Tokens are numbers of the part's own words. So readers need no vocabulary and are independent of each other.
 
-A part is a zip archive of numpy's (.npz), written under another name and renamed, so that there are no halves; zip's
-checksums find damage. What is in it is checked nevertheless: it may come from another machine, over a share.
+A part is a zip archive of NumPy (.npz). It is written under another name and then renamed, so that no half part is
+visible; checksums of zip detect damage. Its content is checked nevertheless: it may come from another machine, through
+a share.
 """
 
 import io
@@ -30,7 +32,7 @@ from common.json_values import made, parse_json_object, within
 ROW_TOKENS = 128
 END_OF_LINE = 0
 FIRST_WORD = 1
-"""The token of a part's first word."""
+"""Token of the first word of a part."""
 
 _FORMAT = 1
 _NAME = re.compile(r"part-([0-9]{9})\.npz")
@@ -44,35 +46,36 @@ _Count = Annotated[int, within(0, 1 << 62)]
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """How far a reader has come: what it has read of its source, since its very first start."""
+    """Progress of a reader in its sources since its very first start."""
 
     offsets: Mapping[str, _Count] = field(default_factory=dict)
-    """For each file or object its bytes that are in this part or in one before."""
+    """For each file or object, the number of its bytes in this part or an earlier one."""
     lines: _Count = 0
     words: _Count = 0
     text_bytes: _Count = 0
     malformed: _Count = 0
-    """Lines that were left out."""
+    """Lines that were skipped."""
     begun: Mapping[str, _Count] = field(default_factory=dict)
-    """For an address whose next line was cut by the end of a part: how many of its tokens are in parts already."""
+    """For each source with a line that the end of a part cut: the number of the line's tokens that are already in parts.
+    """
     identities: Mapping[str, str] = field(default_factory=dict)
-    """Of each object its ETag, as its bytes mean nothing in another object."""
+    """ETag of each object; an offset is meaningless in another object."""
     ended: tuple[str, ...] = ()
-    """The compressed files that were read to their ends."""
+    """Compressed files that were read to their end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
     number: int
-    """Counted from 0, by reader."""
+    """Number of the part among those of its reader, from 0."""
     words: tuple[str, ...]
-    """The distinct words; the first has the token `FIRST_WORD`."""
+    """Distinct words. The first one has the token `FIRST_WORD`."""
     counts: Counts
-    """(words,): how often each occurs."""
+    """Occurrences of each word; shape (words,)."""
     tokens: Tokens
-    """(rows, ROW_TOKENS)."""
+    """Tokens; shape (rows, ROW_TOKENS)."""
     after: Position
-    """Of its reader, after this part."""
+    """Position of the reader after this part."""
 
 
 def part_path(folder: Path, number: int) -> Path:
@@ -80,7 +83,7 @@ def part_path(folder: Path, number: int) -> Path:
 
 
 def part_numbers(folder: Path) -> list[int]:
-    """The numbers of the parts in a reader's folder, ascending; none where there is no folder."""
+    """Return the numbers of the parts in a reader's folder, ascending; empty if the folder does not exist."""
     try:
         names = [entry.name for entry in os.scandir(folder)]
     except FileNotFoundError:
@@ -89,7 +92,7 @@ def part_numbers(folder: Path) -> list[int]:
 
 
 def write_part(folder: Path, part: Part) -> None:
-    """Write a part to its reader's folder, whole or not at all. Raises OSError."""
+    """Write a part to its reader's folder, completely or not at all. Raises OSError."""
     header = {"format": _FORMAT, "number": part.number, "after": asdict(part.after)}
     content = io.BytesIO()
     np.savez(
@@ -103,11 +106,11 @@ def write_part(folder: Path, part: Part) -> None:
 
 
 def read_part(path: Path) -> Part:
-    """Read a part. Raises DataError for a file that is no whole part of this version, and OSError."""
-    content = path.read_bytes()  # not np.load of the path: what it opens, it may leave open after an error
+    """Read a part. Raises DataError if the file is not a complete part of this version, and OSError."""
+    content = path.read_bytes()  # np.load may leave a path open after an error
     try:
         if any(each.compress_type != zipfile.ZIP_STORED for each in zipfile.ZipFile(io.BytesIO(content)).infolist()):
-            raise DataError("it is compressed")  # no part is; little of a file could fill the memory
+            raise DataError("it is compressed")  # a small compressed file could fill the memory
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             head, words, counts, tokens = (arrays[name] for name in ("head", "words", "counts", "tokens"))
         header = parse_json_object(head.astype(np.uint8).tobytes().decode())
@@ -137,7 +140,7 @@ def read_part(path: Path) -> Part:
 
 
 def _wrong(part: Part, version: Any, path: Path) -> str | None:
-    """What is wrong with a part; None for nothing."""
+    """Return a clause about the first rule that a part violates, or None."""
     tokens = part.tokens
     rules = (
         (version == _FORMAT, f"it is not of format {_FORMAT}"),

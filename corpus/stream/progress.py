@@ -1,7 +1,8 @@
-"""The small files beside parts: how far a reader is, that it has ended, why it failed, and what trainers have taken.
+"""Reads and writes the small files next to parts: a reader's status, end or error, and the parts that trainers have
+taken.
 
-Readers and trainers know of each other by these alone. They may be on a share to which others write, so what they say
-is checked.
+Readers and trainers communicate only through these files. The files may be on a share to which others write, so their
+content is checked.
 """
 
 import json
@@ -17,17 +18,17 @@ from corpus.reading.storage import write_text
 
 STATUS_NAME = "status.json"
 END_NAME = "end.json"
-"""What a reader leaves when its sources have ended: `parts`, `lines`, `words`, `bytes` and `malformed`."""
+"""File that a reader writes when its sources end: `parts`, `lines`, `words`, `bytes` and `malformed`."""
 ERROR_NAME = "error.json"
-"""What a reader leaves when it failed: `sentence`."""
+"""File that a reader writes when it fails: `sentence`."""
 TAKEN_NAME = "taken.json"
-"""What trainers leave in the stream's folder: by the name of a reader's folder, how many of its parts they have in a
+"""File that trainers write to the stream's folder: for each reader's folder, the number of its parts that are in a
 checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """What a reader has done of a stream."""
+    """Progress of a reader."""
 
     lines: int = 0
     words: int = 0
@@ -35,19 +36,19 @@ class Status:
     malformed: int = 0
     parts: int = 0
     waiting_seconds: float = 0.0
-    """Idle because the sources had nothing, since the reader was started."""
+    """Seconds since the reader started in which the sources had no new lines."""
     paused_seconds: float = 0.0
-    """Idle because trainers had not taken what was read, since then."""
+    """Seconds since the reader started in which it waited for trainers."""
     source: str = ""
-    """The address that was read last."""
+    """Address that was read last."""
 
     def write(self, folder: Path) -> None:
-        """Write it to the reader's folder. Raises OSError."""
+        """Write the status to the reader's folder. Raises OSError."""
         write_text(str(folder / STATUS_NAME), json.dumps(asdict(self)))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The inverse of `write`. Raises DataError for anything else."""
+        """Parse a status. Raises DataError for anything else."""
         return made(cls, parse_json_object(text))
 
 
@@ -56,12 +57,12 @@ def reader_folder(stream: Path, reader: int) -> Path:
 
 
 def read_status(stream: Path) -> Status:
-    """What all readers together have done until now. Raises DataError for files that are no status."""
+    """Return the sum of the statuses of all readers. Raises DataError for files that are not a status."""
     return sum_of(_status(path) for path in sorted(stream.glob(f"reader-*/{STATUS_NAME}")))
 
 
 def sum_of(each: Iterable[Status]) -> Status:
-    """What several readers have done together."""
+    """Return the sum of some statuses."""
     values = [asdict(status) for status in each]
     sources = sorted({status["source"] for status in values} - {""})
     numbers = {name: sum(status[name] for status in values) for name in asdict(Status()) if name != "source"}
@@ -69,9 +70,9 @@ def sum_of(each: Iterable[Status]) -> Status:
 
 
 def read_taken(stream: Path, folder: Path, parts: int) -> int:
-    """How many of a reader's `parts` trainers have taken, 0 where they report nothing.
+    """Return the number of a reader's `parts` that trainers have taken, or 0 if there is no report.
 
-    Raises DataError where that cannot be.
+    Raises DataError for an impossible number.
     """
     path = stream / TAKEN_NAME
     values = _read(path)
@@ -85,14 +86,14 @@ def read_taken(stream: Path, folder: Path, parts: int) -> int:
 
 
 def write_end(folder: Path, status: Status) -> None:
-    """Say that there will be no more parts. Raises OSError."""
+    """Write that no more parts will follow. Raises OSError."""
     values = asdict(status)
     totals = {name: values[name] for name in ("parts", "lines", "words", "bytes", "malformed")}
     write_text(str(folder / END_NAME), json.dumps(totals))
 
 
 def write_error(folder: Path, sentence: str) -> None:
-    """Leave an error for trainers, if that can be written."""
+    """Write an error for trainers, if possible."""
     with suppress(OSError):
         write_text(str(folder / ERROR_NAME), json.dumps({"sentence": sentence}))
 
@@ -108,7 +109,7 @@ def _status(path: Path) -> Status:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """The JSON object of a file; None where there is no file."""
+    """Return the JSON object in a file, or None if there is no file."""
     try:
         return parse_json_object(path.read_bytes())
     except FileNotFoundError:
@@ -120,12 +121,12 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def ended(folder: Path) -> bool:
-    """Whether a reader has come to the end of its sources. Raises DataError with the sentence of one that failed."""
+    """Return whether a reader has reached the end of its sources. Raises DataError with its message if it failed."""
     if failed := _read(folder / ERROR_NAME):
         raise DataError(f"the reader of {folder} has failed: {failed.get('sentence')}")
     return _read(folder / END_NAME) is not None
 
 
 def write_taken(stream: Path, taken: Mapping[str, int]) -> None:
-    """Report to readers how many of their parts, by the names of their folders, are in a checkpoint. Raises OSError."""
+    """Report the number of parts in a checkpoint to readers, by the names of their folders. Raises OSError."""
     write_text(str(stream / TAKEN_NAME), json.dumps(dict(taken)))

@@ -1,7 +1,7 @@
-"""One reader of a stream, from top to bottom: sources to lines, lines to words, words to parts in its folder.
+"""Runs one reader of a stream: sources to lines, lines to words, words to parts in its folder.
 
-It keeps no state of its own: the newest part says where to resume. Do not write a part that is not full because the
-process is asked to stop: lines would be in other parts than those of a run that was not stopped.
+It keeps no state of its own: the newest part has the position to resume from. Do not write a part that is not full when
+the process is asked to stop: lines would be in other parts than in an uninterrupted run.
 """
 
 import time
@@ -31,7 +31,7 @@ _IDLE_SECONDS = 0.1
 _PAUSE_SECONDS = 0.5
 _STATUS_SECONDS = 2.0
 _PATIENCE_SECONDS = 20.0
-"""How long a reader of the same parts may take to end."""
+"""Maximum seconds to wait for another reader of the same parts to end."""
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], None]
@@ -40,10 +40,11 @@ Sleep = Callable[[float], None]
 def read_stream(
     stream: Path, reader: int, readers: int, *, clock: Clock = time.monotonic, sleep: Sleep = time.sleep
 ) -> Status:
-    """Read what belongs to one of the readers of a stream until its sources end; returns what was read.
+    """Read the share of one reader of a stream until its sources end; return its status.
 
-    A reader that was stopped or killed resumes after its newest part. Raises DataError for sources that cannot be read,
-    and leaves its sentence for trainers; also for a reader that the stream does not have, or that runs already.
+    A reader that was stopped or killed resumes after its newest part. Raises DataError if the sources are unreadable,
+    and writes the message for trainers. Also raises DataError if the stream does not have this reader, or if it is
+    already running.
     """
     settings = read_settings(stream)
     if readers != settings.readers or not 0 <= reader < readers:
@@ -72,7 +73,7 @@ def read_stream(
 
 @contextmanager
 def _own(folder: Path, clock: Clock, sleep: Sleep) -> Iterator[None]:
-    """Hold the folder, for which another reader that is about to end is waited for."""
+    """Lock the folder. If another reader is about to end, wait for it."""
     deadline = clock() + _PATIENCE_SECONDS
     while True:
         with locked(folder) as free:
@@ -134,11 +135,11 @@ class _Reader:
         write_part(self._folder, part)
 
     def _let_trainers_catch_up(self, written: int) -> None:
-        """Wait while too many parts wait for trainers, and remove those that they have in a checkpoint."""
+        """Wait while too many parts wait for trainers, and remove parts that are in a checkpoint."""
         while True:
             taken = read_taken(self._stream, self._folder, written)
             for number in part_numbers(self._folder):
-                if number < min(taken, written - 1):  # the newest says where to resume
+                if number < min(taken, written - 1):  # the newest part has the position to resume from
                     part_path(self._folder, number).unlink()
             if written - taken <= self._settings.ahead:
                 return
@@ -151,7 +152,7 @@ class _Reader:
         return self._clock() - before
 
     def _tell(self) -> None:
-        """Write the status from time to time."""
+        """Write the status at intervals."""
         if self._clock() >= self._next_status:
             self._status().write(self._folder)
             self._next_status = self._clock() + _STATUS_SECONDS

@@ -1,4 +1,4 @@
-"""Which fields of a stream's lines are its text, found as those of reviews are, by the beginning of its first file."""
+"""Chooses the text fields of a stream's lines, from the beginning of its first file, as for reviews."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -11,9 +11,9 @@ from corpus.reading.storage import open_blocks
 
 
 def text_fields(sources: Iterable[str], chosen: Sequence[str]) -> tuple[str, ...]:
-    """The fields of the text where the lines of the first file are JSON objects; none where a line is a text.
+    """Return the text fields if the lines of the first file are JSON objects; empty if each line is a text.
 
-    What is chosen counts where there is no file yet. Raises DataError for a table, and for fields that are not clear.
+    While there is no file, return `chosen`. Raises DataError for a table, and if the fields are ambiguous.
     """
     files = (file for address in sources for file in current_files(address) if file.size)
     file = next(files, None)
@@ -31,7 +31,7 @@ def text_fields(sources: Iterable[str], chosen: Sequence[str]) -> tuple[str, ...
 
 
 def _is_table(name: str, block: bytes) -> bool:
-    """Whether these are columns below a header of known names."""
+    """Return whether a block has columns below a header of known names."""
     with suppress(DataError):
         known = detect_format(name, block, False, ReadingOptions())
         return known is not None and known.format.header

@@ -1,7 +1,8 @@
-"""What the readers of a stream read, and how they make words of it: `stream.json` in the stream's folder.
+"""Settings of a stream's readers, in `stream.json` in the stream's folder: the sources, and the rules that split them
+into words.
 
-Whoever starts the readers writes it once. Do not change it afterwards: parts of one stream would then have other words,
-and readers that are another number would take other files.
+The program that starts the readers writes the file once. Do not change it afterwards: parts of one stream would then
+have different words, and another number of readers would share the files in another way.
 """
 
 import json
@@ -25,30 +26,32 @@ _MOST_SOURCES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSettings:
-    """The sources of a stream and how they are read. Raises DataError for values out of bounds."""
+    """Sources of a stream and the options for reading them. Raises DataError for values out of bounds."""
 
     sources: Annotated[tuple[str, ...], long(1, _MOST_SOURCES)]
     """Absolute paths of files and folders, and s3:// addresses of objects and prefixes."""
     readers: Annotated[int, within(1, 1 << 10)] = 1
-    """How many readers share the sources."""
+    """Number of readers that share the sources."""
     text: tuple[str, ...] = ()
-    """The fields of the text, where lines are JSON objects; empty where a line is a text."""
+    """Text fields if lines are JSON objects; empty if each line is a text."""
     tokeniser: Annotated[str, one_of(TOKENISERS)] = "punctuation"
     """One of TOKENISERS; see `corpus.stream.tokenisers`."""
     lowercase: bool = True
     lemmatize: bool = False
-    """Whether words become their lemmas."""
+    """Whether to replace words by their lemmas."""
     part_rows: Annotated[int, within(1, 1 << 17)] = 8192
-    """Rows of a part; the largest part, with its words, still fits in memory."""
+    """Rows of a part. The largest part and its words still fit into memory."""
     follow: bool = False
-    """Whether sources keep growing, so that the stream is unbounded: parts are passed on rather than kept, and trainers
-    cannot have more epochs than one of them."""
+    """Whether sources keep growing, so that the stream is unbounded.
+
+    Readers then remove parts that trainers have taken, and trainers can read the stream only once.
+    """
     max_malformed: Annotated[float, within(0, 1)] = DEFAULT_MAX_MALFORMED
-    """The largest share of malformed lines."""
+    """Maximum share of malformed lines."""
     ahead: Annotated[int, within(1, 1 << 20)] = 16
-    """With `follow`: parts that wait for trainers before a reader pauses."""
+    """Number of parts that may wait for trainers before a reader pauses, if `follow` is true."""
     quiet_seconds: Annotated[float, within(0.001, 10**9)] = 30.0
-    """How long sources are silent before a part that is partly filled is written."""
+    """Seconds without new lines after which a partly filled part is written."""
 
     def __post_init__(self) -> None:
         if self.sources == ():
@@ -65,13 +68,15 @@ class StreamSettings:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The inverse of `to_json`. Raises DataError for anything else."""
+        """Parse the settings. Raises DataError for anything else."""
         return made(cls, parse_json_object(text))
 
 
 def absolute(address: str) -> str:
-    """A source as settings have it: a path from the root on, an address of S3 as it is. Raises DataError for an address
-    of another kind."""
+    """Return a source as settings store it: an absolute path, or an unchanged S3 address.
+
+    Raises DataError for an address of another kind.
+    """
     if is_s3(address):
         return address
     if _ADDRESS.match(address):
@@ -80,9 +85,9 @@ def absolute(address: str) -> str:
 
 
 def write_settings(stream: Path, settings: StreamSettings) -> None:
-    """Write the settings of a stream, or find the same ones there.
+    """Write the settings of a stream, or check that the same settings exist.
 
-    Raises DataError where the folder has others, or cannot be written to.
+    Raises DataError if the folder has other settings or is not writable.
     """
     path = stream / SETTINGS_NAME
     try:
@@ -90,7 +95,7 @@ def write_settings(stream: Path, settings: StreamSettings) -> None:
         partial = partial_path(path)
         partial.write_text(settings.to_json() + "\n", "utf-8")
         try:
-            path.hardlink_to(partial)  # unlike a rename, it fails where another process was first
+            path.hardlink_to(partial)  # unlike a rename, this fails if another process was first
         finally:
             partial.unlink()
     except FileExistsError:
@@ -101,7 +106,7 @@ def write_settings(stream: Path, settings: StreamSettings) -> None:
 
 
 def read_settings(stream: Path) -> StreamSettings:
-    """The settings of a stream. Raises DataError where there are none, or they cannot be used."""
+    """Read the settings of a stream. Raises DataError if they are missing or invalid."""
     path = stream / SETTINGS_NAME
     try:
         return StreamSettings.from_json(path.read_bytes())
@@ -114,7 +119,7 @@ def read_settings(stream: Path) -> StreamSettings:
 
 
 def differing(there: StreamSettings, wanted: StreamSettings) -> str | None:
-    """A clause about the first setting in which a stream differs from the wanted one; None where it is the same."""
+    """Return a clause about the first setting in which a stream differs from the wanted one, or None."""
     for field in fields(StreamSettings):
         old, new = _shown(getattr(there, field.name)), _shown(getattr(wanted, field.name))
         if old != new:

@@ -1,11 +1,11 @@
-r"""Lines of text to words, by the rule that the settings name.
+"""Splits lines of text into words, by the rule in the settings.
 
 `treebank` is NLTK's NLTKWordTokenizer (`do n't`), `punctuation` its WordPunctTokenizer (`don ' t`), `spaces` splits at
-white space, `letters` is the rule of words of docs/reference/dataset.md (`don't`). None needs data files. One core
-processes 0.5 to 1.1, 5 to 13, 13 to 33, and 14 to 15 MB/s (docs/how-to/stream-text.md).
+white space, and `letters` is the rule of words in docs/reference/dataset.md (`don't`). They need no data files. In this order, a
+core processes 0.5 to 1.1, 5 to 13, 13 to 33, and 14 to 15 MB/s (docs/streaming.md).
 
-NLTK's expressions end by the clock, after five seconds: keep that from being met, because a line would then have other
-words on a busy machine.
+NLTK's regular expressions time out after five seconds. Prevent that: a line would otherwise have different words on a
+busy machine.
 """
 
 import re
@@ -17,20 +17,20 @@ from corpus import text
 from corpus.stream.stream_settings import StreamSettings
 
 END = "\n"
-"""Stands after the words of each line; no word has one."""
+"""Token after the words of each line; no word contains it."""
 MOST_WORD_CHARACTERS = 100
-"""Longer words are left out: no language has them, and they would fill the memory."""
+"""Longer words are skipped: no language has them, and they would fill the memory."""
 
 _PIECE = re.compile(r"(?s).{1,65536}(?!\S)|.{1,65536}")
 _KEPT_LEMMAS = 1 << 17
 
 Tokenise = Callable[[str], list[str]]
 Words = Callable[[Sequence[str]], list[str]]
-"""The words of some lines, and after those of each line END."""
+"""Function that returns the words of some lines, with END after those of each line."""
 
 
 def words_of_lines(settings: StreamSettings) -> Words:
-    """The function that gives the words of lines."""
+    """Return the function that splits lines into words."""
     tokenise = _TOKENISERS[settings.tokeniser]()
     lemma = _lemmatizer() if settings.lemmatize else None
 
@@ -69,9 +69,10 @@ def _treebank() -> Words:
 
 
 def _punctuation() -> Words:
-    """Runs of lines that are ASCII by Python's own engine, which is six times as fast and there finds the same.
+    """Return the tokeniser of `punctuation`.
 
-    Of Unicode's rules the engine of NLTK's tokenisers knows more than Python's.
+    Python's own engine splits runs of ASCII lines: it is six times as fast and gives the same words there. For other
+    lines, the engine of NLTK's tokenisers knows more Unicode rules than Python's.
     """
     from nltk import redos
 
