@@ -13,19 +13,19 @@ from common.json_values import long, made, parse_json_object, within
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Source
 
-_MOST_SOURCES, _MOST_BYTES = 1 << 20, (1 << 60) - 1
+_MAX_SOURCES, _MAX_BYTES = 1 << 20, (1 << 60) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextRequest:
     """Texts to encode, with the result of the inspection of their files."""
 
-    sources: Annotated[tuple[Source, ...], long(1, _MOST_SOURCES)]
+    sources: Annotated[tuple[Source, ...], long(1, _MAX_SOURCES)]
     settings: Settings
     """Settings with the values that depend on the input."""
     max_malformed: Annotated[float, within(0, 1)]
     """Maximum share of malformed lines."""
-    plain_bytes: Annotated[int, within(0, _MOST_BYTES)]
+    plain_bytes: Annotated[int, within(0, _MAX_BYTES)]
     """Approximate decompressed size of all texts, in bytes."""
 
     def encode(self, output: Path, report: Callable[[int], None], *, place: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from corpus.reading.storage import list_files, open_lines, write_text
 from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent
 from jobs.job import run_as_command
-from jobs.job_settings import LIMITS, settings_of
+from jobs.job_settings import LIMITS, parse_settings
 from jobs.records import read_records
 
 
@@ -47,7 +47,9 @@ def read_vocabulary_choice(address: str) -> VocabularyChoice:
         found = orjson.loads(b"".join(open_lines(address)))
         return made(VocabularyChoice, found)
     except (AttributeError, DataError, TypeError, ValueError) as error:
-        raise DataError(f"{address} is not a chosen vocabulary: {error}; remove it, and run it again") from error
+        raise DataError(
+            f"{address} is not a chosen vocabulary: {error}; remove it, and run the preprocessing again"
+        ) from error
 
 
 def choose_vocabulary(words: str, output: str, settings: Settings, max_malformed: float) -> VocabularyChoice:
@@ -63,15 +65,15 @@ def choose_vocabulary(words: str, output: str, settings: Settings, max_malformed
     check_input(tally, max_malformed)
     if not tally.counts["texts"]:
         lines = plural(tally.counts["lines"], "line")
-        raise DataError(f"none of the {lines} holds a text with a word; there is nothing to learn from")
+        raise DataError(f"no text with a word in the {lines} of the input; give other input")
     by_code = {code: tally.counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
     positive_from = first_positive_code(by_code, settings)
     if not best:
         texts = tally.counts["texts"]
-        held = f"{plural(texts, 'text')} {'holds' if texts == 1 else 'hold'}"
+        found = f"{plural(texts, 'text')} {'has' if texts == 1 else 'have'}"
         raise DataError(
-            f"no words are left for the vocabulary: {held} only stopwords, or are all in "
-            "the test set; give more input, or fewer stopwords by --stopwords"
+            f"no words remain for the vocabulary: {found} only stopwords, or are all in the test set; give more "
+            "input, or fewer stopwords with --stopwords"
         )
     choice = VocabularyChoice(
         positive_from=positive_from, words=[word.decode() for word, _ in best], counts=[count for _, count in best]
@@ -99,7 +101,7 @@ def run(arguments: Sequence[str]) -> VocabularyChoice:
     return choose_vocabulary(
         options.counts,
         options.output,
-        settings_of(options.settings),
+        parse_settings(options.settings),
         options.max_malformed,
     )
 

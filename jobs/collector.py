@@ -17,13 +17,13 @@ from corpus.token_dictionary import dictionary_of
 from jobs.records import Arrays, block_of, part_name
 
 # About 100 MB of raw reviews, with 4 bytes per id. The room is for the last batch.
-_MOST_IDS = 7 << 20
-_ROOM_IDS = 1 << 20
-_MOST_TEXTS = 1 << 18
+_MAX_IDS = 7 << 20
+_EXTRA_IDS = 1 << 20
+_MAX_TEXTS = 1 << 18
 # In a larger dictionary, most words never occur again.
-_MOST_WORDS = 1 << 18
+_MAX_WORDS = 1 << 18
 # A word may have megabytes.
-_MOST_LETTERS = 32 << 20
+_MAX_LETTERS = 32 << 20
 
 Halves = npt.NDArray[np.uint64]
 
@@ -36,7 +36,7 @@ class Collector:
         self.counts: Counter[str] = Counter()
         self._tokeniser = dictionary_of(words, stopwords)
         self._part_bits = part_bits
-        self._ids = np.empty(_MOST_IDS + _ROOM_IDS, np.uint32)
+        self._ids = np.empty(_MAX_IDS + _EXTRA_IDS, np.uint32)
         self._start()
 
     def _start(self) -> None:
@@ -49,25 +49,25 @@ class Collector:
     @property
     def full(self) -> bool:
         """Whether to call `blocks` now."""
-        return len(self._codes) > _MOST_TEXTS or self._filled > _MOST_IDS or self._knows_much
+        return len(self._codes) > _MAX_TEXTS or self._filled > _MAX_IDS or self._dictionary_full
 
     @property
-    def _knows_much(self) -> bool:
-        return len(self._tokeniser) > _MOST_WORDS or self._tokeniser.letters > _MOST_LETTERS
+    def _dictionary_full(self) -> bool:
+        return len(self._tokeniser) > _MAX_WORDS or self._tokeniser.letters > _MAX_LETTERS
 
     def add(self, texts: Sequence[str], codes: Sequence[int], test: bool) -> None:
         """Add texts with the codes of their ratings or labels. `test` is true for files of the test set."""
         words = self._tokeniser(texts)
         ends = words.cleaned_ends
         starts = np.concatenate(([0], ends[:-1]))
-        sound = np.flatnonzero(ends > starts)
-        last = ends[sound] - 1  # without the space after the last word
-        self._digests += digests(words.cleaned.data, zip(starts[sound].tolist(), last.tolist(), strict=True))
-        self._codes += np.array(codes, np.uint8)[sound].tobytes()
-        self._tests += bytes([test]) * len(sound)
-        self._lengths.append(np.diff(words.ends, prepend=0)[sound])
-        self.counts["texts"] += len(sound)
-        self.counts["empty"] += len(texts) - len(sound)
+        nonempty = np.flatnonzero(ends > starts)
+        last = ends[nonempty] - 1  # without the space after the last word
+        self._digests += digests(words.cleaned.data, zip(starts[nonempty].tolist(), last.tolist(), strict=True))
+        self._codes += np.array(codes, np.uint8)[nonempty].tobytes()
+        self._tests += bytes([test]) * len(nonempty)
+        self._lengths.append(np.diff(words.ends, prepend=0)[nonempty])
+        self.counts["texts"] += len(nonempty)
+        self.counts["empty"] += len(texts) - len(nonempty)
         if self._filled + len(words.ids) > len(self._ids):
             self._ids = np.concatenate((self._ids, np.empty(len(words.ids), np.uint32)))
         self._ids[self._filled : self._filled + len(words.ids)] = words.ids
@@ -105,16 +105,16 @@ class Collector:
         ends = [*(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(parts)]
         begin = 0
         for end in ends:
-            these = slice(begin, end)
+            texts_of_part = slice(begin, end)
             tally = slice(*np.searchsorted(text, (begin, end)).tolist())
-            targets = np.cumsum(lengths[these])
+            targets = np.cumsum(lengths[texts_of_part])
             ids = np.empty(int(targets[-1]), np.uint32)
-            gather(self._ids, starts[these], lengths[these], targets - lengths[these], ids)
+            gather(self._ids, starts[texts_of_part], lengths[texts_of_part], targets - lengths[texts_of_part], ids)
             known = renumber(ids, numbers, words)
             block: Arrays = {
-                "hi": high[these],
-                "lo": low[these],
-                "lengths": lengths[these].astype(np.uint32),
+                "hi": high[texts_of_part],
+                "lo": low[texts_of_part],
+                "lengths": lengths[texts_of_part].astype(np.uint32),
                 "text": (text[tally] - begin).astype(np.uint32),
                 "code": code[tally],
                 "test": test[tally],
@@ -125,7 +125,7 @@ class Collector:
             yield part_name(int(parts[begin])).encode(), block_of(block)
             begin = end
         self._start()
-        if self._knows_much:
+        if self._dictionary_full:
             self._tokeniser.clear()
 
 

@@ -35,8 +35,8 @@ class Deduplicate(PreprocessingJob):
 
     def configure_args(self) -> None:
         super().configure_args()
-        self.add_passthru_arg("--distinct", metavar="FOLDER", help="where side files go: a folder or s3://...")
-        self.add_passthru_arg("--part-bits", type=int, default=3, help="parts are 2 to the power of this")
+        self.add_passthru_arg("--distinct", metavar="FOLDER", help="folder or s3://... for side files")
+        self.add_passthru_arg("--part-bits", type=int, default=3, help="binary logarithm of the number of parts")
 
     def mapper(self, _: None, task: bytes) -> Iterator[Record]:
         settings = self.settings()

@@ -31,7 +31,7 @@ from jobs.records import Arrays, Record, part_url, side_url, unpack_arrays
 _BLOCK_ROWS = 1 << 15
 _BLOCK_TOKENS = 1 << 22
 # Words outside the vocabulary that the dictionary keeps before it is cleared.
-_MOST_OTHERS = 1 << 18
+_MAX_OTHER_WORDS = 1 << 18
 
 
 class Encode(PreprocessingJob):
@@ -41,9 +41,9 @@ class Encode(PreprocessingJob):
 
     def configure_args(self) -> None:
         super().configure_args()
-        self.add_passthru_arg("--distinct", metavar="FOLDER", help="the side files of jobs.deduplicate")
-        self.add_passthru_arg("--choice", metavar="FILE", help="what jobs.choose chose")
-        self.add_passthru_arg("--parts", metavar="FOLDER", help="where part files go: a folder or s3://...")
+        self.add_passthru_arg("--distinct", metavar="FOLDER", help="side files of jobs.deduplicate")
+        self.add_passthru_arg("--choice", metavar="FILE", help="output of jobs.choose")
+        self.add_passthru_arg("--parts", metavar="FOLDER", help="folder or s3://... for part files")
 
     def mapper(self, _: None, task: bytes) -> Iterator[Record]:
         settings = self.settings()
@@ -85,7 +85,7 @@ class VocabularyIds:
 
     def __call__(self, words: bytes) -> npt.NDArray[np.int64]:
         """Return the ids of words that are separated by spaces."""
-        if len(self._dictionary) > self._size + _MOST_OTHERS:
+        if len(self._dictionary) > self._size + _MAX_OTHER_WORDS:
             self._dictionary.clear()
             self._dictionary.add(self._vocabulary)
         ranks = self._dictionary.add(words).astype(np.int64)

@@ -19,7 +19,7 @@ from mrjob.protocol import BytesProtocol
 from common.errors import DataError, is_full_disk
 from corpus.dataset_settings import Settings
 from corpus.reading.storage import write_text
-from jobs.job_settings import settings_of
+from jobs.job_settings import parse_settings
 
 COUNTER = ("shoal", "bytes")
 FAILURE_PREFIX = "shoal: "
@@ -40,14 +40,14 @@ class PreprocessingJob(MRJob):
 
     def configure_args(self) -> None:
         super().configure_args()
-        self.add_passthru_arg("--settings", metavar="JSON", help="the settings of the dataset")
-        self.add_passthru_arg("--stopwords", metavar="FILE", help="where the user's file of stopwords is for this task")
+        self.add_passthru_arg("--settings", metavar="JSON", help="settings of the dataset")
+        self.add_passthru_arg("--stopwords", metavar="FILE", help="path of the user's stopword file in this task")
 
     def _runner_class(self) -> Any:
         return self.local_runner if self.options.runner == "local" else super()._runner_class()
 
     def settings(self) -> Settings:
-        found = settings_of(self.options.settings)
+        found = parse_settings(self.options.settings)
         return found if self.options.stopwords is None else replace(found, stopwords=self.options.stopwords)
 
     def report_bytes(self, read: int, at_once: bool = False) -> None:
@@ -67,7 +67,7 @@ def run_as_script(job: Any) -> None:
     except OSError as error:
         if not is_full_disk(error):
             raise
-        sys.exit(f"{FAILURE_PREFIX}no space left on the device that holds the jobs' work; free some")
+        sys.exit(f"{FAILURE_PREFIX}no space left on the device with the jobs' work; free space")
 
 
 def run_as_command(run: Callable[[Sequence[str]], str]) -> None:

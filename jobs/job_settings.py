@@ -25,7 +25,7 @@ def _share(text: str) -> float:
 LIMITS = (
     Option(
         "max_malformed",
-        "share of malformed lines above which the work ends",
+        "maximum share of malformed lines",
         kind=_share,
         default=DEFAULT_MAX_MALFORMED,
         metavar="SHARE",
@@ -54,7 +54,7 @@ RATING_SCALE = (
     ),
     Option(
         "rating_step",
-        "what ratings are multiples of: of halves such as 3.5, or tenths; a dataset has their number",
+        "step of the rating scale: 1, 0.5 for half stars, or 0.1",
         kind=float,
         choices=tuple(1 / steps for steps in RATING_STEPS),
         default=1.0,
@@ -62,13 +62,13 @@ RATING_SCALE = (
     ),
     Option(
         "rating_fraction",
-        "ratings may be written with the largest one, such as 4/5 or 4 out of 5 stars",
+        "accept ratings with their maximum, such as 4/5 or 4 out of 5 stars",
         kind=bool,
         advanced=True,
     ),
     Option(
         "positive_from",
-        "the smallest rating that makes a text positive",
+        "smallest rating of a positive text",
         kind=_rating,
         default=DEFAULT.positive_from,
         metavar="RATING",
@@ -79,19 +79,19 @@ RATING_SCALE = (
 
 TEST_SHARE = Option(
     "test_share",
-    "share of the texts kept for the test",
+    "share of the texts in the test set",
     kind=float,
     default=DEFAULT.test_share,
     metavar="SHARE",
     advanced=True,
 )
-JUDGING = (*RATING_SCALE, TEST_SHARE)
-"""Options for the meaning of ratings and the test share, which `read_judging` reads."""
+LABELLING = (*RATING_SCALE, TEST_SHARE)
+"""Options for the meaning of ratings and the test share, which `apply_labelling` reads."""
 
 PRESET = Option(
     "preset",
-    f"reference: the dataset of another system, rows of {REFERENCE.row_length} words of letters, a vocabulary of "
-    f"{REFERENCE.vocabulary_size}, without NLTK's stopwords; options that are given take precedence",
+    f"reference: settings of a reference system: rows of {REFERENCE.row_length} words of letters, a vocabulary of "
+    f"{REFERENCE.vocabulary_size}, NLTK's stopwords removed; explicit options take precedence",
     choices=("reference",),
 )
 """Other defaults for the options in SETTINGS."""
@@ -102,29 +102,29 @@ SETTINGS = (
         "ragged: whole texts; fixed: cut and padded to --row-length (ragged, or fixed with --row-length)",
         choices=("ragged", "fixed"),
     ),
-    Option("row_length", f"words of a fixed row at most ({FIXED.row_length})", kind=int, metavar="N"),
+    Option("row_length", f"maximum number of words in a fixed row ({FIXED.row_length})", kind=int, metavar="N"),
     Option(
         "words",
-        f"letters: words of a to z; tokens: digits and punctuation, too, as in fastText's example ({DEFAULT.words})",
+        f"letters: words of a to z; tokens: also digits and punctuation, as in fastText's example ({DEFAULT.words})",
         choices=WORD_RULES,
     ),
     Option(
         "vocabulary_size",
-        f"words with an id of their own ({DEFAULT.vocabulary_size}, in general all words, or {FIXED.vocabulary_size} "
+        f"maximum number of words with ids ({DEFAULT.vocabulary_size}, usually all words, or {FIXED.vocabulary_size} "
         "with fixed rows)",
         kind=int,
         metavar="N",
     ),
     Option(
         "keep_duplicates",
-        "make a row of every text, as published train and test sets have them; otherwise equal texts make one row",
+        "make a row of every text, as in published training and test sets; by default, equal texts make one row",
         kind=bool,
     ),
-    *JUDGING,
+    *LABELLING,
     Option(
         "stopwords",
-        "words to leave out. none: no word; nltk: NLTK's English list, and product, would, get; keep-negations: the "
-        "same list without negations such as 'not', so that texts keep them; FILE: those of a file, one a line (none)",
+        "words to remove. none: no word; nltk: NLTK's English list, and product, would, get; keep-negations: the "
+        "same list without negations such as 'not'; FILE: the words of a file, one per line (none)",
         metavar="|".join((*STOPWORD_LISTS, "FILE")),
         advanced=True,
     ),
@@ -148,7 +148,7 @@ def read_settings(options: Namespace, classes: tuple[str, ...] = (), preset: str
         if options.words == "tokens":
             usual = replace(usual, stopwords="none")
     chosen = {name: getattr(options, name) for name in ("row_length", "words", "vocabulary_size", "stopwords")}
-    return read_judging(
+    return apply_labelling(
         options,
         replace(
             usual,
@@ -161,8 +161,8 @@ def read_settings(options: Namespace, classes: tuple[str, ...] = (), preset: str
     )
 
 
-def read_judging(options: Namespace, settings: Settings) -> Settings:
-    """Return `settings` with the values of the options in `JUDGING`. Raises DataError as `read_settings` does."""
+def apply_labelling(options: Namespace, settings: Settings) -> Settings:
+    """Return `settings` with the values of the options in `LABELLING`. Raises DataError as `read_settings` does."""
     steps = round(1 / options.rating_step)
     return replace(
         settings,
@@ -182,7 +182,7 @@ def settings_argument(settings: Settings) -> str:
     return "--settings=" + json.dumps(settings.to_json()).replace("'", "\\u0027")
 
 
-def settings_of(written: str) -> Settings:
+def parse_settings(written: str) -> Settings:
     """Parse the value of that option. Raises DataError for anything else."""
     return Settings.from_json(parse_json_object(written))
 

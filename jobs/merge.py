@@ -57,20 +57,20 @@ def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, ou
     """
     addresses = list_files(parts)
     if not addresses:
-        raise DataError(f"no part files in {parts}; every text was empty or held only stopwords")
+        raise DataError(f"no part files in {parts}; every text was empty or had only stopwords")
     tally = _read_tally(records)
     # In the folder of the parts, so that a killed merge leaves nothing in the folder of the results.
-    beside = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
-    with explain_full_disk(beside), temporary_folder("shoal-merging-", beside) as folder:
+    parent = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
+    with explain_full_disk(parent), temporary_folder("shoal-merging-", parent) as folder:
         merged = folder / DATASET_NAME
         # Compression is slower than a disk but faster than a network.
         counts, digest = _concatenate(addresses, tally, choice, merged, packed=is_s3(output))
-        home = join(output, digest) if is_s3(output) else output
-        write_text(join(home, COUNTS_NAME), dumps(counts, indent=2) + "\n")
-        with writable(join(home, DATASET_NAME)) as path:
+        target = join(output, digest) if is_s3(output) else output
+        write_text(join(target, COUNTS_NAME), dumps(counts, indent=2) + "\n")
+        with writable(join(target, DATASET_NAME)) as path:
             shutil.move(merged, path)
     return MergeResult(
-        dataset=join(home, DATASET_NAME),
+        dataset=join(target, DATASET_NAME),
         counts=counts,
         digest=digest,
         malformed=[asdict(place) for place in tally.malformed_lines()],
@@ -125,7 +125,7 @@ def _concatenate(
             with open_dataset(path) as part:
                 if (part.settings, part.stopwords) != (settings, stopwords):
                     raise DataError(
-                        f"{address} was made with other settings or stopwords than the parts before it; "
+                        f"{address} was created with other settings or stopwords than the previous parts; "
                         "run the preprocessing again in an empty output folder"
                     )
                 for split in (part.train, part.test):
@@ -140,12 +140,12 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
     for split in SPLITS:
         if rows[split] != counts[split]:
             raise DataError(
-                f"the part files hold {plural(rows[split], 'row')} of {split}, but {counts[split]:,} were counted; "
+                f"the part files have {plural(rows[split], 'row')} of {split}, but {counts[split]:,} were counted; "
                 "a part was lost, so run the preprocessing again"
             )
     if not counts["train"]:
         raise DataError(
-            f"no text is left to train on, and training needs at least {MIN_TRAINING_ROWS} rows; give more input"
+            f"no training text remains, but training needs at least {MIN_TRAINING_ROWS} rows; give more input"
         )
 
 
@@ -172,7 +172,7 @@ def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
 
 
 def run(arguments: Sequence[str]) -> MergeResult:
-    parser = ArgumentParser(prog="jobs.merge", description="Concatenate part files to one dataset.")
+    parser = ArgumentParser(prog="jobs.merge", description="Concatenate part files into one dataset.")
     for name in ("parts", "choice", "output", "summary"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--records", required=True, nargs="+")

@@ -85,10 +85,10 @@ def preprocess_locally(
     output = output if is_s3(output) else str(Path(output).resolve())  # because each task runs in its own folder
     check_writable(output)
     prepared = prepare_work(inputs, settings or DEFAULT, max_malformed=max_malformed, leave_out=output)
-    return carry_out(prepared, output, runner=runner, progress=progress or _NoProgress())
+    return run_prepared_work(prepared, output, runner=runner, progress=progress or _NoProgress())
 
 
-def carry_out(prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress) -> MergeResult:
+def run_prepared_work(prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress) -> MergeResult:
     """Run the jobs of prepared work. `output` is an absolute path or s3://... Raises as `preprocess_locally`."""
     with (
         _work_folder(output) as folder,
@@ -120,7 +120,7 @@ def _work_folder(output: str) -> Iterator[Path]:
     """Yield a new folder for the work: inside a local `output`, otherwise a temporary one."""
     if is_s3(output):
         with ExitStack() as made:
-            with explain_os_error(DataError, "cannot make a temporary folder", "set TMPDIR to a folder on a disk"):
+            with explain_os_error(DataError, "cannot create a temporary folder", "set TMPDIR to a folder on a disk"):
                 folder = made.enter_context(temporary_folder("shoal-work-"))
             yield folder
         return
@@ -213,7 +213,7 @@ class LocalRunner(LocalMRJobRunner):
     ) -> None:
         files = [each.fileno() for each in (stdin, stdout, stderr)]
         if not self.server.run(command[1:], files, folder=folder, environment=environment):
-            raise StepFailedException(step_desc=name, reason="it ended before it was done")
+            raise StepFailedException(step_desc=name, reason="it ended early")
 
 
 def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:
@@ -247,7 +247,7 @@ def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
         if any(line.startswith("Traceback ") for line in lines):
             last = lines[-1]
     if is_full_disk(error) or "No space left" in last:
-        return DataError("no space left on the device that holds --output; free some, or choose another --output")
+        return DataError("no space left on the device of --output; free space, or choose another --output")
     return JobError(f"the job '{step.name}' failed: {last}")
 
 
@@ -267,6 +267,6 @@ def _check_space(work: Path, needed: int) -> None:
     free = shutil.disk_usage(work).free
     if free < needed:
         raise DataError(
-            f"the work needs about {needed / 1e6:,.0f} MB in {work.parent}, and {free / 1e6:,.0f} MB are free; "
-            "free some, or choose another --output"
+            f"the work needs about {needed / 1e6:,.0f} MB in {work.parent}, but only {free / 1e6:,.0f} MB are free; "
+            "free space, or choose another --output"
         )

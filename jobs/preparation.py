@@ -98,7 +98,7 @@ def prepare_work(
     stopwords.
     """
     inspection = inspect_inputs(inputs, leave_out=leave_out)
-    settings = settle(inspection, settings)
+    settings = settings_for_input(inspection, settings)
     inspection.check_values(settings, max_malformed)
     sources = transfer(inspection.sources)
     stopwords = read_stopwords(settings.stopwords, settings.words)
@@ -114,7 +114,7 @@ def prepare_work(
     )
 
 
-def settle(inspection: InputInspection, chosen: Settings) -> Settings:
+def settings_for_input(inspection: InputInspection, chosen: Settings) -> Settings:
     """Return the settings with the values that depend on the input.
 
     Raises DataError if the input contradicts the settings, or has more than MAX_CLASSES classes.
@@ -123,7 +123,7 @@ def settle(inspection: InputInspection, chosen: Settings) -> Settings:
     if len(settings.classes) > MAX_CLASSES:
         raise DataError(
             f"--classes names {len(settings.classes):,} classes, but preprocessing takes at most {MAX_CLASSES}; "
-            "give the most frequent ones, and leave out the texts of all others by a higher --max-malformed"
+            "give the most frequent ones, and skip the texts of all others with a higher --max-malformed"
         )
     return settings
 

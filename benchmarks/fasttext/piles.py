@@ -29,7 +29,7 @@ from corpus.reading.sources import WHOLE, Inputs, Range
 from corpus.reading.tally import Tally
 from corpus.text import FIRST_WORD
 from corpus.tokens import tokens
-from jobs.job_settings import JUDGING, read_judging
+from jobs.job_settings import LABELLING, apply_labelling
 from trainer.classification.data import TextData, load_data
 from trainer.classification.rows import Rows
 
@@ -93,9 +93,9 @@ def read_pile(asked: str) -> Pile:
 @command()
 @input_options
 @reading_options
-@described_options(JUDGING)
+@described_options(LABELLING)
 def _reading(**options: Any) -> tuple[Inputs, Settings]:
-    settings = read_judging(Namespace(**options), Settings())
+    settings = apply_labelling(Namespace(**options), Settings())
     return read_inputs(options, settings), settings
 
 

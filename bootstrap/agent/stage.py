@@ -115,7 +115,7 @@ def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) ->
     if texts.settings.duplicates:
         return texts.encode(folder / DATASET_NAME, report, place="instance type")
     # The jobs are installed on nodes of a topology that preprocesses on them.
-    from jobs.pipeline import carry_out
+    from jobs.pipeline import run_prepared_work
     from jobs.preparation import PreparedWork
 
     if texts.settings.stopwords not in STOPWORD_LISTS:
@@ -123,7 +123,7 @@ def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) ->
     own = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed")}
     work = PreparedWork(**own, stopwords=frozenset(), plain_bytes=texts.plain_bytes)
     try:
-        return carry_out(work, str(folder), progress=_Steps(report)).counts
+        return run_prepared_work(work, str(folder), progress=_Steps(report)).counts
     except (DataError, JobError) as error:
         raise DataError(str(error).replace("--output", "instance type")) from error
 

@@ -11,7 +11,7 @@ from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.reading.storage import join
-from jobs.preparation import Estimate, estimate_work, settle
+from jobs.preparation import Estimate, estimate_work, settings_for_input
 
 if TYPE_CHECKING:
     from bootstrap.aws.deployment import Deployment
@@ -84,7 +84,7 @@ def _preview(
     inputs: Inputs, settings: Settings, *, cores: int, output: str | None, home: str | None, uploads_to: str | None
 ) -> PreprocessingPreview:
     inspection = inspect_inputs(inputs, leave_out=output)
-    settings = settle(inspection, settings)
+    settings = settings_for_input(inspection, settings)
     return PreprocessingPreview(
         inspection=inspection,
         settings=settings,

@@ -13,9 +13,9 @@ from corpus.stream.reader import read_stream
 from corpus.stream.stream_settings import SETTINGS_NAME
 
 _EPILOG = f"""
-The folder's {SETTINGS_NAME} names the sources and how they are read. The reader writes parts, which are files of rows
-of words, to the folder reader-I below it. After a stop or a crash the same command resumes after the newest part. It
-ends when the sources have ended (end.json), or fails with a sentence (error.json); status.json says how far it is.
+{SETTINGS_NAME} in the folder has the sources and the options for reading them. The reader writes parts, which are files
+of rows of words, to the folder reader-I below it. After a stop or a crash, the same command resumes after the newest
+part. The reader ends when its sources end (end.json) or when it fails (error.json). status.json has its progress.
 
 two readers that share the sources:  python -m corpus.stream --stream DIR --reader 0/2 &
                                      python -m corpus.stream --stream DIR --reader 1/2
@@ -25,20 +25,24 @@ two readers that share the sources:  python -m corpus.stream --stream DIR --read
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m corpus.stream",
-        description="Read text from files, folders or S3, and leave its words for trainers.",
+        description="Read text from files, folders or S3, and write its words to parts for trainers.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--stream", type=Path, required=True, metavar="DIR", help=f"the folder with {SETTINGS_NAME}")
+    parser.add_argument("--stream", type=Path, required=True, metavar="DIR", help=f"folder with {SETTINGS_NAME}")
     parser.add_argument(
-        "--reader", type=_reader, default=(0, 1), metavar="I/N", help="which of how many readers this is (default: 0/1)"
+        "--reader",
+        type=_reader,
+        default=(0, 1),
+        metavar="I/N",
+        help="index of this reader, and number of readers (default: 0/1)",
     )
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     end_with_starter()
     try:
-        status = read_stream(asked.stream, *asked.reader)
+        status = read_stream(arguments.stream, *arguments.reader)
     except DataError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -50,7 +54,7 @@ def main() -> int:
 def _reader(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     if not found or not int(found[1]) < int(found[2]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no reader; the first of two is 0/2, the second 1/2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a reader; with two readers, give 0/2 or 1/2")
     return int(found[1]), int(found[2])
 
 

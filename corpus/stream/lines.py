@@ -16,7 +16,7 @@ from corpus.reading.lines import LongLine
 from corpus.reading.parsing import Review, is_blank, line_parser
 from corpus.reading.sources import UNLABELLED
 
-LEAST_LINES = 1000
+MIN_LINES = 1000
 """The share of malformed lines is checked only after this many lines."""
 
 _REASONS = "not UTF-8, with NUL, longer than 4 MiB, or without the text field"
@@ -52,7 +52,7 @@ def batch_of_lines(address: str, found: list[bytes] | LongLine, offset: int) -> 
     return Batch(address, lines, sizes, ends, too_long=isinstance(found, LongLine))
 
 
-def sound_texts(batch: Batch, fields: Sequence[str] = ()) -> tuple[list[str], Sequence[int]]:
+def texts_of_batch(batch: Batch, fields: Sequence[str] = ()) -> tuple[list[str], Sequence[int]]:
     """Return the texts of a batch, and the index of each in the batch.
 
     A text is a line that is text, or the text in these `fields` of a JSON object.
@@ -81,25 +81,26 @@ class MalformedLines:
         self._most = most
         self._example: str | None = None
 
-    def check(self, batch: Batch, sound: Sequence[int], malformed: int, lines: int) -> None:
+    def check(self, batch: Batch, text_lines: Sequence[int], malformed: int, lines: int) -> None:
         """Raise DataError if too many lines up to the end of a batch are malformed."""
-        if self._example is None and len(sound) < len(batch.lines):
-            self._example = _place(batch, sound)
-        if self._example is not None and lines >= LEAST_LINES and malformed / lines > self._most:
+        if self._example is None and len(text_lines) < len(batch.lines):
+            self._example = _place(batch, text_lines)
+        if self._example is not None and lines >= MIN_LINES and malformed / lines > self._most:
             raise DataError(
                 f"{malformed:,} of {lines:,} lines are malformed ({_REASONS}), more than {self._most:.0%}, such as "
-                f"{self._example}; leave such files out of the sources, or begin a stream with a larger max_malformed"
+                f"{self._example}; remove such files from the sources, or start a new stream with a larger "
+                "max_malformed"
             )
 
 
 def describe_malformed(malformed: int, lines: int) -> str:
     """Return a sentence about lines that were skipped."""
-    return f"{malformed:,} of {plural(lines, 'line')} are malformed ({_REASONS}), and were left out"
+    return f"{malformed:,} of {plural(lines, 'line')} are malformed ({_REASONS}) and were skipped"
 
 
-def _place(batch: Batch, sound: Iterable[int]) -> str:
+def _place(batch: Batch, text_lines: Iterable[int]) -> str:
     """Return the position of the first malformed line of a batch."""
-    number = min(set(range(len(batch.lines))).difference(sound))
+    number = min(set(range(len(batch.lines))).difference(text_lines))
     if batch.first_line is None:
         return f"the line at byte {batch.ends[number] - batch.sizes[number]:,} of {batch.address}"
     return f"line {batch.first_line + number:,} of {batch.address}"

@@ -23,43 +23,43 @@ class Packer:
         self._rows = rows
         state = asdict(after)
         self._offsets: dict[str, int] = state["offsets"]
-        self._begun: dict[str, int] = state["begun"]
+        self._partial_lines: dict[str, int] = state["begun"]
         self._identities: dict[str, str] = state["identities"]
         self._ended: set[str] = set(after.ended)
         self.lines, self.text_bytes, self.malformed = after.lines, after.text_bytes, after.malformed
         self.words = after.words
         self._start()
 
-    def add(self, batch: Batch, sound: Sequence[int], words: list[str]) -> Iterator[Part]:
+    def add(self, batch: Batch, text_lines: Sequence[int], words: list[str]) -> Iterator[Part]:
         """Add the words of a batch's lines, and yield the parts that become full.
 
-        `sound` has the index of each line that is text, and `words` the words of all of them, with END after each line.
+        `text_lines` has the index of each line that is text. `words` has the words of these lines, with END after each.
         """
         if batch.identity is not None:
             self._identities[batch.address] = batch.identity
         start = 0
-        if sound:
+        if text_lines:
             # A file that was replaced may have a shorter line there.
-            start = min(self._begun.pop(batch.address, 0), words.index(END))
+            start = min(self._partial_lines.pop(batch.address, 0), words.index(END))
         done = 0
         while len(words) - start >= (room := self._tokens.size - self._filled):
             stop = start + room
             self._fill(words[start:stop])
             done += words[start:stop].count(END)
-            into = stop if not done else next(back for back in range(stop) if words[stop - 1 - back] == END)
-            yield self._part(self._position(batch, sound, done, into))
+            line_tokens = stop if not done else next(back for back in range(stop) if words[stop - 1 - back] == END)
+            yield self._part(self._position(batch, text_lines, done, line_tokens))
             start = stop
         self._fill(words[start:])
-        self._advance(batch, len(sound))
+        self._advance(batch, len(text_lines))
 
     def finish(self) -> Part | None:
         """Return the current part, padded with ends of lines; None if it is empty."""
-        return self._part(self._now()) if self._filled else None
+        return self._part(self._current_position()) if self._filled else None
 
     def _start(self) -> None:
         self._tokens: Tokens = np.full(self._rows * ROW_TOKENS, END_OF_LINE, np.int32)
         self._filled = 0
-        self._ids = _Ids({END: END_OF_LINE})
+        self._ids = _TokenIds({END: END_OF_LINE})
 
     def _fill(self, words: list[str]) -> None:
         ids = np.fromiter(map(self._ids.__getitem__, words), np.int32, len(words))
@@ -79,42 +79,42 @@ class Packer:
         self._start()
         return part
 
-    def _now(self) -> Position:
+    def _current_position(self) -> Position:
         return Position(
             offsets={**self._offsets},
             lines=self.lines,
             words=self.words,
             text_bytes=self.text_bytes,
             malformed=self.malformed,
-            begun={**self._begun},
+            begun={**self._partial_lines},
             identities={**self._identities},
             ended=tuple(sorted(self._ended)),
         )
 
-    def _position(self, batch: Batch, sound: Sequence[int], done: int, into: int) -> Position:
-        """Return the position after `done` text lines of a batch and `into` tokens of the next one."""
-        now = self._now()
-        taken = sound[done - 1] + 1 if done else 0
+    def _position(self, batch: Batch, text_lines: Sequence[int], done: int, line_tokens: int) -> Position:
+        """Return the position after `done` text lines of a batch and `line_tokens` tokens of the next one."""
+        now = self._current_position()
+        taken = text_lines[done - 1] + 1 if done else 0
         return replace(
             now,
             offsets={**now.offsets, **({batch.address: batch.ends[taken - 1]} if taken else {})},
             lines=now.lines + taken,
             text_bytes=now.text_bytes + sum(batch.sizes[:taken]),
             malformed=now.malformed + taken - done,
-            begun={**now.begun, **({batch.address: into} if into else {})},
+            begun={**now.begun, **({batch.address: line_tokens} if line_tokens else {})},
         )
 
-    def _advance(self, batch: Batch, sound: int) -> None:
+    def _advance(self, batch: Batch, text_lines: int) -> None:
         if batch.lines:
             self._offsets[batch.address] = batch.ends[-1]
         self.lines += len(batch.lines)
         self.text_bytes += sum(batch.sizes)
-        self.malformed += len(batch.lines) - sound
+        self.malformed += len(batch.lines) - text_lines
         if batch.ended:
             self._ended.add(batch.address)
 
 
-class _Ids(dict[str, int]):
+class _TokenIds(dict[str, int]):
     """Token of each word of a part. A new word gets a token when it is looked up."""
 
     def __missing__(self, word: str) -> int:

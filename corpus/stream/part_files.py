@@ -21,11 +21,11 @@ from corpus.reading.storage import open_blocks, open_range, size_of
 from corpus.stream.lines import Batch, batch_of_lines
 from corpus.stream.parts import Position
 
-LOOK_SECONDS = 5.0
+LISTING_SECONDS = 5.0
 """Interval between listings of a folder or prefix, in seconds."""
 
 
-class Files:
+class SourceFiles:
     """Files of a reader, among those of some addresses."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Files:
         self._offsets: dict[str, int] = {}
         self._identities: dict[str, str] = {}
         self._ended: set[str] = set()
-        self._given = 0
+        self._split_offset = 0
         """Offset in the current file up to which bytes were passed to the line splitter."""
 
     def batches(self, after: Position) -> Iterator[Batch | None]:
@@ -46,16 +46,16 @@ class Files:
         Raises DataError for files that are unreadable or no longer match the position.
         """
         self._offsets, self._identities, self._ended = {**after.offsets}, {**after.identities}, {*after.ended}
-        self._require_there(after)
+        self._require_files(after)
         while True:
-            looked = self._clock()
+            listed_at = self._clock()
             for file in self._files():
                 if self._is_unread(file):
                     yield from self._read(file)
             if not self._follow:
                 return
             yield None
-            while self._clock() < looked + LOOK_SECONDS:
+            while self._clock() < listed_at + LISTING_SECONDS:
                 yield None
 
     def _files(self) -> list[InputFile]:
@@ -69,7 +69,7 @@ class Files:
             found.update((file.address, file) for file in sorted(files, key=lambda file: file.address))
         return [file for file in found.values() if reader_of(file.address, self._readers) == self._reader]
 
-    def _require_there(self, after: Position) -> None:
+    def _require_files(self, after: Position) -> None:
         """Raise DataError for a missing file that may not have been read to its end.
 
         A growing stream may lose files after they were read. But if reading stopped inside a line, the rest of the line
@@ -79,15 +79,15 @@ class Files:
         for address, offset in after.offsets.items():
             if address not in there and (not self._follow or address in after.begun):
                 raise DataError(
-                    f"{address} is gone, and {offset:,} bytes were read of it; put it back, or begin a new stream"
+                    f"{address} is missing after {offset:,} bytes were read; restore it, or start a new stream"
                 )
 
     def _is_unread(self, file: InputFile) -> bool:
         offset = self._offsets.get(file.address, 0)
         if self._identities.get(file.address, file.identity) != file.identity:
             raise DataError(
-                f"{file.address} is another object than the one of which {offset:,} bytes were read; give new objects "
-                "new names, or begin a new stream"
+                f"{file.address} was replaced after {offset:,} bytes were read; give new objects new names, or start "
+                "a new stream"
             )
         if file.compression is not None:
             return file.address not in self._ended
@@ -103,7 +103,7 @@ class Files:
         try:
             for found in split_lines(self._blocks(file, offset)):
                 batch = batch_of_lines(file.address, found, offset)
-                if batch.ends[-1] > self._given:  # the last line of a file may have no newline
+                if batch.ends[-1] > self._split_offset:  # the last line of a file may have no newline
                     batch.sizes[-1] -= 1
                     batch.ends[-1] -= 1
                 if offset == 0 and not batch.too_long:
@@ -113,16 +113,15 @@ class Files:
                 number = None if number is None else number + len(batch.lines)
         except DamagedArchiveError as error:
             raise DataError(
-                f"{file.address} is damaged: {error}; give it whole, and put files into a folder only when they are"
+                f"{file.address} is damaged: {error}; replace it with a complete file, and move files into a folder "
+                "only when they are complete"
             ) from error
         except OSError as error:
             raise DataError(
                 f"cannot read {file.address}: {error.strerror or error}; check the disk or network"
             ) from error
         if not self._follow and size_of(file.address) != file.size:
-            raise DataError(
-                f"{file.address} was changed while it was read; begin a new stream that follows its sources"
-            )
+            raise DataError(f"{file.address} changed while Shoal read it; start a new stream that follows its sources")
         if identity is not None:
             self._identities[file.address] = identity
         if file.compression is not None:
@@ -136,9 +135,9 @@ class Files:
         else:
             grows = self._follow and not is_s3(file.address)
             blocks = _blocks_between(file.address, offset, _end_of_lines(file, offset) if grows else file.size)
-        self._given = offset
+        self._split_offset = offset
         for block in blocks:
-            self._given += len(block)
+            self._split_offset += len(block)
             yield block
 
 
@@ -181,6 +180,6 @@ def _end_of_lines(file: InputFile, start: int) -> int:
 
 def _shorter(file: InputFile, size: int, offset: int) -> DataError:
     return DataError(
-        f"{file.address} has {size:,} bytes, and {offset:,} were read of it; give new files new names, or begin a new "
-        "stream"
+        f"{file.address} has {size:,} bytes, but {offset:,} were already read; give new files new names, or start a "
+        "new stream"
     )

@@ -36,8 +36,8 @@ FIRST_WORD = 1
 
 _FORMAT = 1
 _NAME = re.compile(r"part-([0-9]{9})\.npz")
-_MOST_WORD_CHARACTERS = 1000
-_MOST_ROWS = 1 << 22
+_MAX_WORD_CHARACTERS = 1000
+_MAX_ROWS = 1 << 22
 
 Tokens = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ class Position:
     malformed: _Count = 0
     """Lines that were skipped."""
     begun: Mapping[str, _Count] = field(default_factory=dict)
-    """For each source with a line that the end of a part cut: the number of the line's tokens that are already in parts.
+    """For each source with a line that a part cut at its end: the number of the line's tokens in parts.
     """
     identities: Mapping[str, str] = field(default_factory=dict)
     """ETag of each object; an offset is meaningless in another object."""
@@ -132,24 +132,29 @@ def read_part(path: Path) -> Part:
         DataError,
     ) as error:
         raise DataError(
-            f"{path} is not a whole part of a stream: {error}; remove its folder, and read again"
+            f"{path} is not a complete part of a stream: {error}; remove its folder, and start the reader again"
         ) from error
-    if why := _wrong(part, header.get("format"), path):
-        raise DataError(f"{path} is not a part of a stream of this version: {why}; remove its folder, and read again")
+    if rule := _violated_rule(part, header.get("format"), path):
+        raise DataError(
+            f"{path} is not a part of a stream of this version: {rule}; remove its folder, and start the reader again"
+        )
     return part
 
 
-def _wrong(part: Part, version: Any, path: Path) -> str | None:
+def _violated_rule(part: Part, version: Any, path: Path) -> str | None:
     """Return a clause about the first rule that a part violates, or None."""
     tokens = part.tokens
     rules = (
         (version == _FORMAT, f"it is not of format {_FORMAT}"),
-        (part_path(path.parent, part.number) == path if isinstance(part.number, int) else False, "it has another name"),
-        (tokens.ndim == 2 and tokens.shape[1:] == (ROW_TOKENS,), f"its rows have not {ROW_TOKENS} tokens"),
-        (0 < len(tokens) <= _MOST_ROWS, f"it has {len(tokens):,} rows"),
+        (
+            part_path(path.parent, part.number) == path if isinstance(part.number, int) else False,
+            "its name does not match its number",
+        ),
+        (tokens.ndim == 2 and tokens.shape[1:] == (ROW_TOKENS,), f"its rows do not have {ROW_TOKENS} tokens"),
+        (0 < len(tokens) <= _MAX_ROWS, f"it has {len(tokens):,} rows"),
         (part.counts.shape == (len(part.words),), "its words and their counts differ in number"),
-        (len(set(part.words)) == len(part.words), "it has a word twice"),
-        (all(0 < len(word) <= _MOST_WORD_CHARACTERS for word in part.words), "it has a word without a sensible length"),
+        (len(set(part.words)) == len(part.words), "it repeats a word"),
+        (all(0 < len(word) <= _MAX_WORD_CHARACTERS for word in part.words), "it has an empty or a too long word"),
     )
     for holds, sentence in rules:
         if not holds:

@@ -79,8 +79,8 @@ def read_taken(stream: Path, folder: Path, parts: int) -> int:
     taken = 0 if values is None else values.get(folder.name, 0)
     if type(taken) is not int or not 0 <= taken <= parts:
         raise DataError(
-            f"{path} says that {taken!r} parts of {folder.name} were taken, which has written {parts:,}; begin a new "
-            "stream"
+            f"{path} reports {taken!r} taken parts of {folder.name}, but its reader has written {parts:,}; start a "
+            "new stream"
         )
     return taken
 
@@ -105,7 +105,7 @@ def _status(path: Path) -> Status:
     try:
         return made(Status, values)
     except DataError as error:
-        raise DataError(f"{path} is no status of a reader: {error}; start the reader again") from error
+        raise DataError(f"{path} is not the status of a reader: {error}; start the reader again") from error
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -123,7 +123,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 def ended(folder: Path) -> bool:
     """Return whether a reader has reached the end of its sources. Raises DataError with its message if it failed."""
     if failed := _read(folder / ERROR_NAME):
-        raise DataError(f"the reader of {folder} has failed: {failed.get('sentence')}")
+        raise DataError(f"the reader of {folder} failed: {failed.get('sentence')}")
     return _read(folder / END_NAME) is not None
 
 

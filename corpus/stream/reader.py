@@ -11,9 +11,9 @@ from pathlib import Path
 
 from common.errors import DataError, explain_os_error
 from common.private_folders import locked
-from corpus.stream.lines import Batch, MalformedLines, sound_texts
+from corpus.stream.lines import Batch, MalformedLines, texts_of_batch
 from corpus.stream.packing import Packer
-from corpus.stream.part_files import Files
+from corpus.stream.part_files import SourceFiles
 from corpus.stream.parts import Part, Position, part_numbers, part_path, read_part, write_part
 from corpus.stream.progress import (
     END_NAME,
@@ -30,7 +30,7 @@ from corpus.stream.tokenisers import words_of_lines
 _IDLE_SECONDS = 0.1
 _PAUSE_SECONDS = 0.5
 _STATUS_SECONDS = 2.0
-_PATIENCE_SECONDS = 20.0
+_LOCK_TIMEOUT_SECONDS = 20.0
 """Maximum seconds to wait for another reader of the same parts to end."""
 
 Clock = Callable[[], float]
@@ -50,18 +50,20 @@ def read_stream(
     if readers != settings.readers or not 0 <= reader < readers:
         last = settings.readers - 1
         raise DataError(
-            f"{reader}/{readers} is no reader of {stream}; its settings say readers 0/{settings.readers} to "
+            f"{reader}/{readers} is not a reader of {stream}; its readers are 0/{settings.readers} to "
             f"{last}/{settings.readers}"
         )
     folder = reader_folder(stream, reader)
     what, advice = f"cannot read or write {folder}", "correct that, and start the reader again"
     with explain_os_error(DataError, what, advice):
         folder.mkdir(exist_ok=True)
-        with _own(folder, clock, sleep):
+        with _lock_folder(folder, clock, sleep):
             (folder / ERROR_NAME).unlink(missing_ok=True)
             try:
                 with explain_os_error(DataError, what, advice):
-                    files = Files(*(settings.sources, reader, settings.readers), follow=settings.follow, clock=clock)
+                    files = SourceFiles(
+                        *(settings.sources, reader, settings.readers), follow=settings.follow, clock=clock
+                    )
                     return _Reader(stream, folder, settings, files, clock, sleep).run()
             except DataError as error:
                 write_error(folder, str(error))
@@ -72,22 +74,22 @@ def read_stream(
 
 
 @contextmanager
-def _own(folder: Path, clock: Clock, sleep: Sleep) -> Iterator[None]:
+def _lock_folder(folder: Path, clock: Clock, sleep: Sleep) -> Iterator[None]:
     """Lock the folder. If another reader is about to end, wait for it."""
-    deadline = clock() + _PATIENCE_SECONDS
+    deadline = clock() + _LOCK_TIMEOUT_SECONDS
     while True:
         with locked(folder) as free:
             if free:
                 yield
                 return
         if clock() >= deadline:
-            raise DataError(f"another process writes parts to {folder}; end it first")
+            raise DataError(f"another process writes parts to {folder}; stop it first")
         sleep(_IDLE_SECONDS)
 
 
 class _Reader:
     def __init__(
-        self, stream: Path, folder: Path, settings: StreamSettings, files: Files, clock: Clock, sleep: Sleep
+        self, stream: Path, folder: Path, settings: StreamSettings, files: SourceFiles, clock: Clock, sleep: Sleep
     ) -> None:
         self._stream, self._folder, self._settings, self._files = stream, folder, settings, files
         self._clock, self._sleep = clock, sleep
@@ -96,7 +98,7 @@ class _Reader:
         self._packer = Packer(settings.part_rows, numbers[-1] + 1 if numbers else 0, self._after)
         self._words = words_of_lines(settings)
         self._malformed = MalformedLines(settings.max_malformed)
-        self._heard = clock()
+        self._last_batch = clock()
         self._next_status = clock()
         self._waiting = self._paused = 0.0
         self._source = ""
@@ -109,32 +111,32 @@ class _Reader:
             if batch is None:
                 self._idle()
             else:
-                self._take(batch)
-            self._tell()
+                self._add(batch)
+            self._write_status()
         if last := self._packer.finish():
             self._write(last)
         self._status().write(self._folder)
         write_end(self._folder, self._status())
         return self._status()
 
-    def _take(self, batch: Batch) -> None:
-        self._source, self._heard = batch.address, self._clock()
-        texts, sound = sound_texts(batch, self._settings.text)
-        for part in self._packer.add(batch, sound, self._words(texts)):
+    def _add(self, batch: Batch) -> None:
+        self._source, self._last_batch = batch.address, self._clock()
+        texts, text_lines = texts_of_batch(batch, self._settings.text)
+        for part in self._packer.add(batch, text_lines, self._words(texts)):
             self._write(part)
-        self._malformed.check(batch, sound, self._packer.malformed, self._packer.lines)
+        self._malformed.check(batch, text_lines, self._packer.malformed, self._packer.lines)
 
     def _idle(self) -> None:
-        self._waiting += self._slept(_IDLE_SECONDS)
-        if self._clock() - self._heard >= self._settings.quiet_seconds and (part := self._packer.finish()):
+        self._waiting += self._sleep_measured(_IDLE_SECONDS)
+        if self._clock() - self._last_batch >= self._settings.quiet_seconds and (part := self._packer.finish()):
             self._write(part)
 
     def _write(self, part: Part) -> None:
         if self._settings.follow:
-            self._let_trainers_catch_up(part.number)
+            self._wait_for_trainers(part.number)
         write_part(self._folder, part)
 
-    def _let_trainers_catch_up(self, written: int) -> None:
+    def _wait_for_trainers(self, written: int) -> None:
         """Wait while too many parts wait for trainers, and remove parts that are in a checkpoint."""
         while True:
             taken = read_taken(self._stream, self._folder, written)
@@ -143,15 +145,15 @@ class _Reader:
                     part_path(self._folder, number).unlink()
             if written - taken <= self._settings.ahead:
                 return
-            self._paused += self._slept(_PAUSE_SECONDS)
-            self._tell()
+            self._paused += self._sleep_measured(_PAUSE_SECONDS)
+            self._write_status()
 
-    def _slept(self, seconds: float) -> float:
+    def _sleep_measured(self, seconds: float) -> float:
         before = self._clock()
         self._sleep(seconds)
         return self._clock() - before
 
-    def _tell(self) -> None:
+    def _write_status(self) -> None:
         """Write the status at intervals."""
         if self._clock() >= self._next_status:
             self._status().write(self._folder)

@@ -26,7 +26,9 @@ def text_fields(sources: Iterable[str], chosen: Sequence[str]) -> tuple[str, ...
         if known is None or known.format.kind == "json":
             return known.format.text if known else tuple(chosen)
     if block.startswith(PARQUET) or _is_table(file.address, block):
-        raise DataError(f"{file.address} is a table, of which a line is no text; write its texts to a file, one a line")
+        raise DataError(
+            f"{file.address} is a table, and its lines are not texts; write its texts to a file, one per line"
+        )
     return ()
 
 

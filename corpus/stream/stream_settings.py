@@ -21,14 +21,14 @@ SETTINGS_NAME = "stream.json"
 TOKENISERS = ("treebank", "punctuation", "spaces", "letters")
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_MOST_SOURCES = 1 << 20
+_MAX_SOURCES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSettings:
     """Sources of a stream and the options for reading them. Raises DataError for values out of bounds."""
 
-    sources: Annotated[tuple[str, ...], long(1, _MOST_SOURCES)]
+    sources: Annotated[tuple[str, ...], long(1, _MAX_SOURCES)]
     """Absolute paths of files and folders, and s3:// addresses of objects and prefixes."""
     readers: Annotated[int, within(1, 1 << 10)] = 1
     """Number of readers that share the sources."""
@@ -58,7 +58,7 @@ class StreamSettings:
             raise DataError("sources is empty; name at least one file, folder or address")
         require_fields(type(self), vars(self))
         if len(set(self.sources)) < len(self.sources):
-            raise DataError("sources has an address twice; name each once")
+            raise DataError("sources repeats an address; name each once")
         for address in self.sources:
             if not is_s3(address) and not Path(address).is_absolute():
                 raise DataError(f"the source {address!r} is not an absolute path; readers may run in another folder")
@@ -80,7 +80,7 @@ def absolute(address: str) -> str:
     if is_s3(address):
         return address
     if _ADDRESS.match(address):
-        raise DataError(f"{address} cannot be read; give files, folders, or addresses that begin with s3://")
+        raise DataError(f"Shoal cannot read {address}; give files, folders, or addresses that begin with s3://")
     return str(Path(address).resolve())
 
 
@@ -99,8 +99,10 @@ def write_settings(stream: Path, settings: StreamSettings) -> None:
         finally:
             partial.unlink()
     except FileExistsError:
-        if other := differing(read_settings(stream), settings):
-            raise DataError(f"{path} is of a stream with {other}; give the same settings, or another folder") from None
+        if other := describe_difference(read_settings(stream), settings):
+            raise DataError(
+                f"{path} describes a stream with {other}; give the same settings, or another folder"
+            ) from None
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}; choose another folder for the stream") from error
 
@@ -111,19 +113,19 @@ def read_settings(stream: Path) -> StreamSettings:
     try:
         return StreamSettings.from_json(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"there is no {path}; it names the sources of the stream: write it first") from None
+        raise DataError(f"{path} does not exist; write the settings of the stream first") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check its permissions") from error
     except DataError as error:
-        raise DataError(f"{path} has no settings of a stream: {error}; write it again") from error
+        raise DataError(f"{path} has no valid settings of a stream: {error}; write it again") from error
 
 
-def differing(there: StreamSettings, wanted: StreamSettings) -> str | None:
+def describe_difference(there: StreamSettings, wanted: StreamSettings) -> str | None:
     """Return a clause about the first setting in which a stream differs from the wanted one, or None."""
     for field in fields(StreamSettings):
         old, new = _shown(getattr(there, field.name)), _shown(getattr(wanted, field.name))
         if old != new:
-            return f"{field.name} {old}, and not {new}"
+            return f"{field.name} {old}, not {new}"
     return None
 
 

@@ -18,7 +18,7 @@ from corpus.stream.stream_settings import StreamSettings
 
 END = "\n"
 """Token after the words of each line; no word contains it."""
-MOST_WORD_CHARACTERS = 100
+MAX_WORD_CHARACTERS = 100
 """Longer words are skipped: no language has them, and they would fill the memory."""
 
 _PIECE = re.compile(r"(?s).{1,65536}(?!\S)|.{1,65536}")
@@ -39,8 +39,8 @@ def words_of_lines(settings: StreamSettings) -> Words:
             return []
         joined = END.join(lines)
         found = tokenise((joined.lower() if settings.lowercase else joined).split(END))
-        if max(map(len, found)) > MOST_WORD_CHARACTERS:
-            found = [word for word in found if len(word) <= MOST_WORD_CHARACTERS]
+        if max(map(len, found)) > MAX_WORD_CHARACTERS:
+            found = [word for word in found if len(word) <= MAX_WORD_CHARACTERS]
         return list(map(lemma, found)) if lemma else found
 
     return words
@@ -104,6 +104,6 @@ def _lemmatizer() -> Callable[[str], str]:
         if word == END:
             return word
         found = lemmatize(word, lang="en")
-        return found if len(found.split()) == 1 and len(found) <= MOST_WORD_CHARACTERS else word
+        return found if len(found.split()) == 1 and len(found) <= MAX_WORD_CHARACTERS else word
 
     return lemma

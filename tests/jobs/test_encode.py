@@ -64,7 +64,7 @@ def test_rows_are_the_copies_of_texts_in_blocks_of_any_size(
 
 
 def test_a_vocabulary_forgets_the_words_of_the_parts_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode, "_MOST_OTHERS", 1)
+    monkeypatch.setattr(encode, "_MAX_OTHER_WORDS", 1)
     ids = VocabularyIds(b"lamp bulb")
     for words, numbers in ((b"a b lamp", [1, 1, 2]), (b"bulb c", [3, 1]), (b"lamp a bulb", [2, 1, 3])):
         assert ids(words).tolist() == numbers

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from common.errors import DataError
 from common.options import argparse_argument
 from corpus.dataset_settings import Settings
-from jobs.job_settings import SETTINGS, read_settings, settings_argument, settings_of
+from jobs.job_settings import SETTINGS, parse_settings, read_settings, settings_argument
 from tests.corpus.reading.inputs.beginnings import tuples
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("job_settings.yaml").read_text())
@@ -39,7 +39,7 @@ def test_the_option_of_a_job_gives_settings_back(
         option = settings_argument(settings)
         assert option.isascii()
         assert "'" not in option
-        assert settings_of(option.removeprefix("--settings=")) == settings
+        assert parse_settings(option.removeprefix("--settings=")) == settings
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['options']} {row.get('preset', '')}")

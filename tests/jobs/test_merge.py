@@ -163,7 +163,7 @@ def double_a_tally(work: Work) -> None:
         (lose_a_part, "305 rows of train, but 1,205 were counted"),
         (lambda work: [work.part(number).unlink() for number in range(4)], "no part files in .*parts"),
         (lambda work: work.part(2).write_bytes(work.part(2).read_bytes()[:-1_000]), r"part-0002\.h5 is not"),
-        (mix_settings, r"part-0003\.h5 was made with other settings or stopwords"),
+        (mix_settings, r"part-0003\.h5 was created with other settings or stopwords"),
         (double_a_tally, "the counts contradict each other"),
     ],
 )
@@ -177,7 +177,7 @@ def test_parts_that_cannot_be_merged_are_named_and_nothing_is_made(work: Work, t
 
 
 def test_a_merge_without_training_rows_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no text is left to train on"):
+    with pytest.raises(DataError, match="no training text remains"):
         Work(tmp_path, [(0, 9)]).merge(tmp_path / "out")
 
 
@@ -236,7 +236,7 @@ def test_a_step_that_fails_reports_why_also_in_the_file_that_it_is_given(work: W
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == f"shoal: {failure.read_text()}\n"
-    assert failure.read_text().startswith("the part files hold")
+    assert failure.read_text().startswith("the part files have")
 
 
 @NEEDS_A_SMALL_DISK

@@ -144,7 +144,7 @@ def test_a_text_repeated_without_end_costs_one_entry_a_block() -> None:
 
 @pytest.mark.parametrize("words", ["letters", "tokens"])
 def test_a_collector_forgets_words_of_megabytes(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
-    monkeypatch.setattr(collector, "_MOST_LETTERS", 100)
+    monkeypatch.setattr(collector, "_MAX_LETTERS", 100)
     collected = Collector([], 0, words)
     for letter in "abc":
         collected.add([letter * 90], [1], test=False)
@@ -155,7 +155,7 @@ def test_a_collector_forgets_words_of_megabytes(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_collector_is_full_before_its_memory_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "_MOST_TEXTS", 10)
+    monkeypatch.setattr(collector, "_MAX_TEXTS", 10)
     collected = Collector([], 0)
     collected.add([f"lamp {'x' * n}" for n in range(8)], [1] * 8, test=False)
     assert not collected.full

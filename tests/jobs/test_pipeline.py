@@ -160,7 +160,7 @@ def test_without_a_usable_temporary_folder_results_for_s3_end_in_a_sentence(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     with (
-        pytest.raises(DataError, match=r"^cannot make a temporary folder: No such file or directory; set TMPDIR"),
+        pytest.raises(DataError, match=r"^cannot create a temporary folder: No such file or directory; set TMPDIR"),
         pipeline._work_folder("s3://bucket/results"),
     ):
         pass

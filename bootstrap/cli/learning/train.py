@@ -24,7 +24,7 @@ from bootstrap.cli.target import Target, hosts_option, launch_options, local_ran
 from common.errors import DataError, UsageError
 from common.options import flag
 from corpus.dataset_settings import DEFAULT
-from jobs.job_settings import JUDGING, LIMITS, read_judging
+from jobs.job_settings import LABELLING, LIMITS, apply_labelling
 from trainer.classification.metrics import MOST_CLASSES
 from trainer.config import default_model, options_for
 
@@ -75,7 +75,7 @@ Examples:
 )
 @input_options
 @reading_options
-@described_options((*JUDGING, *LIMITS), group=READING)
+@described_options((*LABELLING, *LIMITS), group=READING)
 @described_options(options_for("classes", auto=True), but=("data",))
 @click.pass_context
 def run(
@@ -115,7 +115,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
             "most frequent ones, and leave out the texts of all others by a higher --max-malformed"
         )
     try:
-        settings = read_judging(Namespace(**options), DEFAULT)
+        settings = apply_labelling(Namespace(**options), DEFAULT)
         inputs = read_inputs(options, settings)
     except DataError as error:
         raise UsageError(str(error)) from error

@@ -15,7 +15,7 @@ from common.errors import DataError, ShoalError
 from corpus.reading.inputs.finding import current_files, find_files
 from corpus.reading.sources import Inputs, digest_of_files
 from corpus.stream.progress import read_status
-from corpus.stream.stream_settings import StreamSettings, differing, read_settings
+from corpus.stream.stream_settings import StreamSettings, describe_difference, read_settings
 from trainer.config import TrainConfig
 
 
@@ -92,7 +92,7 @@ class PreparedStream(Prepared):
         stream = before().stream
         if stream is None:
             raise ShoalError("the run that would be resumed is none on a text; leave out --resume to start one")
-        if other := differing(stream, replace(self.settings, readers=stream.readers)):
+        if other := describe_difference(stream, replace(self.settings, readers=stream.readers)):
             raise ShoalError(f"the run that would be resumed has {other}; resume with what it was started with")
         return type(self)(stream)
 

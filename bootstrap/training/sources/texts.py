@@ -22,7 +22,7 @@ from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.text_request import TextRequest, describe_skipped_lines
-from jobs.preparation import fingerprint, settle
+from jobs.preparation import fingerprint, settings_for_input
 from trainer.config import TrainConfig
 
 
@@ -79,7 +79,7 @@ def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates
     for warning in inspection.warnings_for(texts.settings.words):
         bars.note(warning)
     wanted = replace(settings_of_texts(texts.settings), duplicates=duplicates)
-    settings = inspection.settings(wanted) if duplicates else settle(inspection, wanted)
+    settings = inspection.settings(wanted) if duplicates else settings_for_input(inspection, wanted)
     inspection.check_values(settings, texts.max_malformed)
     return TextRequest(
         sources=inspection.sources,

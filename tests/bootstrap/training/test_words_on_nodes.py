@@ -90,7 +90,7 @@ def test_of_text_the_price_of_the_nodes_and_readers_by_the_hour_is_noted(
 def test_a_run_on_text_is_resumed_with_its_own_settings_and_as_many_readers() -> None:
     before = request(readers=1)
     assert PreparedStream(replace(STREAM, readers=5)).resumed(lambda: before).readers == STREAM.readers
-    with pytest.raises(ShoalError, match=r"has tokeniser punctuation, and not spaces; resume with what it was"):
+    with pytest.raises(ShoalError, match=r"has tokeniser punctuation, not spaces; resume with what it was"):
         PreparedStream(replace(STREAM, tokeniser="spaces")).resumed(lambda: before)
     with pytest.raises(ShoalError, match="the run that would be resumed is none on a text"):
         PreparedStream(STREAM).resumed(request)

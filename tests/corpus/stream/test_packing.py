@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.reading.lines import LongLine
-from corpus.stream.lines import batch_of_lines, sound_texts
+from corpus.stream.lines import batch_of_lines, texts_of_batch
 from corpus.stream.packing import Packer
 from corpus.stream.parts import ROW_TOKENS, Part, Position
 from corpus.stream.stream_settings import StreamSettings
@@ -34,13 +34,13 @@ def pack(lines: Sequence[bytes], rows: int, number: int, after: Position, size: 
     while rest:
         batch = batch_of_lines("/a", rest[:size], offset)
         rest, offset = rest[size:], batch.ends[-1]
-        texts, kept = sound_texts(batch)
+        texts, kept = texts_of_batch(batch)
         found += packer.add(batch, kept, tokens_of(texts))
     return packer, found
 
 
 def expected(lines: Sequence[bytes]) -> list[str]:
-    kept = tokens_of(sound_texts(batch_of_lines("/a", list(lines), 0))[0])
+    kept = tokens_of(texts_of_batch(batch_of_lines("/a", list(lines), 0))[0])
     while kept and kept[-1] == "\n":
         kept.pop()
     return kept
@@ -62,7 +62,7 @@ def test_rows_are_the_tokens_of_the_lines_also_after_restarts(
     assert words(kept) == expected(lines)
     assert [part.number for part in kept] == list(range(len(kept)))
     assert all(part.tokens.shape == (rows, ROW_TOKENS) for part in kept)
-    bad = len(lines) - len(sound_texts(batch_of_lines("/a", lines, 0))[0])
+    bad = len(lines) - len(texts_of_batch(batch_of_lines("/a", lines, 0))[0])
     assert (packer.lines, packer.malformed) == (len(lines), bad)
     assert packer.text_bytes == sum(map(len, lines)) + len(lines)
     assert packer.words == sum(token != "\n" for token in expected(lines))

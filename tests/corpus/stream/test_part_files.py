@@ -93,5 +93,5 @@ def test_a_changed_file_is_refused_where_it_is_not_followed(tmp_path: Path, monk
         path.write_bytes(CONTENT + b"more")
 
     monkeypatch.setattr(files, "_blocks_between", growing)
-    with pytest.raises(DataError, match="texts was changed while it was read; begin a new stream that follows"):
+    with pytest.raises(DataError, match="texts changed while Shoal read it; start a new stream that follows"):
         read(begin(tmp_path / "stream", path))

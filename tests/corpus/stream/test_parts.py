@@ -86,10 +86,10 @@ def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: P
 @pytest.mark.parametrize(
     ("changes", "wrong"),
     [
-        ({"tokens": np.zeros((2, 5), np.int32)}, "its rows have not 128 tokens"),
+        ({"tokens": np.zeros((2, 5), np.int32)}, "its rows do not have 128 tokens"),
         ({"tokens": np.full((1, ROW_TOKENS), 3, np.int32)}, "it has tokens without words"),
         ({"tokens": np.full((1, ROW_TOKENS), -1, np.int32)}, "it has tokens without words"),
-        ({"words": ("fish", "fish")}, "it has a word twice"),
+        ({"words": ("fish", "fish")}, "it repeats a word"),
         ({"words": ("fish",)}, "its words and their counts differ in number"),
         ({"words": ("fish", "x" * 1001)}, "without a sensible length"),
         ({"counts": np.array([1, 0], np.int64)}, "it has words that do not occur"),
@@ -111,7 +111,7 @@ HEAD = np.frombuffer(b'{"format": 1}', np.uint8)
 @pytest.mark.parametrize(
     ("harm", "wrong"),
     [
-        (lambda path: path.write_bytes(part_path(path.parent, 3).read_bytes()), "it has another name"),
+        (lambda path: path.write_bytes(part_path(path.parent, 3).read_bytes()), "its name does not match its number"),
         (lambda path: np.savez(path, x=HEAD), "is not a whole part of a stream"),
         (
             lambda path: np.savez(path, head=HEAD, words=HEAD, counts=HEAD, tokens=HEAD),

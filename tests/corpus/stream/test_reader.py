@@ -111,7 +111,9 @@ def test_the_status_of_all_readers_is_their_sum(tmp_path: Path) -> None:
         each.write(tmp_path / f"reader-{number}")
     assert read_status(tmp_path) == Status(lines=3, waiting_seconds=0.5, source="/a, /b")
     (tmp_path / "reader-1" / "status.json").write_text('{"lines": "3"}')
-    with pytest.raises(DataError, match=r"reader-1/status.json is no status of a reader: lines is not of type int"):
+    with pytest.raises(
+        DataError, match=r"reader-1/status.json is not the status of a reader: lines is not of type int"
+    ):
         read_status(tmp_path)
 
 
@@ -130,7 +132,7 @@ def test_the_command_reads_and_says_what_it_left_out(tmp_path: Path) -> None:
     done = subprocess.run(command(stream), capture_output=True, text=True)
     why = "(not UTF-8, with NUL, longer than 4 MiB, or without the text field)"
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"1 of 2 lines are malformed {why}, and were left out\n"
+    assert done.stderr == f"1 of 2 lines are malformed {why} and were skipped\n"
     assert lines(stream) == ["fine"]
 
 
@@ -146,7 +148,7 @@ def test_the_command_is_the_reader_that_it_is_asked_to_be(tmp_path: Path, monkey
 def test_the_command_says_in_one_sentence_what_is_wrong(tmp_path: Path) -> None:
     done = subprocess.run(command(tmp_path / "absent"), capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"there is no {tmp_path / 'absent' / 'stream.json'}")
+    assert done.stderr.startswith(f"{tmp_path / 'absent' / 'stream.json'} does not exist")
     assert done.stderr.count("\n") == 1
     done = subprocess.run(command(tmp_path, "--reader", "2/2"), capture_output=True, text=True)
     assert done.returncode == 2

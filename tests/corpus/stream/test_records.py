@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from common.errors import DataError
-from corpus.stream.lines import batch_of_lines, sound_texts
+from corpus.stream.lines import batch_of_lines, texts_of_batch
 from corpus.stream.records import text_fields
 
 
@@ -49,4 +49,4 @@ def test_a_table_is_no_text(tmp_path: Path) -> None:
 
 def test_words_are_those_of_the_text_alone() -> None:
     lines = [b'{"a": "one\\ntwo", "b": "key"}', b"", b'{"b": "none"}', b'{"a": 3}', b"{", b'{"a": "nul\\u0000"}']
-    assert sound_texts(batch_of_lines("/a", lines, 0), ("a",)) == (["one two", "", "nul "], [0, 1, 5])
+    assert texts_of_batch(batch_of_lines("/a", lines, 0), ("a",)) == (["one two", "", "nul "], [0, 1, 5])

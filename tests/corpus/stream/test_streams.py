@@ -82,7 +82,7 @@ def read_all(home: str, stream: Path, run: dict[str, Any], follow: bool) -> None
 
     def holds(now: float) -> bool:
         nonlocal last
-        if now - last > part_files.LOOK_SECONDS + 1:
+        if now - last > part_files.LISTING_SECONDS + 1:
             last = now
             if (step := next(waiting, None)) is None:
                 return lines(stream) == expected(run) or now > 1_000

@@ -106,7 +106,7 @@ def test_a_missing_part_is_pending_until_a_stop_or_the_end_of_the_run(stream: Pa
     with patch.object(stream_rows, "_MOST_SECONDS", 0.0):  # so that other ranks do not time out
         assert data.choose(never, never, wait=True) is NextEpoch.LATER
     write_error(reader_folder(stream, 1), "its source is gone")
-    with pytest.raises(DataError, match=r"reader-1 has failed: its source is gone"):
+    with pytest.raises(DataError, match=r"reader-1 failed: its source is gone"):
         data.choose(never, never, wait=True)
 
 
