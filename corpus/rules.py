@@ -1,8 +1,7 @@
-"""Implements rules 3, 4 and 6 of docs/reference/dataset.md, each as a plain function for one text or word and a fast one for
-many.
+"""Implements rules 3, 4 and 6 of docs/reference/dataset.md, each as a plain and as a fast function.
 
-The jobs use the fast functions. Both give the same results. Do not compare digests with the test share in floating
-point, because 64 bits do not fit a double.
+A plain function handles one text or word, a fast one handles many. The jobs use the fast functions. Both give the same
+results. Do not compare digests with the test share in floating point, because 64 bits do not fit a double.
 """
 
 from collections.abc import Callable, Iterable, Mapping

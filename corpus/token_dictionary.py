@@ -1,4 +1,4 @@
-"""Maps texts to the ids of their words, a block of texts at a time: the fast form of rule 1b of docs/reference/dataset.md.
+"""Maps texts to the ids of their words, a block of texts at a time: fast form of rule 1b of docs/reference/dataset.md.
 
 `find_tokens`, compiled by numba, reads texts byte by byte. It copies the bytes of words, because a word that contains
 `"` is not contiguous in its text. The result must equal that of `corpus.tokens.tokens`.

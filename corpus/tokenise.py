@@ -1,4 +1,4 @@
-"""Maps texts to the ids of their words, a block of texts at a time: the fast form of rule 1 of docs/reference/dataset.md.
+"""Maps texts to the ids of their words, a block of texts at a time: fast form of rule 1 of docs/reference/dataset.md.
 
 Tokenisation with Python objects would take more than half the time of preprocessing, so this module avoids them. A mask
 has one bit for each byte, set if the byte belongs to a word. `find_runs`, compiled by numba, finds words in 64 of these

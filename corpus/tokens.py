@@ -1,8 +1,8 @@
-"""Splits a text into words as fastText's classification example does, one text at a time: rule 1b of docs/reference/dataset.md.
+"""Splits a text into words as fastText's classification example does: rule 1b of docs/reference/dataset.md.
 
-Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Unlike that example it handles capitals and white
-space outside ASCII. Do not clean a cleaned text again: `<br` and `/>` may be words, but with a space between them they
-are a line break.
+It splits one text at a time. Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Unlike that example
+it handles capitals and white space outside ASCII. Do not clean a cleaned text again: `<br` and `/>` may be words, but
+with a space between them they are a line break.
 
 `token_hash`, `ngram_buckets` and `char_ngrams` follow fastText's `Dictionary`, so that n-grams share the same buckets
 as in fastText.

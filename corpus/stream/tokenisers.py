@@ -1,7 +1,7 @@
 """Splits lines of text into words, by the rule in the settings.
 
 `treebank` is NLTK's NLTKWordTokenizer (`do n't`), `punctuation` its WordPunctTokenizer (`don ' t`), `spaces` splits at
-white space, and `letters` is the rule of words in docs/reference/dataset.md (`don't`). They need no data files. In this order, a
+white space, and `letters` is rule 1 of docs/reference/dataset.md (`don't`). They need no data files. In this order, a
 core processes 0.5 to 1.1, 5 to 13, 13 to 33, and 14 to 15 MB/s (docs/streaming.md).
 
 NLTK's regular expressions time out after five seconds. Prevent that: a line would otherwise have different words on a
