@@ -1,1 +1,1 @@
-"""Programs for whoever maintains Shoal; they are not installed with it."""
+"""Programs for maintainers of Shoal. They are not installed with it."""

@@ -38,8 +38,8 @@ aws iam attach-role-policy --role-name ROLE-OF-THE-PERSON --policy-arn $policies
 Notes:
 
 - **Boundary.** `{_NAMED}` lets CloudFormation create roles only with `{BOUNDARY}` as permissions boundary.
-  `shoal deploy` sets it. For plain `cdk deploy` add `-c permissions_boundary=arn:aws:iam::ACCOUNT:policy/{BOUNDARY}`, or write
-  `permissions_boundary` in the topology.
+  `shoal deploy` sets it. For plain `cdk deploy` add
+  `-c permissions_boundary=arn:aws:iam::ACCOUNT:policy/{BOUNDARY}`, or write `permissions_boundary` in the topology.
 - **Other CDK apps.** They use the roles of `cdk bootstrap` without `--qualifier`. `{USER}` cannot assume those roles.
 - **Default roles.** Without the last three options of `cdk bootstrap`, everyone with `{USER}` is an administrator.
   `shoal plan` warns if CloudFormation's role for Shoal has another policy, such as AdministratorAccess.
@@ -88,7 +88,7 @@ def page() -> str:
 
 
 def pasted(policy: str) -> str:
-    """A policy as JSON."""
+    """Return a policy as JSON."""
     return json.dumps(document(policy), indent=2) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""`make prices`: reads today's prices and offerings from AWS, and adds them to a region's file as another dated list.
+"""`make prices`: fetches today's prices and offerings from AWS, and adds them to a region's file as another dated list.
 
-Keep all filters: AWS prices the same type also as dedicated, as reserved and unused, with Windows, and as a capacity
+Keep all filters: AWS also prices the same type as dedicated, as reserved and unused, with Windows, and as a capacity
 block at zero dollars. Only all filters together leave the price that a deployment pays.
 """
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient
     from mypy_boto3_pricing.type_defs import FilterTypeDef
 
-_HOME = "us-east-1"
-"""The region whose endpoint has the prices of all regions."""
+_PRICING_REGION = "us-east-1"
+"""Region with the endpoint of all regions' prices."""
 
 _MACHINE = {
     "operatingSystem": "Linux",
@@ -53,7 +53,7 @@ _HEADER = """\
 
 @dataclass(frozen=True, kw_only=True)
 class _OtherPrice:
-    """Where to find a price that is not an instance's. The usage type can have a region's prefix."""
+    """Query for a price that is not an instance's. A usage type may have a region's prefix."""
 
     service: str
     filters: Mapping[str, str]
@@ -76,9 +76,9 @@ _OTHER_PRICES = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Ask AWS, and write what it says where anything differs. Returns the exit status."""
+    """Fetch the prices, and write them if they changed. Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.refresh_prices", description=__doc__.partition("\n")[0])
-    parser.add_argument("--region", default=_HOME, help="the region of the prices (default: %(default)s)")
+    parser.add_argument("--region", default=_PRICING_REGION, help="the region of the prices (default: %(default)s)")
     options = parser.parse_args(arguments)
     try:
         known_region(options.region)
@@ -97,7 +97,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _refresh(region: str) -> None:
     before = catalog.prices(region, catalog.PRICES)
-    today = ask_aws(account.connect(), region, today=datetime.datetime.now(datetime.UTC).date(), folder=catalog.PRICES)
+    today = fetch_prices(
+        account.connect(), region, today=datetime.datetime.now(datetime.UTC).date(), folder=catalog.PRICES
+    )
     say(today.source)
     if before == replace(today, date=before.date, source=before.source):
         say(f"the list of {before.date} is still right; nothing was written")
@@ -105,17 +107,18 @@ def _refresh(region: str) -> None:
         say(f"written to {append(today, folder=catalog.PRICES)}; `git diff` shows what differs")
 
 
-def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> PriceList:
-    """Ask AWS for the prices of the catalogue's types in a region, and which of them it offers there.
+def fetch_prices(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> PriceList:
+    """Fetch the prices of the catalogue's types in a region, and the zones that offer them.
 
-    A retired type without a price keeps its last one, and so does what is no instance; the source says so. Raises
-    ShoalError without credentials, on an emulator, and when AWS offers none of the types in the region.
+    A price that AWS does not list keeps its last value, if it is that of a retired type or not an instance's; the
+    source names the latter. Raises ShoalError without credentials, on an emulator, or if AWS offers none of the types
+    in the region.
     """
     pricing, ec2 = _clients(session, region)
     before = catalog.prices(region, folder)
     types = catalog.catalog().types
     priced, zones = _by_type(pricing, "AmazonEC2", region, _MACHINE), _zones(ec2)
-    instances = _startable(priced=priced, offered=set(zones), last=before.instances)
+    instances = _instance_prices(priced=priced, offered=set(zones), last=before.instances)
     if not instances:
         raise ShoalError(f"AWS offers none of the catalogue's types in {region}; choose another region")
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
@@ -125,7 +128,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
     kept = [name for name, price in found.items() if price is None and earlier.get(name) is not None]
     source = "AWS Price List API"
     if kept:
-        source += f"; not found there, and kept from {before.date}: {', '.join(kept)}"
+        source += f"; not listed there, and kept from {before.date}: {', '.join(kept)}"
     return PriceList(
         region=region,
         date=today,
@@ -139,7 +142,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
 
 
 def append(made: PriceList, *, folder: Path) -> Path:
-    """Add a list to the end of its region's file, in place of one of the same day. The file is replaced as a whole."""
+    """Append a list to its region's file, in place of one of the same day. The file is replaced atomically."""
     path = folder / f"{made.region}.yaml"
     part = path.with_suffix(".part")
     prices = {name: price for name, price in asdict(made.other).items() if price is not None}
@@ -161,7 +164,7 @@ def append(made: PriceList, *, folder: Path) -> Path:
 def _clients(session: boto3.Session, region: str) -> tuple["PricingClient", "EC2Client"]:
     if session.get_credentials() is None:
         raise ShoalError("no AWS credentials were found, and prices need them; run `aws configure`")
-    pricing, ec2 = session.client("pricing", region_name=_HOME), session.client("ec2", region_name=region)
+    pricing, ec2 = session.client("pricing", region_name=_PRICING_REGION), session.client("ec2", region_name=region)
     for client in (pricing, ec2):
         if caller.emulated(client.meta.endpoint_url):
             raise ShoalError(
@@ -170,8 +173,8 @@ def _clients(session: boto3.Session, region: str) -> tuple["PricingClient", "EC2
     return pricing, ec2
 
 
-def _startable(*, priced: Mapping[str, float], offered: Set[str], last: Mapping[str, float]) -> dict[str, float]:
-    """The price of each type that AWS offers, and the last price of each retired type, in the catalogue's order."""
+def _instance_prices(*, priced: Mapping[str, float], offered: Set[str], last: Mapping[str, float]) -> dict[str, float]:
+    """Return the price of each offered type, and the last price of each retired type, in the catalogue's order."""
     found = {
         name: priced.get(name, last.get(name)) if row.retired else priced.get(name)
         for name, row in catalog.catalog().types.items()
@@ -181,7 +184,7 @@ def _startable(*, priced: Mapping[str, float], offered: Set[str], last: Mapping[
 
 
 def _by_type(pricing: "PricingClient", service: str, region: str, filters: Mapping[str, str]) -> dict[str, float]:
-    """Dollars an hour by instance type; the highest where several products match."""
+    """Return dollars per hour by instance type, the highest if several products match."""
     found: dict[str, float] = {}
     for attributes, price in _products(pricing, service, region, filters):
         name = attributes.get("instanceName") or attributes.get("instanceType", "")
@@ -202,7 +205,7 @@ def _other_price(pricing: "PricingClient", region: str, place: _OtherPrice) -> f
 def _products(
     pricing: "PricingClient", service: str, region: str, filters: Mapping[str, str]
 ) -> Iterator[tuple[Mapping[str, str], float]]:
-    """Each product's attributes and its on-demand price, of the first tier where there are several."""
+    """Yield the attributes of each product and its on-demand price, of the first tier if there are several."""
     conditions: list[FilterTypeDef] = [
         {"Type": "TERM_MATCH", "Field": field, "Value": value}
         for field, value in {"regionCode": region, **filters}.items()
@@ -230,7 +233,7 @@ def _on_demand(terms: Mapping[str, Any]) -> float | None:
 
 
 def _zones(ec2: "EC2Client") -> dict[str, list[str]]:
-    """The ids of the zones that offer each type of the catalogue; none of what no zone offers."""
+    """Return the ids of the zones that offer each type of the catalogue. Types without a zone are omitted."""
     pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
         LocationType="availability-zone-id",
         Filters=[{"Name": "instance-type", "Values": list(catalog.catalog().types)}],

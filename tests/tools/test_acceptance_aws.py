@@ -21,9 +21,9 @@ from bootstrap.aws.policies import present
 from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
 from infra import policies
-from tools.acceptance_aws.__main__ import main, refuse_above
+from tools.acceptance_aws.__main__ import main, require_price_within
 from tools.acceptance_aws.account import ROLE, Setup
-from tools.acceptance_aws.life import counted
+from tools.acceptance_aws.life import maximum_cost
 from tools.acceptance_aws.report import DONE, FAILED, Report, Step
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -32,13 +32,13 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def made(**fields: Any) -> Report:
     account = {"emulated": False, "region": "us-east-1", "topology": "starter", "deployment": "mine"}
     limits = {"max_dollars": 10, "hours": 2, "predicted": 1.59}
-    return Report(**{**account, **limits, "begun": "then", "ended": "later", "complete": True, **fields})
+    return Report(**{**account, **limits, "started": "then", "ended": "later", "complete": True, **fields})
 
 
 def test_what_may_cost_more_than_the_limit_is_refused_before_anything_is_made() -> None:
-    refuse_above(9.5, 10)
+    require_price_within(9.5, 10)
     with pytest.raises(ShoalError, match=r"this may cost \$10\.01, more than the limit of \$10"):
-        refuse_above(10.01, 10)
+        require_price_within(10.01, 10)
 
 
 @pytest.mark.parametrize("option", ["--max-dollars", "--hours"])
@@ -46,7 +46,7 @@ def test_what_may_cost_more_than_the_limit_is_refused_before_anything_is_made() 
 def test_a_limit_that_limits_nothing_is_refused(option: str, given: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main([f"{option}={given}"])
-    assert f"'{given}' is no number above 0" in capsys.readouterr().err
+    assert f"'{given}' is not a number above 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_a_limit_that_limits_nothing_is_refused(option: str, given: str, capsys:
         ({}, None),
     ],
 )
-def test_what_is_not_counted_yet_counts_as_if_everything_ran(status: dict[str, Any], dollars: float | None) -> None:
-    assert counted(status, NOW) == dollars
+def test_time_since_the_last_count_costs_as_if_everything_ran(status: dict[str, Any], dollars: float | None) -> None:
+    assert maximum_cost(status, NOW) == dollars
 
 
 def test_a_report_passes_where_every_step_was_done_and_nothing_is_left() -> None:
@@ -94,7 +94,7 @@ def test_a_report_says_what_happened(tmp_path: Path) -> None:
 def test_the_role_is_made_once_and_removed() -> None:
     setup = Setup(Account())
     for _ in range(2):
-        assert setup.make() == "the role ShoalAcceptance has the policy ShoalUser"
+        assert setup.create() == "the role ShoalAcceptance has the policy ShoalUser"
     keys = setup.environment()
     role = boto3.client(
         "sts",
@@ -118,7 +118,7 @@ def test_a_policy_of_the_account_that_is_not_shoals_is_named_and_stays() -> None
     iam.create_policy(PolicyName=policies.USER, PolicyDocument=json.dumps(nothing))
     setup = Setup(Account())
     with pytest.raises(ShoalError, match="the account's policy ShoalUser differs from this version of Shoal's"):
-        setup.make()
+        setup.create()
     assert setup.remove() == []
     assert present(Account(), policies.USER) == nothing
     iam.delete_policy(PolicyArn=arn)
@@ -130,7 +130,7 @@ def test_a_role_that_no_run_has_created_is_named_and_stays() -> None:
     iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument='{"Version": "2012-10-17", "Statement": []}')
     setup = Setup(Account())
     with pytest.raises(ShoalError, match="role ShoalAcceptance does not have the tag shoal:acceptance"):
-        setup.make()
+        setup.create()
     assert setup.remove() == []
     assert iam.list_attached_role_policies(RoleName=ROLE)["AttachedPolicies"] == []
     iam.delete_role(RoleName=ROLE)
@@ -162,7 +162,7 @@ def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(aws: EmbeddedAws,
         ("shoal preprocess", DONE),
         ("shoal train", DONE),
         ("end a node while it trains", DONE),
-        ("another node goes on", DONE),
+        ("another node continues", DONE),
         ("shoal attach", DONE),
         ("shoal destroy", DONE),
     ]

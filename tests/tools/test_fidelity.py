@@ -13,7 +13,7 @@ from shoal_local_aws.faults import kinds
 from infra import policies
 from infra.policies import POLICIES
 from tools.fidelity import document
-from tools.fidelity.calls import calls_of, find_calls
+from tools.fidelity.calls import calls_in, find_calls
 
 
 def test_the_record_has_every_operation_that_the_code_calls() -> None:
@@ -35,7 +35,7 @@ TABLES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("fidelity.yaml"
 
 @pytest.mark.parametrize("row", TABLES["sources"], ids=lambda row: row["case"])
 def test_operations_are_found_in_the_code(row: dict[str, Any]) -> None:
-    assert sorted(f"{service} {operation}" for service, operation in calls_of(row["source"])) == row["found"]
+    assert sorted(f"{service} {operation}" for service, operation in calls_in(row["source"])) == row["found"]
 
 
 NEWER = {

@@ -31,7 +31,7 @@ def answered(
         aws.offers(list(instances))
         aws.sells("ElasticMapReduce", {"softwareType": "EMR"}, machines(emr))
         aws.sells_the_rest(without=without)
-        return refresh_prices.ask_aws(aws, region, today=TODAY, folder=folder)  # type: ignore[arg-type]
+        return refresh_prices.fetch_prices(aws, region, today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 
 def test_a_new_price_is_seen_and_written_and_valid_from_today(folder: Path) -> None:
@@ -76,7 +76,7 @@ def test_all_pages_are_read_and_other_products_of_a_type_are_left_out(folder: Pa
         aws.offers(["m5.xlarge", "p5.48xlarge"])
         aws.sells("ElasticMapReduce", {"softwareType": "EMR"}, machines({"m5.xlarge": 0.05, "p5.48xlarge": 0.27}))
         aws.sells_the_rest()
-        found = refresh_prices.ask_aws(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
+        found = refresh_prices.fetch_prices(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
     assert found.instances == {"m5.xlarge": 0.2, "p5.48xlarge": 60.0}
     assert found.emr == {"m5.xlarge": 0.05}
 
@@ -87,7 +87,7 @@ def test_a_type_that_is_priced_but_not_offered_is_dropped_and_a_retired_one_keep
         aws.offers(["m5.xlarge"])
         aws.sells("ElasticMapReduce", {"softwareType": "EMR"}, machines({"m4.xlarge": 0.06, "m5.xlarge": 0.048}))
         aws.sells_the_rest()
-        found = refresh_prices.ask_aws(aws, "us-east-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
+        found = refresh_prices.fetch_prices(aws, "us-east-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
     retired = {name for name, row in catalog.catalog().types.items() if row.retired}
     assert set(found.instances) == {"m5.xlarge", *retired}
     assert found.hourly("p2.xlarge") == 0.90
@@ -133,7 +133,7 @@ def test_an_answer_that_says_nothing_is_reported_in_one_sentence(
         if not answer:
             aws.offers([])
         with pytest.raises(ShoalError, match=sentence):
-            refresh_prices.ask_aws(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
+            refresh_prices.fetch_prices(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 
 def test_a_file_that_cannot_be_written_is_reported_in_one_sentence(folder: Path) -> None:

@@ -1,1 +1,1 @@
-"""The life of a deployment on a real account, within a limit of dollars, and a report on it."""
+"""Runs the life cycle of a deployment on a real account, within a dollar limit, and reports on it."""

@@ -1,7 +1,8 @@
-"""`python -m tools.acceptance_aws`: deploys, trains, loses a node and destroys on a real account, and reports on it.
+"""`python -m tools.acceptance_aws`: deploy, train, lose a node and destroy on a real account, with a report.
 
-Run by an administrator of the account, who creates Shoal's policies and a role with that of its users alone; all
-commands of Shoal run as this role. With the environment that `shoal embedded` prints, the same runs on the emulator.
+An administrator of the account starts it. It creates Shoal's policies and a role that has only the policy of users. All
+commands of Shoal run as this role. With the environment that `shoal embedded` prints, the same steps run on the
+emulator.
 """
 
 import argparse
@@ -24,20 +25,20 @@ from bootstrap.cli.aws_errors import sentence
 from bootstrap.cli.output import confirm, print_error, say
 from common.errors import ShoalError
 from infra.caller import emulated
-from tools.acceptance_aws.life import Life, Wanted
+from tools.acceptance_aws.life import AcceptanceRun, RunParameters
 from tools.acceptance_aws.report import Report
 
 _STEPS = """\
  1 create the policies of infra/policies/ that are missing, and the role ShoalAcceptance
- 2 cdk bootstrap with them, where the region is not prepared
+ 2 cdk bootstrap with them, if the region is not prepared
  3 as that role: shoal deploy, preprocess (generated reviews), train
  4 terminate a node while it trains, and wait until another one continues and the training ends
- 5 shoal destroy, with its proof that nothing is left; remove the role (the policies and ShoalToolkit stay)
- It ends by 5 in any case, also after Ctrl-C; the guard in the account ends the deployment at the same limits."""
+ 5 shoal destroy, with its check that nothing is left; remove the role (the policies and ShoalToolkit stay)
+ Step 5 runs in any case, also after Ctrl-C. The guard in the account ends the deployment at the same limits."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the tool. Returns the exit status: 0 where all steps were done and nothing is left."""
+    """Run the tool. Return the exit status: 0 if all steps were done and nothing is left."""
     options = _parser().parse_args(arguments)
     try:
         return _run(options)
@@ -55,10 +56,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog="A day later `shoal costs acceptance` shows what AWS has billed.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--topology", default="starter", help="a topology's name, or its file (default: %(default)s)")
-    parser.add_argument("--deployment", default="acceptance", help="the deployment's name (default: %(default)s)")
-    parser.add_argument("--max-dollars", type=_amount, default=10.0, metavar="X", help="limit (default: %(default)g)")
-    parser.add_argument("--hours", type=_amount, default=2.0, help="the most that it may last (default: %(default)g)")
+    parser.add_argument("--topology", default="starter", help="topology name or file (default: %(default)s)")
+    parser.add_argument("--deployment", default="acceptance", help="deployment name (default: %(default)s)")
+    parser.add_argument(
+        "--max-dollars", type=_amount, default=10.0, metavar="X", help="cost limit (default: %(default)g)"
+    )
+    parser.add_argument("--hours", type=_amount, default=2.0, help="maximum duration (default: %(default)g)")
     parser.add_argument(
         "--output", type=Path, default=Path("results/acceptance"), metavar="DIR", help="(default: %(default)s)"
     )
@@ -67,31 +70,31 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _amount(text: str) -> float:
-    """A number above 0; `nan` would be a limit that nothing is above."""
+    """Parse a finite number above 0: with `nan` as limit, no cost would exceed it."""
     try:
         amount = float(text)
     except ValueError:
         amount = math.nan
     if not 0 < amount < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
     return amount
 
 
 def _run(options: argparse.Namespace) -> int:
     price = _price(options.topology, options.hours)
-    refuse_above(price["price"], options.max_dollars)
+    require_price_within(price["price"], options.max_dollars)
     account = Account(connect(price["region"]))
     is_emulated = emulated(account.client("sts").meta.endpoint_url)
     say(f"On {'the emulator' if is_emulated else 'AWS'}, {price['region']}:\n{_STEPS}")
     most, limit = f"${price['price']:.2f}", f"${options.max_dollars:g}"
-    say(f"{options.hours:g} hours with everything at work cost {most}; the limit is {limit}.")
-    if not options.yes and not confirm("Begin?"):
+    say(f"{options.hours:g} hours with all machines running cost {most}; the limit is {limit}.")
+    if not options.yes and not confirm("Start?"):
         return 1
-    begun = datetime.now(UTC)
-    folder = (options.output / begun.strftime("%Y%m%dT%H%M%S")).resolve()
+    started = datetime.now(UTC)
+    folder = (options.output / started.strftime("%Y%m%dT%H%M%S")).resolve()
     folder.mkdir(parents=True)
     named = Path(options.topology)
-    wanted = Wanted(
+    parameters = RunParameters(
         source=named if named.suffix else cdk.TOPOLOGIES / f"{named}.yaml",
         deployment=options.deployment,
         region=price["region"],
@@ -104,18 +107,18 @@ def _run(options: argparse.Namespace) -> int:
         region=price["region"],
         topology=price["topology"],
         deployment=options.deployment,
-        begun=begun.isoformat(timespec="seconds"),
+        started=started.isoformat(timespec="seconds"),
         max_dollars=options.max_dollars,
         hours=options.hours,
         predicted=price["price"],
     )
-    Life(wanted, report, account).run()
+    AcceptanceRun(parameters, report, account).run()
     say(f"{'passed' if report.passed else 'failed'}; the report is {folder / 'report.md'}")
     return 0 if report.passed else 1
 
 
 def _price(topology: str, hours: float) -> Mapping[str, Any]:
-    """The plan of the topology, by `shoal plan`. Raises ShoalError where a deployment would be refused."""
+    """Return the plan of the topology from `shoal plan`. Raises ShoalError if Shoal would refuse the deployment."""
     if shutil.which("shoal") is None:
         raise ShoalError("the command `shoal` is not on PATH; activate the environment of `make setup`")
     found = subprocess.run(
@@ -131,8 +134,8 @@ def _price(topology: str, hours: float) -> Mapping[str, Any]:
     return plan
 
 
-def refuse_above(price: float, limit: float) -> None:
-    """Raise ShoalError where the predicted price is above the limit."""
+def require_price_within(price: float, limit: float) -> None:
+    """Raise ShoalError if the predicted price is above the limit."""
     if price > limit:
         raise ShoalError(
             f"this may cost ${price:.2f}, more than the limit of ${limit:g}; lower --hours, or raise --max-dollars"

@@ -1,6 +1,6 @@
-"""What a run makes in the account besides its deployment: Shoal's policies, and a role with that of its users alone.
+"""Creates what a run needs in the account in addition to its deployment: Shoal's policies, and a role for users of Shoal.
 
-The role is removed after the run. The policies stay, as they do after `shoal deploy`: they cost nothing.
+The role is removed after the run. The policies remain, as they do after `shoal deploy`: they cost nothing.
 """
 
 import json
@@ -20,27 +20,27 @@ from infra import policies
 
 ROLE = "ShoalAcceptance"
 TAG = "shoal:acceptance"
-"""Of a role that a run has created."""
+"""Tag of a role that a run created."""
 _SESSION_SECONDS = 3600
-"""The most that a role gives to whoever is a role already."""
+"""Maximum duration of a session that a role requests."""
 _RENEWED_BEFORE = timedelta(minutes=50)
 _TRIES, _BETWEEN = 12, 5.0
-"""A new role is known everywhere after some seconds."""
+"""A new role is visible in all services after some seconds."""
 
 
 class Setup:
-    """The policies and the role, in the account of whoever runs this."""
+    """Policies and role of a run, in the account of the administrator."""
 
     def __init__(self, account: Account) -> None:
         self._account, self._iam = account, account.client("iam")
         self.number = account.number()
         self._session: Mapping[str, Any] | None = None
 
-    def make(self) -> str:
-        """Create the policies and the role; returns what was done.
+    def create(self) -> str:
+        """Create the policies and the role; return a sentence about them.
 
-        Raises ShoalError where a policy differs from this version of Shoal's, or where a role of this name is not a
-        run's.
+        Raises ShoalError if a policy differs from this version of Shoal's, or if a role of this name was not created by
+        a run.
         """
         for name in policies.POLICIES:
             if present(self._account, name) not in (None, policies.document(name)):
@@ -61,7 +61,7 @@ class Setup:
                 Tags=[{"Key": TAG, "Value": "true"}],
             )
         except self._iam.exceptions.EntityAlreadyExistsException:
-            if not self._has_own_role():  # else a run that was killed left it
+            if not self._has_own_role():  # otherwise a killed run left it
                 raise ShoalError(
                     f"the account's role {ROLE} does not have the tag {TAG}, so no acceptance run created it; "
                     "delete it if nobody uses it"
@@ -70,7 +70,7 @@ class Setup:
         return f"the role {ROLE} has the policy {policies.USER}"
 
     def environment(self) -> dict[str, str]:
-        """The variables of a session of the role, which lasts for most of an hour more."""
+        """Return the variables of a session of the role, which is valid for at least 50 minutes."""
         if self._session is None or self._session["Expiration"] - datetime.now(UTC) < _RENEWED_BEFORE:
             self._session = self._assume()
         found = self._session
@@ -95,7 +95,7 @@ class Setup:
         return dict(assume()["Credentials"])
 
     def _has_own_role(self) -> bool:
-        """Whether the account has the role, with the tag of one that a run has created."""
+        """Return whether the account has the role, with the tag of a run."""
         try:
             role = self._iam.get_role(RoleName=ROLE)["Role"]
         except self._iam.exceptions.NoSuchEntityException:
@@ -103,7 +103,7 @@ class Setup:
         return any(tag["Key"] == TAG for tag in role.get("Tags", ()))
 
     def remove(self) -> list[str]:
-        """Remove the role, unless it is not a run's; returns what is left, with the reason."""
+        """Remove the role if a run created it. Return what is left, with the reason."""
         gone = self._iam.exceptions.NoSuchEntityException
         try:
             if self._has_own_role():

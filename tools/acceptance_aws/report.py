@@ -1,4 +1,4 @@
-"""What a run did, as JSON and as a page of Markdown that can be sent: without keys and the account's number."""
+"""Report of a run, as JSON and as a page of Markdown for sending: without keys and the account's number."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ _JSON, _PAGE = "report.json", "report.md"
 
 @dataclass(kw_only=True)
 class Step:
-    """A step: what was to happen, and what did. `detail` is why it failed, or what it found."""
+    """A step and its outcome. `detail` is the reason of a failure, or the result."""
 
     name: str
     command: str = ""
@@ -22,14 +22,17 @@ class Step:
 
 @dataclass(kw_only=True)
 class Report:
-    """A run. `predicted`: the dollars, before it; `counted`: what Shoal's own account had before the end, at most, None
-    where that is unknown."""
+    """Report of a run.
+
+    `predicted` is the predicted cost in dollars. `counted` is the maximum cost before the end by Shoal's own count, or
+    None if it is unknown.
+    """
 
     emulated: bool
     region: str
     topology: str
     deployment: str
-    begun: str
+    started: str
     ended: str = ""
     max_dollars: float
     hours: float
@@ -37,13 +40,13 @@ class Report:
     counted: float | None = None
     steps: list[Step] = field(default_factory=list)
     complete: bool = False
-    """Whether it came to the end of its steps; if not, `why` it ended before."""
+    """Whether all steps were run. If not, `why` has the reason."""
     why: str = ""
     left: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        """Whether every step was done, and nothing is left that it made."""
+        """Whether every step was done, and nothing that the run created is left."""
         done = self.complete and all(each.outcome != FAILED for each in self.steps)
         return done and bool(self.ended) and not self.left
 
@@ -53,12 +56,12 @@ class Report:
         (folder / _PAGE).write_text(self.page(), "utf-8")
 
     def page(self) -> str:
-        """The page."""
-        where = "an emulator, which tells nothing of AWS" if self.emulated else f"AWS, {self.region}"
+        """Return the page in Markdown."""
+        where = "an emulator, which proves nothing about AWS" if self.emulated else f"AWS, {self.region}"
         lines = [
             f"# Acceptance of Shoal: {'passed' if self.passed else 'failed'}",
             "",
-            f"`{self.topology}` as `{self.deployment}` on {where}; {self.begun} to {self.ended}.",
+            f"`{self.topology}` as `{self.deployment}` on {where}; {self.started} to {self.ended}.",
             "",
             "| dollars | |",
             "|---|---|",

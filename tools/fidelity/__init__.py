@@ -1,1 +1,1 @@
-"""What is known of how the emulator plays each operation of AWS that Shoal asks for."""
+"""Records how the emulator answers each AWS operation that Shoal calls."""

@@ -1,4 +1,4 @@
-"""Measure the emulator again, and write tools/fidelity/record.yaml. Takes five minutes, and needs no account."""
+"""Measure the emulator, and write tools/fidelity/record.yaml. Takes five minutes, and needs no account."""
 
 import argparse
 

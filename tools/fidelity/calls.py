@@ -1,8 +1,9 @@
-"""Finds the operations of AWS that Shoal's code asks for, in the syntax trees of its modules.
+"""Finds the AWS operations that Shoal's code calls, in the syntax trees of its modules.
 
-A client is what `client("SERVICE")` returns, a name that this is assigned to, or a name that is a service's. Of clients
-count methods, lists by `get_paginator`, and transfers. Names of operations in strings count where the same call or row
-names the service, or the module names one service alone that has the operation.
+A client is the result of `client("SERVICE")`, a name to which it is assigned, or a name that is a service's. Methods of
+clients, `get_paginator` and transfers are calls. The name of an operation in a string is a call if
+the same call or row names the service. It is also one if, among the services that the module names, only one has the
+operation.
 """
 
 import ast
@@ -17,10 +18,12 @@ from shoal_guard.sweep.kinds import TABLE
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (*("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer"), "packages/guard/shoal_guard")
-"""The folders of what is installed, without `shoal_local_aws`, which plays AWS."""
+"""Folders of the installed code, without `shoal_local_aws`, which emulates AWS."""
 Calls = Mapping[tuple[str, str], set[str]]
-"""By service, as boto3 names it, and operation, as its API does: the rooms that ask for it. The sweep is a room of its
-own, because it asks as the user, and the rest of `shoal_guard` as functions in the account."""
+"""Calling rooms by service, as boto3 names it, and operation, as its API does.
+
+The sweep is a separate room: it calls as the user, and the rest of `shoal_guard` as functions in the account.
+"""
 _TRANSFERS = {
     "download_file": ("HeadObject", "GetObject"),
     "upload_file": (
@@ -28,44 +31,44 @@ _TRANSFERS = {
         "AbortMultipartUpload",
     ),
 }
-"""What boto3's transfers ask of S3; the parts for large files, the last one where a part fails."""
+"""S3 operations of boto3's transfers, with those for large files; the last one follows a failed part."""
 
 
 @cache
 def operations(service: str) -> Mapping[str, str]:
-    """The operations of a service, by the names of boto3's methods."""
+    """Return the operations of a service, by the names of boto3's methods."""
     model = botocore.session.get_session().get_service_model(service)
     return {xform_name(name): name for name in model.operation_names}
 
 
 @cache
 def services() -> frozenset[str]:
-    """The services that botocore knows."""
+    """Return the services that botocore knows."""
     return frozenset(botocore.session.get_session().get_available_services())
 
 
 @cache
 def find_calls() -> Calls:
-    """All operations that the code of `ROOMS` asks for."""
+    """Return all operations that the code of `ROOMS` calls."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
-            for call in calls_of(path.read_text("utf-8")):
+            for call in calls_in(path.read_text("utf-8")):
                 found[call].add(f"{Path(room).name}.sweep" if path.parent.name == "sweep" else Path(room).name)
     for field in (each for row in TABLE.values() for each in row.values()):
-        if isinstance(field, list):  # a call: a service, an operation, and what it takes
+        if isinstance(field, list):  # a call: service, operation, and parameters
             service, operation, *_ = field
             found[service, operations(service)[operation]].add("shoal_guard.sweep")
     return found
 
 
-def calls_of(source: str) -> set[tuple[str, str]]:
-    """The services and operations that a module's source asks for."""
+def calls_in(source: str) -> set[tuple[str, str]]:
+    """Return the services and operations that a module's source calls."""
     return set(_Module(ast.parse(source)).calls())
 
 
 class _Module:
-    """The operations that a module asks for."""
+    """Calls in one module."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
@@ -109,7 +112,7 @@ class _Module:
                     yield name, service
 
     def _client(self, node: ast.expr) -> str | None:
-        """The service whose client an expression is."""
+        """Return the service of the client that an expression evaluates to."""
         if service := _service_of(node):
             return service
         name = _name(node)
@@ -148,7 +151,8 @@ def _name(node: ast.AST) -> str:
 
 
 def _service_of(node: ast.AST) -> str | None:
-    """The service of a client that an expression makes: `X.client("SERVICE")`, or `SERVICE.client()` of a module."""
+    """Return the service of a client that an expression creates: `X.client("SERVICE")`, or `SERVICE.client()` of a
+    module."""
     if not isinstance(node, ast.Call) or _name(node.func).strip("_") != "client":
         return None
     named = _text(node.args[0]) if node.args else ""

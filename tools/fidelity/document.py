@@ -1,4 +1,4 @@
-"""Makes the page of the reference on the emulator's fidelity from record.yaml, which holds what was measured."""
+"""Generates the reference page on the emulator's fidelity from record.yaml, which has the measurements."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from tools.fidelity.calls import ROOT, find_calls
 
 _RECORD, _TEXT = (Path(__file__).parent / name for name in ("record.yaml", "text.md"))
 _NO_ANSWERS = ("faults/kinds.py", "faults/requests.py")
-"""Files that name operations which they do not answer."""
+"""Files that name operations without answering them."""
 KINDS_OF_OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "CutConnection": ("s3 GetObject",),
     "FreePlan": ("freetier GetAccountPlanState",),
@@ -22,29 +22,31 @@ KINDS_OF_OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "RevokedMeanwhile": ("ec2 RevokeSecurityGroupIngress", "ec2 RevokeSecurityGroupEgress"),
     "VolumeKey": ("ec2 GetEbsDefaultKmsKeyId",),
 }
-"""Kinds of faults that are about certain operations."""
+"""Faults that apply only to certain operations."""
 AWS_ACTIONS: Mapping[str, str] = {
     "lambda DeleteLayerVersion": "lambda:DeleteLayerVersion",
     "lambda ListLayerVersions": "lambda:ListLayerVersions",
 }
-"""The actions of operations of which the emulator checks others, by AWS's Service Authorization Reference."""
+"""Actions by AWS's Service Authorization Reference, if the emulator checks other actions for the operation."""
 
 
 def read() -> dict[str, Any]:
-    """What was measured: `operations`, `absent`, `unrefused`, `actions`."""
+    """Return the measurements: `operations`, `absent`, `unrefused`, `actions`."""
     found: dict[str, Any] = yaml.safe_load(_RECORD.read_text("utf-8")) if _RECORD.exists() else {}
     return found
 
 
 def write(found: Mapping[str, Any]) -> None:
-    """Replace that."""
+    """Write the measurements."""
     _RECORD.write_text(yaml.safe_dump(dict(found), width=120, default_flow_style=None), "utf-8")
 
 
 @cache
 def own_operations() -> frozenset[str]:
-    """The operations that the emulator's own code answers or changes: their names are in its calls and tables, or begin
-    the description of a function that it replaces."""
+    """Return the operations that the emulator's own code answers or changes.
+
+    Their names are in its calls and tables, or begin the description of a function that it replaces.
+    """
     found: set[str] = set()
     for path in sorted((ROOT / "packages" / "local-aws" / "shoal_local_aws").rglob("*.py")):
         if path.parent.name in ("permissions", "seams") or path.relative_to(path.parents[1]).as_posix() in _NO_ANSWERS:
@@ -91,7 +93,7 @@ def _row(found: Mapping[str, Any], service: str, operation: str, rooms: set[str]
 
 
 def _faults(name: str, *, refusable: bool) -> list[str]:
-    """The kinds of faults of an operation."""
+    """Return the kinds of faults that an operation can have."""
     kinds = ["any"] if refusable else []
     kinds += ["S3Error"] if name.startswith("s3 ") else []
     return kinds + [kind for kind, names in KINDS_OF_OPERATIONS.items() if name in names]

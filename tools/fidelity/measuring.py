@@ -1,4 +1,4 @@
-"""Measures what the emulator does: by a request for each operation, and by the demo."""
+"""Measures the emulator with a request for each operation, and with the demo."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ _ABSENT = ("InvalidAction", "NotImplemented", "UnknownOperation", "UnknownOperat
 _THROTTLED = (
     *("503", "RequestLimitExceeded", "SlowDown", "Throttling", "ThrottlingException", "TooManyRequestsException"),
 )
-_ASKERS = {
+_CALLERS = {
     "-cfn-exec-": "CloudFormation",
     "cdk-": "CDK",
     "Guard": "guard",
@@ -30,12 +30,12 @@ _ASKERS = {
     "Training": "GPU nodes",
     "Preprocessing": "EMR",
 }
-"""Who has a role, by a part of its name."""
+"""Callers by a part of their role's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Probed:
-    """An operation's actions in IAM, whether the emulator has it, and whether a fault can refuse it."""
+class _ProbeResult:
+    """IAM actions of an operation, whether the emulator has it, and whether a fault can refuse it."""
 
     actions: list[str]
     emulated: bool
@@ -43,33 +43,33 @@ class _Probed:
 
 
 def measure(calls: Iterable[tuple[str, str]], say: Callable[[str], None]) -> dict[str, Any]:
-    """Ask an emulator for each operation, and run the demo."""
+    """Send a request for each operation to an emulator, and run the demo. Return the measurements."""
     with TemporaryDirectory(prefix="shoal-fidelity-") as name:
         with EmbeddedAws(Path(name) / "aws") as aws:
             probe = _Probe(aws)
             probed = {f"{service} {operation}": probe(service, operation) for service, operation in sorted(calls)}
         life.run([], Path(name) / "demo", say=say)
-        asked: dict[str, set[str]] = defaultdict(set)
+        callers: dict[str, set[str]] = defaultdict(set)
         for check in read_checks(Path(name) / "demo"):
-            asked[check.action].add(_asker(check.who))
+            callers[check.action].add(_caller(check.who))
     return {
         "operations": {name: each.actions for name, each in probed.items()},
         "absent": [name for name, each in probed.items() if not each.emulated],
         "unrefused": [name for name, each in probed.items() if not each.refusable],
-        "actions": {action: sorted(who) for action, who in sorted(asked.items())},
+        "actions": {action: sorted(who) for action, who in sorted(callers.items())},
     }
 
 
-def _asker(who: str) -> str:
-    """In words who has asked: a user or role of the demo."""
+def _caller(who: str) -> str:
+    """Return the caller, a user or role of the demo, as a phrase."""
     name = who.partition("/")[2]
     if who.startswith("user/"):
         return "commands"
-    return next((words for part, words in _ASKERS.items() if part in name), name)
+    return next((words for part, words in _CALLERS.items() if part in name), name)
 
 
 class _Probe:
-    """Asks an emulator for operations, with as few fields as their shapes require."""
+    """Sender of requests for operations with only the required fields."""
 
     def __init__(self, aws: EmbeddedAws) -> None:
         self._aws, variables = aws, aws.environment
@@ -84,45 +84,45 @@ class _Probe:
         once = Config(retries={"total_max_attempts": 1})
         return self._session.client(service, endpoint_url=self._aws.endpoint, config=once)  # type: ignore[call-overload]
 
-    def __call__(self, service: str, operation: str) -> _Probed:
-        if service == "s3":  # S3 looks for the bucket before it checks permissions
-            self._client("s3").create_bucket(Bucket=_least_text(3))
+    def __call__(self, service: str, operation: str) -> _ProbeResult:
+        if service == "s3":  # S3 checks the bucket before permissions
+            self._client("s3").create_bucket(Bucket=_minimal_text(3))
         before = len(list(read_checks(self._aws.folder)))
         code = self._code(service, operation)
         checks = list(read_checks(self._aws.folder))[before:]
         with self._aws.faults.during(Throttled(service="*", operation=operation)):
             refused = self._code(service, operation)
-        return _Probed(
+        return _ProbeResult(
             actions=sorted({each.action for each in checks if each.decision == ALLOWED}),
             emulated=code not in _ABSENT and any(each.decision == ALLOWED for each in checks),
             refusable=refused in _THROTTLED,
         )
 
     def _code(self, service: str, operation: str) -> str:
-        """The code of the error with which a request is answered; empty for a success."""
+        """Send a request, and return its error code; empty if it succeeded."""
         client = self._client(service)
         shape = client.meta.service_model.operation_model(operation).input_shape
         try:
-            client._make_api_call(operation, _least(shape) if shape else {})
+            client._make_api_call(operation, _minimal_value(shape) if shape else {})
         except ClientError as error:
             return str(error.response["Error"]["Code"])
         return ""
 
 
-def _least(shape: Any) -> Any:
-    """The smallest value of a shape that AWS takes."""
+def _minimal_value(shape: Any) -> Any:
+    """Return the smallest value of a shape that AWS accepts."""
     kind = shape.type_name
     if kind == "structure":
-        return {name: _least(shape.members[name]) for name in shape.required_members}
+        return {name: _minimal_value(shape.members[name]) for name in shape.required_members}
     if kind == "list":
-        return [_least(shape.member)]
+        return [_minimal_value(shape.member)]
     if kind == "map":
         return {}
-    text = (shape.enum or [_least_text(shape.metadata.get("min", 0))])[0] if kind == "string" else b""
+    text = (shape.enum or [_minimal_text(shape.metadata.get("min", 0))])[0] if kind == "string" else b""
     numbers = {"integer": 1, "long": 1, "float": 1.0, "double": 1.0, "boolean": False, "timestamp": 0}
     return numbers.get(kind, text)
 
 
-def _least_text(least: int) -> str:
-    """A text that is long enough for a field, and for a bucket's name."""
+def _minimal_text(least: int) -> str:
+    """Return a text that is long enough for a field and for a bucket's name."""
     return "x" * max(3, least)
