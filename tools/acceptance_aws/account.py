@@ -1,4 +1,4 @@
-"""Creates what a run needs in the account in addition to its deployment: Shoal's policies, and a role for users of Shoal.
+"""Creates Shoal's policies and a role for users of Shoal, which a run needs in addition to its deployment.
 
 The role is removed after the run. The policies remain, as they do after `shoal deploy`: they cost nothing.
 """

@@ -141,7 +141,8 @@ class AcceptanceRun:
         status = self._status()
         if status.get("state") and status["topology"] != _NAME:
             raise StepFailedError(
-                f"the deployment {self._parameters.deployment} was not created by an acceptance run; choose another name"
+                f"the deployment {self._parameters.deployment} was not created by an acceptance run; "
+                "choose another name"
             )
         return bool(status.get("state"))
 
