@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Fixtures and settings of all tests."""
 
 import functools
 import os
@@ -69,20 +69,21 @@ LONGEST = (
     "tests/corpus/reading/test_ranges.py",
     "packages/local-aws/tests/nodes/test_instances.py",
 )
-"""The files that take longest, the longest first (`--durations=50`): begun last, one of them keeps all from the end."""
+"""Files with the slowest tests, the slowest first (`--durations=50`). If one started last, it would delay the end."""
 
-# What tests start finds this checkout and the helpers of tests, wherever it is started.
+# Processes that tests start find this checkout and the tests' helpers from any folder.
 _PLACES = [ROOT, *(ROOT / "packages" / name for name in ("balance", "guard", "local-aws"))]
 os.environ["PYTHONPATH"] = os.pathsep.join(map(str, _PLACES))
 
-# A shell has its background jobs ignore SIGINT, and they hand that on: what a test starts could not be interrupted.
+# A shell starts background jobs with SIGINT ignored, and children inherit that. Processes under test must be
+# interruptible.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Processes that test in parallel have it set; what they run would break its lines, although nobody looks.
+# Processes of parallel tests have this variable set. Commands under test would then break their lines.
 os.environ.pop("COLUMNS", None)
 
-# How long an example takes says how busy the machine is, and nothing of what is tested. What examples share of a
-# fixture is a folder or a patch, which each of them uses anew.
+# Example times show the load of the machine, not a property of the code. Examples share only folders and patches of a
+# fixture, which each example sets again.
 settings.register_profile(
     "without a clock",
     deadline=None,
@@ -90,7 +91,7 @@ settings.register_profile(
 )
 settings.load_profile("without a clock")
 
-# Each session of boto3 would read the descriptions of the services anew, a megabyte for EC2 alone.
+# Each boto3 session would read the service descriptions again, one megabyte for EC2 alone.
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 
 HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -98,7 +99,7 @@ HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signa
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """A command that a test or a fixture runs in this process has handlers of its own, which are none of others."""
+    """Restore signal handlers after a test or fixture: commands under test install their own."""
     _restore_handlers()
     yield
     _restore_handlers()
@@ -106,7 +107,7 @@ def handlers() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    """An embedded AWS for the tests of one file; clients in this process, and commands that it starts, ask this one."""
+    """Start an embedded AWS for the tests of one file. Clients in this process and commands that it starts use it."""
     with asked_aws(tmp_path_factory.mktemp("aws"), WHEELS) as running:
         yield running
 
@@ -117,7 +118,7 @@ def _restore_handlers() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files; what is not listed stays in its order."""
+    """Run the slowest files first; other files keep their order."""
     places = {ROOT / name: place for place, name in enumerate(LONGEST)}
     gone = [str(path) for path in places if not path.exists()]
     if gone:

@@ -1,4 +1,4 @@
-"""What tests of reading share: an S3 with a bucket, which is asked again without a wait."""
+"""Fixtures of the tests of reading: an S3 bucket, with retries that do not wait."""
 
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
@@ -13,6 +13,6 @@ def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def pile(aws: EmbeddedAws) -> EmbeddedAws:
-    """The embedded AWS with the bucket `pile`."""
+    """Yield the embedded AWS with the bucket `pile`."""
     s3.client().create_bucket(Bucket="pile")
     return aws

@@ -1,4 +1,4 @@
-"""The flat counts of tasks become the published counts; contradictions show that some were lost or doubled."""
+"""Flat counts of tasks become the published counts. Contradictions show that some were lost or doubled."""
 
 import json
 from operator import itemgetter
@@ -20,7 +20,7 @@ FLAT: dict[str, int] = TABLE["sums"]
 
 
 def counts(case: dict[str, Any]) -> dict[str, Any]:
-    """The published counts where some of the sums are changed."""
+    """Return the published counts after changes of some sums."""
     usual = {} if case.get("settings", {}).get("ragged") else {"row_length": 4}
     settings = Settings(**usual, **tuples(case.get("settings", {})))
     words = [(word, number) for word, number in case.get("words", [])]
@@ -46,7 +46,7 @@ def test_counts_that_contradict_each_other_are_refused(case: dict[str, Any]) -> 
 
 
 @given(st.sampled_from([name for name in FLAT if name.startswith(("lines", "texts", "distinct", "train", "codes"))]))
-def test_no_sum_can_be_doubled_unnoticed(name: str) -> None:
+def test_any_doubled_sum_is_refused(name: str) -> None:
     with pytest.raises(DataError, match="the counts contradict each other"):
         final_counts(
             {**FLAT, name: 2 * FLAT[name]}, settings=Settings(row_length=4), positive_from=4, frequent_words=[]

@@ -1,4 +1,4 @@
-"""Datasets of fixed rows and of ragged ones (layout versions 2 and 3) are written and read."""
+"""Datasets of fixed and of ragged rows (layout versions 2 and 3) are read as they were written."""
 
 import fcntl
 import subprocess
@@ -74,7 +74,7 @@ def assert_same(one: RowBlock, other: RowBlock) -> None:
     st.booleans(),
     st.lists(st.integers(0, 42), min_size=2, max_size=2),
 )
-def test_any_rows_come_back_however_they_were_cut(
+def test_any_rows_are_read_as_written_for_any_blocks(
     tmp_path: Path, kind: Settings, lengths: list[int], cuts: list[int], packed: bool, bounds: list[int]
 ) -> None:
     whole, (start, end) = rows(lengths, kind), bounds
@@ -89,7 +89,7 @@ def test_any_rows_come_back_however_they_were_cut(
         assert_same(dataset.train.rows(start, end), whole.part(start, end))
 
 
-def test_a_dataset_says_what_it_was_made_with(tmp_path: Path) -> None:
+def test_a_dataset_has_its_settings_and_metadata(tmp_path: Path) -> None:
     chosen = replace(FIXED, positive_from=3, rating_range=(1, 10), stopwords="none")
     counts = final_counts({}, settings=Settings(), positive_from=4, frequent_words=[("good", 7)])
     write(tmp_path / "d.h5", [some(3)], chosen, stopwords=frozenset({"of"}), counts=counts)
@@ -106,7 +106,7 @@ def test_any_change_of_the_rows_changes_the_digest(tmp_path: Path) -> None:
     assert len(set(made)) == 3
 
 
-def test_a_dataset_needs_no_lock_which_network_file_systems_refuse(tmp_path: Path) -> None:
+def test_a_dataset_is_opened_without_a_lock(tmp_path: Path) -> None:
     write_dataset(tmp_path / "d.h5", train=some(3), test=some(2), vocabulary=VOCABULARY, settings=FIXED)
     with (tmp_path / "d.h5").open("rb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
@@ -114,11 +114,11 @@ def test_a_dataset_needs_no_lock_which_network_file_systems_refuse(tmp_path: Pat
             assert dataset.vocabulary == VOCABULARY
 
 
-# More rows than a chunk of any of the arrays holds: 2^20 labels of a byte each, 2^19 tokens.
+# More rows than a chunk of any array has: 2^20 labels of one byte, 2^19 tokens.
 @pytest.mark.parametrize(("kind", "packed"), [(FIXED, True), (RAGGED, True), (RAGGED, False)])
 def test_rows_of_many_chunks_make_the_same_bytes_in_any_blocks(tmp_path: Path, kind: Settings, packed: bool) -> None:
     lengths = np.random.default_rng(0).integers(1, 5, 1_100_000)
-    lengths[7] = 4_000_000 if kind.ragged else 4  # tokens of several chunks and of a block
+    lengths[7] = 4_000_000 if kind.ragged else 4  # tokens of several chunks and of one block
     whole = rows(lengths, kind)
     write(tmp_path / "a.h5", [whole], kind, packed=packed)
     write(tmp_path / "b.h5", parts(whole, list(range(0, 1_100_000, 133_333))), kind, packed=packed)
@@ -139,12 +139,12 @@ def test_rows_of_many_chunks_make_the_same_bytes_in_any_blocks(tmp_path: Path, k
     assert_same(joined(blocks), whole)
 
 
-def test_an_array_smaller_than_a_chunk_takes_no_megabyte(tmp_path: Path) -> None:
+def test_an_array_smaller_than_a_chunk_takes_less_than_a_megabyte(tmp_path: Path) -> None:
     write(tmp_path / "a.h5", [some(3)], packed=False)
     assert (tmp_path / "a.h5").stat().st_size < 50_000
 
 
-def test_ids_and_labels_get_more_bits_only_where_they_need_them() -> None:
+def test_ids_and_labels_get_more_bits_only_if_needed() -> None:
     for classes, count, dtype in ((0, 2, np.uint8), (256, 256, np.uint8), (257, 257, np.uint16)):
         kind = replace(RAGGED, labelled=True, classes=tuple(map(str, range(classes))))
         assert (kind.class_count, kind.label_dtype) == (count, dtype)
@@ -153,7 +153,7 @@ def test_ids_and_labels_get_more_bits_only_where_they_need_them() -> None:
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_an_error_while_writing_leaves_nothing_or_the_dataset_before(tmp_path: Path, before: bool) -> None:
+def test_an_error_while_writing_leaves_the_earlier_dataset_or_nothing(tmp_path: Path, before: bool) -> None:
     digest = write(tmp_path / "a.h5", [some(3)]) if before else None
     with pytest.raises(AttributeError), DatasetWriter(tmp_path / "a.h5", FIXED) as writer:
         [writer.append("train", block) for block in (some(5), None)]
@@ -163,19 +163,19 @@ def test_an_error_while_writing_leaves_nothing_or_the_dataset_before(tmp_path: P
             assert dataset.computed_digest() == digest
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_failure_to_create_a_folder_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"cannot write .*file/d\.h5"):
         write(tmp_path / "file" / "d.h5", [])
 
 
-def test_a_dataset_is_read_from_its_content_where_its_path_is_only_a_name(tmp_path: Path) -> None:
+def test_a_dataset_is_read_from_a_file_object(tmp_path: Path) -> None:
     digest = write(tmp_path / "d.h5", [some(3)])
     with open_dataset("s3://data/d.h5", BytesIO((tmp_path / "d.h5").read_bytes())) as dataset:
         assert dataset.computed_digest() == digest
 
 
-def test_a_vocabulary_past_64_kilobytes_is_kept(tmp_path: Path) -> None:
+def test_a_vocabulary_above_64_kilobytes_is_stored(tmp_path: Path) -> None:
     words = [f"w{'x' * (number % 40)}{number}" for number in range(20_000)]
     kind = replace(FIXED, vocabulary_size=20_000)
     write(tmp_path / "d.h5", [], kind, vocabulary=words, stopwords=frozenset(words))
@@ -184,7 +184,7 @@ def test_a_vocabulary_past_64_kilobytes_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rule", "is_refused"), [("tokens", False), ("letters", True)])
-def test_tokens_may_have_letters_that_do_not_print(tmp_path: Path, rule: str, is_refused: bool) -> None:
+def test_tokens_may_have_unprintable_characters(tmp_path: Path, rule: str, is_refused: bool) -> None:
     words = ["4.5", "(", "caf\u00e9", "a\u00a0b", "\x1b[2j", "\u2028"]
     write(tmp_path / "d.h5", [], replace(RAGGED, words=rule), vocabulary=words)
     if is_refused:
@@ -226,7 +226,7 @@ def test_fixed_rows_keep_their_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("count", "dtype"), [(3, np.uint8), (65_536, np.uint16)])
-def test_names_of_classes_are_kept_and_many_have_wider_labels(tmp_path: Path, count: int, dtype: type) -> None:
+def test_class_names_are_stored_and_many_classes_have_wider_labels(tmp_path: Path, count: int, dtype: type) -> None:
     kind = replace(RAGGED, labelled=True, classes=tuple(f"class/{number}" for number in range(count)))
     with pytest.raises(DataError, match="65,537 classes"):
         replace(kind, classes=tuple(map(str, range(65_537))))
@@ -265,6 +265,6 @@ print((peak(6) - before) * 1024 / tokens.nbytes)
 
 @pytest.mark.parametrize("ragged", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path, ragged: str) -> None:
-    # In a process of its own: the peak of this one is that of all tests before.
+    # In another process: the peak memory of this one includes all earlier tests.
     command = [sys.executable, "-c", GROWTH, str(tmp_path / "d.h5"), ragged]
     assert float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) < 1.5

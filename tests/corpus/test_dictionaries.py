@@ -1,4 +1,4 @@
-"""Fast dictionaries give the words of the plain functions, with ids of lists, and encoders their rows."""
+"""Fast dictionaries give the words of the plain functions, and encoders give their rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from tests import oracle
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of words: its dictionary, the plain function, and words to leave out."""
+    """Rule of words: its dictionary, its plain function, and stopwords."""
 
     dictionary: Callable[..., Any]
     plain: Callable[[str], list[str]]
@@ -43,7 +43,7 @@ TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=30)
 
 
 class PlainDictionary:
-    """What the dictionaries do, a word at a time."""
+    """Plain dictionary that handles one word at a time."""
 
     def __init__(self, rule: Rule, stopwords: tuple[str, ...] = ()) -> None:
         self.words_of = rule.plain
@@ -74,7 +74,9 @@ def assert_equals_plain(dictionary: Any, plain: PlainDictionary, texts: list[str
 @given(st.lists(st.lists(TEXTS, max_size=6), max_size=4), st.booleans())
 @example([["<br\0/>"]], False)
 @example([[], ["", "<br", "/>", '<"', "<br /"], ["\0", "a\0b"]], False)
-def test_any_texts_have_the_words_of_the_plain_twin(rule: Rule, blocks: list[list[str]], with_stopwords: bool) -> None:
+def test_any_texts_have_the_words_of_the_plain_function(
+    rule: Rule, blocks: list[list[str]], with_stopwords: bool
+) -> None:
     stopwords = rule.stopwords if with_stopwords else ()
     dictionary, plain = rule.dictionary(list(stopwords)), PlainDictionary(rule, stopwords)
     for texts in blocks:
@@ -82,13 +84,13 @@ def test_any_texts_have_the_words_of_the_plain_twin(rule: Rule, blocks: list[lis
 
 
 @pytest.mark.parametrize("piece", ["!", '"', "<", '<"', "<br /", "<br />", "\0", "\u00e9", "a ", "a. "])
-def test_a_text_of_the_same_piece_many_times_has_the_words_of_the_plain_twin(piece: str) -> None:
+def test_repetitive_texts_have_the_words_of_the_plain_function(piece: str) -> None:
     assert_equals_plain(TokenDictionary(), PlainDictionary(RULES["tokens"]), [piece * 70_000, "", piece])
 
 
 @BY_RULE
 @pytest.mark.parametrize("length", [2, 8, 16])
-def test_a_dictionary_that_outgrows_its_tables_forgets_nothing(rule: Rule, length: int) -> None:
+def test_a_growing_dictionary_keeps_all_words(rule: Rule, length: int) -> None:
     letters = np.array(
         list("abcdefghijklmnopqrstuvwxyz" if rule is RULES["letters"] else "ab\u00e9\u4e2d0-$\U0001f600")
     )
@@ -104,7 +106,7 @@ def test_a_dictionary_that_outgrows_its_tables_forgets_nothing(rule: Rule, lengt
 
 @pytest.mark.parametrize("digits", ["9" * 4301, "0" * 4300 + "65", "0" * 4298 + "65", "1" * 9000])
 @pytest.mark.parametrize("end", ["", ";", "e9", ";;lamp"])
-def test_a_number_of_more_digits_than_python_reads_is_no_letter(digits: str, end: str) -> None:
+def test_a_number_with_more_digits_than_python_parses_is_not_a_letter(digits: str, end: str) -> None:
     text = f"the &#{digits}{end} lamp"
     assert words(text) == oracle.cleaned_words(text)
     assert_equals_plain(Tokeniser(), PlainDictionary(RULES["letters"]), [text])
@@ -119,7 +121,7 @@ def test_words_may_begin_and_end_at_any_bit(before: int) -> None:
 
 
 @BY_RULE
-def test_words_that_differ_in_one_letter_differ(rule: Rule) -> None:
+def test_words_that_differ_in_one_letter_have_different_ids(rule: Rule) -> None:
     stem = "abcdefgh" * 4
     listed = [stem[:n] + letter + stem[n:] for n in (0, 7, 8, 15, 16, 17, 31) for letter in "xyz"]
     assert len(set(rule.dictionary()([" ".join(listed)]).ids.tolist())) == len(listed)
@@ -131,7 +133,7 @@ def test_a_lone_surrogate_is_a_letter() -> None:
 
 
 @BY_RULE
-def test_words_are_added_as_they_are_and_clear_forgets_all_but_stopwords(rule: Rule) -> None:
+def test_clear_forgets_all_words_except_stopwords(rule: Rule) -> None:
     dictionary = rule.dictionary(["the"])
     assert dictionary.add(b"lamp don't lamp").tolist() == [1, 2, 1]
     assert dictionary.add(b"").tolist() == []
@@ -150,7 +152,7 @@ def rows(encoded: EncodedRows) -> list[list[int]]:
 
 
 PIECES_OF_NO_RULE = ["a", "don't", "the", "The", "xylophonesxylophon", "a b", "caf\u00e9", "&amp;", "'", "."]
-# What a model claims as its words need be none.
+# Words that a model claims need not be words.
 CLAIMED = st.sampled_from([*PIECES_OF_NO_RULE, *BREAKS.split(" | ")]) | st.text("abc'")
 PLAIN = {"letters": words, "tokens": tokens}
 
@@ -175,7 +177,7 @@ def test_any_texts_have_the_rows_of_the_plain_encoder(
         assert rows(plain(texts)) == rows(fast(texts)) == expected
 
 
-def test_a_row_of_no_given_length_has_all_words() -> None:
+def test_a_row_without_a_length_limit_has_all_words() -> None:
     for kind in (PlainEncoder, FastEncoder):
         encoder = kind(word_ids(["lamp", "cable"]), frozenset(), None, "tokens")
         assert encoder(["lamp " * 70_000, "cable"]).lengths.tolist() == [70_000, 1]
@@ -183,7 +185,7 @@ def test_a_row_of_no_given_length_has_all_words() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("limit", ["_MAX_NEW_WORDS", "_MAX_NEW_BYTES"])
-def test_an_encoder_forgets_unknown_words_alone(monkeypatch: pytest.MonkeyPatch, rule: str, limit: str) -> None:
+def test_an_encoder_forgets_only_unknown_words(monkeypatch: pytest.MonkeyPatch, rule: str, limit: str) -> None:
     monkeypatch.setattr(encoding, limit, 50)
     fast = FastEncoder(word_ids(["lamp", "cable"]), frozenset({"the"}), 100, rule)
     for block in range(20):
@@ -193,7 +195,7 @@ def test_an_encoder_forgets_unknown_words_alone(monkeypatch: pytest.MonkeyPatch,
         assert limit == "_MAX_NEW_WORDS" or fast._tokeniser.letters <= len("thelampcable") + 50 + 40
 
 
-def test_known_words_are_learnt_once_however_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_vocabulary_is_added_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "_MAX_NEW_WORDS", 50)
     vocabulary = [f"word{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(300)]
     fast = FastEncoder(word_ids(vocabulary), frozenset(), 100)

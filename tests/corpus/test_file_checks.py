@@ -1,4 +1,4 @@
-"""A dataset file is checked when it is opened: one sentence, and no more memory than the file has bytes."""
+"""Opening a dataset file checks it, with one message and no more memory than the size of the file."""
 
 import json
 import tracemalloc
@@ -36,7 +36,7 @@ def rows(count: int) -> RowBlock:
 
 
 def ragged_rows(count: int) -> RowBlock:
-    """Rows of two tokens each."""
+    """Return rows of two tokens each."""
     numbers = np.arange(count, dtype=np.uint8)
     return RowBlock(np.ones(2 * count, np.uint16), np.full(count, 2, np.int64), numbers % 2, numbers % 5 + 1)
 
@@ -68,7 +68,7 @@ def type_as_array(file: h5py.File) -> None:
 
 
 def one_long_word_many_times(file: h5py.File) -> None:
-    """60,000 entries for one string of 60 KB: 3.6 GB of words."""
+    """Write 60,000 entries for one string of 60 KB: 3.6 GB of words."""
     array = again(file, "vocabulary", data=["w" * 60_000] + [""] * 59_999, dtype=h5py.string_dtype())
     place, name = array.id.get_offset(), file.filename
     file.close()
@@ -79,7 +79,7 @@ def one_long_word_many_times(file: h5py.File) -> None:
 
 
 def one_long_row(file: h5py.File) -> None:
-    """A row of 5 million zeros, which take a few kilobytes."""
+    """Write a row of 5 million zeros, which take a few kilobytes."""
     for name, more in (
         ("tokens", np.zeros(5_000_000, np.uint16)),
         ("ends", file["train/ends"][-1:] + 5_000_000),
@@ -98,7 +98,7 @@ SPECIAL: dict[str, Callable[[h5py.File], None]] = {
 
 
 def make_array(file: h5py.File, name: str, how: dict[str, Any]) -> None:
-    """Create an array by h5py's arguments; its data may be `kept`, or ones of a shape."""
+    """Create an array with h5py's arguments. Its data may be `kept`, or ones of a given shape."""
     how = dict(how)
     if how.get("dtype") == "text":
         how["dtype"] = h5py.string_dtype()
@@ -117,7 +117,7 @@ def make_array(file: h5py.File, name: str, how: dict[str, Any]) -> None:
 
 
 def damage(file: h5py.File, case: dict[str, Any]) -> None:
-    """Do to a file what a case of the table says."""
+    """Apply a case of the table to a file."""
     for name in case.get("without", []):
         (file.attrs if name in file.attrs else file).__delitem__(name)
     for name, value in case.get("attributes", {}).items():
@@ -140,7 +140,7 @@ def damage(file: h5py.File, case: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, bytes]:
-    """The bytes of a dataset, packed and not."""
+    """Return the bytes of a dataset, packed and not packed."""
     folder = tmp_path_factory.mktemp("written")
     return {packed: make(folder / f"{packed}.h5", packed=packed) for packed in (True, False)}
 
@@ -150,7 +150,7 @@ def content(dataset: Dataset) -> list[Any]:
 
 
 def reads(path: Path, refusing: bool) -> list[Callable[[], object]]:
-    """The ways to read a file, or only to open it where that is refused."""
+    """Return functions that read a file, or only one that opens it if opening is refused."""
 
     def opened(read: Callable[[Split], object]) -> object:
         with open_dataset(path) as dataset:
@@ -165,7 +165,7 @@ def reads(path: Path, refusing: bool) -> list[Callable[[], object]]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=itemgetter("case"))
-def test_what_a_dataset_cannot_be_is_refused(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_an_invalid_dataset_is_refused(tmp_path: Path, case: dict[str, Any]) -> None:
     path = tmp_path / "d.h5"
     make(path, ragged=case.get("ragged", False))
     with h5py.File(tmp_path / "other.h5", "w") as other:
@@ -190,7 +190,7 @@ def test_what_a_dataset_cannot_be_is_refused(tmp_path: Path, case: dict[str, Any
 
 
 @pytest.mark.parametrize("stored", [16, 200])
-def test_a_chunk_that_would_fill_more_memory_than_it_should_is_not_unpacked(tmp_path: Path, stored: int) -> None:
+def test_a_chunk_that_would_exceed_its_size_is_not_unpacked(tmp_path: Path, stored: int) -> None:
     path = tmp_path / "d.h5"
     make(path, packed=True)
     bomb = compress(bytes(1 << 26))[: stored << 10]
@@ -206,7 +206,7 @@ def test_a_chunk_that_would_fill_more_memory_than_it_should_is_not_unpacked(tmp_
     tracemalloc.stop()
 
 
-def test_a_part_file_and_an_empty_split_are_what_shoal_makes(tmp_path: Path) -> None:
+def test_part_files_and_empty_splits_are_valid(tmp_path: Path) -> None:
     for packed in (True, False):
         with DatasetWriter(tmp_path / "part.h5", SETTINGS, packed=packed) as writer:
             writer.append("test", rows(3))
@@ -237,14 +237,14 @@ MUTATIONS = st.one_of(
 
 @settings(max_examples=80)
 @given(changes=st.lists(MUTATIONS, min_size=1, max_size=3, unique_by=itemgetter(0)), packed=st.booleans())
-def test_whatever_a_file_claims_it_is_refused_or_its_rows_can_be_read(
+def test_a_file_with_any_metadata_is_refused_or_readable(
     tmp_path_factory: pytest.TempPathFactory, written: dict[bool, bytes], changes: list[Any], packed: bool
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "claims.h5"
     path.write_bytes(written[packed])
     with h5py.File(path, "r+") as file:
         for name, value in changes:
-            if "/" in name:  # once: to take back a length of 10 ** 13, HDF5 visits each chunk that there would be
+            if "/" in name:  # only once: to remove a length of 10 ** 13, HDF5 visits each possible chunk
                 file[name].resize(value, axis=0)
             elif isinstance(value, tuple):
                 before = json.loads(file.attrs[name]) if isinstance(file.attrs[name], str) else {}
@@ -266,7 +266,9 @@ END = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 25)
 
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 9), END), min_size=1, max_size=3), st.booleans())
-def test_any_ends_are_refused_or_rows_are_whole(tmp_path: Path, changes: list[tuple[int, int]], packed: bool) -> None:
+def test_any_ends_are_refused_or_give_complete_rows(
+    tmp_path: Path, changes: list[tuple[int, int]], packed: bool
+) -> None:
     make(tmp_path / "ends.h5", packed=packed, ragged=True)
     with h5py.File(tmp_path / "ends.h5", "r+") as file:
         for row, end in changes:

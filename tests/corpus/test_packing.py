@@ -15,7 +15,7 @@ DTYPES = st.sampled_from([np.uint8, np.uint16, np.uint32])
 
 
 @given(DTYPES.flatmap(lambda dtype: arrays.arrays(dtype, st.tuples(st.integers(1, 30), st.integers(1, 5)))), st.data())
-def test_the_first_rows_of_a_packed_chunk_come_back(chunk: np.ndarray, data: st.DataObject) -> None:
+def test_the_first_rows_of_a_packed_chunk_are_unpacked(chunk: np.ndarray, data: st.DataObject) -> None:
     out = np.empty_like(chunk[: data.draw(st.integers(1, len(chunk)))])
     unpack_chunk(pack_chunk(chunk), out, chunk.nbytes)
     assert np.array_equal(out, chunk[: len(out)])
@@ -39,7 +39,7 @@ def test_hdf5s_own_filters_unpack_what_was_packed(tmp_path: Path, dtype: type) -
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[np.ndarray, list[StoredArray]]:
-    """The same 50 rows by three kinds of filters, in chunks of 7."""
+    """Store the same 50 rows with three kinds of filters, in chunks of 7."""
     file = h5py.File(tmp_path_factory.mktemp("stored") / "a.h5", "w")
     values = np.random.default_rng(0).integers(0, 9_999, (50, 3)).astype(np.uint16)
     kinds = ({}, FILTERS, {"compression": "lzf"})
@@ -53,13 +53,13 @@ BOUNDS = st.none() | st.integers(-60, 60)
 
 
 @given(st.lists(st.builds(slice, BOUNDS, BOUNDS), min_size=1, max_size=5))
-def test_any_rows_can_be_read_however_they_are_packed(stored, slices: list[slice]) -> None:
+def test_any_rows_are_read_with_any_filters(stored, slices: list[slice]) -> None:
     values, found = stored
     for rows in slices:
         for array in found:
             assert np.array_equal(array[rows], values[rows])
 
 
-def test_rows_are_read_without_steps(stored) -> None:
-    with pytest.raises(ValueError, match="cannot have a step"):
+def test_slices_with_steps_are_refused(stored) -> None:
+    with pytest.raises(ValueError, match="must not have a step"):
         stored[1][0][::2]

@@ -1,4 +1,4 @@
-"""Raw texts become the dataset of whole rows that a plain implementation makes; or a sentence, and nothing else."""
+"""Raw texts become the dataset that a plain implementation makes, or are refused and leave nothing."""
 
 import gzip
 import subprocess
@@ -35,12 +35,12 @@ Row = tuple[list[str], int]
 
 FIRST = 1.2 * VALIDATION_SHARE
 UNKNOWN = " "
-"""Stands for words beyond the vocabulary; no word has a space."""
+"""Stands for words beyond the vocabulary. No word contains a space."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks() -> Iterator[None]:
-    """Few texts, too, are read in several blocks."""
+    """Make blocks small, so that even few texts are read in several blocks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("corpus.reading.texts._BLOCK_TEXTS", 16)
         patch.setattr("corpus.reading.batches.BATCH_TEXTS", 8)
@@ -52,7 +52,7 @@ def lines(reviews: Sequence[Review], value: str = "label") -> bytes:
 
 
 def some(count: int, label: int | None = None) -> list[Review]:
-    """Different texts, of one class or of both in turn."""
+    """Return different texts, of one class or alternating between both."""
     return [(f"text {n}, of words.", n % 2 if label is None else label) for n in range(count)]
 
 
@@ -75,7 +75,7 @@ def rows_of(split: Split, vocabulary: Sequence[str]) -> list[Row]:
 
 @dataclass
 class Plain:
-    """The dataset of some files as the rules say it, a text at a time."""
+    """Dataset of some files by the plain rules, one text at a time."""
 
     train: list[Row]
     test: list[Row]
@@ -112,12 +112,12 @@ def plain(files: Sequence[Sequence[Review]], test: Sequence[Review] | None, give
 WORDS = st.sampled_from(["good", "Bad", "don't", "4.5", "caf\u00e9", "<br />", '"so"', "!", "\u4e2d\u6587", "x" * 40])
 TEXTS = st.lists(WORDS, max_size=8).map(" ".join) | st.text(max_size=8)
 REVIEWS = st.lists(st.tuples(TEXTS, st.integers(0, 1)), max_size=30)
-SURE = some(40)  # so many that every part has some of each class
+SURE = some(40)  # enough that each part has some of each class
 
 
 @settings(max_examples=25)
 @given(st.lists(REVIEWS, min_size=1, max_size=3), REVIEWS | st.none(), st.sampled_from([6, 2_000_000]))
-def test_the_rows_are_those_of_the_plain_rules(
+def test_rows_equal_the_plain_implementation(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     files: list[list[Review]],
@@ -159,7 +159,7 @@ def test_the_size_of_blocks_does_not_change_the_dataset(tmp_path: Path, monkeypa
     assert len(digests) == 1
 
 
-def test_the_validation_rows_are_of_both_classes_where_each_file_is_of_one(tmp_path: Path) -> None:
+def test_validation_rows_have_both_classes_if_each_file_has_one(tmp_path: Path) -> None:
     for label, name in enumerate(("neg", "pos")):
         reviews = [(f"{name} {n}", label) for n in range(2_000)]
         (tmp_path / f"{name}.json").write_bytes(lines([*reviews, ("the other class", 1 - label)]))
@@ -175,7 +175,7 @@ ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("raw_texts.
 
 
 def encoded(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """The digest of the dataset of a row's files, and the counts above 0; or the sentence that refuses them."""
+    """Return the digest of the dataset and the counts above 0, or the message that refuses the files."""
     for name, content in row["files"].items():
         written(folder, name, content_of(content))
     files, test = (
@@ -194,12 +194,12 @@ def encoded(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=itemgetter("case"))
-def test_all_is_counted_of_raw_texts_or_they_are_refused_and_leave_nothing(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_raw_texts_are_counted_or_refused_without_output(tmp_path: Path, row: dict[str, Any]) -> None:
     assert encoded(tmp_path, row) == row["found"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["out.h5"] * ("digest" in row["found"])
 
 
-def test_labels_of_more_classes_than_a_byte_holds_are_kept(tmp_path: Path) -> None:
+def test_labels_of_more_than_256_classes_are_stored(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_bytes(b"".join(b"__label__c%d text %d\n" % (n % 300, n) for n in range(900)))
     options = ReadingOptions(classes=tuple(f"c{n}" for n in range(300)))
     known = inspect_inputs(Inputs(files=(str(tmp_path / "in.txt"),), options=options))
@@ -216,14 +216,14 @@ def test_labels_of_more_classes_than_a_byte_holds_are_kept(tmp_path: Path) -> No
 
 
 def damaged(path: Path, reviews: Sequence[Review]) -> Path:
-    """A .gz of these that ends too early. Its texts differ, so that its end holds some."""
+    """Return a .gz of these texts that ends too early. The texts differ, so that the missing end contains some."""
     path.write_bytes(gzip.compress(lines(reviews), 1)[:-200])
     return path
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> Iterator[Path]:
-    """Where a dataset is to be written, in a folder in which nothing must be left."""
+    """Return the path for a dataset, in a folder that must remain empty."""
     yield tmp_path / "out" / "out.h5"
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -258,7 +258,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, out: Path) -> None:
     assert {path.name[:7] for path in waiting} == {".texts-"}  # the folder and its lock
 
 
-def test_what_was_read_is_reported_in_bytes(tmp_path: Path) -> None:
+def test_progress_is_reported_in_bytes(tmp_path: Path) -> None:
     content = lines(some(300))
     (tmp_path / "in.json.gz").write_bytes(gzip.compress(content))
     reported: list[int] = []
@@ -267,7 +267,7 @@ def test_what_was_read_is_reported_in_bytes(tmp_path: Path) -> None:
     assert len(reported) > 10
 
 
-def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported_by_name(tmp_path: Path) -> None:
     (tmp_path / "in.json").write_bytes(lines(some(50)))
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"cannot write to .*file/cache: Not a directory"):
@@ -298,7 +298,7 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "in.json").write_bytes(content)
     (tmp_path / "encode.py").write_text(ENCODE)
     script = f"{sys.executable} encode.py in.json small/out.h5; echo status $?; ls -A small"
-    # What waits has four bytes a word, where the input has eight; so has the dataset.
+    # Waiting texts take four bytes per word, the input takes eight, and so does the dataset.
     done = run_on_small_disk(tmp_path, int(0.7 * len(content) / 2 / 1024), script)
     assert done.stdout == "status 1\n", done.stderr
     assert done.stderr.endswith("choose another --cache\n")

@@ -1,4 +1,4 @@
-"""Rules that exist twice: the plain function against its definition, the fast one against the plain one."""
+"""Each rule exists twice: the plain function is tested against its definition, the fast one against the plain one."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ DIGESTS = st.binary(min_size=16, max_size=16)
 SHARES = st.floats(0, 1, exclude_max=True)
 
 
-def test_the_mode_beats_the_smaller_rating_which_a_tie_takes() -> None:
+def test_the_mode_wins_and_a_tie_takes_the_smaller_rating() -> None:
     assert rules.modal_rating({1: 1, 5: 2}) == 5
     assert rules.modal_rating({5: 2, 2: 2, 1: 1}) == 2
 
@@ -21,7 +21,7 @@ def test_the_mode_beats_the_smaller_rating_which_a_tie_takes() -> None:
     st.lists(st.lists(st.tuples(st.integers(0, 255), st.integers(1, 3)), min_size=1, max_size=5), min_size=1),
     st.randoms(use_true_random=False),
 )
-def test_the_modes_of_many_texts_are_those_of_each(texts: list[list[tuple[int, int]]], random) -> None:
+def test_modes_of_many_texts_equal_those_of_each_text(texts: list[list[tuple[int, int]]], random) -> None:
     entries = [(number, *entry) for number, found in enumerate(texts) for entry in found]
     numbers, ratings, times = zip(*random.sample(entries, len(entries)), strict=True)
     modes, several = rules.modal_ratings(
@@ -35,7 +35,7 @@ def test_the_modes_of_many_texts_are_those_of_each(texts: list[list[tuple[int, i
 @given(st.lists(DIGESTS, max_size=5), SHARES)
 @example([], 0.1)
 @example([bytes(16)], 0)
-def test_many_texts_are_split_as_each_of_them(digests: list[bytes], share: float) -> None:
+def test_many_texts_are_split_like_single_texts(digests: list[bytes], share: float) -> None:
     edge = int(2**64 * share)
     beside = (number for number in range(edge - 2, edge + 3) if 0 <= number < 2**64)
     digests = [*digests, *(number.to_bytes(8, "big") + bytes(8) for number in beside)]
@@ -46,7 +46,7 @@ def test_many_texts_are_split_as_each_of_them(digests: list[bytes], share: float
 
 
 @given(st.lists(st.sampled_from("abcdefgh")), st.integers(1, 10))
-def test_the_vocabulary_is_by_frequency_then_alphabet(words: list[str], size: int) -> None:
+def test_the_vocabulary_is_sorted_by_frequency_then_alphabet(words: list[str], size: int) -> None:
     counts = Counter(words)
     chosen = [word for word, count in rules.most_frequent(counts.items(), size) if count == counts[word]]
     ranks = [(-counts[word], word) for word in chosen]
@@ -56,7 +56,7 @@ def test_the_vocabulary_is_by_frequency_then_alphabet(words: list[str], size: in
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(0, 4)), st.integers(1, 8), st.integers(0, 5))
-def test_the_most_frequent_of_many_words_are_the_same_ones(counts: dict[str, int], size: int, least: int) -> None:
+def test_both_functions_give_the_same_most_frequent_words(counts: dict[str, int], size: int, least: int) -> None:
     words = [word.encode() for word in counts]
     found = rules.most_frequent_ids(
         np.array(list(counts.values()), np.int64), lambda ids: b" ".join(words[number] for number in ids), size, least

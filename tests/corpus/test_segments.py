@@ -1,4 +1,4 @@
-"""The compiled loops over segments of ids give the same as lists of lists."""
+"""The compiled loops over segments of ids give the same results as lists of lists."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ STRETCHES = st.lists(st.lists(st.integers(0, 30), max_size=8), min_size=1, max_s
 
 
 @given(STRETCHES, st.randoms(use_true_random=False))
-def test_gathering_copies_stretches_to_their_places(texts: list[list[int]], random) -> None:
+def test_gather_copies_segments_to_their_targets(texts: list[list[int]], random) -> None:
     values = np.array([number for text in texts for number in text], np.uint32)
     lengths = np.array([len(text) for text in texts], np.int64)
     starts = np.cumsum(lengths) - lengths
@@ -24,7 +24,7 @@ def test_gathering_copies_stretches_to_their_places(texts: list[list[int]], rand
 
 
 @given(st.lists(st.integers(0, 30), max_size=40))
-def test_renumbering_counts_ids_as_they_appear(listed: list[int]) -> None:
+def test_renumber_follows_the_order_of_first_appearance(listed: list[int]) -> None:
     ids, numbers, order = np.array(listed, np.uint32), np.full(31, -1, np.int64), np.empty(31, np.int64)
     known = renumber(ids, numbers, order)
     appeared = list(dict.fromkeys(listed))
@@ -43,7 +43,7 @@ def test_rows_are_filled_from_their_beginnings(texts: list[list[int]]) -> None:
 
 
 @given(STRETCHES)
-def test_counting_adds_up_the_ids_of_the_stretches(texts: list[list[int]]) -> None:
+def test_add_counts_counts_the_ids_of_segments(texts: list[list[int]]) -> None:
     ids = np.array([number for text in texts for number in text], np.uint32)
     lengths = np.array([len(text) for text in texts], np.int64)
     counts = np.zeros(31, np.int64)

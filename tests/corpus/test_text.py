@@ -23,7 +23,7 @@ def test_words_are_those_of_the_contract(written: str) -> None:
 @example("a'")
 @example("a\n")
 @example("")
-def test_a_word_is_what_cleaning_leaves_as_it_is(written: str) -> None:
+def test_cleaning_leaves_a_word_unchanged(written: str) -> None:
     assert text.is_word(written) == (text.words(written) == [written])
 
 
@@ -37,7 +37,7 @@ def test_the_digest_is_that_of_the_cleaned_text() -> None:
 
 
 @given(st.lists(st.lists(st.text("abz", min_size=1, max_size=3), min_size=1, max_size=4)))
-def test_the_digests_of_many_texts_are_those_of_each(texts: list[list[str]]) -> None:
+def test_digests_of_many_texts_equal_those_of_each_text(texts: list[list[str]]) -> None:
     written = [" ".join(cleaned).encode() for cleaned in texts]
     ends = list(accumulate(len(each) + 1 for each in written))
     bounds = [(end - len(each) - 1, end - 1) for each, end in zip(written, ends, strict=True)]
@@ -70,7 +70,7 @@ def test_negations_may_be_kept() -> None:
     assert {"the", "product", "but", "don"} & text.load_stopwords("keep-negations") == {"the", "product", "but"}
 
 
-def test_no_stopwords_means_none() -> None:
+def test_the_empty_stopword_list_is_empty() -> None:
     assert text.load_stopwords("none") == frozenset()
 
 
@@ -80,7 +80,7 @@ def test_stopwords_come_from_a_file(tmp_path) -> None:
     assert text.load_stopwords(str(file)) == {"of", "the"}
 
 
-def test_a_stopword_that_no_text_can_hold_is_refused(tmp_path) -> None:
+def test_a_stopword_that_no_text_can_contain_is_refused(tmp_path) -> None:
     file = tmp_path / "words.txt"
     file.write_text("of\nThe\n")
     with pytest.raises(DataError, match=r"words\.txt: 'The' is not a cleaned word"):

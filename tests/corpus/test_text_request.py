@@ -1,4 +1,4 @@
-"""A request for another machine to encode texts is checked where it is read; what that machine reads is reported."""
+"""A request to encode texts on another machine is checked when it is read, and its progress is reported."""
 
 import gzip
 import json
@@ -51,20 +51,20 @@ def test_a_request_with_a_wrong_value_is_refused(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"lines": 1}', '{"read": "1"}', '{"read": 1.0}'])
-def test_progress_that_cannot_be_read_is_refused(text: str) -> None:
+def test_invalid_progress_is_refused(text: str) -> None:
     with pytest.raises(DataError):
         TextProgress.from_json(text)
 
 
 def asked_for(name: str, content: bytes) -> TextRequest:
-    """A request to encode these texts, which are written to S3."""
+    """Write these texts to S3, and return a request to encode them."""
     s3.client().put_object(Bucket="pile", Key=name, Body=content)
     source = replace(SOURCE, address=f"s3://pile/{name}", size=len(content), identity=identity_of(f"s3://pile/{name}"))
     return replace(ASKED, sources=(source,), plain_bytes=len(LINES))
 
 
 @pytest.mark.usefixtures("pile")
-def test_what_a_request_asks_for_is_encoded_and_reported(tmp_path: Path) -> None:
+def test_requested_texts_are_encoded_and_reported(tmp_path: Path) -> None:
     asked = asked_for("a.txt.gz", gzip.compress(LINES))
     read: list[int] = []
     counts = asked.encode(tmp_path / "there.h5", read.append, place="instance type")
@@ -74,7 +74,7 @@ def test_what_a_request_asks_for_is_encoded_and_reported(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("pile")
-def test_a_file_that_was_replaced_since_is_refused_although_it_has_the_same_size(tmp_path: Path) -> None:
+def test_a_replaced_file_of_the_same_size_is_refused(tmp_path: Path) -> None:
     asked = asked_for("a.txt", LINES)
     s3.client().put_object(Bucket="pile", Key="a.txt", Body=LINES.replace(b"many", b"some"))
     with pytest.raises(DataError, match=r"^s3://pile/a.txt changed after the command started; run the same command"):

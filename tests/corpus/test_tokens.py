@@ -1,4 +1,4 @@
-"""Rule 1b is what `tr` and `sed` make of a text, and its hashes are fastText's."""
+"""Rule 1b gives the words of `tr` and `sed`, and its hashes are those of fastText."""
 
 import re
 import subprocess
@@ -27,7 +27,7 @@ TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=30)
 
 
 def by_programs(texts: list[str]) -> list[list[str]]:
-    """The words of texts without line ends by `tr` and `sed`, and by the white space at which fastText splits."""
+    """Return the words by `tr` and `sed`, split at the white space of fastText. Texts have no line ends."""
     written = b"".join(text.encode() + b"\n" for text in texts)
     for command in (["tr", "A-Z", "a-z"], ["tr", "-d", '"'], ["sed", *(each for rule in SED for each in ("-e", rule))]):
         written = subprocess.run(command, input=written, capture_output=True, check=True, env={"LC_ALL": "C"}).stdout
@@ -43,7 +43,7 @@ def test_words_are_those_of_tr_and_sed(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("row", TABLE["words"], ids=itemgetter("text"))
-def test_each_rule_has_its_own_idea_of_a_word(row: dict[str, Any]) -> None:
+def test_each_rule_accepts_its_own_words(row: dict[str, Any]) -> None:
     rules = {"letters": words, "tokens": tokens}
     for name in row.keys() - {"text", *rules}:
         of_lines = words_of_lines(StreamSettings(sources=("/a",), tokeniser=name, lowercase=True))
@@ -52,7 +52,7 @@ def test_each_rule_has_its_own_idea_of_a_word(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", TABLE["character n-grams"], ids=itemgetter("word"))
-def test_character_ngrams_are_of_the_word_and_its_frame_but_not_the_frame_alone(row: dict[str, Any]) -> None:
+def test_character_ngrams_include_the_frame_but_not_alone(row: dict[str, Any]) -> None:
     assert char_ngrams(row["word"], range(*row["lengths"])) == row["ngrams"]
 
 
@@ -71,7 +71,7 @@ def test_a_word_of_a_text_is_a_word_by_itself(text: str) -> None:
 @example("a<br />")
 @example("..")
 @example("a\n")
-def test_a_word_is_what_cleaning_leaves_as_it_is(text: str) -> None:
+def test_cleaning_leaves_a_word_unchanged(text: str) -> None:
     assert is_token(text) == (tokens(text) == [text])
 
 
@@ -85,7 +85,7 @@ def test_texts_with_the_same_words_have_the_same_digest() -> None:
 
 
 def test_buckets_are_of_signed_hashes_in_64_bits() -> None:
-    a, b, c = 5, 2**32 - 2, 7  # the second is -2
+    a, b, c = 5, 2**32 - 2, 7  # the second hash is -2
     pair, later = (a * 116049371 - 2) % 2**64, ((2**64 - 2) * 116049371 + c) % 2**64
     triple = (pair * 116049371 + c) % 2**64
     assert ngram_buckets([a, b, c], 3, 1000) == [pair % 1000, triple % 1000, later % 1000]
@@ -109,7 +109,7 @@ def test_fasttext_itself_has_these_character_ngrams(tmp_path: Path, least: int, 
         subwords, places = model.get_subwords(word)
         assert (subwords, places.tolist()) == ([word, *ngrams], found)
         rows += found
-    words.append("</s>")  # fastText ends each line with a word of its own, whose letters do not count
+    words.append("</s>")  # fastText ends each line with its own word; the letters of that word do not count
     rows.append(model.get_word_id("</s>"))
     rows += [known + bucket for bucket in ngram_buckets([token_hash(word.encode()) for word in words], 3, buckets)]
     assert model.get_sentence_vector(text) == pytest.approx(np.mean(model.get_input_matrix()[rows], axis=0), abs=1e-6)

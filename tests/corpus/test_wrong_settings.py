@@ -1,4 +1,4 @@
-"""Settings of datasets and of streams that make no sense are refused by the sentences in `wrong_settings.yaml`."""
+"""Invalid settings of datasets and streams are refused with the messages in `wrong_settings.yaml`."""
 
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,13 @@ def read(row: dict[str, Any], folder: Path) -> object:
         return read_options(parsed(*values))
     if row["of"] == "stream":
         return StreamSettings(**{"sources": ("/texts",), **tuples(values)})
-    # A file of settings, in which each letter is a byte.
+    # A settings file, in which each character is one byte.
     (folder / "stream.json").write_bytes(values.encode("latin-1"))
     return read_settings(folder)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['of']} {row['values']}")
-def test_settings_that_make_no_sense_are_refused(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(tmp_path: Path, row: dict[str, Any]) -> None:
     with pytest.raises(DataError) as refused:
         read(row, tmp_path)
     assert str(refused.value).replace(str(tmp_path), "") == row["refused"]

@@ -1,4 +1,4 @@
-"""What tests of jobs share: small files, too, are read by several tasks at once."""
+"""Fixtures of the tests of jobs: even small files are read by several tasks at once."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True, scope="module")
-def every_core_is_worth_it() -> Iterator[None]:
+def small_tasks_use_all_cores() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jobs.pipeline.CORE_BYTES", 1)
         yield

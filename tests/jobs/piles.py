@@ -1,4 +1,4 @@
-"""Small piles of reviews, the pipeline over them, and what the oracle makes of them."""
+"""Helpers for tests of the pipeline: small sets of reviews, the pipeline, and a comparison with the oracle."""
 
 import json
 import os
@@ -20,7 +20,7 @@ NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)
 
 
 def preprocess(paths: list[Path], output: Path, **options):
-    """By the reference's settings where no others are given."""
+    """Run the pipeline, by default with the settings of the reference."""
     return preprocess_inputs(Inputs(files=tuple(map(str, paths))), str(output), **{"settings": REFERENCE, **options})
 
 
@@ -31,7 +31,7 @@ def assert_equals_oracle(
 
 
 def assert_dataset(folder: Path, expected: tuple[dict[str, np.ndarray], list[str], dict[str, object]]) -> None:
-    """That the dataset in a folder has these arrays, vocabulary and counts."""
+    """Assert that the dataset in a folder has these arrays, vocabulary and counts."""
     arrays, vocabulary, counts = expected
     with h5py.File(folder / "dataset.h5") as file:
         for path, array in arrays.items():
@@ -51,14 +51,14 @@ PLAIN = snap_lines(*((f"this lamp number word{chr(97 + n)} is bright", 1 + n % 5
 
 
 class Stages:
-    """Which steps were done, and a way to die in one of them."""
+    """Recorder of finished steps, which can also kill the process in a step."""
 
     def __init__(self, fatal: str = "") -> None:
         self.seen: list[str] = []
         self.fatal = fatal
 
     def stage(self, name: str, _: int) -> None:
-        if not name.endswith("sort and reduce"):  # which may pass unseen
+        if not name.endswith("sort and reduce"):  # the stage may pass unseen
             self.seen.append(name)
         if name == self.fatal:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The pipeline as a cluster runs it: every step by the arguments that EMR gets, on the embedded Hadoop Streaming."""
+"""Runs the pipeline as on a cluster: every step with the arguments for EMR, on the embedded Hadoop Streaming."""
 
 import os
 import subprocess
@@ -24,14 +24,14 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class StepError(Exception):
-    """A step failed: its name and what it said."""
+    """Failure of a step, with its name and its output."""
 
 
 class StreamingNode:
-    """A machine that plays the primary node of a cluster.
+    """Emulated primary node of a cluster.
 
-    `folder` stands for the root of its files, `faults` is what Hadoop does to tasks, and `environment` is added to that
-    of this process for the node's processes.
+    `folder` is the root of its files, `faults` are those of Hadoop's tasks, and `environment` is added to that of this
+    process for the processes of the node.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class StreamingNode:
         }
 
     def command(self, step: JobStep | CommandStep, *, reducers: int = 2, properties: Sequence[str] = ()) -> list[str]:
-        """The command that runs a step here; `properties` are further ones of Hadoop, each `NAME=VALUE`."""
+        """Return the command that runs a step. `properties` are additional Hadoop properties, each `NAME=VALUE`."""
         if isinstance(step, CommandStep):
             return command_arguments(step, str(self._failure))
         resources = WorkerResources(vcpus=reducers, cores=1, task_mb=1536)
@@ -64,12 +64,12 @@ class StreamingNode:
         return [sys.executable, "-m", "shoal_local_aws.hadoop.streaming", *more, *arguments]
 
     def start(self, command: Sequence[str]) -> "subprocess.Popen[bytes]":
-        """Start a command; its output goes to the file `said`."""
+        """Start a command. Its output goes to the file `said`."""
         with self.said.open("wb") as out:
             return subprocess.Popen(command, env=self._environment, stdout=out, stderr=out)
 
     def run(self, plan: Plan, *, reducers: int = 2, properties: Sequence[str] = ()) -> None:
-        """Run the steps of a plan that are not done yet. Raises StepError."""
+        """Run the steps of a plan that are not yet done. Raises StepError."""
         if not is_s3(plan.work):
             Path(plan.work).mkdir(parents=True, exist_ok=True)
         for address, content in plan.task_files().items():
@@ -82,18 +82,18 @@ class StreamingNode:
 
 
 def planned(inputs: Inputs, folder: str, *, settings: Settings = REFERENCE, tasks: int = 4) -> Plan:
-    """The plan for some input in `folder`, a path or s3://..., with the results in `folder`/data."""
+    """Return the plan for input in `folder`, a path or s3://..., with the results in `folder`/data."""
     prepared = prepare_work(inputs, settings, max_malformed=0.2)
     return prepared.plan(work=join(folder, prepared.name), output=join(folder, "data"), tasks=tasks)
 
 
 def made(plan: Plan) -> MergeResult:
-    """The result of a plan."""
+    """Return the result of a plan."""
     return read_merge_result(plan.summary)
 
 
 def _with_schemes(step: JobStep) -> JobStep:
-    """The step with a scheme in each address, because Hadoop takes a path without one for a path in HDFS."""
+    """Return the step with a scheme in each address, because Hadoop reads a path without one as a path in HDFS."""
 
     def uri(address: str) -> str:
         return address if is_s3(address) else Path(address).as_uri()

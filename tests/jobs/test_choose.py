@@ -1,4 +1,4 @@
-"""Bad input ends the work, with the exact counts; the vocabulary has exactly the most frequent words."""
+"""Bad input is refused with exact counts, and the vocabulary has exactly the most frequent words."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def chosen(
     return choose_vocabulary(str(folder), str(folder / "choice.json"), Settings(vocabulary_size=size), limit)
 
 
-# Of the last two a product of the share and the lines is not the number of lines.
+# For the last two, the product of the share and the lines is not exactly the number of lines.
 @pytest.mark.parametrize(
     ("malformed", "lines", "limit"), [(1, 20, 0.05), (0, 20, 0.0), (29, 100, 0.29), (57, 100, 0.57)]
 )
@@ -39,7 +39,7 @@ def test_one_malformed_line_more_than_is_allowed_ends_the_work(
 
 
 @pytest.mark.parametrize("size", range(1, 7))
-def test_the_vocabulary_ends_amid_words_that_are_equally_frequent_by_their_letters(tmp_path: Path, size: int) -> None:
+def test_ties_at_the_end_of_the_vocabulary_are_in_alphabetical_order(tmp_path: Path, size: int) -> None:
     expected = [("lamp", 5), ("a", 3), ("bulb", 3), ("strap", 3), ("z", 1)][:size]
     choice = chosen(tmp_path, size=size)
     assert list(zip(choice.words, choice.counts, strict=True)) == expected

@@ -1,4 +1,4 @@
-"""A part's rows are the same in blocks of every size, however often a text is to be repeated."""
+"""The rows of a part are the same in blocks of every size, for any number of repetitions of a text."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def expected(texts: list[list[int]], copies: list[tuple[int, int, int]], split: 
 
 @pytest.mark.parametrize("ragged", [True, False])
 @given(TEXTS, COPIES, st.integers(1, 6), st.integers(1, 9))
-def test_rows_are_the_copies_of_texts_in_blocks_of_any_size(
+def test_copies_of_texts_make_the_same_rows_in_blocks_of_any_size(
     ragged: bool, texts: list[list[int]], copies: list[tuple[int, int, int]], most_rows: int, most_tokens: int
 ) -> None:
     settings = Settings(ragged=True, labelled=True) if ragged else Settings(row_length=4, labelled=True)

@@ -1,4 +1,4 @@
-"""Whatever a cluster kills, doubles or cuts, the dataset and the files between the steps are the same."""
+"""The dataset and the intermediate files do not depend on tasks that a cluster kills, doubles or cuts."""
 
 from pathlib import Path
 
@@ -21,7 +21,9 @@ FAULTS = (
 
 
 @pytest.mark.soak
-def test_an_s3_that_throttles_fails_and_cuts_connections_changes_nothing(aws: EmbeddedAws, tmp_path: Path) -> None:
+def test_s3_throttling_failures_and_lost_connections_do_not_change_the_dataset(
+    aws: EmbeddedAws, tmp_path: Path
+) -> None:
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket="pile")
     files = [str(tmp_path / f"{number}.json") for number in range(2)]

@@ -1,4 +1,4 @@
-"""The option of a job has every setting; what an option of a person leaves open follows from the others."""
+"""A job's option has every setting. Settings that a user leaves open follow from the others."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
@@ -28,7 +28,7 @@ def parsed(*words: str) -> Namespace:
 
 
 @given(CLASSES, st.none() | st.text(), st.sampled_from([{}, {"rating_steps": 2, "rating_range": (1, 10)}]))
-def test_the_option_of_a_job_gives_settings_back(
+def test_the_option_of_a_job_preserves_settings(
     classes: tuple[str, ...], label: str | None, scale: dict[str, Any]
 ) -> None:
     for settings in (
@@ -43,7 +43,7 @@ def test_the_option_of_a_job_gives_settings_back(
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['options']} {row.get('preset', '')}")
-def test_what_options_leave_open_follows_from_the_others_or_they_are_refused(row: dict[str, Any]) -> None:
+def test_open_settings_follow_from_the_others_or_are_refused(row: dict[str, Any]) -> None:
     try:
         read = read_settings(parsed(*row["options"].split()), tuple(row.get("classes", ())), row.get("preset"))
     except DataError as error:

@@ -1,4 +1,4 @@
-"""Part files to one dataset: exact, in bounded memory, and nothing half-written however it ends."""
+"""Part files become one dataset: exactly, in bounded memory, and never half-written."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ def rows(count: int, seed: int) -> RowBlock:
 
 
 class Work:
-    """The folder of a preprocessing that has come to its merge, with parts of so many rows (to train, to test)."""
+    """Folder of a preprocessing before its merge, with parts of the given numbers of rows (training, test)."""
 
     def __init__(self, folder: Path, sizes: list[tuple[int, int]], packed: bool = False) -> None:
         self.folder = folder
@@ -84,7 +84,7 @@ class Work:
         return run(self.arguments(output))
 
     def digest(self) -> str:
-        """That of all rows in one file."""
+        """Return the digest of all rows in one file."""
         return write_dataset(
             self.folder / "whole.h5",
             train=joined(self.train),
@@ -106,8 +106,8 @@ SIZES = st.lists(st.tuples(st.integers(0, 3_000), st.integers(0, 500)), min_size
 
 @settings(max_examples=10)
 @given(SIZES.filter(lambda sizes: any(train for train, _ in sizes)), st.booleans())
-@example([(300_000, 3), (250_000, 0), (0, 9)], False)  # more than a chunk
-def test_parts_become_the_file_that_all_their_rows_would_make(
+@example([(300_000, 3), (250_000, 0), (0, 9)], False)  # more than one chunk
+def test_merged_parts_equal_a_file_of_all_rows(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[tuple[int, int]], packed: bool
 ) -> None:
     work = Work(tmp_path_factory.mktemp("work"), sizes, packed)
@@ -120,7 +120,7 @@ def test_parts_become_the_file_that_all_their_rows_would_make(
     shutil.rmtree(work.folder)
 
 
-def test_the_result_is_a_dataset_its_counts_and_a_summary(work: Work, tmp_path: Path) -> None:
+def test_a_merge_writes_the_dataset_counts_and_summary(work: Work, tmp_path: Path) -> None:
     merged = work.merge(tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counts.json", "dataset.h5"]
     assert read_merge_result(str(work.folder / "merged.json")) == merged
@@ -136,7 +136,7 @@ def test_the_result_is_a_dataset_its_counts_and_a_summary(work: Work, tmp_path: 
     ("name", "wrong"),
     [("dataset", 1), ("digest", "../runs"), ("counts", {}), ("malformed", [{"reason": "not_json"}]), ("other", 1)],
 )
-def test_a_summary_that_no_merge_wrote_is_refused(work: Work, tmp_path: Path, name: str, wrong: Any) -> None:
+def test_an_invalid_summary_is_refused(work: Work, tmp_path: Path, name: str, wrong: Any) -> None:
     merged = work.merge(tmp_path / "out")
     summary = work.folder / "merged.json"
     summary.write_text(json.dumps({**asdict(merged), name: wrong}))
@@ -167,7 +167,7 @@ def double_a_tally(work: Work) -> None:
         (double_a_tally, "the counts contradict each other"),
     ],
 )
-def test_parts_that_cannot_be_merged_are_named_and_nothing_is_made(work: Work, tmp_path: Path, harm, wrong) -> None:
+def test_inconsistent_parts_are_refused_without_output(work: Work, tmp_path: Path, harm, wrong) -> None:
     harm(work)
     before = set(work.folder.iterdir())
     with pytest.raises(DataError, match=wrong):
@@ -229,7 +229,7 @@ def test_two_merges_at_once_make_one_result(work: Work, tmp_path: Path) -> None:
     assert list(work.folder.glob("shoal-merging-*")) == []
 
 
-def test_a_step_that_fails_reports_why_also_in_the_file_that_it_is_given(work: Work, tmp_path: Path) -> None:
+def test_a_failed_step_writes_its_message_to_the_failure_file(work: Work, tmp_path: Path) -> None:
     lose_a_part(work)
     failure = tmp_path / "failure.txt"
     command = [*ENTRY, *work.arguments(tmp_path / "out"), f"--failure={failure}"]

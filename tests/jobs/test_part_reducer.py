@@ -1,4 +1,4 @@
-"""A mapper's collector and a reducer's part make the same distinct texts for every split and order."""
+"""The collector of a mapper and the reducer make the same distinct texts for every split and order."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -40,12 +40,12 @@ def united(tasks: list[list[tuple[str, int, bool]]], chosen: Settings, order=lam
 
 @dataclass
 class Text:
-    """A distinct text of the first of two parts, as the rules say it."""
+    """Distinct text of the first of two parts, by the plain rules."""
 
     digest: bytes
     kept: list[str]
     codes: Counter[int]
-    """The codes of the rows that it makes; where duplicates are left out, of its copies."""
+    """Codes of its rows; without duplicates, codes of its copies."""
     copies: Counter[tuple[int, bool]]
 
 
@@ -108,7 +108,7 @@ def test_a_part_has_its_texts_in_any_order(reviews, tasks: int, random, test_inp
 
 
 @pytest.mark.parametrize("bits", [0, 1, 3])
-def test_each_part_has_the_texts_whose_digests_begin_with_it(bits: int) -> None:
+def test_each_part_has_the_texts_with_its_digest_prefix(bits: int) -> None:
     collected = Collector([], bits)
     texts = [f"lamp {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(200)]
     collected.add(texts, [5] * 200, test=False)
@@ -126,7 +126,7 @@ def test_each_part_has_the_texts_whose_digests_begin_with_it(bits: int) -> None:
     assert found == expected
 
 
-def test_a_text_repeated_without_end_costs_one_entry_a_block() -> None:
+def test_a_repeated_text_takes_one_entry_per_block() -> None:
     collected = Collector([], 0)
     for _ in range(40):
         collected.add(["the same lamp"] * 1_000, [5] * 999 + [1], test=False)
@@ -167,7 +167,7 @@ def test_a_collector_is_full_before_its_memory_grows(monkeypatch: pytest.MonkeyP
 
 
 @given(st.dictionaries(st.sampled_from(["a", "ids", "letters8"]), st.lists(st.integers(0, 255), max_size=5)))
-def test_arrays_come_back_as_they_were(listed: dict[str, list[int]]) -> None:
+def test_arrays_are_unpacked_as_they_were_packed(listed: dict[str, list[int]]) -> None:
     arrays = {name: np.array(values, np.uint8 if name == "a" else np.uint32) for name, values in listed.items()}
     back = arrays_of(block_of(arrays))
     assert {name: (array.dtype, array.tolist()) for name, array in back.items()} == {

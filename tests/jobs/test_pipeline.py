@@ -1,4 +1,4 @@
-"""Raw files to a dataset, by the real jobs on mrjob's runners, against the oracle."""
+"""The real jobs on mrjob's runners make the oracle's dataset of raw files."""
 
 import gzip
 import tempfile
@@ -71,7 +71,7 @@ ODD_LINES = st.sampled_from([b"", b"\n", b" \r\n", b"{\n", b'{"value": 5}\n', b'
 
 @st.composite
 def piles(draw: st.DrawFn) -> tuple[list[oracle.File], oracle.Rules]:
-    """Files of at least a text of each label, and the rules for them."""
+    """Draw files with at least one text of each label, and their rules."""
     values = draw(st.sampled_from([[1, 5, 4, "2", 5.0], ["neg", "pos"], ["sports", "3", 3, "__label__world"]]))
     rules = oracle.Rules(
         labelled=values[0] != 1,
@@ -80,7 +80,7 @@ def piles(draw: st.DrawFn) -> tuple[list[oracle.File], oracle.Rules]:
         words=draw(st.sampled_from(["letters", "tokens"])),
         duplicates=draw(st.booleans()),
     )
-    others = [] if values[0] == "neg" else ["none of them"]
+    others = [] if values[0] == "neg" else ["no pair"]
     pairs = st.lists(st.tuples(TEXTS, st.sampled_from([*values, *others])), max_size=12)
     first = [(f"lamp word{chr(97 + number)} shines", values[number % len(values)]) for number in range(20)]
     files = [json_file([*first, *draw(pairs)], more=draw(ODD_LINES))]
@@ -98,7 +98,7 @@ def test_generated_texts_make_the_oracles_rows_by_every_rule(
     check(tmp_path_factory.mktemp("generated"), *pile)
 
 
-def test_the_references_dataset_keeps_its_digest_wherever_its_files_are(
+def test_the_digest_of_the_reference_dataset_does_not_depend_on_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "a folder, with [odd] na\u00efve {name}"
@@ -155,9 +155,7 @@ def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
     assert_equals_oracle(tmp_path / "out", files, rules=oracle.Rules(labelled=True))
 
 
-def test_without_a_usable_temporary_folder_results_for_s3_end_in_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_to_s3_without_a_temporary_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     with (
         pytest.raises(DataError, match=r"^cannot create a temporary folder: No such file or directory; set TMPDIR"),
@@ -166,10 +164,10 @@ def test_without_a_usable_temporary_folder_results_for_s3_end_in_a_sentence(
         pass
 
 
-def test_ratings_on_another_scale_end_the_work_before_it_begins(tmp_path: Path) -> None:
+def test_ratings_on_another_scale_are_refused_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(snap_lines(*((f"lamp {n}", n) for n in range(1, 11))))
     stages = Stages()
-    with pytest.raises(DataError, match="give their scale by --rating-range LOW HIGH"):
+    with pytest.raises(DataError, match="give their scale with --rating-range LOW HIGH"):
         preprocess([tmp_path / "a.json"], tmp_path / "out", progress=stages)
     assert stages.seen == []
     assert not (tmp_path / "out").exists()
@@ -183,14 +181,14 @@ def test_ratings_on_another_scale_end_the_work_before_it_begins(tmp_path: Path) 
         (snap_lines(("123", 5), ("!", 1)), "none of the 2 lines holds a text"),
     ],
 )
-def test_bad_input_ends_with_its_reason_and_leaves_nothing(tmp_path: Path, content: bytes, wrong: str) -> None:
+def test_bad_input_is_refused_with_its_reason_and_without_output(tmp_path: Path, content: bytes, wrong: str) -> None:
     (tmp_path / "in.json").write_bytes(content)
     with pytest.raises(DataError, match=wrong):
         preprocess([tmp_path / "in.json"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_damaged_archives_are_all_named_with_the_lines_before_the_damage(tmp_path: Path) -> None:
+def test_all_damaged_archives_are_reported_with_the_lines_before_the_damage(tmp_path: Path) -> None:
     clauses = []
     for name, cut in (("a", 400), ("b", 900)):
         packed = gzip.compress(snap_lines(*((f"{n} packed {chr(97 + n % 26)} {name}", 1 + n % 5) for n in range(400))))

@@ -1,4 +1,4 @@
-"""What remains of a run's work: nothing when it ends, and nothing after the next run when it is killed."""
+"""A run leaves no intermediate files; those of a killed run are removed by the next run."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from tests.reviews import snap_lines
 from tests.waiting import until
 
 
-def test_too_little_space_is_found_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_disk_space_is_reported_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "reviews.json").write_bytes(PLAIN)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
@@ -32,7 +32,7 @@ def is_in_session(process: psutil.Process, leader: int) -> bool:
 
 
 def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
-    """A run in a process of its own, with tasks that will take a while."""
+    """Start a run in another process, with tasks that take some time."""
     letters = str.maketrans("0123456789", "abcdefghij")
     texts = (f"lamp {str(n).translate(letters)} {'bright ' * 50}" for n in range(3_000))
     path.write_bytes(snap_lines(*((text, 1 + len(text) % 5) for text in texts)) * 40)
@@ -53,7 +53,7 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
 
 
 def is_task(process: psutil.Process, run: int) -> bool:
-    """Whether it is a fork of a run's task server, which is the run's own child."""
+    """Return whether a process is a fork of a run's task server, which is a child of the run."""
     try:
         return process.ppid() != run and any("task_server" in word for word in process.cmdline())
     except psutil.NoSuchProcess:
@@ -61,7 +61,7 @@ def is_task(process: psutil.Process, run: int) -> bool:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_is_ended_leaves_no_processes_and_if_it_can_no_files(tmp_path: Path, sent: signal.Signals) -> None:
+def test_an_ended_run_leaves_no_processes_and_after_sigint_no_files(tmp_path: Path, sent: signal.Signals) -> None:
     running = started(tmp_path / "reviews.json", tmp_path / "out")
     os.kill(running.pid, sent)
     assert running.wait() != 0
@@ -71,8 +71,10 @@ def test_a_run_that_is_ended_leaves_no_processes_and_if_it_can_no_files(tmp_path
 
 
 def run_and_die(path: Path, output: Path, stage: str) -> None:
-    """Begin a run in another process, which is killed when it comes to a stage. A fork of this process, which has
-    threads, could wait forever for a lock."""
+    """Start a run in another process and kill it in a given stage.
+
+    A fork of this process, which has threads, could wait forever for a lock.
+    """
     script = (
         "import sys; from pathlib import Path; from tests.jobs.test_pipeline_work import Stages, preprocess; "
         "preprocess([Path(sys.argv[1])], Path(sys.argv[2]), progress=Stages(sys.argv[3]))"
@@ -88,7 +90,7 @@ def names_folder(process: psutil.Process, folder: Path) -> bool:
         return False
 
 
-def test_what_a_killed_run_left_is_cleared(tmp_path: Path) -> None:
+def test_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
     path.write_bytes(PLAIN)
     run_and_die(path, output, "merge")
@@ -99,13 +101,13 @@ def test_what_a_killed_run_left_is_cleared(tmp_path: Path) -> None:
     assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
 
 
-def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "reviews.json").write_bytes(PLAIN)
     with pytest.raises(DataError, match=r"cannot write to .*reviews\.json: File exists; choose another --output"):
         preprocess([tmp_path / "reviews.json"], tmp_path / "reviews.json")
 
 
-def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
+def test_a_file_that_changes_during_the_work_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "reviews.json"
     path.write_bytes(PLAIN)
 

@@ -1,4 +1,4 @@
-"""The preparation before the first job: one name for the same work, its plan, and its estimate."""
+"""The preparation before the first job gives the same name for the same work, its plan, and its estimate."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_work_is_named_by_its_files_settings_and_stopwords(tmp_path: Path) -> No
     assert len(names) == 5
 
 
-def test_more_classes_than_a_byte_can_tell_apart_are_refused(tmp_path: Path) -> None:
+def test_more_than_256_classes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"".join(b"__label__%d text\n" % number for number in range(257)))
     for count in (256, 257):
         inputs = Inputs(files=(str(tmp_path / "a.txt"),), options=ReadingOptions(classes=tuple(map(str, range(count)))))
@@ -40,7 +40,7 @@ def test_more_classes_than_a_byte_can_tell_apart_are_refused(tmp_path: Path) -> 
                 prepare_work(inputs, Settings(ragged=True))
 
 
-def test_files_are_planned_where_they_were_brought(tmp_path: Path) -> None:
+def test_the_plan_uses_the_transferred_files(tmp_path: Path) -> None:
     (tmp_path / "reviews.json").write_bytes(SNAP_2014)
 
     def transfer(sources):
@@ -52,7 +52,7 @@ def test_files_are_planned_where_they_were_brought(tmp_path: Path) -> None:
     assert all(b"s3://raw/reviews.json" in task for task in plan.tasks)
 
 
-def test_nothing_is_brought_of_ratings_on_another_scale(tmp_path: Path) -> None:
+def test_files_with_ratings_on_another_scale_are_not_transferred(tmp_path: Path) -> None:
     (tmp_path / "reviews.json").write_bytes(b'{"reviewText": "good", "overall": 90}\n' * 9)
 
     def transfer(_):
@@ -62,7 +62,7 @@ def test_nothing_is_brought_of_ratings_on_another_scale(tmp_path: Path) -> None:
         prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), Settings(), transfer=transfer)
 
 
-def test_stopwords_of_ones_own_travel_with_the_work(tmp_path: Path) -> None:
+def test_a_stopword_file_is_transferred_with_the_work(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("the\nof\n")
     found, beside = prepared(tmp_path, stopwords=str(tmp_path / "words.txt")).with_stopwords_at("s3://data/work/here/")
     assert beside == {"s3://data/work/here/stopwords.txt": b"of\nthe"}

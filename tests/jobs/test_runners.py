@@ -1,4 +1,4 @@
-"""The jobs on Hadoop Streaming and on a real Spark, by the very arguments that an EMR cluster gets."""
+"""The jobs run on Hadoop Streaming and on real Spark, with the arguments of an EMR cluster."""
 
 import gzip
 import os
@@ -34,12 +34,12 @@ def package(name: str) -> Path:
 
 
 class Spark:
-    """Runs a plan's steps, the jobs by `spark-submit` on two executors, in a folder that stands for a cluster."""
+    """Runner of a plan's steps, with jobs by `spark-submit` on two executors, in a folder that emulates a cluster."""
 
     def __init__(self, folder: Path) -> None:
         home = folder / "spark"
         home.mkdir(parents=True)
-        for part in package("pyspark").iterdir():  # executors leave their logs below Spark's home
+        for part in package("pyspark").iterdir():  # executors write their logs below Spark's home
             (home / part.name).symlink_to(part)
         self._python = folder / "shoal-python"
         self._python.write_text(
@@ -55,7 +55,7 @@ class Spark:
         }
         self._environment = {
             **os.environ,
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # half of the time of short programs
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # halves the time of short programs
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(folder / "local"),
@@ -64,7 +64,7 @@ class Spark:
         self._said = folder / "said.txt"
 
     def arguments(self, step: JobStep, reducers: int) -> list[str]:
-        """Those of a cluster, but for the places of the master, of Python and of mrjob."""
+        """Return the arguments for a cluster, except the locations of the master, Python and mrjob."""
         given = spark_arguments(
             step, reducers=reducers, run="here", resources=WorkerResources(vcpus=2, cores=1, task_mb=1536)
         )
@@ -89,11 +89,11 @@ class Spark:
 
 
 Case = tuple[Inputs, Settings, Any]
-"""Files, settings, and the oracle's dataset of them."""
+"""Files, settings, and the oracle's dataset."""
 
 
 def reviews_case(folder: Path) -> Case:
-    """Real reviews where they are at hand; the stopwords are a file that lies elsewhere."""
+    """Return real reviews if they are available, with a stopword file in another folder."""
     files = REVIEWS
     if not files:
         write_reviews(folder / "generated.json", texts=5_000)

@@ -42,7 +42,7 @@ if __name__ == "__main__":
 """
 
 
-def test_tasks_at_once_have_streams_arguments_folders_and_environments_of_their_own(
+def test_concurrent_tasks_have_separate_streams_arguments_folders_and_environments(
     server: TaskServer, tmp_path: Path
 ) -> None:
     names = [f"{number}" for number in range(8)]
@@ -64,7 +64,7 @@ def test_tasks_at_once_have_streams_arguments_folders_and_environments_of_their_
     ],
     ids=["a sentence", "a traceback", "a signal"],
 )
-def test_a_task_that_fails_is_told_from_one_that_ends(
+def test_a_failed_task_is_distinguished_from_a_finished_one(
     server: TaskServer, tmp_path: Path, script: str, said: str
 ) -> None:
     assert not run(server, tmp_path, script)
@@ -72,25 +72,28 @@ def test_a_task_that_fails_is_told_from_one_that_ends(
     assert run(server, tmp_path, "print('and the next one works')")
 
 
-def test_the_end_ends_all_tasks_and_no_other_starts(tmp_path: Path) -> None:
+def test_the_end_stops_all_tasks_and_starts_no_others(tmp_path: Path) -> None:
     with TaskServer("jobs.warm_up", tmp_path) as server, ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(run, server, tmp_path, "import time; print('begun', flush=True); time.sleep(999)")
+        waiting = threads.submit(run, server, tmp_path, "import time; print('started', flush=True); time.sleep(999)")
         until(lambda: (tmp_path / "stdout").exists() and (tmp_path / "stdout").read_text())
         server.end()
         assert not waiting.result()
         assert not run(server, tmp_path, "")
 
 
-def test_a_server_that_cannot_warm_up_starts_tasks_all_the_same(tmp_path: Path) -> None:
+def test_a_failed_warm_up_does_not_prevent_tasks(tmp_path: Path) -> None:
     with TaskServer("jobs.warm_up", tmp_path / "absent") as server:
         assert run(server, tmp_path, "print('done')")
 
 
-def test_the_end_does_not_wait_for_requests_that_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_does_not_wait_for_unread_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "endless.py").write_text("import time\ndef warm_up(_): time.sleep(9999)")
     (tmp_path / "task.py").write_text("")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    server, large = TaskServer("endless", tmp_path), {"LARGE": "x" * 100_000}  # a few are more than a socket holds
+    server, large = (
+        TaskServer("endless", tmp_path),
+        {"LARGE": "x" * 100_000},
+    )  # a few requests exceed the buffer of the socket
     with ThreadPoolExecutor(9) as threads:
         waiting = [
             threads.submit(server.run, ["task.py"], [0, 1, 2], folder=str(tmp_path), environment=large)

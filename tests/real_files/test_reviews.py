@@ -1,4 +1,4 @@
-"""Forms of review files that people have (their content is made up): which rows each gives, and what is not read."""
+"""Common forms of review files, with invented content, give the listed rows, warnings or messages."""
 
 from dataclasses import replace
 from operator import itemgetter
@@ -21,14 +21,14 @@ TABLE: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("reviews.y
 
 
 def content_of(content: Any) -> str:
-    """What a row calls a file's content: a text, parts of these, or some times one."""
+    """Return the content that a row describes: a text, a list of contents, or a content with repetitions."""
     if isinstance(content, list):
         return "".join(map(content_of, content))
     return content if isinstance(content, str) else content_of(content["of"]) * content["times"]
 
 
 def found_in(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """The rows, the malformed lines and the warnings, or the sentence by which the files are refused."""
+    """Return the rows, malformed lines and warnings, or the message that refuses the files."""
     use = row.get("use", "files")
     for name, content in row["files"].items():
         written(folder, name, content_of(content).encode(row.get("encoding", "utf-8")))
@@ -56,5 +56,5 @@ def found_in(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=itemgetter("case"))
-def test_rows_are_those_that_a_person_sees(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_review_files_give_the_expected_rows(tmp_path: Path, row: dict[str, Any]) -> None:
     assert found_in(tmp_path, row) == row["found"]

@@ -1,4 +1,4 @@
-"""AWS as `make prices` asks it: its price list and what it offers, taken from the newest list."""
+"""Emulates AWS's price list and offerings for `make prices`, with the content of the newest list."""
 
 import datetime
 import json
@@ -42,7 +42,7 @@ OTHERS = [
 
 
 def product(attributes: Mapping[str, str], *steps: float) -> str:
-    """A product as AWS's price list has it; several prices are those of the first units, the next, and so on."""
+    """Return a product as in AWS's price list. Several prices are those of consecutive tiers."""
     sku = "5G4TA8Z4MUKE6MJB"
     term = f"{sku}.JRTCKXETXF"
     dimensions = {
@@ -59,7 +59,7 @@ def machines(priced: Mapping[str, float]) -> list[str]:
 
 
 class Aws:
-    """Answers as AWS does, and checks that it was asked for exactly this."""
+    """Fake of AWS that also checks the requests."""
 
     def __init__(self, region: str) -> None:
         self.region = region
@@ -123,6 +123,6 @@ class Aws:
 
 
 def same(**different: float) -> dict[str, float]:
-    """The prices of the newest list, but for these (`g5_xlarge` is g5.xlarge)."""
+    """Return the prices of the newest list with these replaced (`g5_xlarge` is g5.xlarge)."""
     changed = {name.replace("_", "."): price for name, price in different.items()}
     return {**NEWEST.instances, **changed}

@@ -1,4 +1,4 @@
-"""An acceptance run: its limits, its report, its role, and the whole of it on the emulator."""
+"""An acceptance run has limits, a report and a role; a whole run passes on the emulator."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def made(**fields: Any) -> Report:
     return Report(**{**account, **limits, "started": "then", "ended": "later", "complete": True, **fields})
 
 
-def test_what_may_cost_more_than_the_limit_is_refused_before_anything_is_made() -> None:
+def test_a_predicted_cost_above_the_limit_is_refused_before_any_creation() -> None:
     require_price_within(9.5, 10)
     with pytest.raises(ShoalError, match=r"this may cost \$10\.01, more than the limit of \$10"):
         require_price_within(10.01, 10)
@@ -43,7 +43,7 @@ def test_what_may_cost_more_than_the_limit_is_refused_before_anything_is_made() 
 
 @pytest.mark.parametrize("option", ["--max-dollars", "--hours"])
 @pytest.mark.parametrize("given", ["nan", "inf", "0", "-1", "ten"])
-def test_a_limit_that_limits_nothing_is_refused(option: str, given: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_infinite_or_invalid_limit_is_refused(option: str, given: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main([f"{option}={given}"])
     assert f"'{given}' is not a number above 0" in capsys.readouterr().err
@@ -62,7 +62,7 @@ def test_time_since_the_last_count_costs_as_if_everything_ran(status: dict[str, 
     assert maximum_cost(status, NOW) == dollars
 
 
-def test_a_report_passes_where_every_step_was_done_and_nothing_is_left() -> None:
+def test_a_report_passes_if_every_step_is_done_and_nothing_is_left() -> None:
     done, failed = Step(name="a", outcome=DONE), Step(name="b", outcome=FAILED)
     assert made(steps=[done]).passed
     assert not made(steps=[done, failed]).passed
@@ -71,7 +71,7 @@ def test_a_report_passes_where_every_step_was_done_and_nothing_is_left() -> None
     assert not made(steps=[done], complete=False).passed
 
 
-def test_a_report_says_what_happened(tmp_path: Path) -> None:
+def test_a_report_lists_steps_and_costs(tmp_path: Path) -> None:
     report = made(
         steps=[Step(name="shoal deploy", outcome=FAILED, seconds=1.25, detail="a|b\nc")],
         left=["role ShoalAcceptance: it is in use"],
@@ -91,7 +91,7 @@ def test_a_report_says_what_happened(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("aws")
-def test_the_role_is_made_once_and_removed() -> None:
+def test_the_role_is_created_once_and_removed() -> None:
     setup = Setup(Account())
     for _ in range(2):
         assert setup.create() == "the role ShoalAcceptance has the policy ShoalUser"
@@ -109,11 +109,11 @@ def test_the_role_is_made_once_and_removed() -> None:
 
 
 @pytest.mark.usefixtures("aws")
-def test_a_policy_of_the_account_that_is_not_shoals_is_named_and_stays() -> None:
+def test_a_different_policy_of_the_account_is_reported_and_kept() -> None:
     iam = boto3.client("iam")
     nothing = {"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Action": "*", "Resource": "*"}]}
     arn = f"arn:aws:iam::{ACCOUNT}:policy/{policies.USER}"
-    with suppress(iam.exceptions.NoSuchEntityException):  # left by another test
+    with suppress(iam.exceptions.NoSuchEntityException):  # another test created it
         iam.delete_policy(PolicyArn=arn)
     iam.create_policy(PolicyName=policies.USER, PolicyDocument=json.dumps(nothing))
     setup = Setup(Account())
@@ -125,7 +125,7 @@ def test_a_policy_of_the_account_that_is_not_shoals_is_named_and_stays() -> None
 
 
 @pytest.mark.usefixtures("aws")
-def test_a_role_that_no_run_has_created_is_named_and_stays() -> None:
+def test_a_role_that_no_run_created_is_reported_and_kept() -> None:
     iam = boto3.client("iam")
     iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument='{"Version": "2012-10-17", "Statement": []}')
     setup = Setup(Account())
@@ -137,7 +137,7 @@ def test_a_role_that_no_run_has_created_is_named_and_stays() -> None:
 
 
 @pytest.mark.usefixtures("aws")
-def test_above_the_limit_nothing_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_above_the_limit_creates_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--max-dollars", "1", "--yes", "--output", os.fspath(tmp_path)]) == 1
     assert "more than the limit of $1" in " ".join(capsys.readouterr().err.split())
     assert list(tmp_path.iterdir()) == []

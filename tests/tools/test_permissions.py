@@ -1,4 +1,4 @@
-"""IAM takes the policies that people paste, and the reference shows each."""
+"""IAM accepts the policies that users paste, and the reference shows each."""
 
 import json
 
@@ -15,7 +15,7 @@ def test_the_page_shows_every_policy_as_json() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_iam_takes_the_policy(policy: str, aws: EmbeddedAws) -> None:
+def test_iam_accepts_the_policy(policy: str, aws: EmbeddedAws) -> None:
     assert len(json.dumps(document(policy), separators=(",", ":"))) <= MOST_CHARACTERS
     sids = [statement["Sid"] for statement in document(policy)["Statement"]]
     assert len(sids) == len(set(sids))

@@ -1,4 +1,4 @@
-"""Renewing prices: what is asked of AWS, what is made of its answers, and that a file changes only when it should."""
+"""Refreshing prices sends the right requests to AWS, interprets the responses, and changes a file only if needed."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 def answered(
     region: str, instances: Mapping[str, float], emr: Mapping[str, float], *, folder: Path, without: str = ""
 ) -> PriceList:
-    """What is made of these answers, all of the types being offered."""
+    """Return the price list from these responses; AWS offers all types."""
     with Aws(region) as aws:
         aws.sells("AmazonEC2", ASKED_OF_EC2, machines(instances))
         aws.offers(list(instances))
@@ -34,7 +34,7 @@ def answered(
         return refresh_prices.fetch_prices(aws, region, today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 
-def test_a_new_price_is_seen_and_written_and_valid_from_today(folder: Path) -> None:
+def test_a_new_price_is_written_and_valid_from_today(folder: Path) -> None:
     emr = NEWEST.emr
     found = answered("us-east-1", same(g5_xlarge=0.9), emr, folder=folder)
     assert (found.other.interface_endpoint_hour, found.other.nat_gateway_hour) == (0.011, 0.048)
@@ -54,7 +54,7 @@ def test_earlier_lists_stay_unchanged_with_their_comments(folder: Path) -> None:
     assert list(folder.iterdir()) == [path]
 
 
-def test_a_region_that_had_no_list_gets_a_file_of_its_own(folder: Path) -> None:
+def test_a_region_without_a_list_gets_a_file(folder: Path) -> None:
     found = answered("eu-west-1", {"m5.xlarge": 0.214}, {"m5.xlarge": 0.0535}, folder=folder)
     assert found.source == "AWS Price List API"
     assert list(vars(found.other).values()) == [steps[0] for *_, steps in OTHERS]
@@ -66,7 +66,7 @@ def test_a_region_that_had_no_list_gets_a_file_of_its_own(folder: Path) -> None:
         made.hourly("p5.48xlarge")
 
 
-def test_all_pages_are_read_and_other_products_of_a_type_are_left_out(folder: Path) -> None:
+def test_all_pages_are_read_and_other_products_are_ignored(folder: Path) -> None:
     block = product({"instanceType": "p5.48xlarge", "usagetype": "BoxUsage:p5.48xlarge"}, 0.0)
     unknown = product({"instanceType": "x1.32xlarge", "usagetype": "BoxUsage:x1.32xlarge"}, 13.338)
     with Aws("eu-west-1") as aws:
@@ -106,11 +106,11 @@ def test_a_second_list_of_a_day_replaces_the_first(folder: Path) -> None:
     ("region", "kept", "price"),
     [("us-east-1", ["nat_gateway_hour"], NEWEST.other.nat_gateway_hour), ("eu-west-1", [], None)],
 )
-def test_a_price_that_is_not_found_stays_that_of_the_regions_last_list_which_says_so(
+def test_a_missing_price_is_kept_from_the_last_list_and_named(
     region: str, kept: list[str], price: float | None, folder: Path
 ) -> None:
     found = answered(region, {"m5.xlarge": 0.2}, {}, folder=folder, without="NatGateway-Hours")
-    assert found.source.endswith(f"; not found there, and kept from {NEWEST.date}: nat_gateway_hour") == bool(kept)
+    assert found.source.endswith(f"; not listed there, and kept from {NEWEST.date}: nat_gateway_hour") == bool(kept)
     refresh_prices.append(found, folder=folder)
     assert catalog.prices(region, folder=folder).other.nat_gateway_hour == price
 
@@ -125,9 +125,7 @@ def test_a_price_that_is_not_found_stays_that_of_the_regions_last_list_which_say
         ),
     ],
 )
-def test_an_answer_that_says_nothing_is_reported_in_one_sentence(
-    answer: list[str], sentence: str, folder: Path
-) -> None:
+def test_an_unknown_response_is_reported_in_one_message(answer: list[str], sentence: str, folder: Path) -> None:
     with Aws("eu-west-1") as aws:
         aws.sells("AmazonEC2", ASKED_OF_EC2, answer)
         if not answer:
@@ -136,7 +134,7 @@ def test_an_answer_that_says_nothing_is_reported_in_one_sentence(
             refresh_prices.fetch_prices(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 
-def test_a_file_that_cannot_be_written_is_reported_in_one_sentence(folder: Path) -> None:
+def test_an_unwritable_file_is_reported_in_one_message(folder: Path) -> None:
     with pytest.raises(ShoalError, match=r"cannot write .*us-east-1\.yaml: No such file or directory"):
         refresh_prices.append(NEWEST, folder=folder / "none")
 
@@ -145,7 +143,7 @@ def test_a_file_that_cannot_be_written_is_reported_in_one_sentence(folder: Path)
 def refresh(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[str, str]]:
-    """Runs the program on a copy of the lists, with AWS asking so much for a g5.xlarge; returns what it printed."""
+    """Run the program on a copy of the lists, with this AWS price for a g5.xlarge; return its output."""
     monkeypatch.setattr(catalog, "PRICES", folder)
 
     def run(*options: str, price: float) -> tuple[str, str]:
@@ -164,7 +162,7 @@ def refresh(
     return run
 
 
-def test_a_refresh_writes_what_differs_and_a_second_one_nothing(
+def test_a_refresh_writes_changes_and_a_second_one_nothing(
     refresh: Callable[..., tuple[str, str]], folder: Path
 ) -> None:
     _, said = refresh(price=0.9)
@@ -176,7 +174,7 @@ def test_a_refresh_writes_what_differs_and_a_second_one_nothing(
     assert (folder / "us-east-1.yaml").read_bytes() == written
 
 
-def test_a_refusal_of_aws_is_one_sentence_and_nothing_is_written(
+def test_a_refusal_of_aws_is_reported_and_nothing_is_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(catalog, "PRICES", folder)
@@ -199,7 +197,7 @@ def test_a_refusal_of_aws_is_one_sentence_and_nothing_is_written(
         ),
     ],
 )
-def test_without_aws_a_refresh_fails_with_a_sentence(
+def test_a_refresh_without_credentials_fails_with_a_message(
     environment: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:

@@ -1,4 +1,4 @@
-"""Ranges of small files, cut anywhere, and what is read of them beside what the oracle reads."""
+"""Cuts small files into ranges at any offset, and compares the reviews with those of the oracle."""
 
 import bz2
 import gzip
@@ -29,7 +29,7 @@ RATED, LABELLED = Settings(), Settings(labelled=True)
 
 
 def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[str, int]], Tally]:
-    """All reviews, and a tally of them as it is after its way through records."""
+    """Return all reviews and their tally, after a conversion to records and back."""
     found = []
     whole = Tally()
     for part in ranges:
@@ -44,7 +44,7 @@ def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[
 
 
 def rules_of(chosen: Settings) -> oracle.Rules:
-    """The settings in the form of the oracle."""
+    """Return the settings in the form of the oracle."""
     return oracle.Rules(
         rating_range=chosen.rating_range,
         steps=chosen.rating_steps,
@@ -55,8 +55,8 @@ def rules_of(chosen: Settings) -> oracle.Rules:
     )
 
 
-def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Settings = RATED) -> None:
-    """What the ranges of one file hold is what the contract says, with every malformed line in its place."""
+def assert_equals_oracle_reading(ranges: list[Range], file: oracle.File, chosen: Settings = RATED) -> None:
+    """Assert that the ranges of one file give the reviews of the oracle, with every malformed line at its position."""
     rules = rules_of(chosen)
     outcomes = list(oracle.outcomes(file, rules))
     sound = [each for _, each in outcomes if not isinstance(each, str)]
@@ -73,14 +73,14 @@ def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Setting
 
 
 def pieces(path: Path, content: bytes, cuts: list[int], form: Format = SNAP, code: int | None = None) -> list[Range]:
-    """The ranges of a file with this content, cut at any places."""
+    """Return ranges of a file with this content, cut at any offsets."""
     path.write_bytes(content)
     edges = sorted({0, len(content), *(place for place in cuts if place < len(content))})
     return [Range(str(path), start, end, form, code, False) for start, end in pairwise(edges)]
 
 
 def whole(path: Path, form: Format = SNAP) -> Range:
-    """All of a file."""
+    """Return the range of a whole file."""
     return Range(str(path), 0, WHOLE, form, None, False)
 
 

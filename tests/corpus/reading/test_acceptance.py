@@ -1,4 +1,4 @@
-"""Input from which nothing can be learnt is refused with its files, their value, and what to do."""
+"""Unusable input is refused with its files, their values, and a remedy."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_texts_of_one_class_are_refused(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("begins", "hint"), [(b'5\t"a part', True), (b'5\t"a text"', False)])
-def test_malformed_lines_with_half_a_quoted_text_name_the_option_of_quotes(begins: bytes, hint: bool) -> None:
+def test_lines_with_half_a_quoted_text_propose_the_quoting_option(begins: bytes, hint: bool) -> None:
     tally = Tally()
     tally.count_malformed("too_few_columns", "/in.tsv", 0, 7, begins)
     with pytest.raises(DataError, match="1 of 1 lines are malformed") as error:
@@ -39,8 +39,10 @@ def test_malformed_lines_with_half_a_quoted_text_name_the_option_of_quotes(begin
     assert ("give --quoting doubled" in str(error.value)) == hint
 
 
-def test_malformed_lines_with_a_quote_behind_a_backslash_say_how_quotes_are_written() -> None:
+def test_lines_with_a_backslash_before_a_quote_propose_doubled_quotes() -> None:
     tally = Tally()
     tally.count_malformed("not_csv", "/in.csv", 0, 7, b'5,"it said \\"fine\\""')
-    with pytest.raises(DataError, match="write quotes doubled, because those behind backslashes are not read"):
+    with pytest.raises(
+        DataError, match="double the quotes, because Shoal does not support quotes escaped by backslashes"
+    ):
         check_input(tally, 0.05)

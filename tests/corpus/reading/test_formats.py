@@ -1,4 +1,4 @@
-"""Records of every format become reviews, or are malformed for a reason that `formats.yaml` lists."""
+"""Records of each format become reviews, or are malformed for a reason in `formats.yaml`."""
 
 import json
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def parsed(line: bytes, form: Format = SNAP, codes: LabelEncoder = RATED, code: 
 
 
 def parser(row: dict[str, Any]) -> Callable[[Any], Review]:
-    """That of a row's format, for records as the table has them: in its lines a letter is a byte."""
+    """Return the parser of a case's format. Each character of the table's lines is one byte."""
     form, codes = Format(**tuples(row["format"])), LabelEncoder(Settings(**tuples(row.get("settings", {}))))
     if form.kind == "parquet":
         return row_parser(form, codes, row.get("code"))
@@ -61,7 +61,7 @@ def parser(row: dict[str, Any]) -> Callable[[Any], Review]:
 
 
 @pytest.mark.parametrize("row", TABLE["records"], ids=itemgetter("case"))
-def test_a_record_is_read_as_a_whole_or_malformed_for_one_reason(row: dict[str, Any]) -> None:
+def test_a_record_is_valid_or_malformed_for_one_reason(row: dict[str, Any]) -> None:
     form, parse, found = Format(**tuples(row["format"])), parser(row), []
     assert made(Format, json.loads(json.dumps(asdict(form)))) == form
     for record, _ in row["records"]:
@@ -70,22 +70,22 @@ def test_a_record_is_read_as_a_whole_or_malformed_for_one_reason(row: dict[str, 
             review if isinstance(review, str) else [review.text, review.code, *([[*review.kept]] * bool(review.kept))]
         )
         found.append([record, shown])
-    assert str(found) == str(row["records"])  # as a number may be NaN
+    assert str(found) == str(row["records"])  # such as the number NaN
 
 
 @pytest.mark.parametrize("value", ["9" * 400, "[" * 1_100 + "]" * 1_100], ids=["a long number", "deep nesting"])
-def test_a_value_beyond_what_parsers_take_is_malformed_also_in_another_field(value: str) -> None:
+def test_values_beyond_the_limits_of_parsers_are_malformed_in_any_field(value: str) -> None:
     assert parsed(b'{"reviewText": "a", "overall": 5, "x": %s}' % value.encode()) == "not_json"
 
 
-def test_the_longest_text_of_parquet_is_that_of_a_line() -> None:
+def test_parquet_texts_have_the_maximum_length_of_lines() -> None:
     parse = row_parser(Format(kind="parquet", text=("text",), value="rating"), RATED)
     for letters, expected in ((MAX_LINE_BYTES // 2 + 1, "too_long"), (MAX_LINE_BYTES // 2, "bad_rating")):
         assert outcome(parse, ("\u00e9" * letters, 9)) == expected
 
 
 @pytest.mark.parametrize("row", TABLE["labels"], ids=itemgetter("case"))
-def test_labels_have_the_codes_that_the_settings_say(row: dict[str, Any]) -> None:
+def test_labels_have_the_codes_of_the_settings(row: dict[str, Any]) -> None:
     codes = LabelEncoder(Settings(**tuples(row["settings"])))
     for value, expected in row["codes"]:
         found = outcome(lambda value: Review("", codes.encode(value)), value)
@@ -95,19 +95,19 @@ def test_labels_have_the_codes_that_the_settings_say(row: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("row", TABLE["refused"], ids=itemgetter("refused"))
-def test_a_format_that_makes_no_sense_is_refused(row: dict[str, Any]) -> None:
+def test_an_invalid_format_is_refused(row: dict[str, Any]) -> None:
     with pytest.raises(DataError) as refused:
         Format(**tuples(row["format"]))
     assert str(refused.value) == row["refused"]
 
 
-def test_a_format_without_a_rating_is_refused_for_files_of_no_class() -> None:
+def test_a_format_without_rating_requires_files_with_a_class() -> None:
     with pytest.raises(DataError, match="has no rating or label field"):
         line_parser(Format(kind="text"), RATED)(b"text")
 
 
 @given(st.dictionaries(st.sampled_from(["reviewText", "overall", "other"]), JSON_VALUES | RATINGS), st.booleans())
-def test_any_object_is_read_as_the_contract_says(fields: dict, ascii_only: bool) -> None:
+def test_any_json_object_is_read_by_the_contract(fields: dict, ascii_only: bool) -> None:
     line = json.dumps(fields, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     ((_, expected),) = oracle.outcomes(oracle.File(line))
     assert parsed(line) == (expected if isinstance(expected, str) else Review(*expected))
@@ -123,7 +123,7 @@ LABEL_TEXTS = st.sampled_from(["sports", "__label__sports", "__label__odd", "__l
     JSON_VALUES | LABEL_TEXTS | st.sampled_from([3, 3.0, 3.5, 4, -0.0, True]),
     st.sampled_from([{"classes": CLASSES}, {}, *({"positive_label": each} for each in ("1", "true", "a", "-3"))]),
 )
-def test_any_label_is_read_as_the_contract_says(value: object, how: dict[str, Any]) -> None:
+def test_any_label_is_read_by_the_contract(value: object, how: dict[str, Any]) -> None:
     line = json.dumps({"text": "t", "label": value}).encode("utf-8", "surrogatepass")
     file, rules = oracle.File(line, text=("text",), value="label"), oracle.Rules(labelled=True, **how)
     ((_, expected),) = oracle.outcomes(file, rules)

@@ -1,4 +1,4 @@
-"""Mutated lines of every format: the same reviews, counts and places of malformed lines as by the oracle, no crash."""
+"""Mutated lines of each format give the same reviews, counts and malformed lines as the oracle, without a crash."""
 
 import random
 import sys
@@ -13,12 +13,12 @@ import yaml
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import MAX_LINE_BYTES, Format
 from tests import oracle
-from tests.corpus.reading.cuts import assert_as_the_oracle, pieces
+from tests.corpus.reading.cuts import assert_equals_oracle_reading, pieces
 from tests.corpus.reading.inputs.beginnings import tuples
 
 BLOCK_LINES = 50
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("accidents.yaml").read_text())
-# Deeper than any parser allows: malformed for all.
+# Deeper than any parser allows: malformed for all parsers.
 NEVER_NESTED = 5_000
 NESTED = ("[" * 100 + "]" * 100, '{"a":' * 90 + "1" + "}" * 90, "[" * NEVER_NESTED + "]" * NEVER_NESTED)
 WORDS = tuple(letter * length for letter, length in zip("abcdefg", (7, 8, 9, 15, 16, 17, 300), strict=True))
@@ -30,7 +30,7 @@ TOKENS = (
 
 
 class Kind:
-    """A format as readers and the oracle know it, and lines to begin with."""
+    """Format as readers and the oracle define it, with lines to start from."""
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.row, self.form = row, Format(**tuples(row["format"]))
@@ -53,7 +53,8 @@ class Kind:
         return "{" + ", ".join(said) + "}"
 
     def _columns(self, chance: random.Random) -> str:
-        """In their order a `t` is a text, a `v` the rating or label, and an `o` another column."""
+        """Return a line of columns in the order of `t` for a text, `v` for the rating or label, and `o` for another
+        column."""
         quote = self.row.get("quote", "")
         held = [chance.choice(self._values if kind == "v" else TABLE["texts"]) for kind in self.row["columns"]]
         quoted = [f"{quote}{each}{quote}" if quote and chance.random() < 0.7 else each for each in held]
@@ -64,7 +65,7 @@ KINDS = {row["name"]: Kind(row) for row in TABLE["kinds"]}
 
 
 def mutated(chance: random.Random, line: bytes, other: bytes) -> bytes:
-    """The line after some accidents."""
+    """Mutate a line."""
     for _ in range(chance.choice((0, 0, 1, 1, 1, 2, 5))):
         at = chance.randrange(len(line) + 1)
         accident = chance.random()
@@ -86,18 +87,18 @@ def mutated(chance: random.Random, line: bytes, other: bytes) -> bytes:
 
 
 def content_of(kind: Kind, chance: random.Random, lines: int) -> bytes:
-    """So many mutated lines, more or less, as a file."""
+    """Return a file of approximately this many mutated lines."""
     made = [kind.line(chance) for _ in range(lines)]
     broken = [mutated(chance, line, made[chance.randrange(lines)]) for line in made]
     mark = b"\xef\xbb\xbf" if chance.random() < 0.2 else b""
-    if kind.form.kind != "csv" and chance.random() < 0.02:  # the oracle takes a second for such a record of csv
+    if kind.form.kind != "csv" and chance.random() < 0.02:  # the oracle takes a second for such a csv record
         broken[chance.randrange(lines)] += b" " * (MAX_LINE_BYTES - chance.randrange(600))
     return mark + kind.first + b"\n".join(broken) + (b"\n" if chance.random() < 0.5 else b"")
 
 
 @pytest.fixture(autouse=True)
 def deep_stack() -> Iterator[None]:
-    """What the oracle adds to the stack must not decide which depth of nesting is malformed."""
+    """Raise the recursion limit: the oracle's own frames must not make deep nesting malformed."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(3_000)
     yield
@@ -109,8 +110,10 @@ def deep_stack() -> Iterator[None]:
 def test_mutated_lines_are_read_as_the_oracle_reads_them(tmp_path: Path, name: str, blocks: int) -> None:
     kind = KINDS[name]
     for seed in range(blocks):
-        chance = random.Random(f"{name} {seed}")  # the same lines each time; what differs is left in the file
+        chance = random.Random(
+            f"{name} {seed}"
+        )  # the same lines in each run; Hypothesis saves differing ones in the file
         content = content_of(kind, chance, BLOCK_LINES)
         cuts = [chance.randrange(len(content) + 1) for _ in range(chance.randrange(6))]
         ranges = pieces(tmp_path / "content", content, [] if kind.form.kind == "csv" else cuts, kind.form, kind.code)
-        assert_as_the_oracle(ranges, replace(kind.file, content=content), kind.settings)
+        assert_equals_oracle_reading(ranges, replace(kind.file, content=content), kind.settings)

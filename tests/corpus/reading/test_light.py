@@ -1,4 +1,4 @@
-"""The package loads fast on any machine: a library that one kind of file needs is loaded when one is read."""
+"""The package imports fast: libraries for one kind of file are imported only when such a file is read."""
 
 import subprocess
 import sys
@@ -12,6 +12,6 @@ print(sorted({"backports.zstd", "boto3", "botocore", "h5py", "mrjob", "numba", "
 """
 
 
-def test_no_library_that_a_machine_to_train_on_has_not_is_loaded() -> None:
+def test_libraries_that_training_machines_lack_are_not_imported() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

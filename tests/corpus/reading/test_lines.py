@@ -1,4 +1,4 @@
-"""Blocks of bytes to lines, however the blocks are cut."""
+"""Blocks of bytes are split into the same lines, for any cuts between blocks."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ block = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\xff"]), max_size=7).map
 
 
 @given(blocks=st.lists(block, max_size=20))
-def test_all_lines_come_with_all_of_their_bytes(blocks: list[bytes]) -> None:
+def test_lines_keep_all_their_bytes(blocks: list[bytes]) -> None:
     whole = b"".join(blocks)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("corpus.reading.lines.MAX_LINE_BYTES", 9)
@@ -23,7 +23,7 @@ def test_all_lines_come_with_all_of_their_bytes(blocks: list[bytes]) -> None:
     assert [] not in found
 
 
-def test_a_long_line_has_its_beginning_and_its_size() -> None:
+def test_a_long_line_keeps_its_beginning_and_size() -> None:
     def blocks() -> Iterator[bytes]:
         yield b"x\ny"
         yield from [b"y" * (1 << 20)] * 5

@@ -1,4 +1,4 @@
-"""Rows of Parquet files: by row groups, whatever their types, and as far as damage lets them be read."""
+"""Rows of Parquet are read by row group, in all types, and up to any damage."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.ranges import cut_into_tasks
 from corpus.reading.sources import WHOLE, Inputs, ReadingOptions, Source
 from tests import oracle
-from tests.corpus.reading.cuts import assert_as_the_oracle, read
+from tests.corpus.reading.cuts import assert_equals_oracle_reading, read
 
 PARQUET = Format(kind="parquet", text=("title", "text"), value="rating")
 ROWS = [
@@ -31,7 +31,7 @@ def written(path: Path, table: pa.Table, rows: int = 300) -> Source:
 
 @pytest.mark.parametrize("string", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 @pytest.mark.parametrize("rating", [pa.int8(), pa.float64(), pa.string()])
-def test_parquet_is_read_by_row_groups_whatever_its_types(tmp_path: Path, string, rating) -> None:
+def test_parquet_of_any_types_is_read_by_row_groups(tmp_path: Path, string, rating) -> None:
     columns = {
         "title": pa.array([row["title"] for row in ROWS]).cast(string),
         "text": pa.array([row.get("text") for row in ROWS]).cast(string),
@@ -43,10 +43,10 @@ def test_parquet_is_read_by_row_groups_whatever_its_types(tmp_path: Path, string
     assert (whole.start, whole.end) == (0, 7)
     groups = [whole._replace(start=start, end=start + 1) for start in range(7)]
     for ranges in ([whole], groups):
-        assert_as_the_oracle(ranges, oracle.File(ROWS, "parquet", ("title", "text"), "rating"))
+        assert_equals_oracle_reading(ranges, oracle.File(ROWS, "parquet", ("title", "text"), "rating"))
 
 
-def test_nulls_and_broken_strings_of_parquet_are_read_one_by_one(tmp_path: Path) -> None:
+def test_nulls_and_broken_strings_of_parquet_affect_only_their_rows(tmp_path: Path) -> None:
     ends = np.arange(5, dtype=np.int32).tobytes()
     broken = pa.Array.from_buffers(pa.string(), 4, [None, pa.py_buffer(ends), pa.py_buffer(b"a\xffbc")])
     table = pa.table({"title": broken, "text": ["t", "u", None, "v"], "rating": [1, 2, 3, None]})
@@ -57,7 +57,7 @@ def test_nulls_and_broken_strings_of_parquet_are_read_one_by_one(tmp_path: Path)
         {"title": "b", "text": None, "rating": 3},
         {"title": "c", "text": "v", "rating": None},
     ]
-    assert_as_the_oracle(ranges, oracle.File(rows, "parquet", ("title", "text"), "rating"))
+    assert_equals_oracle_reading(ranges, oracle.File(rows, "parquet", ("title", "text"), "rating"))
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_broken_label_of_parquet_does_not_hide_its_format(tmp_path: Path) -> N
     assert found.values == {"0": 1, "1": 1}
 
 
-def test_damaged_parquet_is_counted_and_not_fatal(tmp_path: Path) -> None:
+def test_damaged_parquet_is_counted_without_an_error(tmp_path: Path) -> None:
     source = written(tmp_path / "a.parquet", pa.table({"title": ["a"] * 900, "text": ["b"] * 900, "rating": [1] * 900}))
     path = Path(source.address)
     content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Files are read by the contract's rules, wherever their ranges are cut, packed or not, damaged or not."""
+"""Files are read by the rules of the contract, for any cuts into ranges, compressed or not, damaged or not."""
 
 import bz2
 import gzip
@@ -29,7 +29,7 @@ from tests.corpus.reading.cuts import (
     PACKERS,
     SNAP,
     TWO_FIELDS,
-    assert_as_the_oracle,
+    assert_equals_oracle_reading,
     pieces,
     read,
     source,
@@ -57,7 +57,7 @@ CSV_PIECES = st.sampled_from(
 )
 
 
-def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Path) -> None:
+def test_an_unbalanced_quote_costs_at_most_the_longest_record(tmp_path: Path) -> None:
     lost = b"1,a,b\n" * (MAX_LINE_BYTES // 6)
     (tmp_path / "a.csv").write_bytes(b'1,"a,b\n' + lost + b"2,a,kept\n" * 500)
     found, tally = read([whole(tmp_path / "a.csv", POLARITY)], LABELLED)
@@ -78,7 +78,7 @@ def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Pat
     st.booleans(),
     CUTS,
 )
-def test_ranges_cut_anywhere_in_any_blocks_give_every_line_once_and_its_number(
+def test_any_ranges_and_blocks_give_each_line_once_with_its_number(
     tmp_path: Path,
     mark: bytes,
     lines: list[bytes],
@@ -99,7 +99,7 @@ def test_ranges_cut_anywhere_in_any_blocks_give_every_line_once_and_its_number(
         if suffix:
             (tmp_path / f"file{suffix}").write_bytes(PACKERS[suffix](content))
             ranges = [whole(tmp_path / f"file{suffix}", form)]
-        assert_as_the_oracle(ranges, oracle.File(content, "json", form.text, form.value))
+        assert_equals_oracle_reading(ranges, oracle.File(content, "json", form.text, form.value))
 
 
 @settings(max_examples=300)
@@ -110,7 +110,7 @@ def test_ranges_cut_anywhere_in_any_blocks_give_every_line_once_and_its_number(
     st.sampled_from([1, 3, 20, 1 << 20]),
     st.sampled_from([MAX_LINE_BYTES, 25]),
 )
-def test_any_csv_is_read_as_the_contract_says_in_any_blocks(
+def test_any_csv_is_read_by_the_contract_in_any_blocks(
     tmp_path: Path, mark: bytes, text: str, form: Format, block: int, longest: int
 ) -> None:
     content = mark + (b"stars,text\n" if form.header else b"") + text.encode("utf-8", "surrogateescape")
@@ -120,7 +120,7 @@ def test_any_csv_is_read_as_the_contract_says_in_any_blocks(
         for module in (corpus.reading.lines, corpus.reading.csv_records, oracle_lines):
             patch.setattr(module, "MAX_LINE_BYTES", longest)
         part = whole(tmp_path / "file.csv", form)
-        assert_as_the_oracle([part], oracle.File(content, "csv", form.text, form.value, form.header), LABELLED)
+        assert_equals_oracle_reading([part], oracle.File(content, "csv", form.text, form.value, form.header), LABELLED)
 
 
 DECODERS: dict[str, Callable[[], Any]] = {
@@ -132,7 +132,7 @@ DECODERS: dict[str, Callable[[], Any]] = {
 
 
 def unpackable(suffix: str, packed: bytes) -> tuple[bytes, bool]:
-    """All that can be unpacked, and whether the archive is whole."""
+    """Return all data that can be decompressed, and whether the archive is complete."""
     content = b""
     while packed:
         decoder = DECODERS[suffix]()
@@ -146,7 +146,7 @@ def unpackable(suffix: str, packed: bytes) -> tuple[bytes, bool]:
 @pytest.mark.parametrize("suffix", DECODERS)
 @pytest.mark.parametrize("form", [SNAP, HEADED], ids=["json", "csv"])
 @pytest.mark.parametrize("block", [corpus.reading.compression.BLOCK_BYTES, 50])
-def test_an_archive_cut_anywhere_gives_its_whole_lines_and_is_counted_once(
+def test_a_cut_archive_gives_its_complete_lines_and_is_counted_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, form: Format, block: int
 ) -> None:
     monkeypatch.setattr(corpus.reading.compression, "BLOCK_BYTES", block)
@@ -161,11 +161,11 @@ def test_an_archive_cut_anywhere_gives_its_whole_lines_and_is_counted_once(
         path.write_bytes(packed[:length])
         content, is_whole = unpackable(suffix, packed[:length])
         file = oracle.File(content, form.kind, form.text, form.value, form.header, broken=not is_whole)
-        assert_as_the_oracle([whole(path, form)], file)
+        assert_equals_oracle_reading([whole(path, form)], file)
 
 
 @pytest.mark.parametrize("suffix", DECODERS)
-def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_path: Path, suffix: str) -> None:
+def test_damage_in_an_archive_is_counted_once_after_the_lines_before_it(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"file{suffix}"
     path.write_bytes(PACKERS[suffix](snap_lines(("first", 1))) + b"no archive at all")
     found, tally = read([whole(path)])
@@ -175,7 +175,7 @@ def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_a_line_above_the_limit_is_too_long_and_one_at_it_is_not(tmp_path: Path, suffix: str) -> None:
+def test_only_a_line_above_the_limit_is_too_long(tmp_path: Path, suffix: str) -> None:
     def line(length: int) -> bytes:
         return snap_lines(("x" * (length - len(snap_lines(("", 1))) + 1), 1))
 
@@ -185,7 +185,7 @@ def test_a_line_above_the_limit_is_too_long_and_one_at_it_is_not(tmp_path: Path,
     path = tmp_path / f"file{suffix}"
     for written in (content[:-1], b"\xef\xbb\xbf" + content):
         path.write_bytes(PACKERS[suffix](written))
-        assert_as_the_oracle([whole(path)], oracle.File(written))
+        assert_equals_oracle_reading([whole(path)], oracle.File(written))
     _, tally = read([whole(path)])
     assert [(place.line, place.begins[:12]) for place in tally.malformed_lines()] == [
         (3, '{"reviewText'),
@@ -193,15 +193,15 @@ def test_a_line_above_the_limit_is_too_long_and_one_at_it_is_not(tmp_path: Path,
     ]
 
 
-def test_a_long_line_across_ranges_is_of_the_range_in_which_it_begins(tmp_path: Path) -> None:
+def test_a_long_line_belongs_to_the_range_in_which_it_begins(tmp_path: Path) -> None:
     content = snap_lines(("a", 1), ("x" * 3_000_000, 2), ("b", 3))
     ranges = pieces(tmp_path / "file", content, [1 << 20, 2 << 20, 3_000_030, len(content) - 1])
     assert [len(read([part])[0]) for part in ranges] == [2, 0, 0, 1, 0]
-    assert_as_the_oracle(ranges, oracle.File(content))
+    assert_equals_oracle_reading(ranges, oracle.File(content))
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_memory_is_bounded_whatever_the_length_of_a_line(tmp_path: Path, suffix: str) -> None:
+def test_memory_is_bounded_for_lines_of_any_length(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"file{suffix}"
     with gzip.open(path, "wb", compresslevel=1) if suffix else path.open("wb") as file:
         file.write(snap_lines(("before", 1)) + b'{"reviewText": "')
@@ -243,7 +243,7 @@ MIB = 1 << 20
     st.lists(st.tuples(st.integers(0, 3_000 * MIB), st.sampled_from(["a.json", "b.gz", "c.csv"])), max_size=8),
     st.integers(1, 16),
 )
-def test_tasks_cover_all_files_once_in_ranges_of_good_size(sizes: list[tuple[int, str]], tasks: int) -> None:
+def test_tasks_cover_all_files_once_in_ranges_of_bounded_size(sizes: list[tuple[int, str]], tasks: int) -> None:
     files = [
         source(f"{number}/{name}", size, POLARITY if name == "c.csv" else SNAP)
         for number, (size, name) in enumerate(sizes)
@@ -265,14 +265,14 @@ def test_tasks_cover_all_files_once_in_ranges_of_good_size(sizes: list[tuple[int
 
 
 @pytest.mark.parametrize(("size", "tasks", "expected"), [(9 * MIB, 4, 4), (MIB, 4, 1), (5 << 30, 2, 5), (100, 8, 1)])
-def test_there_are_as_many_tasks_as_asked_for_or_as_the_input_needs(size: int, tasks: int, expected: int) -> None:
+def test_the_number_of_tasks_is_as_requested_or_as_the_input_requires(size: int, tasks: int, expected: int) -> None:
     dealt = cut_into_tasks([source("a", size)], tasks)
     sizes = [sum(part.end - part.start for part in task) for task in dealt]
     assert len(dealt) == expected
     assert max(sizes) <= min(sizes) * 1.01 + 1
 
 
-def test_a_task_survives_its_way_through_a_line() -> None:
+def test_a_task_is_read_as_it_was_written() -> None:
     ranges = [
         Range("s3://b\u00fccket/a\tb\n", 0, 5, SNAP, None, False),
         Range("/b", 5, WHOLE, HEADED, 1, True),

@@ -1,4 +1,4 @@
-"""Files by address: local ones, and S3 as its real client meets it on the embedded AWS, faults included."""
+"""Files are read and written by address, locally and with the real S3 client on the embedded AWS, faults included."""
 
 import gzip
 import random
@@ -50,7 +50,7 @@ def read(address: str, start: int = 0, end: int = WHOLE, form: Format = SNAP) ->
 
 
 def fail(address: str) -> None:
-    """Begin to write a file, and fail."""
+    """Start to write a file, then fail."""
     try:
         with writable(address) as path:
             path.write_text("half")
@@ -60,7 +60,7 @@ def fail(address: str) -> None:
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_files_appear_whole_under_their_names_and_are_listed_and_read(tmp_path: Path, there: bool) -> None:
+def test_files_appear_complete_and_are_listed_and_read(tmp_path: Path, there: bool) -> None:
     home = f"{'s3://pile' if there else tmp_path}/a [folder]*"
     fail(f"{home}/part-1")
     assert not exists(f"{home}/part-1")
@@ -81,10 +81,10 @@ def test_files_appear_whole_under_their_names_and_are_listed_and_read(tmp_path: 
     assert path.exists() != there
 
 
-def test_an_object_is_put_where_there_is_none_or_the_one_that_is_expected() -> None:
+def test_an_object_is_written_only_in_place_of_the_expected_one() -> None:
     client, place = s3.client(), s3.place_of("s3://pile/claim")
     assert s3.put_new(client, place, b"first")
-    assert s3.put_new(client, place, b"first")  # as after an answer that was lost
+    assert s3.put_new(client, place, b"first")  # as after a lost response
     assert not s3.put_new(client, place, b"second")
     etag = s3.head(client, place)["ETag"]
     assert s3.put_if(client, place, b"third", etag=etag)
@@ -115,7 +115,7 @@ def test_an_object_is_read_in_any_order() -> None:
 
 @pytest.fixture
 def asked() -> Iterator[list[str]]:
-    """The ranges of bytes that are asked for."""
+    """Return the requested ranges of bytes."""
     ranges: list[str] = []
 
     def note(params: dict[str, str], **_: object) -> None:
@@ -126,7 +126,7 @@ def asked() -> Iterator[list[str]]:
     s3.client().meta.events.unregister("provide-client-params.s3.GetObject", note)
 
 
-def test_ranges_of_an_object_ask_for_little_beyond_their_end(asked: list[str]) -> None:
+def test_ranges_of_an_object_request_few_bytes_beyond_their_end(asked: list[str]) -> None:
     whole = read("s3://pile/lines.json")
     assert len(whole) == 60_000
     asked.clear()
@@ -136,7 +136,7 @@ def test_ranges_of_an_object_ask_for_little_beyond_their_end(asked: list[str]) -
 
 
 @pytest.mark.parametrize("name", ["lines.json", "lines.json.gz"])
-def test_cut_connections_are_taken_up_where_they_were(pile: EmbeddedAws, name: str) -> None:
+def test_lost_connections_are_resumed_at_their_offset(pile: EmbeddedAws, name: str) -> None:
     whole = read(f"s3://pile/{name}")
     with pile.faults.during(CutConnection()):
         assert read(f"s3://pile/{name}") == whole
@@ -147,7 +147,7 @@ def test_cut_connections_are_taken_up_where_they_were(pile: EmbeddedAws, name: s
 
 
 class _Severed(BaseHTTPRequestHandler):
-    """An S3 that promises a body, and hangs up instead of sending it."""
+    """S3 server that promises a body, and closes the connection instead of sending it."""
 
     def do_HEAD(self) -> None:
         self.send_response(200)
@@ -162,7 +162,7 @@ class _Severed(BaseHTTPRequestHandler):
 
 
 class _Forbidding(_Severed):
-    """An S3 whose buckets are others'."""
+    """S3 server that denies access to its buckets."""
 
     def do_HEAD(self) -> None:
         self.send_response(403)
@@ -171,7 +171,7 @@ class _Forbidding(_Severed):
 
 @pytest.fixture
 def other_s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A server of this kind in place of the embedded AWS."""
+    """Start a server of this kind in place of the embedded AWS."""
     with HTTPServer(("127.0.0.1", 0), request.param) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
@@ -181,19 +181,19 @@ def other_s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("other_s3")
 @pytest.mark.parametrize("other_s3", [_Severed], indirect=True)
-def test_a_connection_that_never_gets_further_is_given_up() -> None:
-    with pytest.raises(DataError, match=r"cannot read s3://pile/lines\.json: its connection is lost"):
+def test_a_connection_without_progress_is_given_up() -> None:
+    with pytest.raises(DataError, match=r"cannot read s3://pile/lines\.json: the connection was lost"):
         read("s3://pile/lines.json")
 
 
 @pytest.mark.usefixtures("other_s3")
 @pytest.mark.parametrize("other_s3", [_Forbidding], indirect=True)
-def test_a_bucket_that_is_not_ours_is_noticed_before_the_work() -> None:
+def test_an_inaccessible_bucket_is_reported_before_the_work() -> None:
     with pytest.raises(DataError, match=r"cannot write to s3://theirs/x: .*403"):
         check_writable("s3://theirs/x")
 
 
-def test_an_s3_that_throttles_and_fails_now_and_then_is_asked_again(pile: EmbeddedAws) -> None:
+def test_throttled_and_failed_s3_requests_are_retried(pile: EmbeddedAws) -> None:
     with pile.faults.during(Throttled(service="s3", share=0.2), S3Error(share=0.1)):
         assert len(read("s3://pile/lines.json.gz")) == 60_000
         write_text("s3://pile/stubborn/part-1", "text")
@@ -219,12 +219,14 @@ def test_an_s3_that_throttles_and_fails_now_and_then_is_asked_again(pile: Embedd
         (check_writable, "s3://No Bucket/x", "'No Bucket' is not a valid bucket name"),
     ],
 )
-def test_what_cannot_be_read_or_written_is_named(use: Callable[[str], object], address: str, wrong: str) -> None:
+def test_unreadable_and_unwritable_addresses_are_reported(
+    use: Callable[[str], object], address: str, wrong: str
+) -> None:
     with pytest.raises(DataError, match=wrong):
         use(address)
 
 
-def test_what_can_be_written_to_is_noticed_before_the_work(tmp_path: Path) -> None:
+def test_writable_addresses_are_accepted_before_the_work(tmp_path: Path) -> None:
     check_writable("s3://pile/anywhere")
     check_writable(str(tmp_path / "absent"))
 
@@ -236,7 +238,7 @@ def test_what_can_be_written_to_is_noticed_before_the_work(tmp_path: Path) -> No
         (None, "there is no object at s3://pile/changing"),
     ],
 )
-def test_an_object_that_changes_while_it_is_read_is_no_mixture(content: bytes | None, wrong: str) -> None:
+def test_an_object_that_changes_while_it_is_read_is_refused(content: bytes | None, wrong: str) -> None:
     s3.client().put_object(Bucket="pile", Key="changing", Body=b"a" * (3 << 20))
     with closing(open_range("s3://pile/changing", 0, 1 << 20)) as file:
         assert file.read(10) == b"a" * 10

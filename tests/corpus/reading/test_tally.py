@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from corpus.reading.formats import MALFORMED_REASONS
 from corpus.reading.tally import MalformedLine, Tally, excerpt_of, is_tally_key
 
-# What one task says: of the range of a file at a start, its lines, and which of them are malformed for what reason.
+# Tally of one task: for each range (file, start), its number of lines and the reasons of its malformed lines.
 RANGES = st.dictionaries(
     st.tuples(st.sampled_from(["/a", "/b\u00fc\u2028", "s3://c/d"]), st.integers(0, 3).map(lambda n: n << 20)),
     st.lists(st.sampled_from([None, *MALFORMED_REASONS[:3]]), max_size=8),
@@ -16,7 +16,7 @@ RANGES = st.dictionaries(
 
 
 def tally_of(parts: dict[tuple[str, int], list[str | None]]) -> Tally:
-    """The tally of a task that read these ranges."""
+    """Return the tally of a task that read these ranges."""
     tally = Tally()
     for (address, start), lines in parts.items():
         for number, reason in enumerate(lines, 1):
@@ -29,7 +29,7 @@ def tally_of(parts: dict[tuple[str, int], list[str | None]]) -> Tally:
 
 
 def absorbed(tallies: list[Tally]) -> Tally:
-    """What tallies come to whose records went through a shuffle."""
+    """Return the sum of tallies after their records went through a shuffle."""
     whole = Tally()
     by_key: dict[bytes, list[bytes]] = {}
     for tally in tallies:
@@ -46,7 +46,7 @@ def absorbed(tallies: list[Tally]) -> Tally:
 
 @settings(max_examples=50)
 @given(RANGES, st.lists(st.integers(0, 3), min_size=8, max_size=8), st.randoms(use_true_random=False))
-def test_any_split_and_order_of_tasks_adds_up_to_the_same(parts, task_of, random) -> None:
+def test_any_split_and_order_of_tasks_gives_the_same_sum(parts, task_of, random) -> None:
     at_once = tally_of(parts)
     items = list(parts.items())
     random.shuffle(items)
@@ -61,7 +61,7 @@ def test_any_split_and_order_of_tasks_adds_up_to_the_same(parts, task_of, random
 
 
 @given(RANGES)
-def test_places_are_the_first_three_of_each_reason_by_file_and_line(parts) -> None:
+def test_the_first_three_lines_of_each_reason_are_kept(parts) -> None:
     expected: dict[str, list[tuple[str, int]]] = {}
     before: Counter[str] = Counter()
     for (address, _), lines in sorted(parts.items()):
@@ -75,7 +75,7 @@ def test_places_are_the_first_three_of_each_reason_by_file_and_line(parts) -> No
     ]
 
 
-def test_of_a_damaged_file_all_is_counted_that_any_range_gave() -> None:
+def test_all_lines_of_a_damaged_file_before_the_damage_are_counted() -> None:
     tally = Tally()
     tally.add_range("/b", 0, 7)
     tally.add_range("/a", 0, 3)
@@ -84,7 +84,7 @@ def test_of_a_damaged_file_all_is_counted_that_any_range_gave() -> None:
     assert tally.damage_reports() == ["/a is damaged after 5 lines"]
 
 
-def test_a_place_shows_the_first_eighty_characters_as_far_as_they_can_be_read() -> None:
+def test_a_malformed_line_shows_its_first_eighty_readable_characters() -> None:
     tally = Tally()
     tally.count_malformed("not_json", "/a", 0, 1, "\u00e9".encode() * 200)
     tally.count_malformed("not_utf8", "/a", 0, 2, b"a\xffb\0")
@@ -94,7 +94,7 @@ def test_a_place_shows_the_first_eighty_characters_as_far_as_they_can_be_read() 
     ]
 
 
-def test_an_excerpt_holds_no_command_to_a_terminal() -> None:
+def test_an_excerpt_has_no_terminal_commands() -> None:
     assert excerpt_of(b"5\ta \x1b[31mred\x07 lamp\r") == "5 a ?[31mred? lamp "
     assert excerpt_of(bytes(range(256))).isprintable()
 
@@ -102,7 +102,7 @@ def test_an_excerpt_holds_no_command_to_a_terminal() -> None:
 @pytest.mark.parametrize(
     ("key", "is_ours"), [*((key, True) for key in (b":counts", b":places", b":lines", b":damage")), (b"counts", False)]
 )
-def test_a_tallys_keys_are_no_words_and_no_digests(key: bytes, is_ours: bool) -> None:
+def test_keys_of_a_tally_are_neither_words_nor_digests(key: bytes, is_ours: bool) -> None:
     assert is_tally_key(key) == is_ours
     assert not is_tally_key(b"")
-    assert Tally().records() == []  # a task that counted nothing says nothing
+    assert Tally().records() == []  # a task that counted nothing emits nothing

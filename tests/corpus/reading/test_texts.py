@@ -1,4 +1,4 @@
-"""Texts are read in blocks; none is lost or changes its place."""
+"""Texts are read in blocks, without loss and in order."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ BATCHES = st.lists(st.lists(st.text("ab", max_size=9), min_size=1, max_size=4), 
 
 
 def numbered(batches: list[list[str]], fault: bool) -> Iterator[TextBatch]:
-    """Batches whose codes count their texts, and an error after them if there is to be one."""
+    """Yield batches with consecutive codes, then raise an error if one is given."""
     done = 0
     for texts in batches:
         yield TextBatch(texts, list(range(done, done + len(texts))), sum(map(len, texts)))
@@ -25,7 +25,7 @@ def numbered(batches: list[list[str]], fault: bool) -> Iterator[TextBatch]:
 
 
 @given(BATCHES, st.booleans())
-def test_blocks_hold_all_texts_in_order_up_to_a_fault(batches: list[list[str]], fault: bool) -> None:
+def test_blocks_have_all_texts_in_order_before_an_error(batches: list[list[str]], fault: bool) -> None:
     blocks: list[TextBatch] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "_BLOCK_TEXTS", 5)

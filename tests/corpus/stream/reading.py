@@ -1,4 +1,4 @@
-"""Streams of tests: readers by a clock of their own, and what is in the parts that they leave."""
+"""Helpers for tests of streams: readers with a simulated clock, and the content of their parts."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +13,7 @@ from corpus.stream.stream_settings import StreamSettings, write_settings
 
 
 class Clock:
-    """Time that passes only while a reader sleeps; `then` is called with the time after each sleep."""
+    """Clock that advances only while a reader sleeps. It calls `then` with the time after each sleep."""
 
     def __init__(self, then: Callable[[float], None] = lambda _: None) -> None:
         self.now = 0.0
@@ -28,24 +28,24 @@ class Clock:
 
 
 def begin(stream: Path, *sources: object, **settings: Any) -> Path:
-    """A stream of small parts, whose reader does not wait for trainers; returns its folder."""
+    """Create a stream of small parts with a reader that does not wait for trainers; return its folder."""
     made = {"part_rows": 2, "tokeniser": "spaces", "ahead": 100_000, **settings}
     write_settings(stream, StreamSettings(sources=tuple(map(str, sources)), **made))
     return stream
 
 
 def read(stream: Path, then: Callable[[float], None] = lambda _: None, reader: int = 0, readers: int = 1) -> Status:
-    """Run a reader of a stream; `then` may end it by `stop`."""
+    """Run a reader of a stream. `then` may end it with `stop`."""
     clock = Clock(then)
     return read_stream(stream, reader, readers, clock=clock, sleep=clock.sleep)
 
 
 class Stopped(BaseException):
-    """A reader that was stopped, as a signal does it."""
+    """Raised in a reader to stop it, as a signal does."""
 
 
 def read_until(stream: Path, holds: Callable[[float], bool]) -> None:
-    """Run the reader of a stream until something holds while it sleeps."""
+    """Run the reader of a stream until a condition holds while it sleeps."""
 
     def then(now: float) -> None:
         assert now < 30_000, "it never holds"
@@ -60,7 +60,7 @@ def read_until(stream: Path, holds: Callable[[float], bool]) -> None:
 
 
 def read_followed(stream: Path, texts: Path, found: Iterable[str], **settings: Any) -> Path:
-    """A stream without an end: a file that grew to these lines, all of which were read; its writer then went away."""
+    """Read a followed stream: a file grew to these lines, all were read, and then its writer ended."""
     texts.write_text("".join(f"{line}\n" for line in found))
     begin(stream, texts, follow=True, quiet_seconds=1.0, **settings)
     read_until(stream, lambda now: now > 10)
@@ -69,19 +69,19 @@ def read_followed(stream: Path, texts: Path, found: Iterable[str], **settings: A
 
 
 def parts(stream: Path, reader: int = 0) -> list[Part]:
-    """The parts of a reader."""
+    """Return the parts of the reader."""
     folder = stream / f"reader-{reader}"
     return [read_part(part_path(folder, number)) for number in part_numbers(folder)]
 
 
 def tokens(found: list[Part]) -> list[str]:
-    """All tokens of some parts, as their words or as a newline."""
+    """Return all tokens of some parts: words or newlines."""
     names = [("\n", *part.words) for part in found]
     return [of[token] for of, part in zip(names, found, strict=True) for token in part.tokens.ravel().tolist()]
 
 
 def words(found: list[Part]) -> list[str]:
-    """All tokens of some parts without the ends of lines at the end."""
+    """Return all tokens of some parts without the ends of lines at the end."""
     kept = tokens(found)
     while kept and kept[-1] == "\n":
         kept.pop()
@@ -89,17 +89,17 @@ def words(found: list[Part]) -> list[str]:
 
 
 def lines(stream: Path, reader: int = 0) -> list[str]:
-    """The lines in the parts of a reader that have words, each with single spaces."""
+    """Return the lines in a reader's parts that have words, separated by single spaces."""
     return [line.strip() for line in " ".join(words(parts(stream, reader))).split("\n") if line.strip()]
 
 
 def filled(part: Part) -> int:
-    """How many tokens a part has before the ends of lines that only fill it up, and the end of its last line."""
+    """Return the number of a part's tokens before the padding, including the end of its last line."""
     return int((part.tokens.ravel() != END_OF_LINE).nonzero()[0][-1]) + 2
 
 
 def interrupt(stream: Path, after: int) -> None:
-    """Read a stream until a reader is killed after so many parts."""
+    """Read a stream until the reader is killed after this many parts."""
 
     def killed(folder: Path, part: Part) -> None:
         if part.number == after:

@@ -1,4 +1,4 @@
-"""Lines to parts: nothing is lost and nothing comes twice, however lines, parts and restarts fall."""
+"""Lines are packed into parts without loss or repetition, for any sizes of lines and parts and any restarts."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ content = st.lists(st.one_of(sound, sound, long, malformed), max_size=40)
 
 
 def pack(lines: Sequence[bytes], rows: int, number: int, after: Position, size: int) -> tuple[Packer, list[Part]]:
-    """The parts of the lines of `/a` after a position, which come in batches of a size."""
+    """Pack the lines of `/a` after a position, in batches of a given size."""
     packer = Packer(rows, number, after)
     found: list[Part] = []
     offset = after.offsets.get("/a", 0)
@@ -47,7 +47,7 @@ def expected(lines: Sequence[bytes]) -> list[str]:
 
 
 @given(lines=content, rows=st.integers(1, 3), size=st.integers(1, 9), data=st.data())
-def test_rows_are_the_tokens_of_the_lines_also_after_restarts(
+def test_rows_have_the_tokens_of_the_lines_after_any_restarts(
     lines: list[bytes], rows: int, size: int, data: st.DataObject
 ) -> None:
     kept: list[Part] = []
@@ -81,13 +81,13 @@ def test_a_part_counts_its_own_words(lines: list[bytes], rows: int, size: int) -
 
 
 @given(lines=content, size=st.integers(1, 9))
-def test_the_size_of_batches_changes_no_part(lines: list[bytes], size: int) -> None:
+def test_parts_do_not_depend_on_the_size_of_batches(lines: list[bytes], size: int) -> None:
     one, other = (pack(lines, 1, 0, Position(), each)[1] for each in (size, 40))
     assert [words([part]) for part in one] == [words([part]) for part in other]
     assert [part.after.words for part in one] == [part.after.words for part in other]
 
 
-def test_a_part_that_ends_inside_of_a_line_says_how_many_of_its_tokens_it_has() -> None:
+def test_the_position_in_a_line_has_its_number_of_tokens() -> None:
     packer, (first, second) = pack([b"a", b"b " * 300], 1, 0, Position(), 9)
     assert first.after == Position(offsets={"/a": 2}, lines=1, words=127, text_bytes=2, begun={"/a": 126})
     assert second.after == Position(offsets={"/a": 2}, lines=1, words=255, text_bytes=2, begun={"/a": 254})
@@ -97,7 +97,7 @@ def test_a_part_that_ends_inside_of_a_line_says_how_many_of_its_tokens_it_has() 
     assert packer.finish() is None
 
 
-def test_a_shorter_line_where_a_file_was_left_loses_no_more_than_that_line() -> None:
+def test_a_shorter_line_at_the_position_loses_only_that_line() -> None:
     packer = Packer(1, 5, Position(offsets={"/a": 10}, begun={"/a": 100}))
     batch = batch_of_lines("/a", [b"other words", b"next"], 10)
     assert list(packer.add(batch, (0, 1), ["other", "words", "\n", "next", "\n"])) == []
@@ -106,7 +106,7 @@ def test_a_shorter_line_where_a_file_was_left_loses_no_more_than_that_line() -> 
     assert words([part]) == ["\n", "next"]
 
 
-def test_what_a_source_is_goes_into_the_position() -> None:
+def test_the_position_has_the_identity_of_a_source() -> None:
     packer = Packer(1, 0, Position(offsets={"s3://a/b": 4}, identities={"s3://a/b": "1"}, ended=("/z",)))
     for batch in (
         batch_of_lines("s3://a/c.gz", [b"fish"], 0)._replace(identity="2"),
@@ -120,7 +120,7 @@ def test_what_a_source_is_goes_into_the_position() -> None:
     assert part.after.offsets == {"s3://a/b": 4, "s3://a/c.gz": 5}
 
 
-def test_a_line_that_was_too_long_is_counted_with_all_of_its_bytes() -> None:
+def test_a_too_long_line_is_counted_with_all_its_bytes() -> None:
     packer = Packer(1, 0, Position())
     batch = batch_of_lines("/a", LongLine(b"x" * 80, 5_000_000), 7)
     assert list(packer.add(batch._replace(too_long=True), (), [])) == []

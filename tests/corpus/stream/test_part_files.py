@@ -1,4 +1,4 @@
-"""Files, folders and objects as sources of a stream: what is read, from where on, and what is refused."""
+"""Sources of a stream are files, folders and objects: reading starts at a position, or is refused."""
 
 import errno
 import gzip
@@ -23,10 +23,10 @@ CONTENT = "".join(f"{line}\n" for line in LINES).encode()
 
 
 @pytest.mark.parametrize("lines_read", [1, 2_047, 2_048, 4_095, 4_096])
-def test_a_compressed_file_goes_on_behind_what_was_read_also_between_blocks(tmp_path: Path, lines_read: int) -> None:
+def test_a_compressed_file_is_resumed_at_any_offset(tmp_path: Path, lines_read: int) -> None:
     path, made = str(tmp_path / "texts.gz"), [f"{number:063}".encode() for number in range(2 * BLOCK_BYTES // 64)]
     Path(path).write_bytes(gzip.compress(b"".join(line + b"\n" for line in made)))
-    source = files.Files((path,), 0, 1, follow=False, clock=Clock())
+    source = files.SourceFiles((path,), 0, 1, follow=False, clock=Clock())
     found = [
         line for batch in source.batches(Position(offsets={path: 64 * lines_read})) if batch for line in batch.lines
     ]
@@ -34,12 +34,12 @@ def test_a_compressed_file_goes_on_behind_what_was_read_also_between_blocks(tmp_
 
 
 @given(names=st.lists(st.text(), max_size=20), readers=st.integers(1, 9))
-def test_each_file_has_one_reader_that_its_name_alone_decides(names: list[str], readers: int) -> None:
+def test_only_the_name_of_a_file_decides_its_reader(names: list[str], readers: int) -> None:
     assert [reader_of(name, readers) for name in names] == [reader_of(name, readers) for name in reversed(names)][::-1]
     assert all(0 <= reader_of(name, readers) < readers for name in names)
 
 
-def test_readers_share_the_files_for_ever_in_the_same_way(tmp_path: Path, stream: Path) -> None:
+def test_the_assignment_of_files_to_readers_never_changes(tmp_path: Path, stream: Path) -> None:
     assert [reader_of(f"/texts/{name}", 3) for name in range(9)] == [2, 1, 2, 0, 2, 0, 0, 0, 0]
     (tmp_path / "texts").mkdir()
     for number in range(20):
@@ -58,7 +58,7 @@ def stream(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("pile")
 @pytest.mark.parametrize("follow", [False, True])
-def test_a_bucket_that_is_not_there_is_named(tmp_path: Path, follow: bool) -> None:
+def test_a_missing_bucket_is_named(tmp_path: Path, follow: bool) -> None:
     with pytest.raises(DataError, match="there is no bucket no-pile"):
         read(begin(tmp_path / "stream", "s3://no-pile/some", follow=follow))
 
@@ -74,7 +74,7 @@ def test_a_disk_that_fails_is_reported_with_its_reason(tmp_path: Path, monkeypat
         read(begin(tmp_path / "stream", tmp_path / "some.txt"))
 
 
-def test_a_damaged_archive_is_refused_after_all_that_can_be_read(tmp_path: Path, stream: Path) -> None:
+def test_a_damaged_archive_is_refused_after_its_readable_lines(tmp_path: Path, stream: Path) -> None:
     path = tmp_path / "texts.gz"
     path.write_bytes(gzip.compress(CONTENT)[:-1_000])
     with pytest.raises(DataError, match=r"texts.gz is damaged: the compressed data end too early; give it whole"):
@@ -83,7 +83,7 @@ def test_a_damaged_archive_is_refused_after_all_that_can_be_read(tmp_path: Path,
     assert found[:-1] == LINES[: len(found) - 1]
 
 
-def test_a_changed_file_is_refused_where_it_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_file_is_refused_if_it_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "texts"
     path.write_bytes(CONTENT)
     blocks = files._blocks_between

@@ -1,4 +1,4 @@
-"""Parts of a stream: what is written is read again, and nothing else is taken for a part."""
+"""Parts of a stream are read as they were written, and any other file is refused."""
 
 import json
 import zipfile
@@ -57,7 +57,7 @@ def test_parts_are_listed_by_number_without_other_files(tmp_path: Path) -> None:
     assert part_numbers(tmp_path) == [9, 10]
 
 
-def test_a_damaged_part_is_refused_wherever_it_is_damaged(tmp_path: Path) -> None:
+def test_a_part_with_damage_at_any_byte_is_refused(tmp_path: Path) -> None:
     write_part(tmp_path, PART)
     path = part_path(tmp_path, 3)
     whole = path.read_bytes()
@@ -65,7 +65,7 @@ def test_a_damaged_part_is_refused_wherever_it_is_damaged(tmp_path: Path) -> Non
         path.write_bytes(whole[:place])
         with pytest.raises(DataError, match="remove its folder"):
             read_part(path)
-    # Each byte of the arrays is below a checksum of the archive.
+    # The archive has a checksum over each byte of the arrays.
     for place in range(whole.index(b"fish"), whole.index(b"fish") + 9):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(DataError, match="remove its folder"):
@@ -75,11 +75,11 @@ def test_a_damaged_part_is_refused_wherever_it_is_damaged(tmp_path: Path) -> Non
 def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: Path) -> None:
     arrays = {"head": np.zeros(9, np.uint8), "tokens": np.zeros((1 << 16, ROW_TOKENS), np.int32)}
     np.savez_compressed(part_path(tmp_path, 3), **arrays)
-    with pytest.raises(DataError, match="is not a whole part of a stream: it is compressed"):
+    with pytest.raises(DataError, match="is not a complete part of a stream: it is compressed"):
         read_part(part_path(tmp_path, 3))
     with zipfile.ZipFile(part_path(tmp_path, 3), "w") as archive, archive.open("head.npy", "w") as head:
         np.lib.format.write_array_header_1_0(head, {"descr": "<i8", "fortran_order": False, "shape": (1 << 60,)})
-    with pytest.raises(DataError, match="is not a whole part of a stream"):
+    with pytest.raises(DataError, match="is not a complete part of a stream"):
         read_part(part_path(tmp_path, 3))
 
 
@@ -91,7 +91,7 @@ def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: P
         ({"tokens": np.full((1, ROW_TOKENS), -1, np.int32)}, "it has tokens without words"),
         ({"words": ("fish", "fish")}, "it repeats a word"),
         ({"words": ("fish",)}, "its words and their counts differ in number"),
-        ({"words": ("fish", "x" * 1001)}, "without a sensible length"),
+        ({"words": ("fish", "x" * 1001)}, "an empty or a too long word"),
         ({"counts": np.array([1, 0], np.int64)}, "it has words that do not occur"),
         ({"after": Position(lines=-1)}, "lines is -1, but must be 0 to"),
         ({"after": Position(begun={"/a": -1})}, "begun has what is -1, but must be 0 to"),
@@ -112,21 +112,21 @@ HEAD = np.frombuffer(b'{"format": 1}', np.uint8)
     ("harm", "wrong"),
     [
         (lambda path: path.write_bytes(part_path(path.parent, 3).read_bytes()), "its name does not match its number"),
-        (lambda path: np.savez(path, x=HEAD), "is not a whole part of a stream"),
+        (lambda path: np.savez(path, x=HEAD), "is not a complete part of a stream"),
         (
             lambda path: np.savez(path, head=HEAD, words=HEAD, counts=HEAD, tokens=HEAD),
-            "is not a whole part of a stream",
+            "is not a complete part of a stream",
         ),
     ],
 )
-def test_an_archive_that_is_no_part_is_refused(tmp_path: Path, harm: Callable[[Path], object], wrong: str) -> None:
+def test_an_archive_that_is_not_a_part_is_refused(tmp_path: Path, harm: Callable[[Path], object], wrong: str) -> None:
     write_part(tmp_path, PART)
     harm(part_path(tmp_path, 4))
     with pytest.raises(DataError, match=wrong):
         read_part(part_path(tmp_path, 4))
 
 
-def test_a_position_of_a_reader_that_knows_more_is_refused(tmp_path: Path) -> None:
+def test_a_position_with_unknown_fields_is_refused(tmp_path: Path) -> None:
     write_part(tmp_path, PART)
     path = part_path(tmp_path, 3)
     with np.load(path) as arrays:

@@ -1,4 +1,4 @@
-"""A reader of a stream: what it leaves for trainers, when it waits for them, and how it ends."""
+"""A reader of a stream writes parts for trainers, waits for trainers, and ends."""
 
 import json
 import random
@@ -37,11 +37,11 @@ def command(stream: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "corpus.stream", "--stream", str(stream), *more]
 
 
-def test_a_reader_runs_once(tmp_path: Path) -> None:
+def test_only_one_reader_writes_to_a_folder(tmp_path: Path) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path), follow=True)
 
     def then(_: float) -> None:
-        with pytest.raises(DataError, match=r"another process writes parts to .*reader-0; end it first"):
+        with pytest.raises(DataError, match=r"another process writes parts to .*reader-0; stop it first"):
             read(stream)
         assert not (stream / "reader-0" / "error.json").exists()
         raise Stopped
@@ -50,7 +50,7 @@ def test_a_reader_runs_once(tmp_path: Path) -> None:
         read(stream, then)
 
 
-def test_after_silence_what_is_there_becomes_a_part(tmp_path: Path) -> None:
+def test_lines_become_a_part_after_a_silence(tmp_path: Path) -> None:
     path = source(tmp_path, ["one two", "three"])
     stream = begin(tmp_path / "stream", path, follow=True, quiet_seconds=30.0)
     seen: list[tuple[float, int]] = []
@@ -62,20 +62,18 @@ def test_after_silence_what_is_there_becomes_a_part(tmp_path: Path) -> None:
     read_until(stream, holds)
     assert words(parts(stream)) == ["one", "two", "\n", "three"]
     assert [count for _, count in seen if count > 1] == []
-    (begun,) = {min(now for now, count in seen if count)}
-    assert begun == pytest.approx(30, abs=0.5)
+    (first_part,) = {min(now for now, count in seen if count)}
+    assert first_part == pytest.approx(30, abs=0.5)
 
 
 def waiting(stream: Path, taken: int) -> int:
-    """How many parts wait for trainers; they then say that they have taken so many, if there are."""
+    """Return the number of parts that wait for trainers; then trainers report parts as taken, if there are any."""
     written = part_numbers(stream / "reader-0")[-1] + 1
     (stream / "taken.json").write_text(json.dumps({"reader-0": min(taken, written)}))
     return written - min(taken, written)
 
 
-def test_a_reader_waits_for_trainers_and_removes_what_they_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_waits_for_trainers_and_removes_taken_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path), follow=True, ahead=4)
     seen = []
 
@@ -90,7 +88,7 @@ def test_a_reader_waits_for_trainers_and_removes_what_they_have(
     status = content_of(stream, "status.json")
     assert 190 < status["paused_seconds"] < 201
     assert status["waiting_seconds"] == 0
-    # The newest part stays even when it was taken: it says where to go on.
+    # The newest part remains even when it was taken: it has the position to resume from.
     (stream / "taken.json").write_text('{"reader-0": 25}')
     monkeypatch.setattr(reader, "write_part", Mock(side_effect=Stopped))
     with pytest.raises(Stopped):
@@ -98,7 +96,7 @@ def test_a_reader_waits_for_trainers_and_removes_what_they_have(
     assert part_numbers(stream / "reader-0") == [24]
 
 
-def test_files_that_end_keep_their_parts_for_further_epochs(tmp_path: Path) -> None:
+def test_parts_of_finite_files_remain_for_further_epochs(tmp_path: Path) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path), ahead=1)
     (stream / "taken.json").write_text('{"reader-0": 0}')
     assert read(stream).parts == len(part_numbers(stream / "reader-0")) == 94
@@ -127,7 +125,7 @@ def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read(stream)
 
 
-def test_the_command_reads_and_says_what_it_left_out(tmp_path: Path) -> None:
+def test_the_command_reports_skipped_lines(tmp_path: Path) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path, b"fine\n\xff\n"))
     done = subprocess.run(command(stream), capture_output=True, text=True)
     why = "(not UTF-8, with NUL, longer than 4 MiB, or without the text field)"
@@ -136,7 +134,7 @@ def test_the_command_reads_and_says_what_it_left_out(tmp_path: Path) -> None:
     assert lines(stream) == ["fine"]
 
 
-def test_the_command_is_the_reader_that_it_is_asked_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_runs_the_requested_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readers: list[object] = []
     monkeypatch.setattr(program, "read_stream", lambda *reader: readers.append(reader) or Status())
     for more in ([], ["--reader", "1/3"]):
@@ -145,18 +143,18 @@ def test_the_command_is_the_reader_that_it_is_asked_to_be(tmp_path: Path, monkey
     assert readers == [(tmp_path, 0, 1), (tmp_path, 1, 3)]
 
 
-def test_the_command_says_in_one_sentence_what_is_wrong(tmp_path: Path) -> None:
+def test_the_command_fails_with_one_message(tmp_path: Path) -> None:
     done = subprocess.run(command(tmp_path / "absent"), capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith(f"{tmp_path / 'absent' / 'stream.json'} does not exist")
     assert done.stderr.count("\n") == 1
     done = subprocess.run(command(tmp_path, "--reader", "2/2"), capture_output=True, text=True)
     assert done.returncode == 2
-    assert "'2/2' is no reader; the first of two is 0/2" in done.stderr
+    assert "'2/2' is not a reader; with two readers, give 0/2" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_reader_which_writes_no_half_part(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_reader_ended_by_a_signal_writes_no_incomplete_part(tmp_path: Path, number: signal.Signals) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path), follow=True)
     with subprocess.Popen(command(stream), stderr=subprocess.PIPE, text=True) as process:
         status = stream / "reader-0" / "status.json"
@@ -171,7 +169,7 @@ def test_a_signal_ends_a_reader_which_writes_no_half_part(tmp_path: Path, number
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2))
-def test_a_reader_that_is_killed_again_and_again_loses_nothing_and_repeats_nothing(tmp_path: Path, seed: int) -> None:
+def test_a_reader_killed_repeatedly_neither_loses_nor_repeats_lines(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     texts = [" ".join(chance.choices(["fish", "shoal", "swim"], k=chance.randrange(300))) for _ in range(5_000)]
     source(tmp_path, texts)
@@ -180,9 +178,9 @@ def test_a_reader_that_is_killed_again_and_again_loses_nothing_and_repeats_nothi
     stream = begin(tmp_path / "stream", tmp_path / "texts", part_rows=40)
     kills = 0
     while not (stream / "reader-0" / "end.json").exists():
-        begun = len(part_numbers(stream / "reader-0"))
+        written = len(part_numbers(stream / "reader-0"))
         with subprocess.Popen(command(stream)) as process:
-            while process.poll() is None and len(part_numbers(stream / "reader-0")) == begun:
+            while process.poll() is None and len(part_numbers(stream / "reader-0")) == written:
                 time.sleep(0.001)
             time.sleep(chance.random() * 0.1)
             process.kill()

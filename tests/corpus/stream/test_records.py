@@ -1,4 +1,4 @@
-"""Lines of a stream that are records: their text is found as that of reviews is, or they are refused."""
+"""The text of a stream's records is detected as for reviews, or the records are refused."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from corpus.stream.records import text_fields
         ('{\n "text": "a"\n}\n{\n "text": "b"\n}\n', (), None),
     ],
 )
-def test_fields_are_found_by_the_first_file_with_text(
+def test_fields_are_detected_in_the_first_file_with_text(
     tmp_path: Path, content: str, chosen: tuple[str, ...], fields: tuple[str, ...] | None
 ) -> None:
     (tmp_path / "empty").touch()
@@ -41,12 +41,12 @@ def test_fields_are_found_by_the_first_file_with_text(
         assert text_fields(sources, chosen) == fields
 
 
-def test_a_table_is_no_text(tmp_path: Path) -> None:
+def test_a_table_is_refused(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"text": ["a"]}), tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=r"a\.parquet is a table, of which a line is no text"):
+    with pytest.raises(DataError, match=r"a\.parquet is a table, and its lines are not texts"):
         text_fields((str(tmp_path),), ())
 
 
-def test_words_are_those_of_the_text_alone() -> None:
+def test_only_text_fields_give_words() -> None:
     lines = [b'{"a": "one\\ntwo", "b": "key"}', b"", b'{"b": "none"}', b'{"a": 3}', b"{", b'{"a": "nul\\u0000"}']
     assert texts_of_batch(batch_of_lines("/a", lines, 0), ("a",)) == (["one two", "", "nul "], [0, 1, 5])

@@ -1,4 +1,4 @@
-"""The settings of a stream, which are written once."""
+"""The settings of a stream are written once."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ def test_settings_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "new" / "stream").iterdir()] == ["stream.json"]
 
 
-def test_a_second_start_has_the_same_settings_or_is_refused(tmp_path: Path) -> None:
+def test_a_second_start_with_other_settings_is_refused(tmp_path: Path) -> None:
     write_settings(tmp_path, SETTINGS)
     write_settings(tmp_path, SETTINGS)
     with pytest.raises(DataError, match=r"stream\.json describes a stream with lowercase True, not False"):
@@ -27,12 +27,12 @@ def test_a_second_start_has_the_same_settings_or_is_refused(tmp_path: Path) -> N
     assert read_settings(tmp_path) == SETTINGS
 
 
-def test_a_folder_without_settings_is_no_stream(tmp_path: Path) -> None:
+def test_a_folder_without_settings_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"/absent/stream.json does not exist; write the settings of the stream"):
         read_settings(tmp_path / "absent")
 
 
-def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+def test_a_failure_to_create_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"cannot write .*Not a directory; choose another folder for the stream"):
         write_settings(tmp_path / "file" / "stream", SETTINGS)
@@ -42,5 +42,5 @@ def test_paths_become_absolute_and_other_addresses_stay(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert absolute("texts") == str(tmp_path.resolve() / "texts")
     assert absolute("s3://a/b") == "s3://a/b"
-    with pytest.raises(DataError, match=r"^tcp://localhost:9000 cannot be read; give files, folders, or addresses"):
+    with pytest.raises(DataError, match=r"^Shoal cannot read tcp://localhost:9000; give files, folders, or addresses"):
         absolute("tcp://localhost:9000")

@@ -1,4 +1,4 @@
-"""What a reader makes of files, and what it refuses, as `streams.yaml` lists."""
+"""Sources of a stream become parts, or are refused, as `streams.yaml` lists."""
 
 import json
 import shutil
@@ -21,13 +21,13 @@ CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("streams.y
 
 
 def left(stream: Path, name: str) -> Any:
-    """What is in a file of the reader, if there is one."""
+    """Return the content of a file of the reader, or None if there is no file."""
     path = stream / "reader-0" / name
     return json.loads(path.read_text()) if path.exists() else None
 
 
 def page(home: str, stream: Path, case: dict[str, Any]) -> dict[str, Any]:
-    """All that is left of a stream whose sources are below a folder or bucket."""
+    """Return all results of a stream with sources below a folder or bucket."""
     begin(stream, *(f"{home}/{each}" for each in case["sources"]), **case.get("settings", {}))
     if "taken" in case:
         (stream / "taken.json").write_text(case["taken"])
@@ -35,7 +35,7 @@ def page(home: str, stream: Path, case: dict[str, Any]) -> dict[str, Any]:
         status = read(stream)
         assert read_status(stream) == status
         shutil.rmtree(home, ignore_errors=True)
-        assert read(stream).words == status.words  # it asks for its sources no more
+        assert read(stream).words == status.words  # do not list the sources again
         found = {name: left(stream, f"{name}.json") for name in ("status", "end")}
         for part in parts(stream)[:-1]:
             assert filled(part) >= part.tokens.size
@@ -50,7 +50,7 @@ def page(home: str, stream: Path, case: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("pile")
 @pytest.mark.parametrize("case", CASES, ids=itemgetter("case"))
-def test_all_that_is_left_of_a_stream_or_the_sentence_that_refuses_it(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_a_stream_has_the_listed_results_or_is_refused(tmp_path: Path, case: dict[str, Any]) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
     for name, content in case.get("files", {}).items():
@@ -64,7 +64,7 @@ GROWING: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("growing
 
 
 def do(home: str, step: dict[str, Any]) -> None:
-    """Write, append to or remove a file or an object."""
+    """Write, append to, or remove a file or an object."""
     kind, name = next(iter(step.items()))
     if home.startswith("s3://"):
         key = f"{home}/{name}".removeprefix("s3://pile/")
@@ -77,7 +77,7 @@ def do(home: str, step: dict[str, Any]) -> None:
 
 
 def read_all(home: str, stream: Path, run: dict[str, Any], follow: bool) -> None:
-    """Run a reader to its end, or until the steps are done and what they wrote is in parts."""
+    """Run a reader to its end, or until all steps are done and their lines are in parts."""
     waiting, last = iter(run.get("steps", [])), 0.0
 
     def holds(now: float) -> bool:
@@ -93,7 +93,7 @@ def read_all(home: str, stream: Path, run: dict[str, Any], follow: bool) -> None
 
 
 def expected(run: dict[str, Any]) -> list[str]:
-    """The lines after a run: a few, or of each pattern so many, with their numbers."""
+    """Return the lines after a run: as listed, or a number of each pattern, with indices."""
     many = run.get("all", [])
     counted = [
         each.replace("#", str(n)) for each, count in zip(many[::2], many[1::2], strict=True) for n in range(count)
@@ -103,7 +103,7 @@ def expected(run: dict[str, Any]) -> list[str]:
 
 @pytest.mark.usefixtures("pile")
 @pytest.mark.parametrize("case", GROWING, ids=itemgetter("case"))
-def test_runs_take_what_was_added_once_and_refuse_what_was_changed(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_runs_read_added_lines_once_and_refuse_changed_files(tmp_path: Path, case: dict[str, Any]) -> None:
     stream, follow = tmp_path / "stream", case.get("settings", {}).get("follow", False)
     (tmp_path / "texts").mkdir()
     home = f"s3://pile/{case['case']}" if "s3" in case else str(tmp_path / "texts")

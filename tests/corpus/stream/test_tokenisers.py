@@ -1,4 +1,4 @@
-"""Words of lines are those of NLTK, or of the rule that gives a tokeniser its name."""
+"""Tokenisers give the words of NLTK, or of the rule that they are named after."""
 
 from collections.abc import Callable
 from functools import cache
@@ -31,7 +31,7 @@ PLAIN: dict[str, Callable[[str], list[str]]] = {
 
 @given(lines=st.lists(line, max_size=8), lowercase=st.booleans())
 @pytest.mark.parametrize("name", TOKENISERS)
-def test_the_words_are_those_of_the_tokenisers_that_give_them_their_names(
+def test_tokenisers_give_the_words_of_the_functions_they_are_named_after(
     name: str, lines: list[str], lowercase: bool
 ) -> None:
     expected = [word for each in lines for word in (*PLAIN[name](each.lower() if lowercase else each), END)]
@@ -39,12 +39,12 @@ def test_the_words_are_those_of_the_tokenisers_that_give_them_their_names(
 
 
 @pytest.mark.parametrize("name", TOKENISERS)
-def test_words_of_more_than_a_hundred_characters_are_left_out(name: str) -> None:
+def test_words_of_more_than_a_hundred_characters_are_skipped(name: str) -> None:
     kept, lost = "x" * 100, "y" * 101
     assert ways(name)([f"a {lost} {kept} b", lost]) == ["a", kept, "b", END, END]
 
 
-def test_a_very_long_line_is_cut_between_words_as_nltks_expressions_end_by_the_clock() -> None:
+def test_a_very_long_line_is_split_between_words_before_nltk_times_out() -> None:
     many = "fish, " * 30_000
     assert ways("treebank")([many]) == [*["fish", ","] * 30_000, END]
     assert len(ways("treebank")(["(" * 100_000])) == 100_001

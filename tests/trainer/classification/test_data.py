@@ -265,7 +265,7 @@ def test_rows_with_another_digest_are_not_cached(dataset: Path, tmp_path: Path) 
     file.write_bytes(dataset.read_bytes())
     with h5py.File(file, "r+") as opened:
         opened["train/labels"][:] = 1 - opened["train/labels"][:]
-    with pytest.raises(DataError, match="was changed since it was made"):
+    with pytest.raises(DataError, match="changed after it was created"):
         load_data(file, rows_in="disk", cache=tmp_path / "cache")
     kept = load_data(dataset, rows_in="disk", cache=tmp_path / "cache")
     assert np.array_equal(kept.training.labels, whole.training.labels)

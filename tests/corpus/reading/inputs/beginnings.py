@@ -1,4 +1,4 @@
-"""Beginnings of review files, and how files with them are understood."""
+"""Contents of review files, and the results of their inspection."""
 
 import random
 from collections.abc import Mapping
@@ -31,13 +31,16 @@ def inspected(folder: Path, name: str, content: bytes, **options: object) -> Inp
 
 
 def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with tuples for lists, as dataclasses have them."""
+    """Replace lists by tuples, as dataclasses have them."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def content_of(written: Any) -> bytes:
-    """What a table calls a content: one that it has named, text of which each letter is a byte, or parts of these:
-    some times, with the number of each for a `#`, packed, and without the last bytes."""
+    """Return the bytes that a table describes as a content.
+
+    A content is a name in the table, a text with one byte for each character, or a list of contents. Its options repeat
+    it, replace `#` by the number of the repetition, compress it, and cut its last bytes.
+    """
     if isinstance(written, str):
         return CONTENTS.get(written, written).encode("latin-1")
     if isinstance(written, list):
@@ -50,18 +53,18 @@ def content_of(written: Any) -> bytes:
 
 
 def shown_format(form: Format) -> str:
-    """The fields of a format that are set."""
+    """Return the fields of a format that are set."""
     values = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in asdict(form).items()}
     return "; ".join(f"{name} {value!s}" for name, value in values.items() if value)
 
 
 def approximate(number: int) -> int:
-    """Estimates, which are of large files, to two digits."""
+    """Round estimates, which are those of large files, to two digits."""
     return number if number < 1_000 else int(float(f"{number:.2g}"))
 
 
 def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """All that is understood of files below a folder, or the sentence by which they are refused."""
+    """Return the inspection of files below a folder, or the message that refuses them."""
     try:
         addresses = {
             name: tuple(each if name == "exclude" else f"{folder}/{each}" for each in names)

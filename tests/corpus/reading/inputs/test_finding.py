@@ -1,4 +1,4 @@
-"""Which files are found for the addresses that a person named, here and on S3, as `finding.yaml` says."""
+"""Addresses of a user, local and on S3, give the files that `finding.yaml` lists."""
 
 import os
 from operator import itemgetter
@@ -19,7 +19,7 @@ USES = ("test", "positive", "negative")
 
 
 def build(folder: Path, tree: list[Any]) -> None:
-    """Make files by their names, links by `name -> target`, pipes by `name|` and folders by `name/`."""
+    """Create files by name, links as `name -> target`, pipes as `name|`, and folders as `name/`."""
     for entry in tree:
         name, content = next(iter(entry.items())) if isinstance(entry, dict) else (entry, "x\n")
         name, _, target = name.partition(" -> ")
@@ -36,7 +36,7 @@ def build(folder: Path, tree: list[Any]) -> None:
 
 
 def found_page(home: str, case: dict[str, Any]) -> dict[str, Any]:
-    """All that is said of the files that a case names below a folder or bucket."""
+    """Return the files and warnings, or the message, for a case below a folder or bucket."""
     addresses = {use: tuple(f"{home}/{each}" for each in case.get(use, [])) for use in USES}
     leave_out = f"{home}/{case['leave_out']}" if "leave_out" in case else None
     try:
@@ -63,7 +63,7 @@ def objects(pile: EmbeddedAws) -> None:
 
 @pytest.mark.usefixtures("objects")
 @pytest.mark.parametrize("case", TABLE["cases"], ids=itemgetter("case"))
-def test_files_are_found_in_their_order_or_the_sentence_says_why_not(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_files_are_listed_in_order_or_refused_with_a_message(tmp_path: Path, case: dict[str, Any]) -> None:
     build(tmp_path, case.get("tree", []))
     page = found_page("s3://pile" if "s3" in case else str(tmp_path.resolve()), case)
     assert page == case["found"]
@@ -75,18 +75,18 @@ def test_files_are_found_in_their_order_or_the_sentence_says_why_not(tmp_path: P
     ("address", "wrong"),
     [("s3://nobody-has-it/a", "there is no bucket nobody-has-it"), ("s3://", "is not an S3 address")],
 )
-def test_a_bucket_that_is_not_there_is_named(address: str, wrong: str) -> None:
+def test_a_missing_bucket_is_named(address: str, wrong: str) -> None:
     with pytest.raises(DataError, match=wrong):
         find_files(Inputs(files=(address,)))
 
 
 @pytest.mark.usefixtures("objects")
-def test_an_object_of_s3_is_that_object() -> None:
+def test_an_s3_address_of_an_object_gives_that_object() -> None:
     (found,) = find_files(Inputs(files=("s3://pile/alone.json",))).files
     assert found.identity == boto3.client("s3").head_object(Bucket="pile", Key="alone.json")["ETag"].strip('"')
 
 
-def test_a_file_that_was_changed_is_another(tmp_path: Path) -> None:
+def test_a_changed_file_has_another_identity(tmp_path: Path) -> None:
     build(tmp_path, ["a"])
     before = find_files(Inputs(files=(str(tmp_path),))).files
     os.utime(tmp_path / "a", ns=(1, 1))
@@ -100,7 +100,7 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         find_files(Inputs(files=(name,)))
 
 
-def test_a_test_set_may_have_folders_by_class(tmp_path: Path) -> None:
+def test_a_test_set_can_have_one_folder_per_class(tmp_path: Path) -> None:
     for name in ("train/good.txt", "train/bad.txt", "test/pos/1.txt", "test/neg/2.txt", "test/other.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("a text\n")

@@ -1,4 +1,4 @@
-"""What is learnt from the beginnings of files: the formats, a sample, and an estimate of the size."""
+"""An inspection of the beginnings of files gives their formats, a sample, and an estimate of the size."""
 
 import gzip
 import io
@@ -27,7 +27,7 @@ from tests.reviews import json_lines
 
 
 @pytest.mark.parametrize("row", TABLE["cases"], ids=itemgetter("case"))
-def test_all_is_understood_of_files_or_they_are_refused_by_a_sentence(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_files_are_inspected_or_refused_with_a_message(tmp_path: Path, row: dict[str, Any]) -> None:
     files = row.get("files", {})
     for name, content in files.items():
         written(tmp_path, name, content_of(content))
@@ -41,7 +41,7 @@ def parquet_bytes(folder: Path, columns: dict[str, object], **options: object) -
     return content
 
 
-def test_parquet_is_read_by_its_schema_and_knows_its_rows(tmp_path: Path) -> None:
+def test_parquet_is_detected_from_its_schema_and_reports_its_rows(tmp_path: Path) -> None:
     texts = [f"a fine lamp number {number}" for number in range(5_000)]
     content = parquet_bytes(tmp_path, {"text": texts, "rating": [1, 5] * 2_500, "x": [0] * 5_000}, row_group_size=900)
     found = inspected(tmp_path, "a.parquet", content)
@@ -57,13 +57,13 @@ def zipped(name: str) -> bytes:
 
 
 def wide_zst(content: bytes) -> bytes:
-    """As `zstd --long=31` writes it, which `zstd -d` refuses without that option."""
+    """Compress as `zstd --long=31` does; `zstd -d` refuses the result without that option."""
     packer = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 31})
     return packer.compress(content) + packer.flush()
 
 
 def large_xz(content: bytes) -> bytes:
-    """A file of xz whose header claims a dictionary of 4 GiB: code 40 (xz-file-format.txt, 5.3.1)."""
+    """Return an xz file with a dictionary of 4 GiB in its header: code 40 (xz-file-format.txt, 5.3.1)."""
     packed = bytearray(lzma.compress(content))
     header = slice(12, 12 + 4 * packed[12])
     packed[packed.index(b"\x21\x01") + 2] = 40
@@ -87,26 +87,24 @@ REFUSED = [
     ("a.json", SNAP_2014.decode().encode("utf-32"), "is in UTF-16 or UTF-32; convert it to UTF-8"),
     ("a.json", SNAP_2014.decode().encode("utf-32-le"), "is an image or another binary file, not text"),
     ("a.csv", b"text,rating\rfine,5\rbad,1\r", "ends its lines with carriage returns only; convert it"),
-    ("a.json.xz", large_xz(SNAP_2014), "shows no whole line, so it may be damaged"),
+    ("a.json.xz", large_xz(SNAP_2014), "has no complete line at its beginning, so it may be damaged"),
 ]
 
 
 @pytest.mark.parametrize("name", READ)
-def test_whatever_its_ending_and_its_frames_a_packed_file_is_read(tmp_path: Path, name: str) -> None:
+def test_compressed_files_with_any_suffix_and_frames_are_read(tmp_path: Path, name: str) -> None:
     found = inspected(tmp_path, name, READ[name])
     assert found.sample.lines == (4 if name.startswith("b") else 2)
     assert not found.sample.tally.damage_reports()
 
 
 @pytest.mark.parametrize(("name", "content", "wrong"), REFUSED, ids=[wrong for *_, wrong in REFUSED])
-def test_a_file_that_cannot_be_read_is_refused_as_what_it_is(
-    tmp_path: Path, name: str, content: bytes, wrong: str
-) -> None:
+def test_an_unreadable_file_is_refused_with_its_format(tmp_path: Path, name: str, content: bytes, wrong: str) -> None:
     with pytest.raises(DataError, match=wrong):
         inspected(tmp_path, name, content)
 
 
-def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_read_up_to_the_damage(tmp_path: Path) -> None:
     content = gzip.compress(json_lines(*({"reviewText": os.urandom(30).hex(), "overall": 5} for _ in range(2_000))))
     found = inspected(tmp_path, "a.json.gz", content[: len(content) // 2])
     assert found.sample.tally.counts["malformed"] == 0
@@ -114,7 +112,7 @@ def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     assert found.sample.values["5"] > 500
 
 
-def test_hundreds_of_files_are_understood_by_a_little_of_each(tmp_path: Path) -> None:
+def test_hundreds_of_files_are_inspected_with_few_reads_each(tmp_path: Path) -> None:
     for number in range(300):
         (tmp_path / f"{number}.json").write_bytes(SNAP_2014)
     found = inspect_inputs(Inputs(files=(str(tmp_path),)))
@@ -123,7 +121,7 @@ def test_hundreds_of_files_are_understood_by_a_little_of_each(tmp_path: Path) ->
     assert found.rows == 600
 
 
-def test_settings_say_what_the_input_says(tmp_path: Path) -> None:
+def test_settings_get_the_values_of_the_input(tmp_path: Path) -> None:
     train, test = (written(tmp_path, name, b"label,text\nyes,a\nno,b\n") for name in ("a.csv", "b.csv"))
     options = ReadingOptions(positive_label="yes")
     found = inspect_inputs(Inputs(files=(train,), test=(test,), options=options)).settings(Settings(row_length=7))
@@ -133,14 +131,14 @@ def test_settings_say_what_the_input_says(tmp_path: Path) -> None:
 TOPICS = content_of("topics")
 
 
-def test_named_classes_are_those_of_the_settings(tmp_path: Path) -> None:
+def test_settings_get_the_named_classes(tmp_path: Path) -> None:
     found = inspected(tmp_path, "a.txt", TOPICS, classes=("__label__sports", "arts", "10", "2"))
     assert found.settings(Settings(ragged=True)).classes == ("sports", "arts", "10", "2")
     with pytest.raises(DataError, match="only ragged rows"):
         found.settings(Settings())
 
 
-def test_more_labels_of_no_class_than_may_be_malformed_end_the_work_before_it_begins(tmp_path: Path) -> None:
+def test_too_many_labels_of_no_class_are_refused_before_the_work(tmp_path: Path) -> None:
     found = inspected(tmp_path, "a.txt", TOPICS, classes=("10", "2", "arts"))
     settings = found.settings(Settings(ragged=True))
     with pytest.raises(DataError, match=r"1 of the first 4 labels are not in --classes: '__label__sports' \(1\)"):
@@ -150,7 +148,7 @@ def test_more_labels_of_no_class_than_may_be_malformed_end_the_work_before_it_be
 
 
 @pytest.mark.usefixtures("pile")
-def test_objects_of_s3_are_understood_as_files_are(tmp_path: Path) -> None:
+def test_s3_objects_are_inspected_like_local_files(tmp_path: Path) -> None:
     contents = {
         "a.json": SNAP_2014,
         "b.json.gz": gzip.compress(content_of("SNAP 2023") * 1_000),
@@ -166,7 +164,7 @@ def test_objects_of_s3_are_understood_as_files_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
-def test_real_reviews_are_understood_without_a_word() -> None:
+def test_real_reviews_are_inspected_without_warnings() -> None:
     found = inspect_inputs(Inputs(files=(str(FOLDER / "reviews"),)))
     assert {source.format for source in found.sources} == {Format(kind="json", text=("reviewText",), value="overall")}
     assert found.rows == pytest.approx(25_614, rel=0.1)

@@ -1,4 +1,4 @@
-"""Datasets are known by the names of their fields, as people spell them, and any beginning is understood or refused."""
+"""Known datasets are recognised by their field names in any spelling, and any beginning is detected or refused."""
 
 import re
 from contextlib import suppress
@@ -27,23 +27,21 @@ PREFIXES = st.sampled_from(["", "reviews.", "Reviews.", "data.reviews.", "my rev
 
 @st.composite
 def spelled(draw: st.DrawFn, name: str, prefix: str) -> str:
-    """The name as somebody may spell it: other cases, and separators anywhere between two letters."""
+    """Draw a spelling of the name: any case, and separators anywhere between two letters."""
     between = [draw(SPELLINGS) if draw(st.integers(0, 4)) == 0 else "" for _ in name[1:]] + [""]
     letters = "".join(letter + mark for letter, mark in zip(name.replace("_", " "), between, strict=True))
     return prefix + draw(CASES)(letters)
 
 
 @given(st.data(), st.sampled_from(LAYOUTS), PREFIXES)
-def test_a_known_dataset_is_read_without_options_in_every_spelling(
-    data: st.DataObject, layout: Layout, prefix: str
-) -> None:
+def test_known_datasets_need_no_options_in_any_spelling(data: st.DataObject, layout: Layout, prefix: str) -> None:
     names = tuple(data.draw(spelled(name, prefix)) for name in layout.text)
     value = data.draw(spelled(layout.value, prefix))
     fields = dict.fromkeys(data.draw(st.permutations([*names, value, "id", "brand"])), "x")
     assert choose_fields("a.json", fields, NONE, None) == (names, value, layout.labelled, ())
 
 
-def test_fields_that_no_known_dataset_has_together_are_a_guess_that_is_reported() -> None:
+def test_unknown_combinations_of_fields_are_reported_as_a_guess() -> None:
     found = choose_fields("a.json", {"text": "fine", "sentiment": "pos"}, NONE, None)
     assert found[:3] == (("text",), "sentiment", True)
     assert found.notes == (
@@ -63,13 +61,13 @@ def test_fields_that_no_known_dataset_has_together_are_a_guess_that_is_reported(
         ("rating", "text; name it with --text-field"),
     ],
 )
-def test_fields_of_which_several_fit_or_none_are_refused(fields: str, which: str) -> None:
+def test_ambiguous_fields_are_refused(fields: str, which: str) -> None:
     with pytest.raises(DataError, match=re.escape(f"it is not clear which field of a.csv is the {which}")):
         choose_fields("a.csv", dict.fromkeys(fields.split(), "x"), NONE, None)
 
 
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["Text", "reviews.text", "a.b.text", ".text", "."])))
-def test_any_header_is_understood_or_refused_in_a_sentence(header: list[str]) -> None:
+def test_any_header_is_detected_or_refused_with_a_message(header: list[str]) -> None:
     fields = dict.fromkeys(header, "x")
     refusal, chosen = "", {""}
     try:
@@ -97,7 +95,7 @@ WISHES = st.builds(
 
 
 @given(BEGINNINGS, st.booleans(), WISHES, st.sampled_from([None, 0, 1]), st.sampled_from(["a", "a.csv", "a.json.gz"]))
-def test_any_beginning_is_understood_or_refused(
+def test_any_beginning_is_detected_or_refused(
     content: bytes, whole: bool, options: ReadingOptions, code: int | None, name: str
 ) -> None:
     refusal, settled = "", None

@@ -1,4 +1,4 @@
-"""Ratings on other scales: read if the options give the scale, which is never guessed."""
+"""Ratings on other scales are read if the options give the scale; it is never guessed."""
 
 from collections import Counter
 
@@ -46,7 +46,7 @@ WRITTEN = st.builds(
 @pytest.mark.parametrize("options", SCALES)
 @settings(max_examples=50)
 @given(value=NUMBERS | WRITTEN | st.text("0123456789./ e-", max_size=6))
-def test_a_rating_on_any_scale_is_what_the_oracle_says(options: tuple[str, ...], value: object) -> None:
+def test_ratings_on_any_scale_equal_the_oracle(options: tuple[str, ...], value: object) -> None:
     settings = settings_of(*options)
     rules = oracle.Rules(
         rating_range=settings.rating_range, steps=settings.rating_steps, fraction=settings.rating_fraction
@@ -65,13 +65,13 @@ def test_a_rating_on_any_scale_is_what_the_oracle_says(options: tuple[str, ...],
     assert found == expected
 
 
-def test_half_stars_are_kept_as_their_number_of_halves() -> None:
+def test_half_stars_are_stored_as_numbers_of_halves() -> None:
     settings = settings_of(*HALVES)
     assert (settings.rating_range, settings.positive_from) == ((1, 10), 7)
     assert [LabelEncoder(settings).encode(value) for value in (0.5, "3.5", 5)] == [1, 7, 10]
 
 
-def test_a_few_bad_ratings_are_no_other_scale() -> None:
+def test_a_few_bad_ratings_do_not_indicate_another_scale() -> None:
     check_scales({"a": Counter({"5": 95, "9": 5})}, Settings(), 0.05)
     with pytest.raises(
         DataError, match=r"6 of the first 100 ratings are not on the scale from 1 to 5, such as '9' \(6\);"
@@ -79,7 +79,7 @@ def test_a_few_bad_ratings_are_no_other_scale() -> None:
         check_scales({"a": Counter({"5": 94, "9": 6})}, Settings(), 0.05)
 
 
-def test_a_file_on_another_scale_is_named_however_small_beside_the_others() -> None:
+def test_a_small_file_on_another_scale_is_reported() -> None:
     usual = Counter(map(str, range(1, 6)))
     found = {
         "a.csv": Counter(dict.fromkeys(usual, 80)),
@@ -92,7 +92,7 @@ def test_a_file_on_another_scale_is_named_however_small_beside_the_others() -> N
     check_scales(found, Settings(), 0.6)
 
 
-def test_bad_ratings_of_a_small_file_are_no_other_scale() -> None:
+def test_bad_ratings_in_a_small_file_do_not_indicate_another_scale() -> None:
     many = Counter({"5": 400})
     check_scales(
         {"a.csv": many, "b.csv": Counter({"5": 8, "0": 2, "none": 9}), "c.csv": Counter({"9": 9})}, Settings(), 0.05
