@@ -1,4 +1,4 @@
-"""Scripts of nodes run by a real bash, with programs of a node that only write down what they were told."""
+"""Runs scripts of nodes in real bash, with fake programs that only record their arguments."""
 
 import os
 import shutil
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tests.waiting import PATIENCE
 
-_FLOCK = shutil.which("flock")  # a program of a node may have that name
+_FLOCK = shutil.which("flock")  # looked up first, because a fake program may have that name
 
 
 class Bash:
-    """A shell in a folder of its own. A file `canary` anywhere below it means that something hostile was executed."""
+    """Shell in its own folder. A file `canary` anywhere below it means that injected code was executed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.root = folder, folder / "node $(touch canary)"
@@ -31,14 +31,14 @@ class Bash:
         self.add("aws", f'[ "$4" = - ] && cat >{folder}/report; last=${{@: -1}}; {copy}')
 
     def add(self, name: str, then: str = "exit 0") -> None:
-        """A program that does so after it has written down its name and arguments."""
+        """Add a fake program that records its name and arguments, then runs `then`."""
         program = self._programs / name
         write = f'{{ {_FLOCK} 9; printf "%s\\0" {name} "$@" >>{self._calls}; }} 9>>{self._calls}.lock'
         program.write_text(f"#!/bin/bash\n{write}\n{then}\n")
         program.chmod(0o755)
 
     def run(self, *command: str, **environment: str) -> None:
-        """Bash with these arguments; `ended` tells how it ended."""
+        """Run bash with these arguments; `ended` is the result."""
         path = os.pathsep.join([str(self._programs), os.defpath])
         self.ended = subprocess.run(
             ["bash", *command],
@@ -49,9 +49,9 @@ class Bash:
             timeout=PATIENCE,
         )
 
-    def told(self) -> list[str]:
-        """All words that programs were told, in their order."""
+    def recorded_words(self) -> list[str]:
+        """Return all recorded words, in order."""
         return self._calls.read_text().split("\0") if self._calls.exists() else []
 
-    def hurt(self) -> bool:
+    def injected(self) -> bool:
         return any(self.folder.rglob("canary"))

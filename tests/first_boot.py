@@ -1,9 +1,9 @@
-"""A node's first boot in a root folder of its own, which has what the facts of its image (`tests/images/`) name, in a
-network that has S3's endpoint and the node's metadata, and no other name or address.
+"""First boot of a node in its own root folder and network namespace.
 
-Programs that this machine has are copied; those of Amazon Linux alone are small scripts that need the same as the real
-ones do: `dnf` its repository, `ec2-metadata` the metadata. Without CAP_SYS_TIME in a user namespace no script sets
-this machine's clock: `date` only writes down what it was told.
+The root folder has the programs and units that `tests/images/` lists for its image. The network has the S3 endpoint and
+the metadata service of the node, and no other name or address. Programs of this machine are copied. Programs that only
+Amazon Linux has are small scripts with the same dependencies: `dnf` needs its repository, `ec2-metadata` the metadata.
+In a user namespace without CAP_SYS_TIME no script can set this machine's clock: `date` only records the time.
 """
 
 import json
@@ -25,10 +25,10 @@ ROOT = Path(__file__).parents[1]
 REGION = "eu-west-1"
 _NAMESPACES = ("unshare", "--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child")
 _PYTHON = shlex.quote(sys.executable)
-# An environment of the system's Python leads to /usr/bin/python3, where the image has a stand-in of its own.
+# A virtual environment of the system's Python leads to /usr/bin/python3, where the image has a stand-in.
 _REAL_PYTHON = "/usr/bin/real-python" if sys.base_prefix == "/usr" else None
 _RUN_PYTHON = f'exec -a {_PYTHON} {_REAL_PYTHON} "$@"' if _REAL_PYTHON else f'exec {_PYTHON} "$@"'
-_DEVICES = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")  # and no GPU of this machine's
+_DEVICES = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")  # and no GPU of this machine
 _REPOSITORY = f"https://al2023-repos-{REGION}-de612dc2.s3.dualstack.{REGION}.amazonaws.com/core/mirrors/mirror.list"
 _STAND_INS = {
     "aws": f'exec {shlex.quote(str(Path(sys.executable).parent / "aws"))} "$@"',
@@ -59,13 +59,13 @@ echo $(($(real-date --date "$2" +%s) - $(real-date +%s))) >/run/clock""",
 
 
 def possible() -> bool:
-    """Whether this machine has what such a boot needs."""
+    """Return whether this machine has the programs and rights for such a boot."""
     found = all(shutil.which(each) for each in ("unshare", "ip", "chroot", "curl", "openssl"))
     return found and subprocess.run([*_NAMESPACES, "true"], capture_output=True).returncode == 0
 
 
 class Node:
-    """A node that has not booted. `behind`: the seconds that its clock is; `without`: programs that its image lacks."""
+    """Node before its boot. Its clock is `behind` by this many seconds, and its image lacks the programs `without`."""
 
     def __init__(self, folder: Path, image: str, *, behind: int = 0, without: Collection[str] = ()) -> None:
         self.root, self._vpc = folder / "root", folder / "vpc"
@@ -111,7 +111,7 @@ class Node:
         shutil.copy(self._vpc / "certificate.pem", self.root / "etc" / "ssl" / "certs" / "ca-certificates.crt")
 
     def upload(self, bucket: str, key: str, body: bytes) -> str:
-        """Put an object into a bucket that the node reaches; returns its address."""
+        """Put an object into a bucket that the node can reach; return its address."""
         path = self._vpc / bucket / key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
@@ -121,7 +121,7 @@ class Node:
         return f"s3://{bucket}/{key}"
 
     def boot(self, script: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run a script as root; what it prints is the console's."""
+        """Run a script as root, and return its result with the output of the console."""
         (self.root / "first-boot").write_text(script)
         (self._vpc / "ready").unlink(missing_ok=True)
         environment = {
@@ -140,7 +140,7 @@ class Node:
         )
 
     def _world(self) -> str:
-        """A script that gives the namespaces their folders and their network."""
+        """Return a script that mounts the folders and configures the network of the namespaces."""
         prefixes = {prefix for prefix in (sys.prefix, sys.base_prefix) if prefix != "/usr"}
         bound = [folder for folder in ("/usr/lib", "/usr/lib64", *sorted(prefixes)) if Path(folder).exists()]
         for folder in bound:
@@ -165,7 +165,7 @@ class Node:
         )
 
     def report(self, bucket: str) -> Mapping[str, str]:
-        """What the node reported of its boot."""
+        """Return the boot report of the node."""
         said: dict[str, str] = json.loads((self._vpc / bucket / "nodes" / f"{INSTANCE}.json").read_text())
         return said
 

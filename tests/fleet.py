@@ -1,4 +1,4 @@
-"""Node groups as a stack makes them, made directly: on the embedded AWS, with any boot script, in any zones."""
+"""Node groups like those of a stack, created directly on the embedded AWS, with any boot script and zones."""
 
 import base64
 import itertools
@@ -31,12 +31,12 @@ def pack_code(archive: zipfile.ZipFile, *packages: str) -> None:
 
 
 def report(**said: str) -> str:
-    """A boot script that does nothing but report this."""
+    """Return a boot script that only reports these values."""
     return f"printf '%s' '{json.dumps(said)}' | aws s3 cp - s3://{BUCKET}/nodes/$EC2_INSTANCE_ID.json"
 
 
 def boot_agent() -> str:
-    """A boot script that installs nothing: the agent is of this checkout."""
+    """Return a boot script that installs nothing: the agent runs from this checkout."""
     root = Path(__file__).parents[1]
     path = shlex.quote(f"{root}:{root / 'packages' / 'balance'}")
     agent = "runpy.run_module('bootstrap.agent', run_name='__main__')"
@@ -65,7 +65,7 @@ systemctl enable --now shoal-agent
 
 
 class Fleet:
-    """Node groups as a stack makes them, in subnets of the zones a, b and c."""
+    """Node groups like those of a stack, in subnets of the zones a, b and c."""
 
     def __init__(self, zones: str = "abc", *, tagged: bool = True, share: str | None = None) -> None:
         self.session = boto3.Session()
@@ -107,7 +107,7 @@ class Fleet:
         role: str = "train",
         boot: str = "",
     ) -> Self:
-        """A group of nodes that boot by this script, or without one report that they are ready.
+        """Add a group of nodes with a boot script, by default one that reports that they are ready.
 
         A spot group may have nodes of `others`, too.
         """
@@ -156,6 +156,6 @@ class Fleet:
         }
 
     def scaled_up(self, bars: Bars) -> list[GpuNode]:
-        """The nodes, after they were scaled to zero again."""
+        """Return the nodes, after they were scaled to zero again."""
         with scale_up.scaled_up(self.deployment, bars) as nodes:
             return nodes

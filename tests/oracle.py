@@ -1,6 +1,6 @@
-"""Slow implementation of docs/reference/dataset.md, equal to every runner's. Shares no code with `corpus`.
+"""Slow implementation of docs/reference/dataset.md, which every runner must equal. It shares no code with `corpus`.
 
-Lines are read in `oracle_lines.py`, whose names are here, too.
+Lines are read in `oracle_lines.py`; its names are also exported here.
 """
 
 import html
@@ -35,7 +35,7 @@ _STOPWORDS = {
 def cleaned_words(text: str) -> list[str]:
     try:
         text = html.unescape(text)
-    except ValueError:  # of a number with more digits than Python reads
+    except ValueError:  # of a number with more digits than Python parses
         text = html.unescape(re.sub("&#[0-9]{4301,}", "&#xfffd;", text))
     text = text.replace("\u2019", "'").lower()
     spaced = "".join(letter if letter in "abcdefghijklmnopqrstuvwxyz'" else " " for letter in text)
@@ -57,7 +57,7 @@ def shown(word: str) -> str:
 
 
 def positive_values(seen: set, rules: Rules, positive_from: int) -> set:
-    """Which of the ratings or labels that occur are positive."""
+    """Return the positive ones of the ratings or labels that occur."""
     if not rules.labelled:
         return {value for value in seen if value >= positive_from}
     pairs = [pair for pair in PAIRS if seen <= set(pair)]
@@ -66,8 +66,8 @@ def positive_values(seen: set, rules: Rules, positive_from: int) -> set:
     return seen & {pairs[0][1]}
 
 
-def _tells(word):
-    """Whether a word is neither a stopword nor punctuation."""
+def _informative(word):
+    """Return whether a word is neither a stopword nor punctuation."""
     return word not in _STOPWORDS and any(letter.isalnum() for letter in word)
 
 
@@ -82,8 +82,10 @@ def dataset(
     rules=Rules(),  # noqa: B008
     test_input=False,
 ):
-    """(arrays by path, vocabulary, counts) of some files: `File`s, or the contents of SNAP's. Without NLTK's words no
-    word is left out."""
+    """Return (arrays by path, vocabulary, counts) of `File`s, or of contents in SNAP's format.
+
+    Without NLTK's words, no word is removed.
+    """
     stopwords = nltk_words | EXTRA_STOPWORDS if nltk_words is not None else set()
     clean = {"letters": cleaned_words, "tokens": tokens}[rules.words]
     ragged, duplicates = rules.ragged, rules.duplicates
@@ -103,15 +105,15 @@ def dataset(
                 reasons[found] += 1
                 continue
             text, value = found
-            in_words = clean(text)
-            if not in_words:
+            cleaned = clean(text)
+            if not cleaned:
                 counts["empty"] += 1
                 continue
             counts["texts"] += 1
             before[value] += 1
-            digest = blake2b(" ".join(in_words).encode(), digest_size=16).digest()
+            digest = blake2b(" ".join(cleaned).encode(), digest_size=16).digest()
             values.setdefault(digest, Counter())[value] += 1
-            cleaned[digest] = in_words
+            cleaned[digest] = cleaned
             texts.append((digest, value, file.test))
             if file.test:
                 in_test_files.add(digest)
@@ -193,6 +195,6 @@ def dataset(
                 for least in (2**power for power in range(14))
             },
             "cut": 0 if ragged else sum(length > row_length for length in long),
-            "frequent_words": [[shown(word), frequency[word]] for word in vocabulary if _tells(word)][:20],
+            "frequent_words": [[shown(word), frequency[word]] for word in vocabulary if _informative(word)][:20],
         },
     )

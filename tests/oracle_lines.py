@@ -1,4 +1,5 @@
-"""Slow implementation of docs/reference/dataset.md for one line: its text and rating, or why it is malformed."""
+"""Slow implementation of docs/reference/dataset.md for one line: its text and rating, or the reason why it is
+malformed."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ PAIRS += [("__label__0", "__label__1"), ("__label__1", "__label__2"), ("false", 
 
 @dataclass
 class File:
-    """What a file holds, unpacked, and how it is meant. Of Parquet the content is a list of dicts, a row each."""
+    """Decompressed content of a file, and its format. The content of Parquet is a list of dicts, one for each row."""
 
     content: object
     kind: str = "json"
@@ -20,39 +21,39 @@ class File:
     header: bool = False
     separator: str = ","
     label: str | None = None
-    """The class of the whole file, where no field says it."""
+    """Class of the whole file, if no field has it."""
     test: bool = False
     broken: bool = False
-    """Whether it is what could be unpacked of a damaged archive."""
+    """Whether the content was recovered from a damaged archive."""
 
 
 @dataclass
 class Rules:
-    """The settings of corpus.dataset_settings.Settings that bear on reading, and on what becomes of a text."""
+    """Settings of corpus.dataset_settings.Settings that affect reading and the use of a text."""
 
     rating_range: tuple = (1, 5)
-    """In steps, as what comes of a rating."""
+    """Smallest and largest rating in steps, like the resulting ratings."""
     steps: int = 1
     fraction: bool = False
     labelled: bool = False
     positive_label: str | None = None
     classes: tuple = ()
-    """The names of more than two classes, by label."""
+    """Names of more than two classes, by label."""
     ragged: bool = False
     words: str = "letters"
     duplicates: bool = False
 
 
 class Malformed(Exception):  # noqa: N818
-    """Its text is the reason."""
+    """Malformed line; the text is the reason."""
 
 
 class Pairs(list):
-    """A JSON object with all of its pairs, repeated keys too."""
+    """JSON object as a list of all its pairs, with repeated keys."""
 
 
 def strict_json(line: bytes):
-    """RFC 8259 without mercy: raises ValueError for anything unsound, anywhere in the line."""
+    """Parse strictly by RFC 8259; raise ValueError for anything invalid anywhere in the line."""
 
     def number(convert):
         def parse(digits):
@@ -88,7 +89,7 @@ def strict_json(line: bytes):
 
 
 def written_rating(text: str):
-    """The number, and out of how many it is where that is written."""
+    """Return the number and the maximum, if the text has one."""
     try:
         return json.loads(text), None
     except (ValueError, RecursionError):
@@ -138,7 +139,7 @@ def label_of(value, rules: Rules) -> str:
     elif type(value) in (int, float):
         if value != value or abs(value) == float("inf"):
             raise Malformed("bad_label")
-        # An integer beyond 64 bits is a double, as in most readers of JSON.
+        # An integer beyond 64 bits is a double, as in most JSON parsers.
         value = value if -(2**63) <= value < 2**64 else float(value)
         label = str(int(value)) if value == int(value) else str(value)
     elif type(value) is str and value.strip(" \t\r\n"):
@@ -163,7 +164,7 @@ def label_of(value, rules: Rules) -> str:
 
 
 def meaning(value, rules: Rules):
-    """The rating, an integer, or the label, a string."""
+    """Return the rating, an integer, or the label, a string."""
     return label_of(value, rules) if rules.labelled else rating_of(value, rules)
 
 
@@ -243,7 +244,7 @@ def row_review(row: dict, file: File, rules: Rules):
 
 
 def csv_fields(lines: list[bytes], separator: str) -> tuple[list[bytes] | str, int]:
-    """The fields of the record that begins with the first of `lines`, or a reason; and how many lines it took."""
+    """Return the fields of the record that begins with the first of `lines`, or a reason, and its number of lines."""
     fields = [b""]
     state = "field begins"
     size = 0
@@ -282,7 +283,7 @@ def csv_fields(lines: list[bytes], separator: str) -> tuple[list[bytes] | str, i
 
 
 def csv_outcomes(lines: list[bytes], file: File, rules: Rules, names: list[str] | None = None, first: int = 0):
-    """Those of the lines from the place `first` on. Of a record that goes wrong only the first line is used up."""
+    """Yield the outcomes of the lines from index `first` on. Of an invalid record only the first line is consumed."""
     at = first
     while at < len(lines):
         first = at
@@ -294,7 +295,7 @@ def csv_outcomes(lines: list[bytes], file: File, rules: Rules, names: list[str] 
         if fields != "too_long" and not lines[first].strip(BLANK):
             continue
         if fields == "unended" and file.broken:
-            return  # the record that the damage cut in two
+            return  # the record that the damage cut
         try:
             if isinstance(fields, str):
                 raise Malformed("not_csv" if fields == "unended" else fields)
@@ -311,7 +312,7 @@ def csv_outcomes(lines: list[bytes], file: File, rules: Rules, names: list[str] 
 
 
 def outcomes(file: File, rules: Rules = Rules()):  # noqa: B008
-    """The number of each line, from 1, and its text with its rating or label, or the reason why it is malformed."""
+    """Yield the number of each line, from 1, with its text and its rating or label, or the reason of its rejection."""
     return ((number, found) for number, found in _outcomes(file, rules) if found != "blank")
 
 

@@ -1,4 +1,4 @@
-"""Somebody who types commands in a repository of their own, against an embedded AWS of their own."""
+"""User who types commands in their own repository, against an embedded AWS."""
 
 import os
 import shutil
@@ -19,16 +19,16 @@ ROOT = Path(__file__).parents[1]
 
 
 def make_repository(folder: Path, *, but: Collection[str] = ()) -> None:
-    """Fill a folder with this repository by links, `but` for some of its folders, and for its topologies."""
+    """Fill a folder with links to this repository, except its topologies and the folders in `but`."""
     for name in ("bootstrap", "build", "common", "corpus", "experiments", "infra", "jobs", "packages", "trainer"):
         if name not in but:
             (folder / name).symlink_to(ROOT / name)
-    for name in ("app.py", "cdk.json"):  # the app looks for the rest beside it
+    for name in ("app.py", "cdk.json"):  # the app looks for other files in its own folder
         shutil.copy(ROOT / name, folder)
 
 
-def make_repository_whose_cluster_installs_nothing(folder: Path) -> Path:
-    """A new folder with the whole repository, but for what EMR's nodes install; returns it."""
+def make_repository_with_empty_installs(folder: Path) -> Path:
+    """Create a folder with the whole repository, in which EMR's nodes install nothing; return it."""
     folder.mkdir()
     make_repository(folder, but=("bootstrap", "build"))
     (folder / "topologies").symlink_to(ROOT / "topologies")
@@ -43,8 +43,10 @@ def make_repository_whose_cluster_installs_nothing(folder: Path) -> Path:
 
 
 def install_from_this_machine(person: "Person", archive: str = "gpu-inputs") -> None:
-    """Have nodes that read texts, or others, install from the wheels of this machine: what is deployed lists the
-    libraries."""
+    """Make nodes install from the wheels of this machine: the deployed archive only lists the libraries.
+
+    These are nodes that read texts, or those of another `archive`.
+    """
     (person.repository / "build").unlink()
     wheels = person.repository / "build" / "wheels"
     wheels.mkdir(parents=True)
@@ -55,7 +57,7 @@ def install_from_this_machine(person: "Person", archive: str = "gpu-inputs") -> 
 
 
 def give_first_boot(repository: Path, script: str) -> None:
-    """Give a repository of links another first boot of EMR nodes."""
+    """Replace the first boot of EMR nodes in a repository of links."""
     boot = Path("bootstrap", "preprocessing", "emr", "install.sh")
     for folder in reversed(boot.parents[:-1]):
         (repository / folder).mkdir()
@@ -66,7 +68,7 @@ def give_first_boot(repository: Path, script: str) -> None:
 
 
 class Person:
-    """Somebody with a repository of their own topologies, and a shell that talks to the embedded AWS."""
+    """User with a repository of topologies, and a shell that uses the embedded AWS."""
 
     def __init__(self, aws: EmbeddedAws, repository: Path) -> None:
         self.aws, self.repository = aws, repository
@@ -83,7 +85,7 @@ class Person:
         (self.repository / "topologies" / f"{name}.yaml").write_text(text)
 
     def starts(self, *arguments: str) -> "subprocess.Popen[str]":
-        """The command `shoal`."""
+        """Start the command `shoal`."""
         code = "import sys; from bootstrap.cli.main import main; sys.exit(main())"
         return subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
@@ -96,11 +98,11 @@ class Person:
         )
 
     def types(self, *arguments: str, status: int = 0) -> tuple[str, str]:
-        """What the command says on standard output and on standard error."""
+        """Run the command, and return its standard output and standard error."""
         running = self.starts(*arguments)
-        said, told = running.communicate(timeout=PATIENCE)
-        assert running.returncode == status, said + told
-        return said, told
+        stdout, stderr = running.communicate(timeout=PATIENCE)
+        assert running.returncode == status, stdout + stderr
+        return stdout, stderr
 
     def client(self, service: str) -> Any:
         return boto3.client(

@@ -1,4 +1,4 @@
-"""Resources of a stack of which one takes its time."""
+"""Stack resources with one slow resource."""
 
 from typing import Any
 
@@ -33,8 +33,10 @@ FUNCTION = {
 
 
 def resources(seconds: float, *, to: str = "Create", until: str = "") -> dict[str, Any]:
-    """They are `Slow`, `Function` and `Role`; the first takes so long `to` be created or deleted, or `until` there is a
-    parameter of this name."""
+    """Return the resources `Slow`, `Function` and `Role`.
+
+    `Slow` takes this many seconds `to` be created or deleted, or waits `until` a parameter of this name exists.
+    """
     token = {"Fn::GetAtt": ["Function", "Arn"]}
     properties = {"ServiceToken": token, "Seconds": str(seconds), "To": to, "Until": until}
     return {"Slow": {"Type": "Custom::Slow", "Properties": properties}, "Function": FUNCTION, "Role": ROLE}

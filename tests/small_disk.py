@@ -1,4 +1,4 @@
-"""A command on a disk that becomes full: one in memory, of a given size, in a user namespace of its own."""
+"""Runs a command on a small disk in memory, in its own user namespace, so that the disk becomes full."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ NEEDS_A_SMALL_DISK = pytest.mark.skipif(
 
 
 def run_on_small_disk(folder: Path, kilobytes: int, script: str) -> "subprocess.CompletedProcess[str]":
-    """Run a script of the shell in `folder`, with a disk of this size at `small` in it."""
+    """Run a shell script in `folder`, with a disk of this size at `small`."""
     (folder / "small").mkdir()
     return subprocess.run(
         [*_IN_A_NAMESPACE, "sh", "-c", f"mount -t tmpfs -o size={kilobytes}k none small && {script}"],

@@ -1,4 +1,4 @@
-"""Hosts reached by OpenSSH's own server: on ports of this machine's loopback interface, each with a home of its own."""
+"""Hosts with OpenSSH's own server: ports of this machine's loopback interface, each with its own home."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ _SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
 def require_sshd() -> str:
-    """Its path. Where it is missing CI fails, and a test elsewhere is skipped."""
+    """Return the path of sshd. Without it, CI fails and other machines skip the test."""
     if _SSHD is None:
         missing = "needs OpenSSH's server: apt install openssh-server"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
@@ -27,7 +27,7 @@ def require_sshd() -> str:
 
 
 class SshHosts:
-    """Hosts, the user's home with the key that they accept, and the file that names them."""
+    """Hosts, the user's home with the key that they accept, and the file that lists them."""
 
     def __init__(self, root: Path, variables: Mapping[str, str]) -> None:
         self.home, self.folder, self.file = root / "home", root / "shared", root / "hosts.txt"
@@ -53,12 +53,12 @@ class SshHosts:
 
     @property
     def homes(self) -> list[Path]:
-        """Of the hosts."""
+        """Home folders of the hosts."""
         return [self._root / f"host-{port}" for port in self.servers]
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of a command of the user."""
+        """Environment of a user's command."""
         return {
             **{name: value for name, value in os.environ.items() if name != "SSH_AUTH_SOCK"},
             "HOME": str(self.home),
@@ -70,11 +70,11 @@ class SshHosts:
         self.file.write_text("\n".join([f"folder={self.folder}", f"python={sys.executable}", *hosts, *more, ""]))
 
     def agents(self) -> list[int]:
-        """The processes of agents of these hosts."""
+        """Return the processes of these hosts' agents."""
         return [each for each in self._processes() if b"bootstrap.agent.host" in self._words(each)]
 
     def host_of(self, process: int) -> list[int]:
-        """All processes of the host on which this one runs, but those of its server."""
+        """Return all processes of the host of this one, except those of its server."""
         (home,) = (each for each in self._words(process, "environ") if each.startswith(b"HOME="))
         return [each for each in self._processes() if home in self._words(each, "environ")]
 
@@ -135,7 +135,7 @@ class SshHosts:
 
 @contextmanager
 def ssh_hosts(root: Path, count: int = 2, variables: Mapping[str, str] = MappingProxyType({})) -> Iterator[SshHosts]:
-    """Hosts, until the end of the block; `variables`: what the environment of their processes has, too."""
+    """Yield hosts until the end of the block. `variables` are added to the environment of their processes."""
     require_sshd()
     with ExitStack() as ends:
         made = SshHosts(root, variables)

@@ -1,4 +1,4 @@
-"""The browser of the tests sees what is wrong with a page, and nothing that is not."""
+"""The browser of the tests reports the faults of a page, and only those."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ SEEN: dict[str, dict[str, Any]] = {
     "wrong": {
         "errors": ["nobody is not defined"],
         "overlapping": [("one label", "on another")],
-        "cut": ["it goes on"],
+        "cut": ["it continues"],
         "sideways": True,
     },
 }
@@ -43,7 +43,7 @@ def screenshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def seen(screenshot: Path) -> Mapping[str, Seen]:
-    """Several views in one launch, by name."""
+    """Return several views from one launch, by name."""
     views = {
         "clean": View(
             page=CLEAN, count=[".mark", *SHOWN], hover=[".mark", "h1", "button"], tabs=3, screenshot=screenshot
@@ -56,14 +56,14 @@ def seen(screenshot: Path) -> Mapping[str, Seen]:
 
 
 @pytest.mark.parametrize("view", SEEN)
-def test_a_view_shows_what_is_on_its_page(seen: Mapping[str, Seen], view: str) -> None:
+def test_a_view_shows_the_content_of_its_page(seen: Mapping[str, Seen], view: str) -> None:
     shown = seen[view]
     assert {name: getattr(shown, name) for name in SEEN[view]} == SEEN[view]
     assert shown.loaded_ms > 0
     assert shown.painted_ms is not None
 
 
-def test_what_axe_the_console_and_networks_are_told_is_seen(seen: Mapping[str, Seen], screenshot: Path) -> None:
+def test_messages_faults_and_requests_are_reported(seen: Mapping[str, Seen], screenshot: Path) -> None:
     wrong, clean = seen["wrong"], seen["clean"]
     assert Message("error", "it is broken") in wrong.console
     assert set(wrong.refused) == {"https://example.org/pixel.png", "ws://192.0.2.1/socket"}
@@ -76,12 +76,12 @@ def test_what_axe_the_console_and_networks_are_told_is_seen(seen: Mapping[str, S
     assert screenshot.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_page_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_missing_page_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"nowhere\.html: net::ERR_FILE_NOT_FOUND"):
         look([View(page=tmp_path / "nowhere.html")])
 
 
-def test_a_browser_that_is_not_installed_is_an_error_that_says_what_to_run(monkeypatch, tmp_path: Path) -> None:
+def test_a_missing_browser_is_an_error_that_names_the_command(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(browser, "READY", tmp_path / ".ready")
     with pytest.raises(RuntimeError, match="run `make test`"):
         look([])

@@ -1,4 +1,4 @@
-"""What the forge runs is .ci/run, on the Pythons that the locks are for."""
+"""The forge runs .ci/run, on the Python versions of the locks."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.test_lock import PYTHONS
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_forge_runs_what_every_change_has_to_pass() -> None:
+def test_the_forge_runs_the_checks_of_every_change() -> None:
     (job,) = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"].values()
     assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
     assert tuple(job["strategy"]["matrix"]["python"]) == PYTHONS
@@ -18,7 +18,7 @@ def test_the_forge_runs_what_every_change_has_to_pass() -> None:
     assert [each for each in actions if not re.search(r"@v[0-9]+$", each)] == []
 
 
-def test_hooks_of_a_commit_are_the_projects_own() -> None:
+def test_commit_hooks_run_the_tools_of_the_project() -> None:
     repositories = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     assert {each["repo"] for each in repositories} == {"local"}
     hooks = [hook for each in repositories for hook in each["hooks"]]

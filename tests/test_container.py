@@ -1,4 +1,4 @@
-"""The image of one's own: its Dockerfile finds what it copies, and has the base of AWS's image."""
+"""The Dockerfile finds the files that it copies, and has the base of AWS's image."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ COPIED = re.findall(r"^COPY (\S+) ", DOCKERFILE, re.MULTILINE)
 
 
 def is_ignored(path: str) -> bool:
-    """Whether .dockerignore leaves a path out: its last line that is about the path, or what is above it, decides."""
+    """Return whether .dockerignore excludes a path: its last line that matches the path or a parent decides."""
     ignored = False
     for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines():
         pattern, keeps = line.removeprefix("!"), line.startswith("!")
@@ -26,12 +26,12 @@ def is_ignored(path: str) -> bool:
 
 
 @pytest.mark.parametrize("path", COPIED)
-def test_what_it_copies_is_there_and_not_left_out(path: str) -> None:
+def test_copied_files_exist_and_are_not_ignored(path: str) -> None:
     assert (ROOT / path).exists()
     assert not is_ignored(path)
 
 
-def test_no_more_than_that_is_sent_to_the_builder() -> None:
+def test_only_copied_files_are_sent_to_the_builder() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     sent = [path for path in tracked.splitlines() if not is_ignored(path)]
     copied = {next((folder for folder in COPIED if path.startswith(f"{folder}/")), path) for path in sent}
@@ -39,6 +39,6 @@ def test_no_more_than_that_is_sent_to_the_builder() -> None:
     assert is_ignored("trainer/__pycache__/x.pyc")
 
 
-def test_it_has_the_base_that_a_topology_without_an_image_names() -> None:
+def test_its_base_is_the_default_image_of_topologies() -> None:
     (base,) = re.findall(r"^FROM (\S+)$", DOCKERFILE, re.MULTILINE)
     assert base.replace("${REGION}", "eu-west-1") == aws_image("eu-west-1")

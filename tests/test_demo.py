@@ -1,4 +1,4 @@
-"""The life of a deployment, by the command that a person types."""
+"""The life cycle of a deployment runs with one command of a user."""
 
 import json
 import os
@@ -33,7 +33,7 @@ ROLES = {
     "PreprocessingServiceRole532E6474",
     "TrainingNodeRole29574A17",
 }
-"""Those that act in the demo; it is over before the guard's first round."""
+"""Principals that act in the demo. It ends before the guard's first round."""
 
 
 def template_of_demo(folder: Path) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return os.fspath(folder)
 
 
-def test_a_model_that_is_no_demos_is_left_and_another_output_is_asked_for(tmp_path: Path) -> None:
+def test_a_foreign_model_is_kept_and_another_output_is_requested(tmp_path: Path) -> None:
     model = tmp_path / "model" / "model" / "config.json"
     model.parent.mkdir(parents=True)
     model.write_text("mine")
@@ -108,10 +108,10 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
 
 @pytest.mark.soak
 def test_a_planted_leftover_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "_TEXTS", 500)  # what they teach does not matter here
+    monkeypatch.setattr(life, "_TEXTS", 500)  # their content does not matter here
 
     def plant() -> None:
-        administrator = boto3.Session(profile_name="default")  # the demo's own user may not
+        administrator = boto3.Session(profile_name="default")  # the demo's own user has no permission
         administrator.client("s3").create_bucket(Bucket="planted-leftover")
         administrator.client("ec2").create_security_group(GroupName="planted-group", Description="left")
 

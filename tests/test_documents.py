@@ -1,4 +1,4 @@
-"""The documents name no path, module or attribute that is not there."""
+"""Paths, modules and attributes in the documents exist."""
 
 import re
 import subprocess
@@ -21,12 +21,12 @@ PACKAGES = (
 )
 DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+")
 MADE = {"dataset.h5", "counts.json", "package-lock.json"}
-"""Files that Shoal writes, not its own."""
+"""Files that Shoal writes."""
 
 
 @cache
 def tracked() -> frozenset[str]:
-    """The files that git tracks, and their folders, each folder with a slash at its end."""
+    """Return the files that git tracks and their folders, each folder with a slash at its end."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     files = [path for path in listed.stdout.splitlines() if (ROOT / path).exists()]
     return frozenset(files) | {
@@ -39,15 +39,15 @@ def paths(document: str) -> set[str]:
     return {each for each in quoted if PATH.fullmatch(each)} - MADE
 
 
-def test_paths_of_contributing_are_there_from_the_projects_folder_on() -> None:
+def test_paths_in_contributing_exist() -> None:
     named = paths("CONTRIBUTING.md")
     assert len(named) > 40
     assert sorted(named - tracked()) == []
 
 
 @pytest.mark.parametrize("document", ["docs/architecture.md"])
-def test_paths_of_the_architecture_are_there_in_some_folder(document: str) -> None:
-    """There a path may begin at the folder that the sentence is about."""
+def test_paths_in_the_architecture_exist_in_some_folder(document: str) -> None:
+    """There a path may be relative to the folder of its sentence."""
     named = paths(document)
     assert len(named) > 20
     ends = {path.split("/", part)[-1] for path in tracked() for part in range(path.rstrip("/").count("/") + 1)}
@@ -55,7 +55,7 @@ def test_paths_of_the_architecture_are_there_in_some_folder(document: str) -> No
 
 
 def is_there(name: str) -> bool:
-    """Whether a dotted name is that of a module, or of an attribute of one."""
+    """Return whether a dotted name is a module, or an attribute of one."""
     module, _, attribute = name.rpartition(".")
     try:
         if find_spec(name):
@@ -66,10 +66,10 @@ def is_there(name: str) -> bool:
 
 
 @pytest.mark.parametrize("document", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda path: path.name)
-def test_modules_and_attributes_that_documents_name_are_there(document: Path) -> None:
+def test_modules_and_attributes_in_documents_exist(document: Path) -> None:
     text = document.read_text()
     named = {each for each in DOTTED.findall(text) if not PATH.fullmatch(each)}
-    if document.name == "dataset.md":  # names there begin at `corpus`
+    if document.name == "dataset.md":  # names in that document are relative to `corpus`
         inside = {path.stem for path in (ROOT / "corpus").glob("*.py")}
         pairs = set(re.findall(r"`(\w+\.\w+)`", text)) - MADE
         named |= {f"corpus.{each}" for each in pairs if each.split(".")[0] in inside}

@@ -1,4 +1,4 @@
-"""Word embeddings from a prefix of S3 that keeps growing, by the commands: deploy, train, evaluate, destroy."""
+"""Word embeddings of a growing S3 prefix are trained by commands: deploy, train, evaluate, destroy."""
 
 import json
 import threading
@@ -28,7 +28,8 @@ LEARNING = (
 
 @pytest.fixture(scope="module")
 def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Person:
-    """Whose nodes install from the wheels of this machine: what is deployed has the list of libraries alone."""
+    """Yield a user with nodes that install from the wheels of this machine: the deployed archive only lists the
+    libraries."""
     folder = tmp_path_factory.mktemp("life")
     (folder / "repository").mkdir()
     made = Person(aws, folder / "repository")
@@ -40,8 +41,7 @@ def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Person
 
 @pytest.fixture(scope="module")
 def deployed(person: Person) -> Iterator[Person]:
-    """The shipped topology with two of its four GPU nodes, in which this person has activated the example of inputs.
-    Afterwards nothing is left."""
+    """Deploy the shipped topology with two of its four GPU nodes and its example inputs. Afterwards nothing is left."""
     before = inventory()
     shipped = (ROOT / "topologies" / "embeddings-4x1gpu-2readers.yaml").read_text()
     assert shipped.count(f"# inputs: [{NEWS}]") == shipped.count("count: 4") == 1
@@ -60,7 +60,7 @@ def deployed(person: Person) -> Iterator[Person]:
 
 @contextmanager
 def growing() -> Iterator[None]:
-    """Objects of a million words each are added, meanwhile."""
+    """Add objects of a million words each during the test."""
     s3, done = boto3.client("s3"), threading.Event()
     text = ("\n".join(made_text.lines(2_000)) + "\n").encode() * 42
 
@@ -80,16 +80,14 @@ def growing() -> Iterator[None]:
         adding.join()
 
 
-def test_words_of_a_growing_prefix_become_vectors_that_are_judged_where_they_are(
-    deployed: Person, tmp_path: Path
-) -> None:
+def test_words_of_a_growing_prefix_become_vectors_that_are_evaluated_remotely(deployed: Person, tmp_path: Path) -> None:
     pairs = made_text.pairs(tmp_path / "topics.txt")
     output = tmp_path / "out"
     with growing():
         running = deployed.starts(*TRAIN, *LEARNING, "--similarity", str(pairs), "--output", str(output), "--json")
-        said, told = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 0, told
-    trained = json.loads(said)
+        stdout, stderr = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 0, stderr
+    trained = json.loads(stdout)
     assert trained["world_size"] == 2
     assert [len(trained[name]) for name in ("nodes", "readers")] == [2, 2]
     assert trained["read"]["words"] > 0

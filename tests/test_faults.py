@@ -1,4 +1,4 @@
-"""What goes wrong in AWS while a deployment lives: it ends with a sentence, and nothing is left."""
+"""Faults of AWS during a deployment's life end in a message, and leave nothing."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ GROUP = "AWS::AutoScaling::AutoScalingGroup"
 
 @pytest.fixture(scope="module")
 def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Person:
-    """Whose account is prepared for the CDK; this process's own clients talk to it too."""
+    """Yield a user with an account that is prepared for the CDK. The clients of this process use the same account."""
     folder = tmp_path_factory.mktemp("faults")
     (folder / "repository").mkdir()
     made = Person(aws, folder / "repository")
@@ -58,27 +58,27 @@ def destroys(person: Person) -> str:
 
 
 @pytest.mark.slow
-def test_a_create_that_fails_midway_is_named_and_taken_back(person: Person) -> None:
+def test_a_failed_create_is_reported_and_removed(person: Person) -> None:
     before = inventory()
     with person.aws.faults.during(CreateFails(resource_type=GROUP, reason="No more groups.")):
-        told = deploys(person, status=1)
-    assert f"({GROUP}): No more groups (the CDK's log: " in told
-    assert "What was created has been deleted" in told
+        stderr = deploys(person, status=1)
+    assert f"({GROUP}): No more groups (the CDK's log: " in stderr
+    assert "What was created has been deleted" in stderr
     assert left_over(before, inventory()) == {}
 
 
 @pytest.mark.soak
-def test_a_create_that_may_not_be_taken_back_is_ended_by_destroy(person: Person) -> None:
+def test_destroy_removes_a_failed_create_that_could_not_be_removed(person: Person) -> None:
     refused = Denied(service="cloudformation", operation="DeleteStack")
     with person.aws.faults.during(CreateFails(resource_type=GROUP), refused):
-        told = deploys(person, status=1)
-    assert "What was created still exists (CREATE_FAILED); delete it by: shoal destroy whole" in told
-    assert "not authorized to perform: cloudformation:DeleteStack" in told
+        stderr = deploys(person, status=1)
+    assert "What was created still exists (CREATE_FAILED); delete it by: shoal destroy whole" in stderr
+    assert "not authorized to perform: cloudformation:DeleteStack" in stderr
     assert "nothing that costs money is left" in destroys(person)
 
 
 @pytest.mark.soak
-def test_a_throttled_api_is_asked_again_and_otherwise_said(person: Person) -> None:
+def test_throttled_requests_are_retried_or_reported(person: Person) -> None:
     often = [
         Throttled(service=service, times=3)
         for service in ("autoscaling", "cloudformation", "ec2", "elasticmapreduce", "iam", "s3", "ssm")
@@ -86,14 +86,14 @@ def test_a_throttled_api_is_asked_again_and_otherwise_said(person: Person) -> No
     with person.aws.faults.during(*often):
         deploys(person)
     with person.aws.faults.during(Throttled(service="elasticmapreduce")):
-        told = person.types("status", "whole", status=1)[1]
-    assert "AWS limits the number of requests at the moment" in told
+        stderr = person.types("status", "whole", status=1)[1]
+    assert "AWS limits the number of requests at the moment" in stderr
     with person.aws.faults.during(*often):
         assert "nothing that costs money is left" in destroys(person)
 
 
 @pytest.mark.soak
-def test_what_comes_late_or_meanwhile_is_waited_for_and_no_stale_list_is_believed(person: Person) -> None:
+def test_late_resources_are_awaited_and_stale_lists_are_not_trusted(person: Person) -> None:
     deploys(person)
     stale = [
         StaleAnswer(service=service, operation=operation, seconds=15)

@@ -1,4 +1,4 @@
-"""The guard of a real deployment, made by the real CDK command: what it ends, and what it leaves to be fetched."""
+"""The guard of a deployment by the real CDK command ends the expected resources, and keeps unfetched results."""
 
 import json
 from datetime import UTC, timedelta
@@ -17,7 +17,7 @@ from corpus.dataset_settings import Settings
 from infra import topology
 from tests.bootstrap.cli.command import shoal
 from tests.bootstrap.training.on_nodes import rows
-from tests.person import make_repository_whose_cluster_installs_nothing
+from tests.person import make_repository_with_empty_installs
 from tests.waiting import until
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
@@ -33,7 +33,7 @@ class Deployment:
         self.bucket = self.outputs[topology.OUTPUT_DATA_BUCKET]
 
     def wake(self, hours: float) -> None:
-        """A round of the guard, so many hours after the creation."""
+        """Run a round of the guard, this many hours after the creation."""
         event = json.dumps({"time": (self.created + timedelta(hours=hours)).astimezone(UTC).isoformat()})
         answer = boto3.client("lambda").invoke(FunctionName=self.outputs[topology.OUTPUT_GUARD], Payload=event)
         assert "FunctionError" not in answer, answer["Payload"].read()
@@ -47,7 +47,7 @@ class Deployment:
         return {group["DesiredCapacity"] for group in found}
 
     def results(self, run: str) -> list[str]:
-        """What the bucket has of a run, by names within its folder."""
+        """Return the objects of a run in the bucket, by their names in its folder."""
         prefix = f"{topology.RUNS_PREFIX}{run}/"
         found = boto3.client("s3").list_objects_v2(Bucket=self.bucket, Prefix=prefix)
         return [each["Key"].removeprefix(prefix) for each in found.get("Contents", ())]
@@ -57,29 +57,31 @@ class Deployment:
         return dict(json.loads(found["Body"].read()))
 
 
-def told(*arguments: str | Path) -> dict[str, Any]:
+def run_json(*arguments: str | Path) -> dict[str, Any]:
     said = shoal(*arguments, "--json")
     assert said.returncode == 0, said.stdout + said.stderr
     return dict(json.loads(said.stdout))
 
 
-def begun(folder: Path) -> str:
-    """A run on the deployment that goes on for long, without its command."""
+def start_long_run(folder: Path) -> str:
+    """Start a long run on the deployment, detached from its command."""
     vocabulary = [f"word{letter}" for letter in "abcdefghijklmnopqrst"]
     used = Settings(row_length=10, vocabulary_size=20)
     write_dataset(folder / "dataset.h5", train=rows(2000), test=rows(200), vocabulary=vocabulary, settings=used)
     options = ("--model", "lstm", "--epochs", "10000", "--checkpoint-minutes", "0.05", "--output", folder / "out")
-    return str(told("train", "--deployment", "guarded", "--data", folder / "dataset.h5", *options, "--detach")["run"])
+    return str(
+        run_json("train", "--deployment", "guarded", "--data", folder / "dataset.h5", *options, "--detach")["run"]
+    )
 
 
 @pytest.fixture(scope="module")
 def before(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """What there was before the deployment was made."""
+    """Return the resources of the account before the deployment."""
     folder = tmp_path_factory.mktemp("guarded")
     run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
     cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])
     found = inventory()
-    repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
+    repository = make_repository_with_empty_installs(folder / "repository")
     cdk.run(
         ["deploy", "-c", "topology=demo", "-c", "deployment=guarded", "--require-approval", "never"],
         root=repository,
@@ -88,7 +90,7 @@ def before(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     return found
 
 
-def test_at_the_end_a_run_stops_with_a_checkpoint_and_its_bucket_alone_is_left_until_it_is_given_up(
+def test_at_the_end_of_life_a_run_stops_with_a_checkpoint_and_only_its_bucket_is_kept(
     before: dict[str, set[str]], tmp_path: Path
 ) -> None:
     deployment = Deployment()
@@ -96,7 +98,7 @@ def test_at_the_end_a_run_stops_with_a_checkpoint_and_its_bucket_alone_is_left_u
     for hours in (11.6, 12.1, 12.6):
         deployment.wake(hours)
     assert deployment.status() == "CREATE_COMPLETE"
-    run = begun(tmp_path)  # only now: by the hours of the guard's clock its nodes would be idle
+    run = start_long_run(tmp_path)  # only now: by the clock of the guard, its nodes would be idle
     until(lambda: "checkpoints/" in " ".join(deployment.results(run)))
     deployment.wake(13)
     assert (deployment.status(), deployment.desired()) == ("CREATE_COMPLETE", {1})
@@ -113,11 +115,11 @@ def test_at_the_end_a_run_stops_with_a_checkpoint_and_its_bucket_alone_is_left_u
 
     bucket = deployment.bucket
     assert left_over(before, inventory()) == {"s3 bucket": {bucket}}
-    now = told("status", "guarded")
+    now = run_json("status", "guarded")
     (stays,) = now["stays"]
     assert (now["state"], stays["bucket"]) == (None, bucket)
     assert min(stays["objects"], stays["bytes"], stays["monthly"]) > 0
     assert f"it holds 1 run not fetched whole: {run}; " in stays["why"]
-    assert told("destroy", "guarded", "--dry-run")["stays"] == [stays]
-    assert told("destroy", "guarded", "--yes", "--delete-runs")["destroyed"] is True
+    assert run_json("destroy", "guarded", "--dry-run")["stays"] == [stays]
+    assert run_json("destroy", "guarded", "--yes", "--delete-runs")["destroyed"] is True
     assert left_over(before, inventory()) == {}

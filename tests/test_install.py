@@ -1,4 +1,4 @@
-"""`pip install .` in an empty environment, and Shoal's commands from another folder."""
+"""After `pip install .` in an empty environment, Shoal's commands run in another folder."""
 
 import json
 import os
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment in which nothing but Shoal, and what it asks for, was installed."""
+    """Return the programs of an environment with only Shoal and its dependencies."""
     folder = tmp_path_factory.mktemp("install")
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in listed.stdout.splitlines():  # pip would build in the repository
@@ -34,7 +34,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def shoal(installed: Path, tmp_path: Path):
-    """Runs the installed command in an empty folder, with nothing on the path but its environment and the system's."""
+    """Return a runner of the installed command in an empty folder, with only its environment and the system on PATH."""
 
     def run(*arguments: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AWS_"))}
@@ -62,7 +62,7 @@ def test_a_plan_a_dataset_a_model_and_a_prediction(shoal, tmp_path: Path) -> Non
     assert shoal("predict", "--model", "model", "text.txt").stdout.endswith("It broke.\n")
 
 
-def test_what_needs_node_says_so(shoal) -> None:
+def test_commands_that_need_node_report_its_absence(shoal) -> None:
     done = shoal("embedded", "--", "true", status=1)
     assert "the command `cdk` is not installed" in done.stderr
     assert "install Node.js" in done.stderr

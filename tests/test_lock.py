@@ -1,4 +1,4 @@
-"""The locks hold what is asked for, what that needs, and a hash for each; `make lock` writes them."""
+"""The locks have all requested libraries, their dependencies, and hashes; `make lock` writes them."""
 
 import re
 import sys
@@ -23,7 +23,7 @@ DIRECT = {
     "gpu-inputs": ["bootstrap/nodes/gpu/inputs.txt"],
     "installer": ["bootstrap/preprocessing/emr/installer.txt"],
 }
-"""The lists that each lock is made of."""
+"""Lists of requirements for each lock."""
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 APART = "torch"
@@ -41,7 +41,7 @@ def entries(name: str) -> list[Requirement]:
 
 
 def versions(name: str, python: str) -> dict[str, str]:
-    """The version of each library that a lock installs on Linux, by its name."""
+    """Return the version of each library that a lock installs on Linux, by its name."""
     machine = {**default_environment(), "python_version": python, "python_full_version": f"{python}.0"}
     found: dict[str, str] = {}
     for entry in entries(name):
@@ -56,7 +56,7 @@ def pinned(requirement: Requirement) -> str:
     return one.version
 
 
-def test_every_lock_is_made_of_a_list_and_every_list_has_a_lock() -> None:
+def test_locks_and_lists_correspond() -> None:
     assert {path.name for path in LOCKS.iterdir()} == {f"{name}.txt" for name in DIRECT}
     found = (*ROOT.glob("requirements*.txt"), *ROOT.glob("bootstrap/*/*/*.txt"))
     lists = {path.relative_to(ROOT).as_posix() for path in found}
@@ -69,7 +69,7 @@ def test_every_lock_is_made_of_a_list_and_every_list_has_a_lock() -> None:
 
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("name", DIRECT)
-def test_a_lock_has_the_direct_versions(name: str, python: str) -> None:
+def test_a_lock_has_the_requested_versions(name: str, python: str) -> None:
     locked = versions(name, python)
     machine = {**default_environment(), "python_version": python, "python_full_version": f"{python}.0"}
     asked = [one for one in direct(name) if one.name != APART and (one.marker is None or one.marker.evaluate(machine))]
@@ -88,8 +88,8 @@ def test_locks_agree_about_a_version(name: str, python: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["shoal", "dev", "emr"])
-def test_a_lock_holds_what_its_libraries_need(name: str) -> None:
-    """Of those installed here: what they say that they need is in the lock, in a version that they accept."""
+def test_a_lock_has_the_dependencies_of_its_libraries(name: str) -> None:
+    """For each library installed here, the lock has its dependencies in versions that it accepts."""
     python = ".".join(map(str, sys.version_info[:2]))
     locked = versions(name, python)
     for library, version in locked.items():
@@ -107,8 +107,8 @@ def test_a_lock_holds_what_its_libraries_need(name: str) -> None:
                 assert need.specifier.contains(got, prereleases=True), f"{library} needs {need}, and {got} is locked"
 
 
-def test_what_torch_needs_is_locked() -> None:
-    """But for the libraries of NVIDIA's, which only some builds of it need."""
+def test_dependencies_of_torch_are_locked() -> None:
+    """The libraries of NVIDIA are excluded: only some builds need them."""
     locked = versions("shoal", PYTHONS[0])
     needs = [Requirement(line) for line in metadata.requires(APART) or ()]
     plain = [need for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
@@ -118,7 +118,7 @@ def test_what_torch_needs_is_locked() -> None:
 
 
 @pytest.mark.parametrize("name", DIRECT)
-def test_every_entry_has_hashes_and_no_lock_an_address(name: str) -> None:
+def test_every_entry_has_hashes_and_no_lock_has_an_address(name: str) -> None:
     text = (LOCKS / f"{name}.txt").read_text()
     for block in re.split(r"\n(?=[a-z0-9])", text.partition("\n")[2]):
         assert block.startswith("#") or re.match(r"\S+==\S+[^\n]* \\\n    --hash=sha256:[0-9a-f]{64}", block), block

@@ -34,7 +34,7 @@ LOGS = "/aws/sagemaker/TrainingJobs"
 def person(
     aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Person]:
-    """Who has deployed the shipped topology, and one of two hosts. Afterwards nothing is left of them."""
+    """Yield a user who has deployed the shipped topology. Afterwards nothing of it is left."""
     folder = tmp_path_factory.mktemp("life")
     (folder / "repository").mkdir()
     made = Person(aws, folder / "repository")
@@ -48,11 +48,11 @@ def person(
     said, *_ = made.types("destroy", "managed", "--yes", "--stop-runs", "--delete-runs")
     assert "nothing that costs money is left" in said
     assert all(described(each)["TrainingJobStatus"] == "Stopped" for each in left)
-    # SageMaker makes one log group for all jobs of an account; of the deployment's nothing is left in it.
+    # SageMaker has one log group for all jobs of an account. It keeps no streams of the deployment.
     assert left_over(before, inventory()) == {"log group": {LOGS}}
     assert streams() == []
     assert refused(aws) == set()
-    if sum(each.path == request.path for each in request.session.items) >= 5:  # all jobs that need all rights
+    if sum(each.path == request.path for each in request.session.items) >= 5:  # only all jobs together need all grants
         template = json.loads((aws.folder / "assembly-managed" / "Shoal-managed.template.json").read_text())
         grants = mistaken_grants(template, aws.folder, stack="Shoal-managed", roles={ROLE})
         assert list(grants) == []
@@ -67,7 +67,7 @@ def data(person: Person, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_job_learns_what_this_machine_does(person: Person, data: Path, tmp_path: Path) -> None:
+def test_a_job_gives_the_same_model_as_this_machine(person: Person, data: Path, tmp_path: Path) -> None:
     there = trained(person, "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "there"))
     here = trained(person, "--local", "--data", str(data), "--output", str(tmp_path / "here"))
     assert there["accuracy"] == pytest.approx(here["accuracy"], abs=1e-6)
@@ -86,7 +86,7 @@ def test_a_job_learns_what_this_machine_does(person: Person, data: Path, tmp_pat
 
 @pytest.fixture(scope="module")
 def pair(person: Person) -> Iterator[Person]:
-    """Who has two hosts, too. Their deployment may have ended by itself; its data bucket goes here."""
+    """Deploy two hosts, too. Their deployment may have ended by itself; its data bucket is deleted here."""
     person.writes("pair", "description: x\nmanaged: {instance_type: ml.g4dn.xlarge, count: 2, market: spot}\n")
     deploys(person, "pair")
     yield person
@@ -94,7 +94,7 @@ def pair(person: Person) -> Iterator[Person]:
 
 
 @pytest.mark.slow
-def test_two_hosts_that_are_taken_back_go_on_and_learn_what_two_ranks_do_here(
+def test_two_interrupted_hosts_resume_and_give_the_model_of_two_local_ranks(
     pair: Person, data: Path, tmp_path: Path
 ) -> None:
     with pair.aws.faults.during(JobInterrupted()):
@@ -112,7 +112,7 @@ def test_two_hosts_that_are_taken_back_go_on_and_learn_what_two_ranks_do_here(
 
 
 @pytest.mark.soak
-def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
+def test_a_detached_job_is_followed_stopped_with_a_checkpoint_and_resumed(
     person: Person, data: Path, tmp_path: Path
 ) -> None:
     command = ("train", "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
@@ -128,8 +128,8 @@ def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
         assert line, following.communicate()
     wait_for_checkpoint(left["run"])
     assert "stopped" in person.types("stop", "managed")[0]
-    said, told = following.communicate(timeout=PATIENCE)
-    assert following.returncode == 130, said + told
+    stdout, stderr = following.communicate(timeout=PATIENCE)
+    assert following.returncode == 130, stdout + stderr
     assert described(job)["TrainingJobStatus"] == "Stopped"
     done = json.loads((tmp_path / "run" / "summary.json").read_text())
     epochs = str(done["rows_seen"] // done["rows"] + 2)
@@ -143,7 +143,7 @@ def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
 
 
 @pytest.mark.slow
-def test_at_the_end_of_its_life_a_job_stops_with_a_checkpoint_before_all_is_deleted(
+def test_at_the_end_of_life_a_job_stops_with_a_checkpoint_before_the_deletion(
     pair: Person, data: Path, tmp_path: Path
 ) -> None:
     command = ("train", "--deployment", "pair", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
@@ -163,14 +163,14 @@ def test_at_the_end_of_its_life_a_job_stops_with_a_checkpoint_before_all_is_dele
 
 
 @pytest.mark.slow
-def test_a_job_that_still_runs_is_stopped_with_its_deployment(person: Person, data: Path, tmp_path: Path) -> None:
+def test_a_running_job_is_stopped_with_its_deployment(person: Person, data: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
     wait_for_checkpoint(json.loads(person.types(*command, "--detach", "--json")[0])["run"])
-    assert len(job_names("managed", at_work=True)) == 1  # what becomes of it, the fixture of `person` asserts
+    assert len(job_names("managed", at_work=True)) == 1  # the fixture `person` checks how it ends
 
 
 def guard_round(person: Person, now: datetime) -> None:
-    """A round of the guard's at this time."""
+    """Run a round of the guard at this time."""
     event = json.dumps({"time": now.isoformat()})
     answer = boto3.client("lambda").invoke(FunctionName=person.stack_outputs("pair")["GuardFunction"], Payload=event)
     assert "FunctionError" not in answer, answer["Payload"].read()
@@ -187,7 +187,7 @@ def deploys(person: Person, topology: str) -> None:
 
 
 def wait_for_checkpoint(run: str, deployment: str = "managed") -> None:
-    """Until the job of a run has left a checkpoint."""
+    """Wait until the job of a run has left a checkpoint."""
     (stack,) = boto3.client("cloudformation").describe_stacks(StackName=f"Shoal-{deployment}")["Stacks"]
     (bucket,) = [each["OutputValue"] for each in stack["Outputs"] if each["OutputKey"] == "DataBucket"]
     deadline = time.monotonic() + PATIENCE

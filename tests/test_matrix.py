@@ -1,6 +1,7 @@
-"""Shipped topologies of every shape, deployed and destroyed by the real CDK command, one after another on one emulator.
+"""Shipped topologies of every shape are deployed and destroyed by the real CDK command.
 
-CloudFormation and the roles have Shoal's policies for them, and nobody is refused anything.
+They run one after another on one emulator. CloudFormation and the roles have Shoal's policies, and AWS denies no
+request.
 """
 
 import os
@@ -19,27 +20,27 @@ from bootstrap.removal.inventory import inventory, left_over
 from infra import topology
 from infra.policies import BOUNDARY
 from tests.infra.variants import DEPLOYED, SHIPPED
-from tests.person import make_repository_whose_cluster_installs_nothing
+from tests.person import make_repository_with_empty_installs
 
 pytestmark = pytest.mark.end_to_end
 
 IN_CI = ("embeddings-4x1gpu-2readers", "mixed-spot", "emr-graviton")
-"""Nodes that read beside nodes that train, mixed GPUs beside a cluster, and a cluster alone."""
+"""Readers next to GPU nodes, mixed GPUs next to a cluster, and only a cluster."""
 
 Run = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What was synthesised last."""
+    """Return the folder of the last synthesised app."""
     return tmp_path_factory.mktemp("synthesised") / "assembly"
 
 
 @pytest.fixture(scope="module")
 def run(aws: EmbeddedAws, assembly: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs `cdk` against an emulator that is prepared for it; this process's own clients talk to it too."""
+    """Return a runner of `cdk` on a prepared emulator. The clients of this process use the same one."""
     folder = tmp_path_factory.mktemp("matrix")
-    repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
+    repository = make_repository_with_empty_installs(folder / "repository")
 
     account, log = Account(), folder / "cdk.log"
 
@@ -55,12 +56,12 @@ def run(aws: EmbeddedAws, assembly: Path, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def before(run: Run) -> dict[str, set[str]]:
-    """What the account holds before any deployment."""
+    """Return the resources of the account before any deployment."""
     return inventory()
 
 
 def groups() -> dict[str, tuple[int, int, str, str, tuple[str, ...]]]:
-    """Each node group's most nodes, nodes wanted now, market, what starts it, and its types where it has several."""
+    """Return each node group's maximum size, desired capacity, market, start, and types if there are several."""
     found = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     tags = [{tag["Key"]: tag["Value"] for tag in group["Tags"]} for group in found]
     return {
@@ -80,7 +81,7 @@ def overrides(group: Any) -> list[dict[str, str]]:
 
 
 def cluster() -> dict[str, tuple[str, int, str]]:
-    """Of each living cluster's node groups the type, nodes and market, by role."""
+    """Return the type, count and market of the living cluster's node groups, by role."""
     emr = boto3.client("emr")
     (living,) = emr.list_clusters(ClusterStates=["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING"])["Clusters"] or [{}]
     found = emr.list_instance_groups(ClusterId=living["Id"])["InstanceGroups"] if living else []
@@ -91,14 +92,14 @@ def cluster() -> dict[str, tuple[str, int, str]]:
 
 
 def market(word: str) -> str:
-    """As EMR spells it."""
+    """Return a market as EMR spells it."""
     return word.upper().replace("-", "_")
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in IN_CI else pytest.mark.soak) for name in DEPLOYED]
 )
-def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
+def test_a_topology_is_deployed_as_written_and_destroyed_without_a_trace(
     name: str, run: Run, assembly: Path, before: dict[str, set[str]], aws: EmbeddedAws
 ) -> None:
     wanted = topology.load(name, SHIPPED)
@@ -117,6 +118,6 @@ def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
         for role, workers in wanted.preprocessing.workers:
             expected[role] = (workers.instance_type, workers.count, market(workers.market))
     assert cluster() == expected
-    run("destroy", "--app", os.fspath(assembly), "--force")  # as synthesised for the deployment, which takes seconds
+    run("destroy", "--app", os.fspath(assembly), "--force")  # synthesis takes seconds
     assert left_over(before, inventory()) == {}
     assert refused(aws) == set()

@@ -1,4 +1,4 @@
-"""One node that does all of the work: deploy, train on reviews of this machine and of a bucket, destroy."""
+"""One node does all the work: deploy, train on reviews of this machine and of a bucket, destroy."""
 
 import json
 import re
@@ -31,7 +31,8 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
-    """Who has deployed the shipped topology, in an account with a bucket of reviews. Afterwards nothing is left."""
+    """Yield a user who has deployed the shipped topology, in an account with reviews in a bucket. Afterwards nothing is
+    left."""
     folder = tmp_path_factory.mktemp("life")
     (folder / "repository").mkdir()
     made = Person(aws, folder / "repository")
@@ -55,7 +56,7 @@ def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.mark.slow
-def test_it_learns_from_the_rows_of_preprocessing_here(person: Person, reviews: Path, tmp_path: Path) -> None:
+def test_it_trains_on_the_rows_of_local_preprocessing(person: Person, reviews: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "one-node", "--input", str(reviews), *MODEL)
     there, said = person.types(*command, "--output", str(tmp_path / "run"), "--json")
     assert re.search(r"[1-9]\d* of [\d,]+ lines are malformed and were skipped", said)

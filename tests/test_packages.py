@@ -1,5 +1,4 @@
-"""Each distribution of `packages/`, installed alone: it runs the example of its README in a folder with modules of its
-own that have names of Shoal's."""
+"""Each distribution of `packages/` works alone: its README's example runs next to modules with names of Shoal's."""
 
 import os
 import re
@@ -29,10 +28,13 @@ COMMANDS = {
         ("shoal-local-aws -- python -m mrjob.examples.mr_word_freq_count -r emr infra.py", '"raise"\t1\n'),
     ],
 }
-"""By package: what is run where the first Python of its README is `test_example.py`, and what this prints."""
+"""For each package, the commands of its example with a part of their output.
+
+`test_example.py` is the first Python block of its README.
+"""
 
 BESIDE = {"local-aws": ("mrjob", "pytest")}
-"""By package: what its example is run with, which is no dependency."""
+"""For each package, libraries that only its example needs."""
 
 
 @pytest.fixture(scope="module", params=list(COMMANDS))
@@ -42,8 +44,7 @@ def package(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def installed(package: Path, tmp_path: Path) -> Path:
-    """The programs of an environment that has the package, and of the tests' environment what the package declares that
-    it needs, what its example is run with, and pip."""
+    """Return the programs of an environment with the package, its dependencies, those of its example, and pip."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "environment"], check=True)
     (own,) = (tmp_path / "environment" / "lib").glob("python*/site-packages")
     others = tmp_path / "others"
@@ -64,7 +65,7 @@ def dependencies(package: Path) -> list[str]:
 
 
 def files_of(asked: Iterable[str]) -> set[str]:
-    """The files and folders in site-packages of these distributions and of all that they need."""
+    """Return the files and folders in site-packages of these distributions and their dependencies."""
     waiting, seen, names = [*map(Requirement, asked)], set[str](), set[str]()
     while waiting:
         one = waiting.pop()
@@ -73,7 +74,7 @@ def files_of(asked: Iterable[str]) -> set[str]:
         seen.add(str(one))
         try:
             found = distribution(one.name)
-        except PackageNotFoundError:  # a library of another build of torch; what is really missing fails the example
+        except PackageNotFoundError:  # a library of another build of torch; if it is really needed, the example fails
             continue
         needed = map(Requirement, found.requires or ())
         extras = ("", *one.extras)
@@ -85,12 +86,12 @@ def files_of(asked: Iterable[str]) -> set[str]:
 
 
 def plain() -> dict[str, str]:
-    """The environment without what leads Python, pytest or AWS to this repository."""
+    """Return the environment without variables that lead Python, pytest or AWS to this repository."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "AWS_"))}
 
 
 @pytest.mark.slow
-def test_it_works_without_shoal_beside_modules_of_the_same_names(
+def test_it_works_without_shoal_next_to_modules_of_the_same_names(
     package: Path, installed: Path, tmp_path: Path
 ) -> None:
     assert list(installed.parent.glob("lib/python*/site-packages/shoal_*/py.typed"))
@@ -119,5 +120,5 @@ def test_it_works_without_shoal_beside_modules_of_the_same_names(
         assert printed in done.stdout
 
 
-def test_what_it_asks_for_is_what_shoal_is_tested_with(package: Path) -> None:
+def test_its_dependencies_are_those_that_shoal_is_tested_with(package: Path) -> None:
     assert [each for each in map(Requirement, dependencies(package)) if version(each.name) not in each.specifier] == []

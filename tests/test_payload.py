@@ -1,6 +1,6 @@
-"""What a node imports is in its payload: Shoal's packages that it downloads, the libraries listed for it, and no more.
+"""The payload of a node has what it imports: packages of Shoal, listed libraries, and nothing else.
 
-Tried in a process that refuses every other library of this environment, also those that came along with one of ours.
+A process tries that. It refuses every other library of this environment, also those that are installed as dependencies.
 """
 
 import os
@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-READS = "corpus.dataset"  # what the trainer imports when it reads a dataset
+READS = "corpus.dataset"  # imports of the trainer when it reads a dataset
 
-# Refuses to import what is not allowed, then imports what must work.
+# Refuses imports that are not allowed, then imports the modules under test.
 IMPORTS = """
 import sys
 
@@ -39,7 +39,7 @@ def plain(distribution: str) -> str:
 
 
 def required(lines: Iterable[str]) -> set[str]:
-    """The distributions that lines of requirements name, those of extras and of Windows left out."""
+    """Return the distributions in lines of requirements, without those of extras and of Windows."""
     wanted = (line for line in lines if "extra ==" not in line and '"Windows"' not in line)
     found = (re.match(r"[A-Za-z0-9][\w.-]*", line) for line in wanted)
     return {plain(name[0]) for name in found if name}
@@ -56,7 +56,7 @@ def with_what_they_need(distributions: set[str]) -> set[str]:
         try:
             waiting += required(metadata.requires(name) or ())
         except metadata.PackageNotFoundError:
-            continue  # needed on another platform or Python
+            continue  # needed on another platform or Python version
     return found
 
 
@@ -66,7 +66,7 @@ def listed(kind: str, name: str = "requirements") -> set[str]:
 
 
 def refused(libraries: set[str], packages: set[str]) -> set[str]:
-    """The top-level modules of this environment that belong to no allowed library, and our other packages."""
+    """Return the top-level modules of libraries that are not allowed, and of our other packages."""
     allowed = with_what_they_need(libraries)
     found = [path.parent.name for where in ("*", "packages/*/*") for path in ROOT.glob(f"{where}/__init__.py")]
     ours = set(found) - packages
@@ -78,7 +78,7 @@ def refused(libraries: set[str], packages: set[str]) -> set[str]:
 
 
 def imported(modules: Iterable[str], *, libraries: set[str], packages: set[str]) -> set[str]:
-    """Import the modules as on a node; returns all that was imported."""
+    """Import the modules as on a node; return all imported modules."""
     blocked = refused(libraries, packages)
     command = [sys.executable, "-c", IMPORTS, " ".join(blocked), " ".join(modules)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -117,11 +117,11 @@ NODES = {
         "bootstrap common corpus jobs",
     ),
 }
-"""What nodes import, the lists of what they install, and the packages of Shoal that they download."""
+"""Imports of nodes, lists of libraries that they install, and packages of Shoal that they download."""
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_a_node_needs_only_what_it_downloads_and_what_its_image_has_and_torch_only_to_train(node: str) -> None:
+def test_a_node_needs_only_its_downloads_its_image_and_torch_only_for_training(node: str) -> None:
     modules, lists, packages = NODES[node]
     image = {"torch", "numpy"} if node == "a GPU node" else {"numpy"} if lists[0] == "gpu" else set()
     libraries = image.union(*(listed(*each.split()) for each in lists))
@@ -129,10 +129,10 @@ def test_a_node_needs_only_what_it_downloads_and_what_its_image_has_and_torch_on
     assert ("torch" in found) is (node == "a GPU node")
     assert ("h5py" in found) is (node != "its agent")
     if lists == READING:
-        assert with_what_they_need(libraries) == libraries  # it installs these, and not what they need
+        assert with_what_they_need(libraries) == libraries  # pip installs these without dependencies
 
 
-# Unpacks what a host gets into the folder that it is called with.
+# Unpacks the files for a host into the given folder.
 UNPACKS = """
 import io, sys, zipfile
 from bootstrap.hosts import payload
@@ -142,11 +142,11 @@ zipfile.ZipFile(io.BytesIO(payload._packed())).extractall(sys.argv[1])
 
 
 @pytest.mark.parametrize("installed", [False, True])
-def test_a_host_gets_the_packages_of_a_gpu_node_from_a_checkout_and_where_shoal_is_installed(
+def test_a_host_gets_the_packages_of_a_gpu_node_from_a_checkout_or_an_installation(
     tmp_path: Path, installed: bool
 ) -> None:
     roots = [ROOT, ROOT / "packages" / "balance"]
-    if installed:  # all packages lie in one folder
+    if installed:  # all packages are in one folder
         roots = [tmp_path / "site"]
         roots[0].mkdir()
         for name in ("bootstrap", "common", "corpus", "infra", "trainer", "packages/balance/shoal_balance"):
@@ -164,7 +164,7 @@ def test_a_host_gets_the_packages_of_a_gpu_node_from_a_checkout_and_where_shoal_
 
 
 @pytest.mark.parametrize(("kind", "missing"), [("gpu", "h5py"), ("emr", "mrjob")])
-def test_a_library_that_a_list_lacks_would_be_noticed(kind: str, missing: str) -> None:
+def test_a_library_missing_from_a_list_is_detected(kind: str, missing: str) -> None:
     modules, packages = {
         "gpu": (("trainer.start", "trainer.classification.task", READS), "common corpus shoal_balance trainer"),
         "emr": (("jobs.encode",), "common corpus jobs"),

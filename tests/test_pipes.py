@@ -1,4 +1,4 @@
-"""A pipe where a file is expected is refused at once: its writer may never come."""
+"""A pipe in place of a file is refused at once: its writer may never open it."""
 
 import os
 from collections.abc import Callable
@@ -37,6 +37,6 @@ def test_a_pipe_is_refused_by_its_name(tmp_path: Path, read: Callable[[Path], An
         read(pipe)
 
 
-def test_a_device_that_never_ends_is_no_file_of_hosts() -> None:
+def test_an_endless_device_is_refused_as_a_file_of_hosts() -> None:
     with pytest.raises(ShoalError, match="a device"):
         read_hosts(Path("/dev/zero"))

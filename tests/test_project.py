@@ -1,4 +1,4 @@
-"""The project's own promises about itself."""
+"""The project's files agree with each other."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tools.site import PAGES
 
 ROOT = Path(__file__).parents[1]
 OF_NODES = ("bootstrap/preprocessing/emr", "bootstrap/nodes/gpu")
-"""The folders of what nodes run at first."""
+"""Folders of the code that nodes run first."""
 OF_BROWSER = ("tests/browser/package-lock.json", "tests/browser/unpack.mjs")
 
 
@@ -48,7 +48,7 @@ def test_every_requirement_is_pinned(name: str) -> None:
         assert re.match(r"#|-r |$|[\w.-]+(\[[\w,-]+\])?==[\w.]+(; .*)?$", line), line
 
 
-def test_help_lists_what_make_can_do() -> None:
+def test_help_lists_the_targets_of_make() -> None:
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     targets = "setup inputs demo test test-slow soak test-all lint format hooks lock bench gpu prices"
     assert [each for each in targets.split() if f"make {each} " not in listed] == []
@@ -62,13 +62,13 @@ def copy_what_setup_reads(to: Path) -> None:
         shutil.copy(requirements, to)
 
 
-def test_what_nodes_need_to_read_texts_is_fetched_on_request_and_then_kept_up_to_date(tmp_path: Path) -> None:
+def test_wheels_for_readers_are_fetched_on_request_and_then_updated(tmp_path: Path) -> None:
     copy_what_setup_reads(tmp_path)
 
     def fetched(goal: str) -> set[str]:
         command = ["make", "--dry-run", "--no-print-directory", goal]
-        told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-        return set(re.findall(r"^rm -rf (build/wheels/\S+\.zip)", told, re.MULTILINE))
+        printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        return set(re.findall(r"^rm -rf (build/wheels/\S+\.zip)", printed, re.MULTILINE))
 
     always = {f"build/wheels/{name}.zip" for name in ("emr-x86_64", "emr-arm64", "gpu")}
     only_on_request = "build/wheels/gpu-inputs.zip"
@@ -83,7 +83,7 @@ def test_what_nodes_need_to_read_texts_is_fetched_on_request_and_then_kept_up_to
     assert fetched("setup") == {*always, only_on_request}
 
 
-def test_setup_prints_a_short_line_a_step(tmp_path: Path) -> None:
+def test_setup_prints_one_short_line_per_step(tmp_path: Path) -> None:
     copy_what_setup_reads(tmp_path)
     only_says = tmp_path / "sh"
     only_says.write_text('#!/bin/sh\ncase "$2" in echo*) exec /bin/sh -c "$2";; esac\n')
@@ -99,16 +99,16 @@ def test_setup_prints_a_short_line_a_step(tmp_path: Path) -> None:
     assert made.stderr == ""
 
 
-def test_no_name_of_the_folder_is_executed_by_setup_or_by_the_command_cdk(tmp_path: Path) -> None:
+def test_setup_and_cdk_never_execute_the_name_of_the_folder(tmp_path: Path) -> None:
     home = tmp_path / "a 'b' \"c\" $(touch canary)`touch canary`;touch canary"
     (home / ".venv" / "bin").mkdir(parents=True)
     copy_what_setup_reads(home)
     (home / ".venv" / "bin" / "python").symlink_to(sys.executable)
-    told = subprocess.run(
+    printed = subprocess.run(
         ["make", "-n", "--no-print-directory", "setup"], cwd=home, capture_output=True, text=True, check=True
     ).stdout
-    assert "canary" not in told
-    (writes,) = (line for line in told.splitlines() if line.endswith("> .venv/bin/cdk"))
+    assert "canary" not in printed
+    (writes,) = (line for line in printed.splitlines() if line.endswith("> .venv/bin/cdk"))
     subprocess.run(["sh", "-c", writes], cwd=home, check=True)
     node = home / ".venv" / "bin" / "node"
     node.write_text('#!/bin/sh\nprintf "%s\\n" "${PATH%:here}" "$@"\n')
@@ -127,13 +127,13 @@ def test_no_name_of_the_folder_is_executed_by_setup_or_by_the_command_cdk(tmp_pa
 
 
 @pytest.mark.parametrize("folder", [".", "tests/browser"])
-def test_the_lock_of_npm_names_no_download_address_and_what_is_asked_for_is_pinned(folder: str) -> None:
+def test_the_npm_lock_has_no_addresses_and_pins_all_requests(folder: str) -> None:
     assert "resolved" not in (ROOT / folder / "package-lock.json").read_text()
     asked = json.loads((ROOT / folder / "package.json").read_text())["dependencies"]
     assert [version for version in asked.values() if not re.fullmatch(r"[\d.]+", version)] == []
 
 
-def test_links_of_the_documents_lead_somewhere() -> None:
+def test_links_in_the_documents_lead_somewhere() -> None:
     for document in [
         *ROOT.glob("*.md"),
         *(ROOT / "docs").rglob("*.md"),
@@ -148,7 +148,7 @@ def test_links_of_the_documents_lead_somewhere() -> None:
 
 
 def headings(document: Path) -> set[str]:
-    """As links name them."""
+    """Return the anchors of a document's headings."""
     found = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in found}
 
@@ -162,7 +162,7 @@ def headings(document: Path) -> set[str]:
         pytest.param("gpu-inputs", "x86_64", marks=pytest.mark.soak),
     ],
 )
-def test_what_is_deployed_holds_wheels_for_the_machines_of_aws_alone(archive: str, machine: str) -> None:
+def test_deployed_archives_have_only_wheels_for_aws_machines(archive: str, machine: str) -> None:
     with zipfile.ZipFile(ROOT / "build" / "wheels" / f"{archive}.zip") as packed:
         wheels = [name.removesuffix(".whl") for name in packed.namelist() if name.endswith(".whl")]
     assert wheels

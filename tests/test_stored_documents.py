@@ -1,4 +1,4 @@
-"""Every stored document is read as it was written; a changed one is another such document, or refused in a sentence."""
+"""Stored documents are read as they were written; a changed one is another valid document, or refused."""
 
 import json
 import tempfile
@@ -47,20 +47,20 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Stored:
-    """A kind of document, and how Shoal reads it."""
+    """Kind of document, and the function that reads it."""
 
     text: str
-    """As Shoal writes it: JSON, or lines of JSON."""
+    """Content that Shoal writes: JSON, or lines of JSON."""
     read: Callable[[str, Path], object]
-    """Read a text, which may be written to an empty folder for that. Returns None where it is as good as absent."""
+    """Read a text, which may be written to an empty folder first. None means that the document is ignored."""
     refusal: type[Exception] | tuple[()]
-    """What is raised for a text that is no such document; (): nothing is."""
+    """Error for an invalid document; () if invalid documents raise no error."""
     again: Callable[[Any], str] | None = None
-    """Write what was read; None for what is not written from it."""
+    """Write the result; None if Shoal does not write this document from it."""
 
 
 def in_file(name: str, read: Callable[[Path], object], **beside: str) -> Callable[[str, Path], object]:
-    """Read a text from this file of a folder, beside others."""
+    """Read a text from this file in a folder with other files."""
 
     def written(text: str, folder: Path) -> object:
         for path, content in {**beside, name: text}.items():
@@ -76,7 +76,7 @@ def lines_of(*written: dict[str, Any]) -> str:
 
 
 def read_checkpoint(text: str, folder: Path) -> object:
-    """One whose values are these; it is passed over where they cannot be."""
+    """Read a checkpoint with these values; an invalid one is skipped."""
     values = parse_json_object(text)
     checkpoint.save(folder, {**values, "model": state(1)["model"]} if "model" in values else values, steps=1)
     found, passed_over = checkpoint.newest(folder)
@@ -86,7 +86,7 @@ def read_checkpoint(text: str, folder: Path) -> object:
 
 
 def read_model(text: str, folder: Path) -> object:
-    """A model whose `config.json` has this text, but the digest of its content."""
+    """Read a model with this text in `config.json`, except the digest of its content."""
     from trainer.classification import model_folder
 
     for name, content in MODEL.items():
@@ -225,7 +225,7 @@ VALUES: st.SearchStrategy[Any] = st.sampled_from([*WRONG, [], [1], ["x"], [[]], 
 
 @st.composite
 def harmed(draw: st.DrawFn, text: str) -> str:
-    """A document with a value removed, replaced or added anywhere, cut short, or too large."""
+    """Draw a document with a value removed, replaced or added anywhere, truncated, or too large."""
     how = draw(st.sampled_from(["remove", "replace", "replace", "add", "cut", "large", "deep"]))
     lines = [text] if text.startswith("{\n") else text.split("\n")
     number = draw(st.integers(0, len(lines) - 1))
@@ -260,7 +260,7 @@ def _with_another_value(draw: st.DrawFn, line: str, how: str) -> str:
 @settings(max_examples=60)
 @pytest.mark.parametrize("stored", DOCUMENTS.values(), ids=DOCUMENTS)
 @given(data=st.data())
-def test_a_changed_document_is_another_one_or_a_sentence(
+def test_a_changed_document_is_another_valid_one_or_refused(
     stored: Stored, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     text = data.draw(harmed(stored.text))

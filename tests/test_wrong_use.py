@@ -1,4 +1,4 @@
-"""Wrong command lines and wrong input, which `wrong_use.yaml` lists: each ends in a sentence, and leaves nothing."""
+"""Wrong command lines and wrong input, listed in `wrong_use.yaml`, end in a message and leave nothing."""
 
 import io
 import shlex
@@ -20,7 +20,7 @@ ROWS = [{**row, "files": group.get("files", {}) | row.get("files", {})} for grou
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two trained models, by the names that commands have for them."""
+    """Return two trained models, by the names that commands have for them."""
     made = {name: tmp_path_factory.mktemp(name) for name in ("known", "topics")}
     save(made["known"])
     save_topics(made["topics"])
@@ -28,12 +28,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Those that a person sees: not the work with which the same command would go on."""
+    """Return the visible files, without intermediate files from which the same command would continue."""
     return sorted(path for path in folder.rglob("*") if path.is_file() and ".shoal-work-" not in str(path))
 
 
 def run(command: list[str]) -> int:
-    """The exit status of a command, run in this process."""
+    """Return the exit status of a command, run in this process."""
     match command:
         case ["shoal", *arguments]:
             return main(arguments)
@@ -46,7 +46,7 @@ def run(command: list[str]) -> int:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["command"] for row in ROWS])
-def test_wrong_use_is_a_sentence_and_leaves_nothing(
+def test_wrong_use_gives_a_message_and_leaves_nothing(
     row: dict[str, Any],
     models: dict[str, Path],
     tmp_path: Path,

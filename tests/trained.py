@@ -1,4 +1,4 @@
-"""Trainings on deployments, as tests make them."""
+"""Trainings on deployments, for tests."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ def train_on(
     bars: Bars,
     wishes: LaunchOptions = DEFAULT,
 ) -> dict[str, Any]:
-    """Train on a deployment's nodes, on the dataset at an address or on text."""
+    """Train on a deployment's nodes, with a dataset at an address or with text."""
     source = DatasetSource(learnt) if isinstance(learnt, str) else StreamSource(learnt, readers=learnt.readers)
     return train(source, config, OnDeployment(deployment, wishes), bars)
 
 
 def predicted_on(deployment: Deployment, config: TrainConfig, prepared: Prepared, bars: Bars) -> dict[str, Any] | None:
-    """What is expected of a training there."""
+    """Return the prediction for a training on the deployment."""
     launch = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
     return predict_run(OnDeployment(deployment), DeploymentRun(launch, prepared, config), bars)

@@ -1,4 +1,4 @@
-"""What another user of this machine sees: code of a test in a process that is not the one who owns its files."""
+"""Runs code of a test as another user of this machine."""
 
 import os
 import tempfile
@@ -11,14 +11,14 @@ NOBODY = 65_534
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """A folder that all users may write to."""
+    """Yield a folder that all users may write to."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         yield Path(folder)
 
 
 def as_another(check: Callable[[], bool]) -> bool:
-    """What `check` says in a process of another user than root, where the tests run as root."""
+    """Return the result of `check` in a process of another user, if the tests run as root."""
     child = os.fork()
     if not child:
         status = 2

@@ -1,8 +1,8 @@
-"""All that a node in a private subnet reaches, on this machine: S3 at its endpoint, and the node's metadata.
+"""Emulates the network of a node in a private subnet on this machine: the S3 endpoint and the metadata service.
 
-Run inside the node's network namespace: `python vpc.py FOLDER NODE`. FOLDER holds objects at BUCKET/KEY, and the
-endpoint's certificate; `ready` appears there when both answer. NODE is the root of the node, whose clock is as wrong as
-its /etc/clock says, until it sets it (/run/clock).
+Run it in the network namespace of the node: `python vpc.py FOLDER NODE`. FOLDER has objects at BUCKET/KEY, and the
+certificate of the endpoint; the file `ready` appears there when both services answer. NODE is the root of the node. The
+clock of the node is wrong by the seconds in /etc/clock until the node sets it (/run/clock).
 """
 
 import json
@@ -31,7 +31,7 @@ class _Service(BaseHTTPRequestHandler):
     node: Path
 
     def now(self) -> datetime:
-        """What time it is, where this machine's clock plays the node's."""
+        """Return the time by the node's clock."""
         return datetime.now(UTC) + _seconds(self.node / "etc" / "clock")
 
     def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
@@ -47,7 +47,7 @@ class _Service(BaseHTTPRequestHandler):
         return format_datetime(self.now(), usegmt=True)
 
     def log_message(self, *_said: object) -> None:
-        """Say nothing on the node's console."""
+        """Print nothing on the node's console."""
 
 
 class _S3(_Service):
@@ -70,15 +70,15 @@ class _S3(_Service):
         self.do_GET()
 
     def _allowed(self) -> Path | None:
-        """The file of the object that the request names; None: it was refused."""
+        """Return the path of the requested object, or None if the request was refused."""
         signed = self.headers.get("X-Amz-Date")
         if signed is None:
             self._refuse(403, "AccessDenied", "Access Denied")
             return None
         at = datetime.strptime(signed, "%Y%m%dT%H%M%S%z") + _seconds(self.node / "run" / "clock")
         if abs(at - self.now()) > _SKEW:
-            told = "The difference between the request time and the current time is too large."
-            self._refuse(403, "RequestTimeTooSkewed", told)
+            message = "The difference between the request time and the current time is too large."
+            self._refuse(403, "RequestTimeTooSkewed", message)
             return None
         return self.folder / self.headers["Host"].split(".")[0] / self.path.partition("?")[0].lstrip("/")
 
@@ -89,7 +89,7 @@ class _S3(_Service):
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        framed = b"".join(self._chunks())  # as HTTP does, and within that as S3 does, with a checksum at the end
+        framed = b"".join(self._chunks())  # HTTP chunks, and within them those of S3, with a checksum at the end
         size, _, rest = framed.partition(b"\r\n")
         return rest[: int(size, 16)]
 
@@ -100,7 +100,7 @@ class _S3(_Service):
         self.rfile.readline()
 
     def _part(self, body: bytes) -> tuple[int, bytes, dict[str, str]]:
-        """What the request asks for of an object, and how S3 says so."""
+        """Return the status, the requested bytes of an object, and the headers of the response."""
         first, _, last = self.headers.get("Range", "").removeprefix("bytes=").partition("-")
         if not first:
             return 200, body, {}

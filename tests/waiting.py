@@ -1,4 +1,4 @@
-"""Waits for what happens beside a test."""
+"""Waits for events outside a test."""
 
 from tests.local_aws.waiting import PATIENCE, until
 

@@ -102,7 +102,7 @@ def bash(tmp_path: Path) -> Bash:
 
 def test_an_unquoted_name_is_executed_and_this_test_notices(bash: Bash) -> None:
     bash.run("-c", f"aws {HOSTILE[0]}")
-    assert bash.hurt()
+    assert bash.injected()
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -130,11 +130,11 @@ def test_the_first_boot_of_a_gpu_node_and_what_it_leaves_execute_no_name(bash: B
     (line,) = (line for line in unit.read_text().splitlines() if line.startswith("ExecStart="))
     (agent,) = shlex.split(line.removeprefix("ExecStart="))
     bash.run(agent)
-    assert not bash.hurt()
+    assert not bash.injected()
     path = ":".join(f"{bash.root}/opt/shoal/{each}" for each in ("code", "code/packages/balance", "site"))
     seen = (bash.folder / "sees").read_text().split("\0")[:-1]
     assert seen == [path, hostile, hostile, hostile, hostile, "-m", "bootstrap.agent"]
-    assert [word for word in bash.told() if word in ("enable", "--now", "shoal-agent.service")] == [
+    assert [word for word in bash.recorded_words() if word in ("enable", "--now", "shoal-agent.service")] == [
         "enable",
         "--now",
         "shoal-agent.service",
@@ -172,14 +172,14 @@ def test_the_first_boot_of_a_cluster_node_and_what_it_leaves_execute_no_name(bas
     assert re.fullmatch(rf"{re.escape(str(bash.folder))}/compiled\.\w+/kept", compiled)
     bash.run(str(made.with_name("shoal-step")), hostile, NODE_ROOT=str(root), CONTAINER_ID="container_7")
     assert (bash.folder / "sees").read_text().split("\0")[:2] == [hostile, str(home / "code")]
-    assert bash.told().count(hostile) >= 2
-    assert not bash.hurt()
+    assert bash.recorded_words().count(hostile) >= 2
+    assert not bash.injected()
 
 
 def test_what_programs_that_run_at_once_write_down_is_whole(bash: Bash) -> None:
     """Bash writes a line at a time, so that the words of two would stand within each other."""
     bash.run("-c", 'for each in {1..40}; do aws "$1" last & done; wait', "-", "x\ny\nz")
-    assert bash.told() == [*("aws", "x\ny\nz", "last") * 40, ""]
+    assert bash.recorded_words() == [*("aws", "x\ny\nz", "last") * 40, ""]
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -198,7 +198,7 @@ def test_commands_of_emulated_machines_execute_no_path(
         bash.run(str(made / program), *arguments)
         assert bash.ended.returncode == 0, bash.ended.stderr
     bash.run(str(made / "mount"), "-t", "nfs4", f"{hostile}:{hostile}", "share")
-    assert not bash.hurt()
+    assert not bash.injected()
     assert (bash.folder / hostile / "efs" / "fs-1").is_dir()
 
 
@@ -208,6 +208,6 @@ def test_user_data_execute_no_value(bash: Bash) -> None:
     values = {f"VALUE_{number}": hostile for number, hostile in enumerate(HOSTILE)}
     script = _user_data({**values, "LAST": "'"}, f"s3://{HOSTILE[2]}/boot.sh").render()
     bash.run("-c", re.sub(r'bash "\$\{NODE_ROOT:-\}/tmp/boot.sh"', 'printf "%s\\\\0" "$VALUE_2" >>calls', script))
-    assert not bash.hurt()
-    assert f"s3://{HOSTILE[2]}/boot.sh" in bash.told()
-    assert HOSTILE[2] in bash.told()
+    assert not bash.injected()
+    assert f"s3://{HOSTILE[2]}/boot.sh" in bash.recorded_words()
+    assert HOSTILE[2] in bash.recorded_words()

@@ -1,7 +1,7 @@
-"""Pages as a headless Chromium shows them: what they write to its console, ask of networks, and draw.
+"""Renders pages in a headless Chromium: console, network requests and drawing.
 
-Setup for tests brings the browser by npm (`package.json` beside this file), for x86-64, with fonts of its own
-(`fonts.conf`), so that a page looks the same on every machine. A launch takes a second: ask for several views at once.
+`make setup` installs the browser from npm (`package.json` in this folder), for x86-64, with its own fonts
+(`fonts.conf`), so that a page looks the same on every machine. A launch takes a second: request several views at once.
 """
 
 import json
@@ -20,28 +20,28 @@ READY = FOLDER / "node_modules" / ".ready"
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A page, and how to look at it."""
+    """A page, and the options to render it."""
 
     page: Path
     width: int = 1280
-    """Of the window, in CSS pixels, as `height`."""
+    """Width of the window in CSS pixels, like `height`."""
     height: int = 800
     scheme: Literal["light", "dark"] = "light"
     printed: bool = False
-    """As on paper, by the page's rules for print."""
+    """Whether to use the page's print rules."""
     count: Sequence[str] = ()
-    """CSS selectors."""
+    """CSS selectors of elements to count."""
     hover: Sequence[str] = ()
-    """CSS selectors; the mouse goes to the first element that each finds, one after the other."""
+    """CSS selectors. The mouse moves to the first element of each, one after the other."""
     tabs: int = 0
-    """How often Tab is pressed, after all hovering."""
+    """Number of presses of Tab, after all hovering."""
     screenshot: Path | None = None
-    """The whole page, at last, as a PNG."""
+    """Path of a PNG of the whole page, taken at the end."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """A line of the console; its kind is `log`, `warn`, `error` or another."""
+    """Line of the console. The kind is `log`, `warn`, `error` or another."""
 
     kind: str
     text: str
@@ -49,7 +49,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Fault:
-    """A rule of axe that elements break: `targets` are CSS selectors, `help` says what is asked for."""
+    """Rule of axe that elements violate. `targets` are CSS selectors; `help` is the rule's advice."""
 
     id: str
     impact: str | None
@@ -59,7 +59,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Focus:
-    """What has the focus, as a screen reader says it."""
+    """Focused element, as a screen reader announces it."""
 
     role: str
     name: str
@@ -67,47 +67,47 @@ class Focus:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What one view showed."""
+    """Results of one view."""
 
     console: Sequence[Message]
     errors: Sequence[str]
     """Exceptions that no script caught."""
     refused: Sequence[str]
-    """Addresses, other than those of files and data, that the page asked for. It got none of them."""
+    """Requested addresses, except files and data. The browser refused all of them."""
     violations: Sequence[Fault]
     undecided: Sequence[Fault]
-    """Rules of axe of which it cannot tell: a person has to look."""
+    """Rules of axe without a decision: a person has to check."""
     counts: Mapping[str, int]
-    """Elements by selector of the view's `count`."""
+    """Number of elements for each selector in the view's `count`."""
     sideways: bool
-    """The page is wider than its window."""
+    """Whether the page is wider than its window."""
     overlapping: Sequence[tuple[str, str]]
-    """Pairs of texts of one SVG that lie over each other."""
+    """Pairs of overlapping texts in one SVG."""
     cut: Sequence[str]
-    """Texts of which a part lies outside of their SVG, where it cannot be seen."""
+    """Texts that lie partly outside their SVG and are therefore invisible."""
     scrolling: Sequence[str]
-    """Tables, by the names of their frames, of which a reader sees the rest only by scrolling sideways."""
+    """Tables that need sideways scrolling, by the names of their frames."""
     appeared: Sequence[Sequence[str]]
-    """For each selector of `hover`: the texts of the elements that were to be seen only then."""
+    """For each selector in `hover`, the texts of elements that were visible only then."""
     focused: Sequence[Focus]
-    """For each time that Tab was pressed."""
+    """Focus after each press of Tab."""
     loaded_ms: float
     """Milliseconds from the start of the navigation to the end of the load event."""
     painted_ms: float | None
-    """Likewise to the first paint; None where nothing was painted."""
+    """Milliseconds to the first paint, or None if nothing was painted."""
 
 
 def look(views: Sequence[View]) -> list[Seen]:
-    """What each of the views shows, in one launch of the browser.
+    """Return the results of the views, in one launch of the browser.
 
-    Raises RuntimeError with a sentence where it is not installed, or cannot show a page or find an element.
+    Raises RuntimeError if the browser is not installed, or if it cannot show a page or find an element.
     """
     if not READY.exists():
-        raise RuntimeError("the browser that tests look at pages with is not installed: run `make test`, which does it")
-    asked = [{**asdict(view), "page": str(view.page.absolute())} for view in views]
+        raise RuntimeError("the browser for tests of pages is not installed; run `make test`, which installs it")
+    requests = [{**asdict(view), "page": str(view.page.absolute())} for view in views]
     done = subprocess.run(
         [Path(sys.executable).parent / "node", FOLDER / "look.mjs"],
-        input=json.dumps(asked, default=str),
+        input=json.dumps(requests, default=str),
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -117,14 +117,14 @@ def look(views: Sequence[View]) -> list[Seen]:
     return [_seen(each) for each in json.loads(done.stdout)]
 
 
-def _seen(told: Mapping[str, Any]) -> Seen:
+def _seen(view: Mapping[str, Any]) -> Seen:
     return Seen(
         **{
-            **told,
-            "console": [Message(**each) for each in told["console"]],
-            "violations": [Fault(**each) for each in told["violations"]],
-            "undecided": [Fault(**each) for each in told["undecided"]],
-            "overlapping": [(one, other) for one, other in told["overlapping"]],
-            "focused": [Focus(**each) for each in told["focused"]],
+            **view,
+            "console": [Message(**each) for each in view["console"]],
+            "violations": [Fault(**each) for each in view["violations"]],
+            "undecided": [Fault(**each) for each in view["undecided"]],
+            "overlapping": [(one, other) for one, other in view["overlapping"]],
+            "focused": [Focus(**each) for each in view["focused"]],
         }
     )

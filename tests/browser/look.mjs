@@ -1,5 +1,5 @@
-// Looks at pages in a headless Chromium, for browser.py: a JSON array of views on the standard input, of what was seen
-// on the standard output. No page reaches a network: what is asked of one is refused and told.
+// Renders pages in a headless Chromium, for browser.py: reads a JSON array of views from standard input, and writes one
+// of results to standard output. No page reaches a network: requests are refused and reported.
 
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -49,7 +49,7 @@ async function refuseNetworks(page, session, refused) {
     return request.abort("blockedbyclient");
   });
   await session.send("Network.enable");
-  // A WebSocket is no request; the launch keeps it from every host.
+  // A WebSocket is not a request; the launch options block it for every host.
   session.on("Network.webSocketCreated", ({ url }) => refused.push(url));
 }
 
@@ -61,7 +61,7 @@ async function accessibility(page) {
   return { violations: short(found.violations), undecided: short(found.incomplete) };
 }
 
-// The texts of what can be seen while the mouse is over an element, and not before.
+// Returns the texts of elements that are visible only while the mouse is over an element.
 async function hover(page, selector) {
   await page.mouse.move(0, 0);
   await page.evaluate(drawn);
@@ -79,7 +79,7 @@ async function hover(page, selector) {
   );
 }
 
-// The role and name, as a screen reader says them, of what has the focus after Tab was pressed.
+// Returns role and name of the focused element after Tab was pressed, as a screen reader announces them.
 async function tab(page) {
   await page.keyboard.press("Tab");
   const root = await page.evaluateHandle(() => document.activeElement);
@@ -87,13 +87,13 @@ async function tab(page) {
   return { role, name: name ?? "" };
 }
 
-// What follows runs in the page.
+// The following functions run in the page.
 
 function drawn() {
   return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }
 
-// A page with nothing on it is never painted.
+// An empty page is never painted.
 function painted() {
   const told = new Promise((done) => new PerformanceObserver(done).observe({ type: "paint", buffered: true }));
   return Promise.race([told, new Promise((done) => setTimeout(done, 2000))]);
@@ -118,8 +118,8 @@ function visibleElements() {
   return new Set([...document.querySelectorAll("body *")].filter(visible));
 }
 
-// Pairs of texts of one SVG whose boxes, turned as they are, share more than a pixel in every direction. A line of text
-// counts as high as its font's size: the boxes of fonts are higher than what they draw.
+// Returns pairs of texts in one SVG with boxes, rotated as drawn, that share more than a pixel in every direction. The
+// height of a line is its font size: the boxes of fonts are higher than their glyphs.
 function overlappingTexts() {
   const corners = (element) => {
     const { x, y, width, height } = element.getBBox();
@@ -158,7 +158,7 @@ function overlappingTexts() {
   return pairs;
 }
 
-// Texts of which a part lies outside of their SVG, by more than a pixel.
+// Returns texts that lie outside their SVG by more than a pixel.
 function cutTexts() {
   const isCut = (each) => {
     const [inner, outer] = [each.getBoundingClientRect(), each.closest("svg").getBoundingClientRect()];
@@ -168,7 +168,7 @@ function cutTexts() {
   return [...document.querySelectorAll("svg text")].filter(isCut).map((each) => each.textContent.trim());
 }
 
-// What tables that are wider than their frames are called. Those that are folded are opened for so long.
+// Returns the names of tables that are wider than their frames. Folded tables are opened during the check.
 function scrollingTables() {
   const folded = [...document.querySelectorAll("details:not([open])")];
   folded.forEach((each) => each.setAttribute("open", ""));

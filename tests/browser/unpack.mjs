@@ -1,5 +1,5 @@
-// Unpacks the headless Chromium that npm brought, and the libraries that a machine need not have, into
-// node_modules/.chromium. Setup does it once; what look.mjs starts there is only read, by any number of processes.
+// Unpacks the headless Chromium from npm, and the libraries that a machine may lack, into node_modules/.chromium.
+// Setup runs it once; look.mjs only reads the result, in any number of processes.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

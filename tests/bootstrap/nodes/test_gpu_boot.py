@@ -80,7 +80,7 @@ def disk(bash: Bash, name: str, *, kind: str = "disk", blank: bool = True) -> st
 
 
 def made(bash: Bash) -> list[str]:
-    return [word for word in bash.told() if word in ("mkfs.xfs", "mdadm", "mount")]
+    return [word for word in bash.recorded_words() if word in ("mkfs.xfs", "mdadm", "mount")]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_blank_disks_alone_are_used_and_several_become_one(
 ) -> None:
     devices = [disk(bash, f"nvme{number}n1", **each) for number, each in enumerate(disks, 1)]
     own_disks(bash)
-    told = bash.told()
+    told = bash.recorded_words()
     assert made(bash) == programs
     assert (bash.root / "mnt" / "local").exists() == bool(programs)
     if len(devices) > 1:

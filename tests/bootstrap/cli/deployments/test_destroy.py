@@ -17,7 +17,7 @@ from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
-from tests.person import make_repository_whose_cluster_installs_nothing
+from tests.person import make_repository_with_empty_installs
 from tests.waiting import until
 
 pytestmark = pytest.mark.end_to_end
@@ -47,7 +47,7 @@ def before(aws: EmbeddedAws) -> dict[str, set[str]]:
     # What an earlier deployment of the name left moves no end of this one.
     boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
     context = ["-c", "topology=demo", "-c", f"deployment={NAME}", "-c", "owner=ada"]
-    repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
+    repository = make_repository_with_empty_installs(folder / "repository")
     cdk.run(["deploy", *context, "--require-approval", "never"], root=repository, **run)
     return found
 
