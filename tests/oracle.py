@@ -105,15 +105,15 @@ def dataset(
                 reasons[found] += 1
                 continue
             text, value = found
-            cleaned = clean(text)
-            if not cleaned:
+            text_words = clean(text)
+            if not text_words:
                 counts["empty"] += 1
                 continue
             counts["texts"] += 1
             before[value] += 1
-            digest = blake2b(" ".join(cleaned).encode(), digest_size=16).digest()
+            digest = blake2b(" ".join(text_words).encode(), digest_size=16).digest()
             values.setdefault(digest, Counter())[value] += 1
-            cleaned[digest] = cleaned
+            cleaned[digest] = text_words
             texts.append((digest, value, file.test))
             if file.test:
                 in_test_files.add(digest)
