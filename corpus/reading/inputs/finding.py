@@ -139,7 +139,7 @@ def _without_skipped(found: Sequence[InputFile]) -> tuple[list[InputFile], list[
     skipped = [
         each.address for each in found if not each.named and _SKIPPED_NAMES.fullmatch(each.address.rpartition("/")[2])
     ]
-    notes = [f"{each} was skipped because of its name; to read it, give its own name" for each in skipped]
+    notes = [f"{each} was skipped because of its name; give its own name to read it" for each in skipped]
     if len(skipped) == len(found):
         raise DataError(f"the input has no files to read: {notes[0]}")
     return [each for each in found if each.address not in skipped], notes
