@@ -5,8 +5,8 @@ An idle EMR cluster terminates itself, and CloudFormation does not notice. To st
 generation (default: 1), and pass the same generation in later deployments: a change back replaces the cluster, too.
 `shoal deploy` passes it automatically.
 
-This is the only module that reads context and environment. `cdk destroy` runs it, too: raise errors here only for what
-can be neither built nor destroyed. Report what only prevents a deployment as an annotation of the stack.
+This is the only module that reads context and environment. `cdk destroy` also runs it: raise errors here only if the
+stack can neither be built nor destroyed. Report problems that only prevent a deployment as annotations of the stack.
 """
 
 import os
@@ -18,10 +18,10 @@ from tempfile import TemporaryFile
 from typing import Any
 
 if __name__ == "__main__":
-    # Ctrl-C reaches this process and the CDK command. The CDK command prints a message; this process only ends.
+    # Ctrl-C reaches both the CDK command, which prints a message, and this process, which must end silently.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    # Where the home cannot be written, the CDK's library is unpacked into a folder of this user elsewhere.
+    # If the home folder is read-only, the CDK's library is unpacked into another folder of this user.
     if not os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT"):
         from common.errors import DataError
         from common.private_folders import make_users_folder
@@ -34,7 +34,7 @@ if __name__ == "__main__":
             try:
                 cache = make_users_folder("jsii", "set JSII_RUNTIME_PACKAGE_CACHE_ROOT to another folder")
             except (DataError, OSError) as error:
-                sys.exit(f"The CDK's library cannot be unpacked: {error}")
+                sys.exit(f"Shoal cannot unpack the CDK's library: {error}")
             os.environ["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = os.fspath(cache)
 
 import yaml
@@ -49,19 +49,19 @@ TOPOLOGIES = ROOT / "topologies"
 
 
 def flags() -> dict[str, Any]:
-    """The CDK's feature flags (infra/feature_flags.yaml), and the qualifier of its roles and bucket."""
+    """Return the CDK's feature flags (infra/feature_flags.yaml) and the qualifier of its roles and bucket."""
     found = yaml.safe_load((ROOT / "infra" / "feature_flags.yaml").read_text("utf-8"))
     own = {"@aws-cdk/core:bootstrapQualifier": policies.QUALIFIER}
     return {**own, **found["chosen"], **found["recommended"], **dict.fromkeys(found["before"], False)}
 
 
 def build(app: App) -> ShoalStack:
-    """Add the stack of the topology in the context. Raises TopologyError when there is no such topology."""
+    """Add the stack of the topology in the context. Raises TopologyError if the context or the topology is invalid."""
     name = app.node.try_get_context("topology")
     if not name:
         raise TopologyError(
             f"No topology is given; add `-c topology=NAME` with one of {', '.join(topology.names(TOPOLOGIES))}, or "
-            "`-c topology=FILE.yaml` with a file of your own."
+            "`-c topology=FILE.yaml` with your own file."
         )
     spec = topology.load(str(name), TOPOLOGIES)
     if boundary := app.node.try_get_context("permissions_boundary"):
@@ -87,17 +87,17 @@ def _generation(given: object) -> int:
 
 
 def _limited(spec: topology.Topology, policy: str) -> topology.Topology:
-    """The topology with this permissions boundary, unless it has one of its own."""
+    """Return the topology with this permissions boundary, unless it already has one."""
     if not re.fullmatch(topology.POLICY_ARN, policy):
         raise TopologyError(
-            f"'{policy}' is not a policy; write its ARN, such as "
+            f"'{policy}' is not the ARN of a policy; write one such as "
             "`-c permissions_boundary=arn:aws:iam::111122223333:policy/ShoalBoundary`."
         )
     return spec if spec.permissions_boundary else spec.model_copy(update={"permissions_boundary": policy})
 
 
 def main() -> None:
-    """Synthesise the template, or exit with one sentence that gives the reason."""
+    """Synthesise the template, or exit with an error message."""
     # The CDK's validation takes longer than the synthesis. Lint validates the templates of all shipped topologies, and
     # a user's topology is checked when it is read.
     app = App(analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags())

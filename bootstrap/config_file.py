@@ -40,9 +40,9 @@ def read_config(path: Path) -> "tuple[Document, dict[str, Entry]]":
     for name, node in nodes.items():
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
         if any(not isinstance(part, yaml.ScalarNode) or part.tag.endswith(":null") for part in parts):
-            raise document.fault((name,), f"{name} must be a value, or a list of values; write it, or leave it out.")
+            raise document.fault((name,), f"{name} must be a value or a list of values; add one, or remove the line.")
         if any("\0" in part.value for part in parts):
-            raise document.fault((name,), f"{name} has the character NUL, which nothing has a use for; leave it out.")
+            raise document.fault((name,), f"{name} contains a NUL character; remove it.")
         switch = document.data[name] if isinstance(document.data[name], bool) else None
         found[name] = Entry(tuple(part.value for part in parts), switch)
     return document, found
@@ -54,7 +54,7 @@ def write_config(path: Path, command: str, words: Mapping[str, Sequence[str]]) -
     Raises OSError, and ShoalError if `path` is a file that Shoal did not write.
     """
     if path.exists() and not path.read_bytes().startswith(_HEAD.encode()):
-        raise ShoalError(f"{path} is there, and Shoal did not write it; rename it, or choose another place")
+        raise ShoalError(f"{path} already exists, and Shoal did not write it; rename it, or choose another --output")
     head = f"{_HEAD}{command}` {VERSION}. Paths are as typed in {printable(str(Path.cwd()))}.\n"
     content = {name: True if not given else given[0] if len(given) == 1 else [*given] for name, given in words.items()}
     text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)

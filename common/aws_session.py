@@ -42,9 +42,9 @@ def _explain_credential_process() -> None:
         try:
             found = original(self, command)
             if (end := found["expiry_time"]) is not None and parse_timestamp(end) <= datetime.now(UTC):
-                raise ValueError(f"what it prints expired at {end}")
+                raise ValueError(f"its credentials expired at {end}")
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            reason = f"the credential_process '{command.partition(' ')[0]}' cannot be used: {error}"
+            reason = f"the credential_process '{command.partition(' ')[0]}' failed: {error}"
             raise CredentialRetrievalError(provider=self.METHOD, error_msg=reason) from error
         return found
 

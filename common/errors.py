@@ -34,7 +34,7 @@ class OutputError(ShoalError):
     """Writing to standard output failed. If its reader closed the pipe (`is_unread`), no message is printed."""
 
     def __init__(self, error: OSError) -> None:
-        super().__init__(f"standard output cannot be written: {error.strerror or error}")
+        super().__init__(f"cannot write to standard output: {error.strerror or error}")
         self.is_unread = isinstance(error, BrokenPipeError)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 
-def regular(path: Path) -> Path:
+def require_regular(path: Path) -> Path:
     """Return the path if it names a regular file or a folder. Raises OSError for pipes and devices: reading one might
     block or never end."""
     if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):

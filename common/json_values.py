@@ -34,7 +34,7 @@ def within(least: float, most: float) -> Bound:
     return Bound(f"{least:,} to {most:,}", lambda value: least <= value <= most)
 
 
-def long(least: int, most: int) -> Bound:
+def of_length(least: int, most: int) -> Bound:
     """Return the bound of a string or tuple with `least` to `most` elements."""
     return Bound(f"{least:,} to {most:,} long", lambda value: least <= len(value) <= most)
 
@@ -81,7 +81,7 @@ def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
             raise DataError(f"{name} {fault}")
 
 
-def made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
+def from_json(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
     """Return an instance of the dataclass. Raises DataError for an unknown or missing field and for a wrong type.
 
     Converts lists to tuples and nested objects to dataclasses, as the fields' types require.
@@ -103,7 +103,7 @@ def _built(value: Any, kind: Any) -> Any:
         kind = get_args(kind)[0]
     origin, parts = get_origin(kind), get_args(kind)
     if isinstance(value, dict) and is_dataclass(kind):
-        return made(kind, value)  # type: ignore[arg-type]
+        return from_json(kind, value)  # type: ignore[arg-type]
     if isinstance(value, dict) and origin is Mapping:
         return {name: _built(each, parts[1]) for name, each in value.items()}
     if isinstance(value, list) and origin is tuple:
@@ -128,11 +128,11 @@ def _fault(value: Any, kind: Any) -> str:
         kinds = [parts[0]] * len(value) if parts[1:] == (...,) else list(parts)
         faults = [fault for fault in map(_fault, value, kinds) if fault] if len(value) == len(kinds) else [""]
         if not faults or _MUST in faults[0]:
-            return "".join(f"has what {fault}" for fault in faults[:1])
+            return "".join(f"has an element that {fault}" for fault in faults[:1])
     elif get_origin(kind) is Mapping and type(value) is dict:
         faults = [fault for pair in value.items() for fault in map(_fault, pair, parts) if fault]
         if not faults or _MUST in faults[0]:
-            return "".join(f"has what {fault}" for fault in faults[:1])
+            return "".join(f"has a key or value that {fault}" for fault in faults[:1])
     elif type(value) in (int, float) if kind is float else type(value) is (get_origin(kind) or kind):
         return ""
     return f"is not of type {_name(kind)}"
@@ -152,7 +152,7 @@ def _name(kind: Any) -> str:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found := dict(pairs)) < len(pairs):
-        raise ValueError("an object has a name twice")
+        raise ValueError("an object has a duplicate name")
     return found
 
 

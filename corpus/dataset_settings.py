@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from common.errors import DataError, require_rules
-from common.json_values import made
+from common.json_values import from_json
 from corpus.text import FIRST_WORD
 
 WORD_RULES = ("letters", "tokens")
@@ -126,7 +126,7 @@ class Settings:
     @classmethod
     def from_json(cls, written: Mapping[str, Any]) -> Self:
         """Return the settings of a parsed JSON object. Raises DataError for values that are not settings."""
-        return made(cls, written)
+        return from_json(cls, written)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values.

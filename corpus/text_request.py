@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from common.display import plural
-from common.json_values import long, made, parse_json_object, within
+from common.json_values import from_json, of_length, parse_json_object, within
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Source
 
@@ -20,7 +20,7 @@ _MAX_SOURCES, _MAX_BYTES = 1 << 20, (1 << 60) - 1
 class TextRequest:
     """Texts to encode, with the result of the inspection of their files."""
 
-    sources: Annotated[tuple[Source, ...], long(1, _MAX_SOURCES)]
+    sources: Annotated[tuple[Source, ...], of_length(1, _MAX_SOURCES)]
     settings: Settings
     """Settings with the values that depend on the input."""
     max_malformed: Annotated[float, within(0, 1)]
@@ -56,7 +56,7 @@ class TextProgress:
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Parse progress from JSON. Raises DataError for anything else."""
-        return made(cls, parse_json_object(text))
+        return from_json(cls, parse_json_object(text))
 
 
 def describe_skipped_lines(*, lines: int, malformed: int, empty: int) -> list[str]:

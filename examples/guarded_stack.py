@@ -1,4 +1,4 @@
-"""A web service with a database, as CDK apps have them, which ends itself after a working day or twenty dollars.
+"""A CDK app with a web service and a database that deletes itself after eight hours or twenty dollars.
 
 cdk deploy --app "python examples/guarded_stack.py"
 """
@@ -13,10 +13,10 @@ from shoal_guard import Guard
 
 
 class WebShop(Stack):
-    """Two machines behind nothing yet, a database, and a bucket."""
+    """Stack with two machines, a database, and a bucket."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
-        """Build it."""
+        """Build the stack."""
         super().__init__(scope, construct_id)
         vpc = ec2.Vpc(self, "Vpc", max_azs=2, nat_gateways=0)
         template = ec2.LaunchTemplate(

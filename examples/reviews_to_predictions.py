@@ -1,7 +1,7 @@
-"""Raw reviews to a model and its predictions: `python examples/reviews_to_predictions.py REVIEWS... OUTPUT`.
+"""Trains a model on raw reviews and predicts with it: `python examples/reviews_to_predictions.py REVIEWS... OUTPUT`.
 
-REVIEWS are files as `shoal preprocess` reads them, such as JSON lines with a text and a rating; OUTPUT is a folder for
-the dataset and the model. docs/how-to/use-from-python.md explains each step.
+REVIEWS are files for `shoal preprocess`, such as JSON lines with a text and a rating. OUTPUT is a folder for the
+dataset and the model. docs/how-to/use-from-python.md explains each step.
 """
 
 import sys
@@ -17,7 +17,7 @@ def main(reviews: list[str], output: Path) -> None:
     print(f"{dataset.counts['distinct']:,} distinct texts in {dataset.dataset}")
 
     summary = train(dataset.dataset, output / "model", minutes=1)
-    print(f"accuracy {summary['accuracy']:.1%}, always the majority: {summary['majority']:.1%}")
+    print(f"accuracy {summary['accuracy']:.1%} (majority class: {summary['majority']:.1%})")
 
     model = load_model(output / "model")
     for text, prediction in zip(TEXTS, model.predict(TEXTS), strict=True):

@@ -1,4 +1,4 @@
-"""What stacks have left in an account, and what that costs: those whose names begin with the words on the command line.
+"""Lists resources that deleted stacks left in an account, and their cost. The arguments are prefixes of stack names.
 
 python examples/what_is_left.py Web Shop
 """
@@ -9,7 +9,7 @@ from shoal_guard import left_of
 
 
 def main(prefixes: list[str]) -> float:
-    """Print what is left of each, and return the dollars a month that are known."""
+    """Print the remaining resources, and return their known cost in dollars a month."""
     total = 0.0
     for prefix in prefixes:
         for left in left_of(prefix=prefix):

@@ -1,6 +1,6 @@
-"""Text to word embeddings, and the words nearest to one: `python examples/word_embeddings.py TEXT... OUTPUT WORD`.
+"""Learns word embeddings and lists the nearest words: `python examples/word_embeddings.py TEXT... OUTPUT WORD`.
 
-TEXT are files of which each line is a text; OUTPUT is a folder for the vectors.
+TEXT are files with one text per line. OUTPUT is a folder for the vectors. WORD is the word to find neighbours of.
 """
 
 import sys

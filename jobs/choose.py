@@ -15,7 +15,7 @@ import orjson
 
 from common.display import plural
 from common.errors import DataError
-from common.json_values import made
+from common.json_values import from_json
 from common.options import argparse_argument
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import check_input, first_positive_code
@@ -45,7 +45,7 @@ def read_vocabulary_choice(address: str) -> VocabularyChoice:
     """Read the output of `choose_vocabulary`. Raises DataError for any other content."""
     try:
         found = orjson.loads(b"".join(open_lines(address)))
-        return made(VocabularyChoice, found)
+        return from_json(VocabularyChoice, found)
     except (AttributeError, DataError, TypeError, ValueError) as error:
         raise DataError(
             f"{address} is not a chosen vocabulary: {error}; remove it, and run the preprocessing again"

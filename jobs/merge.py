@@ -20,7 +20,7 @@ from typing import Any
 
 from common.display import plural
 from common.errors import DataError, explain_full_disk
-from common.json_values import made, parse_json_object
+from common.json_values import from_json, parse_json_object
 from common.private_folders import temporary_folder
 from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, open_dataset
@@ -85,12 +85,12 @@ def read_merge_result(address: str) -> MergeResult:
     written = b"".join(open_lines(address))
     try:
         found = parse_json_object(written)
-        result = made(MergeResult, found)
+        result = from_json(MergeResult, found)
         require_counts(result.counts)
         if not is_digest(result.digest):
             raise DataError("its digest is not 32 hexadecimal digits")
         for place in result.malformed:
-            made(MalformedLine, place)
+            from_json(MalformedLine, place)
     except (DataError, AttributeError, TypeError, ValueError) as error:
         raise DataError(
             f"{address} is not the summary of a merge: {error}; remove it, and run the preprocessing again"

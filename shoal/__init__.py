@@ -1,15 +1,14 @@
-"""Shoal for other programs: what a name in this package does, it does in each minor version. Names outside of it may
-change in any version.
+"""Shoal's public Python API. Names in this package are stable within a minor version; all other names may change.
 
-| name | what it is for |
+| name | purpose |
 |---|---|
-| `preprocess` | raw reviews to a dataset |
-| `train`, `load_model` | a dataset to a classifier, and its predictions |
-| `embed` | text to word embeddings |
-| `plots` | the plots of a report, for notebooks |
-| `shoal_local_aws.testing` | AWS on this machine: steps on EMR and CDK apps really run in a test |
+| `preprocess` | turn raw reviews into a dataset |
+| `train`, `load_model` | train a classifier on a dataset, and predict with it |
+| `embed` | learn word embeddings from text |
+| `plots` | show the plots of a report in a notebook |
+| `shoal_local_aws.testing` | run EMR steps and CDK apps against an AWS emulator in tests |
 
-Importing the package is cheap: a library is loaded when what needs it is asked for.
+Importing the package is cheap: each name imports its libraries on first use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -52,7 +51,7 @@ _OF = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is asked for."""
+    """Import a public name on first use."""
     from importlib import import_module
 
     for module, names in _OF.items():

@@ -1,4 +1,4 @@
-"""Errors of the rooms name options of the command line; those that a program gets name arguments."""
+"""Translates error messages: internal errors name command-line options, the Python API's errors name arguments."""
 
 import re
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from common.errors import DataError, JobError, ShoalError, TrainingError
 
 _OPTION = re.compile("`[^`]*`|--([a-z]+(?:-[a-z]+)*)")
-"""An option outside a command in backticks."""
+"""Option of a command line, unless it is part of a command in backticks."""
 
 
 @contextmanager
 def errors_name_arguments(**arguments: str) -> Iterator[None]:
-    """Name arguments in the sentences of errors: the option's name with underscores, or what `arguments` has for it."""
+    """Replace options in error messages by argument names: by underscores for dashes, or as `arguments` maps them."""
     try:
         yield
     except (DataError, JobError, ShoalError, TrainingError) as error:

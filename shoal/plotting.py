@@ -1,4 +1,4 @@
-"""The plots of a report, one by one, as notebooks show them."""
+"""The plots of a report as objects for notebooks."""
 
 import re
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from experiments.report.subjects import find_subjects
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """A plot of runs or datasets, which a notebook shows as its cell's value."""
+    """Plot of runs or datasets. A notebook renders it as the value of a cell."""
 
     title: str
     section: str
-    """The part of the report that it is from."""
+    """Section of the report that contains the plot."""
     rows: list[dict[str, str | int | float | None]]
-    """What is drawn, a dictionary a row: also for a drawing of one's own."""
+    """Plotted data, one dictionary a row, for example for your own plots."""
     svg: str
-    """An SVG element. Its colours are the report's variables of CSS, `--c1` to `--c6`, which `_repr_html_` defines."""
+    """SVG element. Its colours are the report's CSS variables `--c1` to `--c6`, which `_repr_html_` defines."""
 
     def _repr_html_(self) -> str:
         page = files("experiments.report").joinpath("page.css").read_text("utf-8")
@@ -33,16 +33,16 @@ class Plot:
 
 
 def plots(*folders: Path | str) -> list[Plot]:
-    """The plots that `shoal report` makes of these folders.
+    """Return the plots of `shoal report` for these folders.
 
     Args:
-        folders: Output folders of trainings, of preprocessings (with their counts) and of experiments.
+        folders: Output folders of trainings, of preprocessing (with counts.json) and of experiments.
 
     Returns:
         The plots, in the order of the report.
 
     Raises:
-        ShoalError: A folder has neither a run nor a dataset, or one that cannot be read.
+        ShoalError: A folder contains neither a run nor a dataset, or an unreadable one.
     """
     return [
         Plot(title=title, section=section.title, rows=[dict(row) for row in table.rows], svg=svg)

@@ -1,4 +1,4 @@
-"""Preprocessing."""
+"""Preprocessing of raw reviews on this machine."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from jobs.pipeline import Progress, preprocess_locally
 from shoal.arguments import errors_name_arguments
 
 Files = str | Path | Sequence[str | Path]
-"""Paths of files or folders, patterns, or s3:// addresses; or one of them."""
+"""One or several paths of files or folders, patterns, or s3:// addresses."""
 
 
 @errors_name_arguments(
@@ -28,23 +28,24 @@ def preprocess(
     progress: Progress | None = None,
     **reading: Any,
 ) -> MergeResult:
-    """Turn raw reviews into `output`/dataset.h5 and counts.json on this machine; returns what was made and counted.
+    """Turn raw reviews into `output`/dataset.h5 and counts.json on this machine.
 
     Args:
         files: Paths of files and folders, patterns, or addresses s3://...
-        output: The folder of the results.
-        test_files: Files whose rows are the test rows; without any, a share of the others is.
-        exclude: Files among those that are not read.
-        settings: Those of the dataset (default: `DEFAULT`), such as `replace(DEFAULT, test_share=0.2)`.
-        progress: An object of yours whose `stage(name, total)` is called when a stage begins, and `at(done)` within it.
-        reading: How files are read whose format is not detected, such as `label="sentiment"`, `text=("title", "body")`,
+        output: Folder for the results.
+        test_files: Files for the test rows (default: a share of the rows of `files`).
+        exclude: Patterns of files to leave out.
+        settings: Settings of the dataset (default: `DEFAULT`), such as `replace(DEFAULT, test_share=0.2)`.
+        progress: Object with the methods `stage(name, total)`, called at the start of a stage, and `at(done)`, called
+            during it.
+        reading: Options for files with an undetected format, such as `label="sentiment"`, `text=("title", "body")`,
             `kind="csv"`.
 
     Returns:
-        The path of the dataset, its counts and its digest, and how many lines were malformed.
+        The path of the dataset, its counts and its digest, and the number of malformed lines.
 
     Raises:
-        DataError: The input cannot be used.
+        DataError: The input is invalid or unreadable.
         JobError: A job failed.
     """
     settings = settings or DEFAULT

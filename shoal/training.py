@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Model:
-    """A trained classifier."""
+    """Trained classifier."""
 
     def __init__(self, address: Path | str) -> None:
-        """Read a model; see `load_model`."""
+        """Load a model; see `load_model`."""
         self._model = read_model(address)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes, in the order of a prediction's `probabilities`."""
+        """Names of the classes, in the order of a prediction's `probabilities`."""
         return self._model.class_names
 
     def predict(self, texts: Sequence[str], *, threshold: float | None = None) -> list[Prediction]:
@@ -33,38 +33,38 @@ class Model:
 
         Args:
             texts: N texts.
-            threshold: Of two classes: above which probability a text is positive (default: the model's own).
+            threshold: For two classes: probability above which a text is positive (default: the model's threshold).
 
         Returns:
-            N predictions, in the order of the texts. `probabilities` are those of all classes. Of two classes
-                `probability` is that of the positive one, and `label` is 1 (positive) or 0. Of more classes `label` is
-                the name of the most probable one, and `probability` is its own. A text without a word that
-                the model knows has the label None.
+            N predictions, in the order of the texts. `probabilities` has the probability of each class. For two
+                classes, `probability` is that of the positive class, and `label` is 1 (positive) or 0. For more
+                classes, `label` is the name of the most probable class, and `probability` its probability. `label` is
+                None if the model knows no word of the text.
 
         Raises:
-            TypeError: `texts` is one string, or a text is no string.
+            TypeError: `texts` is a string, or a text is not a string.
             ValueError: `threshold` is not from 0 to 1.
         """
         if isinstance(texts, str):
-            raise TypeError("texts is one string, and must be a list of texts, such as [text]")
+            raise TypeError("texts must be a list of strings, such as [text], not one string")
         for number, text in enumerate(texts):
             if not isinstance(text, str):
-                raise TypeError(f"texts[{number}] is a {type(text).__name__}, and must be a str")
+                raise TypeError(f"texts[{number}] must be a str, not {type(text).__name__}")
         if threshold is not None and not 0 <= threshold <= 1:
-            raise ValueError(f"threshold is {threshold}, and must be from 0 to 1")
+            raise ValueError(f"threshold is {threshold}, but must be from 0 to 1")
         return Labeller(self._model, threshold, threads=cores())(texts)
 
 
 @errors_name_arguments(model="address")
 def load_model(address: Path | str) -> Model:
-    """Read a model.
+    """Load a trained classifier.
 
     Args:
-        address: The output folder of a training, or a model's own folder: a path or s3://...
+        address: Output folder of a training, or folder of a model: a path or s3://...
 
     Raises:
-        TrainingError: There is no model, or one that cannot be read.
-        DataError: S3 cannot be read.
+        TrainingError: The folder has no model, or an unreadable one.
+        DataError: Reading from S3 failed.
     """
     return Model(address)
 
@@ -73,22 +73,23 @@ def load_model(address: Path | str) -> Model:
 def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """Train a classifier on a dataset, with a progress bar on standard error.
 
-    Ctrl-C stops the training with a checkpoint, and is raised when it has stopped; `resume=True` goes on from there. A
-    training that is just ending ends as usual.
+    Ctrl-C stops the training with a checkpoint, then raises KeyboardInterrupt; `resume=True` continues from the
+    checkpoint. A training that is just ending finishes normally.
 
     Args:
-        data: A dataset that `preprocess` made.
-        output: The folder of the results.
-        ranks: Processes on this machine that learn together.
-        options: Those of `shoal train`, with underscores: `epochs=6, learning_rate=0.01, resume=True`.
+        data: Dataset made by `preprocess`.
+        output: Folder for the results.
+        ranks: Number of processes on this machine that train together.
+        options: Options of `shoal train`, with underscores: `epochs=6, learning_rate=0.01, resume=True`.
 
     Returns:
-        The content of summary.json: `accuracy`, `seconds`, `rows_of_ranks` and so on.
+        The content of summary.json, such as `accuracy`, `seconds` and `rows_of_ranks`.
 
     Raises:
-        DataError: The dataset cannot be used.
-        TrainingError: The options cannot be, or the training failed.
-        ShoalError: It ended without a result for another reason.
+        DataError: The dataset is invalid or unreadable.
+        TrainingError: An option is invalid, or the training failed.
+        ShoalError: The training ended without a result for another reason.
+        KeyboardInterrupt: The training was stopped.
     """
     from bootstrap.training.sources.dataset import DatasetSource
 
@@ -106,24 +107,25 @@ def embed(
     lowercase: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
-    """Learn word embeddings from text, with a progress bar on standard error. It is stopped and resumed as `train`.
+    """Learn word embeddings from text, with a progress bar on standard error. Stops and resumes like `train`.
 
     Args:
-        files: Paths of files and folders, patterns, or addresses s3://..., of which each line is a text, or a JSON
-            object with a field of a known name, such as `reviewText`.
-        output: The folder of the results; `model/vectors.txt` in it has the vectors, (words, `embedding`) numbers.
-        ranks: Processes on this machine that learn together.
-        tokeniser: How a line becomes words: "punctuation", "treebank", "spaces" or "letters".
-        lowercase: Whether words become lower case.
-        options: Those of `shoal embed`, with underscores: `model="skipgram", embedding=300, epochs=5`.
+        files: Paths of files and folders, patterns, or addresses s3://... Each line is a text, or a JSON object with a
+            field of a known name, such as `reviewText`.
+        output: Folder for the results. `model/vectors.txt` in it has the vectors, of shape (words, `embedding`).
+        ranks: Number of processes on this machine that train together.
+        tokeniser: How to split a line into words: "punctuation", "treebank", "spaces" or "letters".
+        lowercase: Whether to convert words to lower case.
+        options: Options of `shoal embed`, with underscores: `model="skipgram", embedding=300, epochs=5`.
 
     Returns:
-        The content of summary.json: `vocabulary`, `loss` and so on.
+        The content of summary.json, such as `vocabulary` and `loss`.
 
     Raises:
-        DataError: The text cannot be used.
-        TrainingError: The options cannot be, or the training failed.
-        ShoalError: It ended without a result for another reason.
+        DataError: The text is invalid or unreadable.
+        TrainingError: An option is invalid, or the training failed.
+        ShoalError: The training ended without a result for another reason.
+        KeyboardInterrupt: The training was stopped.
     """
     from bootstrap.training.sources.stream import StreamSource
     from corpus.stream.records import text_fields

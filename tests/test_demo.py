@@ -57,7 +57,7 @@ def test_a_foreign_model_is_kept_and_another_output_is_requested(tmp_path: Path)
     model.write_text("mine")
     (tmp_path / "cdk.log").write_text("an earlier demo's, that never came to a model")
     with pytest.raises(
-        ShoalError, match=r"the demo would replace .*model, which no demo has made; choose another --output"
+        ShoalError, match=r"the demo would replace .*model, which is not from an earlier demo; choose another --output"
     ):
         life.run([], tmp_path, say=lambda _: pytest.fail("the demo began"))
     assert {path.name for path in tmp_path.rglob("*")} == {"cdk.log", "model", "config.json"}

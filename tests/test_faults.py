@@ -87,7 +87,7 @@ def test_throttled_requests_are_retried_or_reported(person: Person) -> None:
         deploys(person)
     with person.aws.faults.during(Throttled(service="elasticmapreduce")):
         stderr = person.types("status", "whole", status=1)[1]
-    assert "AWS limits the number of requests at the moment" in stderr
+    assert "AWS is throttling requests" in stderr
     with person.aws.faults.during(*often):
         assert "nothing that costs money is left" in destroys(person)
 

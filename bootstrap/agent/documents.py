@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Self
 
 from common.errors import DataError
-from common.json_values import Bound, long, made, matching, one_of, parse_json_object, require_fields, within
+from common.json_values import Bound, from_json, matching, of_length, one_of, parse_json_object, require_fields, within
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from corpus.stream.stream_settings import StreamSettings
 from corpus.text_request import TextRequest
@@ -63,7 +63,7 @@ Token = Annotated[str, matching("8 hexadecimal digits", TOKEN)]
 Instance = Annotated[str, matching("the id of an instance", INSTANCE)]
 Fingerprint = Annotated[str, matching("12 hexadecimal digits", FINGERPRINT)]
 Count = Annotated[int, within(0, MOST_COUNTED)]
-Sentence = Annotated[str, long(0, MOST_ERROR)]
+Sentence = Annotated[str, of_length(0, MOST_ERROR)]
 _Amount = Annotated[float, within(1e-6, MOST_COUNTED)]
 
 
@@ -98,7 +98,7 @@ class JsonDocument:
         version = written.pop("version", None)
         if type(version) is not int or version != VERSION:
             raise DataError(f"it is of version {version!r}, and this is Shoal's {VERSION}; deploy again")
-        return made(cls, written)
+        return from_json(cls, written)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +182,7 @@ class RunRequest(LaunchDocument):
 class RequestDocument(JsonDocument):
     """Request for a deployment's nodes: at most one run."""
 
-    runs: Annotated[tuple[RunRequest, ...], long(0, 1)]
+    runs: Annotated[tuple[RunRequest, ...], of_length(0, 1)]
 
     def __post_init__(self) -> None:
         super().__post_init__()

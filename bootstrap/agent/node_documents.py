@@ -20,7 +20,7 @@ from bootstrap.agent.documents import (
     Sentence,
     require,
 )
-from common.json_values import long, matching, one_of, within
+from common.json_values import matching, of_length, one_of, within
 
 MOST_ATTEMPTS = 999_999
 LEAVES = ("", "now", "off")
@@ -54,7 +54,7 @@ class Attempt(LaunchDocument):
 
     number: Annotated[int, within(1, MOST_ATTEMPTS)]
     """Number of the attempt, counted over all launches of the run."""
-    members: Annotated[tuple[Member, ...], long(1, 2 * MOST_NODES)]
+    members: Annotated[tuple[Member, ...], of_length(1, 2 * MOST_NODES)]
     """Training nodes first, then readers. The first node serves NFS and copies the results."""
     port: Annotated[int, within(1024, 64_999)]
     """Port on the first node where ranks meet."""

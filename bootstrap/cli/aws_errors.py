@@ -29,31 +29,32 @@ def sentence(error: AwsError) -> str:
     """Return a sentence that quotes the error and says what to do."""
     if isinstance(error, NoCredentialsError | PartialCredentialsError | CredentialRetrievalError | ProfileNotFound):
         return (
-            f"there are no AWS credentials ({_words(error)}); run `aws configure` or set AWS_PROFILE, or, without an "
-            "account, use the emulator: shoal embedded"
+            f"no usable AWS credentials ({_words(error)}); run `aws configure` or set AWS_PROFILE. Without "
+            "an AWS account, use the emulator: shoal embedded"
         )
     if isinstance(error, SSOError | TokenRetrievalError):
-        return f"your AWS login is over ({_words(error)}); run: aws sso login"
+        return f"your AWS login has expired ({_words(error)}); run: aws sso login"
     if isinstance(error, SSLError):
         return (
-            f"AWS cannot be reached ({_words(error)}); check AWS_CA_BUNDLE, or ca_bundle of your AWS profile, which "
-            "must name a file of certificates, and the proxy if there is one"
+            f"cannot reach AWS ({_words(error)}); check that AWS_CA_BUNDLE, or ca_bundle in your AWS profile, "
+            "names a file of certificates, and check the proxy if there is one"
         )
     if loopback.is_gone(error):
-        return f"AWS cannot be reached ({_words(error)}); {loopback.START}"
+        return f"cannot reach AWS ({_words(error)}); {loopback.START}"
     if isinstance(error, NoConnectionError | HTTPClientError):
-        return f"AWS cannot be reached ({_words(error)}); check the network, and the proxy if there is one"
+        return f"cannot reach AWS ({_words(error)}); check the network, and the proxy if there is one"
     if isinstance(error, ClientError):
         code = error.response["Error"].get("Code", "")
         if code in NOT_ACCEPTED:
-            return f"AWS does not accept your credentials ({_words(error)}); renew them, or set AWS_PROFILE to others"
+            return f"AWS rejected your credentials ({_words(error)}); renew them, or set AWS_PROFILE to another profile"
         if code in _NOT_ALLOWED:
-            return f"your AWS credentials do not allow that ({_words(error)}); ask your administrator, or use others"
-        if code in THROTTLED:
             return (
-                f"AWS limits the number of requests at the moment ({_words(error)}); type the command again in a minute"
+                f"your AWS credentials do not allow this request ({_words(error)}); ask your administrator, or use "
+                "other credentials"
             )
-    return f"AWS could not do this: {_words(error)}"
+        if code in THROTTLED:
+            return f"AWS is throttling requests ({_words(error)}); run the command again in a minute"
+    return f"AWS failed: {_words(error)}"
 
 
 def _words(error: AwsError) -> str:

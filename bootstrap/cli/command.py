@@ -164,7 +164,7 @@ class Command(click.Command):
         super().format_epilog(ctx, formatter)
         if self._advanced and _EVERY not in ctx.meta:
             formatter.write_paragraph()
-            formatter.write_text(f"--help-all shows the other {self._advanced} options, too.")
+            formatter.write_text(f"--help-all shows {self._advanced} more options.")
 
     def _repeat_flags(self, args: Sequence[str], *, lenient: bool) -> Iterator[str]:
         """Yield the command line for Click, with the flag of an option repeated before each of its several values.

@@ -23,57 +23,57 @@ from common.errors import DataError, ExperimentError, JobError, OutputError, Sho
 from infra.topology_error import TopologyError
 
 COMMANDS = {
-    "plan": ("bootstrap.cli.deployments.plan", "report what a topology costs and what would keep it from starting"),
+    "plan": ("bootstrap.cli.deployments.plan", "show a topology's price, and check that it can be deployed"),
     "deploy": ("bootstrap.cli.deployments.deploy", "create or update a deployment"),
     "preprocess": ("bootstrap.cli.learning.preprocess", "turn raw reviews into a dataset"),
     "train": ("bootstrap.cli.learning.train", "train a model on a dataset"),
     "embed": ("bootstrap.cli.learning.embed", "learn word embeddings from text"),
-    "attach": ("bootstrap.cli.deployments.attach", "follow a training or preprocessing that goes on by itself"),
-    "stop": ("bootstrap.cli.deployments.stop", "stop a training with a checkpoint, or a preprocessing"),
+    "attach": ("bootstrap.cli.deployments.attach", "follow a run on a deployment, and copy its results"),
+    "stop": ("bootstrap.cli.deployments.stop", "stop a run on a deployment"),
     "predict": ("bootstrap.cli.learning.predict", "label texts with a trained model"),
-    "export": ("bootstrap.cli.learning.export", "copy a trained model to a folder, S3 or ONNX"),
-    "evaluate": ("bootstrap.cli.learning.evaluate", "evaluate a classifier on files, or word embeddings"),
-    "neighbours": ("bootstrap.cli.learning.neighbours", "list the words nearest to given ones"),
-    "experiment": ("bootstrap.cli.learning.experiment", "run an experiment: several trainings, compared"),
-    "runs": ("bootstrap.cli.deployments.runs", "list trainings with their settings, measures, time and dollars"),
-    "report": ("bootstrap.cli.learning.report", "write a page on what runs took and bought"),
-    "dataset": ("bootstrap.cli.learning.dataset", "show what is in a dataset"),
-    "status": ("bootstrap.cli.deployments.status", "report what a deployment is doing"),
-    "logs": ("bootstrap.cli.deployments.logs", "show what a deployment's steps and nodes reported"),
+    "export": ("bootstrap.cli.learning.export", "copy a trained model to a folder or S3, optionally as ONNX"),
+    "evaluate": ("bootstrap.cli.learning.evaluate", "evaluate a classifier or word embeddings"),
+    "neighbours": ("bootstrap.cli.learning.neighbours", "list the words nearest to given words"),
+    "experiment": ("bootstrap.cli.learning.experiment", "make the runs of an experiment, and compare them"),
+    "runs": ("bootstrap.cli.deployments.runs", "list trainings with settings, scores, time and cost"),
+    "report": ("bootstrap.cli.learning.report", "write an HTML report that compares runs"),
+    "dataset": ("bootstrap.cli.learning.dataset", "show the content of a dataset"),
+    "status": ("bootstrap.cli.deployments.status", "show the state of a deployment, or of all"),
+    "logs": ("bootstrap.cli.deployments.logs", "show logs of a deployment, or the output of a run"),
     "ssh": ("bootstrap.cli.deployments.ssh", "open a shell on a node"),
-    "costs": ("bootstrap.cli.deployments.costs", "report what a deployment has cost so far"),
-    "extend": ("bootstrap.cli.deployments.extend", "move a deployment's end to a later time"),
-    "fetch": ("bootstrap.cli.deployments.fetch", "copy the results of training runs here"),
-    "destroy": ("bootstrap.cli.deployments.destroy", "delete a deployment, and prove that nothing is left"),
-    "demo": ("bootstrap.cli.deployments.demo", "show the whole life of a deployment on this machine"),
+    "costs": ("bootstrap.cli.deployments.costs", "show what a deployment has cost"),
+    "extend": ("bootstrap.cli.deployments.extend", "add hours to a deployment's life"),
+    "fetch": ("bootstrap.cli.deployments.fetch", "copy results of training runs to this machine"),
+    "destroy": ("bootstrap.cli.deployments.destroy", "delete a deployment, and verify that nothing is left"),
+    "demo": ("bootstrap.cli.deployments.demo", "run a deployment from start to end on this machine"),
     "catalog": ("bootstrap.cli.deployments.catalog", "list instance types and their prices"),
     "embedded": ("bootstrap.cli.deployments.embedded", "run an AWS emulator on this machine"),
-    "completion": ("bootstrap.cli.completion", "let a shell complete commands and options"),
+    "completion": ("bootstrap.cli.completion", "print the shell code for tab completion"),
 }
 """Module and short help of each command, in the order of the help."""
 _KNOWN = (DataError, EmulatorError, ExperimentError, JobError, ShoalError, SweepError, TopologyError, TrainingError)
 _HELP = """\
-A pile of reviews to a trained sentiment model, on a cluster that switches
-itself off.
+Train sentiment models from raw reviews, on an AWS cluster that shuts itself
+down or on this machine.
 
 \b
 On AWS:
-  shoal plan starter     the price, and what is in the way; creates nothing
-  shoal deploy starter   the cluster, which costs money, and ends by itself
+  shoal plan starter     show the price and check the account; create nothing
+  shoal deploy starter   create the cluster, which costs money until its end
   shoal preprocess --deployment starter --input reviews/*.json.gz
   shoal train --deployment starter --output results/model
-  shoal destroy starter  deletes all of it, and proves that nothing is left
+  shoal destroy starter  delete everything, and verify that nothing is left
 
 \b
-On this machine, for nothing:
-  shoal demo             all of that against an emulator
+On this machine, free of charge:
+  shoal demo             run all of these steps against an emulator
   shoal preprocess --local, shoal train --local, shoal predict
 """
 _STATUS = """\
 `shoal COMMAND --help` explains a command.
 
-Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted by
-Ctrl-C, 143 by SIGTERM (a training that was stopped with a checkpoint, too).
+Exit status: 0 success; 1 failure, with a message; 2 wrong use; 130 stopped by
+Ctrl-C; 143 stopped by SIGTERM.
 """
 
 shoal = Commands(
@@ -136,7 +136,7 @@ def _require_utf8(typed: list[str]) -> None:
         try:
             word.decode()
         except UnicodeDecodeError:
-            raise UsageError(f"{word!r} is not UTF-8; rename that file or folder, or choose another one") from None
+            raise UsageError(f"the argument {word!r} is not UTF-8; rename that file or folder") from None
 
 
 def _with_help(error: click.ClickException) -> str:

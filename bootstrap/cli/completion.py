@@ -11,7 +11,7 @@ COMPLETION = "_SHOAL_COMPLETE"
 
 @command(
     json="",
-    help="Print the lines that let a shell complete Shoal's commands, options and values by the tab key.",
+    help="Print the shell code that completes Shoal's commands, options and values by the tab key.",
     epilog="""\
 \b
 Examples:

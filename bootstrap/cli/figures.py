@@ -49,10 +49,10 @@ def utc_time(moment: datetime | None) -> str:
 def spent(guard: "GuardReport") -> str:
     """Return a deployment's cost by its guard's count, with budget and time of the count."""
     if guard.spent is None:
-        return "nothing counted yet"
+        return "not counted yet"
     budget = f" of {dollars(guard.budget)}" if guard.budget else ""
-    besides = f", besides {guard.unpriced}, whose price is not known" if guard.unpriced else ""
-    return f"{dollars(guard.spent)}{budget} as of {utc_time(guard.as_of)}{besides}"
+    unpriced = f", without {guard.unpriced} (price unknown)" if guard.unpriced else ""
+    return f"{dollars(guard.spent)}{budget} as of {utc_time(guard.as_of)}{unpriced}"
 
 
 def stays(kept: "KeptBucket") -> str:

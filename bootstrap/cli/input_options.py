@@ -16,7 +16,8 @@ INPUT, READING = "Input", "How it is read"
 NOTES = {
     INPUT: "Files, folders, patterns in quotes ('reviews/*.json.gz') or s3://bucket/prefix; plain, .gz, .bz2, .xz "
     "or .zst.",
-    READING: "Found out from the first lines of each file; `shoal preprocess --local --dry-run` shows what was found.",
+    READING: "Shoal detects these from the first lines of each file; `shoal preprocess --local --dry-run` shows what "
+    "it detected.",
 }
 """Help below the headings of these groups of options."""
 READING_NAMES = (
@@ -40,7 +41,8 @@ classes_option = option(
     several=True,
     metavar="LABEL...",
     advanced=True,
-    help="the labels of more than two classes, in the order of their numbers; with or without __label__",
+    help="labels of the classes if there are more than two, with or without __label__; a label's position is its "
+    "class number",
 )
 """Decorator that declares --classes."""
 
@@ -50,9 +52,9 @@ def input_options(function: Callback) -> Callback:
     classes_option(function)
     for name, advanced, text in (
         ("negative-input", True, "texts of the negative class"),
-        ("positive-input", True, "texts of the positive class, as a rule one a line"),
-        ("test-input", False, "reviews to test with, instead of a share of --input"),
-        ("input", False, "reviews, each with its rating or label"),
+        ("positive-input", True, "texts of the positive class, usually one text per line"),
+        ("test-input", False, "reviews for the test rows (default: a share of --input)"),
+        ("input", False, "reviews with ratings or labels"),
     ):
         how = {"group": INPUT, "several": True, "type": click.Path(), "metavar": "PATH_OR_S3...", "advanced": advanced}
         option(f"--{name}", help=text, **how)(function)
@@ -68,44 +70,45 @@ def reading_options(function: Callback) -> Callback:
             several=True,
             metavar="PATTERN...",
             advanced=True,
-            help="what to leave out of folders and patterns: names ('*.png'), or ends of paths ('old/*.json'), of "
-            "files or folders; in quotes",
+            help="leave out files and folders by name ('*.png') or by the end of their path ('old/*.json'); write "
+            "patterns in quotes",
         ),
-        option("--format", group=READING, type=click.Choice(FORMAT_CHOICES), advanced=True, help="what all files are"),
+        option("--format", group=READING, type=click.Choice(FORMAT_CHOICES), advanced=True, help="format of all files"),
         option(
             "--separator",
             group=READING,
             metavar="TEXT",
             advanced=True,
-            help="what stands between the columns of a line, such as ';' or '$LABEL$'",
+            help="separator between the columns of a line, such as ';' or '$LABEL$'",
         ),
         option(
             "--quoting",
             group=READING,
             type=click.Choice(QUOTING_CHOICES),
             advanced=True,
-            help="doubled: values may be quoted, and a quote in them is doubled (CSV); none: quotes are letters (TSV)",
+            help="doubled: values may be quoted, and quotes inside are doubled (CSV); none: quotes are ordinary "
+            "characters (TSV)",
         ),
         option(
             "--text-field",
             group=READING,
             several=True,
             metavar="FIELD...",
-            help="field of the text, or several, joined by a space; names or, of columns without names, numbers from 1",
+            help="field of the text; several are joined by a space. Without a header, the column's number, from 1",
         ),
         option("--rating-field", group=READING, metavar="FIELD", help="field of the rating"),
         option(
             "--label-field",
             group=READING,
             metavar="FIELD",
-            help="field of the label, for input with classes instead of ratings",
+            help="field of the label, for input with labels instead of ratings",
         ),
         option(
             "--positive-label",
             group=READING,
             metavar="LABEL",
             advanced=True,
-            help="the label of the positive class, all others being negative (not needed for 0/1, 1/2, neg/pos, "
+            help="label of the positive class; all others are negative (detected for 0/1, 1/2, neg/pos, "
             "negative/positive, __label__0/__label__1 and __label__1/__label__2)",
         ),
     )

@@ -140,7 +140,7 @@ class _Figures(Formatter):
 
 
 def filled(template: Template, content: Mapping[str, Any]) -> str | None:
-    """Return a filled template; None if a field is missing, or is None and its format has no sign for None."""
+    """Return a filled template; None if a field is missing, or null with a format that cannot show null."""
     if callable(template):
         return template(content)
     try:

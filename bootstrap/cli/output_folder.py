@@ -48,11 +48,13 @@ def _locked(folder: Path) -> int | None:
             handle = lock(folder, is_folder=True)
         except BlockingIOError:
             raise ShoalError(
-                f"{folder} is being written by another command; wait until it ends, or choose another --output"
+                f"another command is writing to {folder}; wait until it ends, or choose another --output"
             ) from None
         except OSError as error:
             if os.access(folder, os.R_OK) and folder.is_dir():
-                print_warning(f"{folder} cannot be locked ({error.strerror}); run no other command on it meanwhile")
+                print_warning(
+                    f"cannot lock {folder} ({error.strerror}); do not start another command that writes there"
+                )
             return None
         if handle is not None:
             return handle

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from bootstrap.aws.account import Account
 
 
-_REGION = "its region (default: that of your AWS configuration, or else us-east-1)"
+_REGION = "AWS region (default: the region of your AWS configuration, or us-east-1)"
 _WHERE = "Where"
-_WHICH = "the deployment (`shoal deploy` prints its name: the topology's, unless another was given)"
+_WHICH = "name of the deployment, as `shoal deploy` prints it"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Target:
     def name(self) -> str:
         """The deployment's name. Raises UsageError if it is missing or invalid."""
         if not self.typed:
-            raise UsageError(f"the deployment's name is missing; write: shoal {self.command} NAME")
+            raise UsageError(f"the name of the deployment is missing; write: shoal {self.command} NAME")
         return check_name(self.typed)
 
     @property
@@ -50,7 +50,7 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator that declares [NAME], --deployment and --region, and passes a `Target` as `target`."""
 
     @click.argument("name", required=False, metavar="[NAME]", help=_WHICH)
-    @option("--deployment", metavar="NAME", help="the same")
+    @option("--deployment", metavar="NAME", help="another way to give NAME")
     @option("--region", metavar="REGION", help=_REGION)
     @click.pass_context
     @wraps(function)
@@ -62,7 +62,7 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
         # NAME may be the topology's file if the deployment has the topology's name.
         typed = topology.name_of(name) if name else None
         if typed and deployment and typed != deployment:
-            raise UsageError(f"two deployments are named, '{typed}' and '{deployment}'; name one")
+            raise UsageError(f"two deployments are given, '{typed}' and '{deployment}'; give one")
         return function(target=Target(typed or deployment, region, str(ctx.info_name)), **options)
 
     return with_target
@@ -71,7 +71,7 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def where_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator that declares --local, --deployment and --region, and passes `target`: None for this machine."""
 
-    @option("--local", is_flag=True, group=_WHERE, help="on this machine")
+    @option("--local", is_flag=True, group=_WHERE, help="run on this machine")
     @option("--deployment", metavar="NAME", group=_WHERE, help=_WHICH)
     @option("--region", metavar="REGION", group=_WHERE, advanced=True, help=_REGION)
     @click.pass_context
@@ -86,9 +86,9 @@ def where_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 if "hosts" in ctx.params
                 else "--local or --deployment NAME"
             )
-            raise UsageError(f"choose where it runs: shoal {ctx.info_name} with either {places}")
+            raise UsageError(f"choose where to run: shoal {ctx.info_name} with either {places}")
         if deployment is None and region is not None:
-            raise UsageError("--region goes with --deployment; elsewhere AWS's own configuration names it")
+            raise UsageError("--region requires --deployment; otherwise set AWS_REGION")
         target = Target(deployment, region, str(ctx.info_name)) if deployment is not None else hosts
         return function(target=target, **options)
 
@@ -100,8 +100,8 @@ hosts_option = option(
     type=click.Path(path_type=Path),
     metavar="FILE",
     group=_WHERE,
-    help="on machines of your own, by SSH: a line each, user@host[:port] [gpus=N], and folder=/PATH that all of them "
-    "share, or folder=s3://BUCKET",
+    help="run on your own machines, by SSH. The file has a line for each host, user@host[:port] [gpus=N], and a line "
+    "for the folder that they share, folder=/PATH or folder=s3://BUCKET",
 )
 """Decorator that declares --hosts. Apply it before (below) `where_options`, which passes the path as `target`."""
 
@@ -111,7 +111,7 @@ local_ranks_option = option(
     group=_WHERE,
     type=click.IntRange(1, MOST_RANKS),
     metavar="N",
-    help="with --local: ranks on this machine (default: 1)",
+    help="with --local: number of ranks (default: 1)",
 )
 """Decorator that declares --nodes, the ranks of a local run."""
 
@@ -137,25 +137,25 @@ def connect_account(region: str | None) -> "Account":
 
 
 _LAUNCH = (
-    Option("detach", "not with --local: end as soon as the nodes have begun", kind=bool),
+    Option("detach", "not with --local: return as soon as the nodes start training", kind=bool),
     Option(
         "keep",
-        "with --deployment: leave the nodes running afterwards, until they were idle for long",
+        "with --deployment: keep the nodes running after the training; the guard stops them when they are idle",
         kind=bool,
         advanced=True,
     ),
     Option(
         "managed",
-        "with --deployment: by a training job of SageMaker, where the topology has nodes, too",
+        "with --deployment: train by a SageMaker job even if the topology has nodes",
         kind=bool,
         advanced=True,
     ),
 )
-_WISHES = ("detach", "keep", "min_nodes", "managed", "max_dollars")
+_LAUNCH_NAMES = ("detach", "keep", "min_nodes", "managed", "max_dollars")
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator that declares the options of a launch on a deployment, and passes those given as `wishes`."""
+    """Decorator that declares the options of a launch on a deployment, and passes those given as `launch`."""
 
     @described_options(_LAUNCH, group=_WHERE)
     @option(
@@ -164,24 +164,24 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
         group=_WHERE,
         advanced=True,
         metavar="N",
-        help="not with --local: where nodes are lost, go on with no fewer than N that train (default: 1)",
+        help="not with --local: if nodes are lost, continue with at least N nodes (default: 1)",
     )
     @option(
         "--max-dollars",
         type=click.FloatRange(0, min_open=True),
         group=_WHERE,
         metavar="X",
-        help="with --deployment: stop with a checkpoint before its nodes cost more, at prices on demand (default: "
-        "max_dollars of its topology, or no limit)",
+        help="with --deployment: stop with a checkpoint before the nodes cost more than X dollars at on-demand prices "
+        "(default: max_dollars of the topology, or no limit)",
     )
     @wraps(function)
-    def with_wishes(**options: Any) -> Any:
-        typed = {name: options.pop(name) for name in _WISHES}
+    def with_launch(**options: Any) -> Any:
+        typed = {name: options.pop(name) for name in _LAUNCH_NAMES}
         given = {name: value for name, value in typed.items() if value}
         kept = () if options["target"] is None else ("detach", "min_nodes")
         refused = [] if isinstance(options["target"], Target) else [name for name in given if name not in kept]
         if refused:
-            raise UsageError(f"{flag(refused[0])} goes with --deployment")
-        return function(wishes=given, **options)
+            raise UsageError(f"{flag(refused[0])} requires --deployment")
+        return function(launch=given, **options)
 
-    return with_wishes
+    return with_launch

@@ -100,7 +100,7 @@ def run(
     `inputs`: review files (default: generated reviews). `before_proof` is called between the destruction and the
     verification. Raises ShoalError, or the error of a step, if a check fails.
     """
-    result, begun = DemoResult(), time.monotonic()
+    result, started = DemoResult(), time.monotonic()
     own = Inputs(files=tuple(map(str, inputs))) if inputs else None
     files = [Path(each.address) for each in find_files(own).files] if own else []
     log = output / "cdk.log"
@@ -114,7 +114,7 @@ def run(
             return _announced(name, result.seconds, say)
 
         try:
-            with announce("start the embedded AWS"):
+            with announce("start the AWS emulator"):
                 aws = stack.enter_context(EmbeddedAws(folder / "aws", wheels=cdk.WHEELS))
                 stack.enter_context(_environment(aws.environment))
 
@@ -127,31 +127,31 @@ def run(
                 allowed = policies.execution(account)
                 cdk.prepare(account=ACCOUNT, region=REGION, execution=allowed, environment=aws.environment, log=log)
                 before = inventory()
-            stack.enter_context(_environment(_person(account)))
+            stack.enter_context(_environment(_create_user(account)))
             with announce(f"cdk deploy -c topology={TOPOLOGY}"):
                 limits = f"permissions_boundary={policies.arn(account, BOUNDARY)}"
                 cdk_run("deploy", "-c", f"topology={TOPOLOGY}", "-c", limits, "--require-approval", "never")
                 result.created = {kind: len(found) for kind, found in left_over(before, inventory()).items()}
             _preprocess_and_train(result, files, folder, output, announce)
-            with ThreadPoolExecutor(1) as beside:
-                used = beside.submit(_predict_and_report, result, output, announce)
+            with ThreadPoolExecutor(1) as pool:
+                used = pool.submit(_predict_and_report, result, output, announce)
                 with announce(f"cdk destroy -c topology={TOPOLOGY}"):
                     cdk_run("destroy", "-c", f"topology={TOPOLOGY}", "--force")
             used.result()
             before_proof()
-            with announce("prove that nothing is left"):
+            with announce("verify that nothing is left"):
                 result.left = left_over(before, inventory())
             result.asked = _asked(folder / "aws")
         finally:
             if (folder / "aws" / "emulator.log").exists():
                 shutil.copy(folder / "aws" / "emulator.log", output)
                 shutil.copy(folder / "aws" / record.FILE, output)
-    result.total_seconds = time.monotonic() - begun
+    result.total_seconds = time.monotonic() - started
     _check(result, generated=not files)
     return result
 
 
-def _person(account: Account) -> dict[str, str]:
+def _create_user(account: Account) -> dict[str, str]:
     """Create a user with only the permissions of the policy ShoalUser; return its credentials as variables."""
     iam, name = account.client("iam"), "demo"
     iam.create_user(UserName=name)
@@ -164,7 +164,7 @@ def _require_own(model: Path) -> None:
     """Raise ShoalError if the training's folder exists and no earlier demo created it."""
     if os.path.lexists(model) and not (model / _MARK).exists():
         raise ShoalError(
-            f"the demo would replace {model}, which no demo has made; choose another --output, or remove it"
+            f"the demo would replace {model}, which is not from an earlier demo; choose another --output, or remove it"
         )
 
 
@@ -248,7 +248,7 @@ def _check_counts(written: WrittenReviews, counts: Mapping[str, Any]) -> None:
     """Raise ShoalError unless preprocessing counted the reviews that the generator wrote."""
     for name, expected in vars(written).items():
         if counts[name] != expected:
-            raise ShoalError(f"preprocessing counted {counts[name]} {name}, but {expected} were written")
+            raise ShoalError(f"preprocessing counted {counts[name]} {name}, but the demo wrote {expected}")
 
 
 def _asked(folder: Path) -> dict[str, int]:
@@ -256,7 +256,7 @@ def _asked(folder: Path) -> dict[str, int]:
     checks = list(record.read_checks(folder))
     for check in checks:
         if check.decision != record.ALLOWED:
-            raise ShoalError(f"{check.who} asked for {check.action} on {check.resource}, and that was {check.decision}")
+            raise ShoalError(f"{check.action} on {check.resource} by {check.who} was {check.decision}")
     return dict(Counter(check.who for check in checks))
 
 
@@ -274,17 +274,19 @@ def _check(result: DemoResult, *, generated: bool) -> None:
     ranks = len(summary["nodes"])
     if summary["world_size"] != ranks or summary["rows_of_ranks"][0] <= summary["rows_of_ranks"][1]:
         raise ShoalError(
-            f"{ranks} nodes, the first twice as fast as the second, were given {summary['rows_of_ranks']} rows"
+            f"{ranks} nodes got {summary['rows_of_ranks']} rows, but the first is twice as fast as the second"
         )
     if summary["rows_seen"] != summary["rows"] * summary["epochs"]:
-        raise ShoalError(f"{summary['rows_seen']} rows were seen, not {summary['rows']} in each epoch")
+        raise ShoalError(
+            f"{summary['rows_seen']} rows were trained on, not {summary['rows']} in each of {summary['epochs']} epochs"
+        )
     if generated and summary["accuracy"] <= summary["majority"]:
         raise ShoalError(
-            f"the model's accuracy is {summary['accuracy']:.1%}, and that of always predicting the majority's label is "
-            f"{summary['majority']:.1%}"
+            f"the model's accuracy is {summary['accuracy']:.1%}; it must be above {summary['majority']:.1%}, the share "
+            "of the majority class"
         )
     if summary["balanced_accuracy"] <= 0.5 + _MARGIN:
         raise ShoalError(
-            f"the model has learnt nothing: its balanced accuracy is {summary['balanced_accuracy']:.1%}, "
-            "and that of always predicting the majority's label is 50%"
+            f"the model has learnt nothing: its balanced accuracy is {summary['balanced_accuracy']:.1%}; a constant "
+            "prediction has 50%"
         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bootstrap.aws.deployment import Deployment
 
 
-class Here:
+class LocalMachine:
     """This machine. Runs are free of charge."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Here:
 
     def why_not(self, arm: Arm) -> str:
         """Return why an arm cannot run here, or "". An arm's `local` says how it runs on this machine."""
-        return "" if arm.local else "it says nothing of this machine (`local`)"
+        return "" if arm.local else "it has no field `local` for this machine"
 
     def deployment_of(self, arm: Arm) -> str | None:  # noqa: ARG002
         """Return None: the run needs no deployment."""
@@ -41,7 +41,7 @@ class Here:
         return any((run.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN))
 
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:  # noqa: ARG002
-        return cannot_tell("how long trainings take here is not known", dollars=NOTHING)
+        return cannot_tell("training time on this machine is unknown", dollars=NOTHING)
 
 
 class Deployments:
@@ -54,7 +54,7 @@ class Deployments:
     def why_not(self, arm: Arm) -> str:
         """Return why no deployment can run an arm, or ""."""
         if arm.topology is None:
-            return "it names no topology"
+            return "it has no topology"
         if name_of(arm.topology) not in self._by_topology:
             return f"no --deployment has its topology {arm.topology}"
         return ""
@@ -88,10 +88,10 @@ class Deployments:
         `size`: None if the source is not a dataset, or its size is unknown here.
         """
         if MODELS[config.model].learns == "words":
-            return cannot_tell("how long word embeddings take is not known")
+            return cannot_tell("training time of word embeddings is unknown")
         if size is None:
-            return cannot_tell("the rows of the deployment's newest dataset are not known here; name it by --data")
+            return cannot_tell("the size of the deployment's newest dataset is unknown; give the dataset by --data")
         return training_price(self.topology(run.arm), config, size)
 
 
-Where = Here | Deployments
+Where = LocalMachine | Deployments

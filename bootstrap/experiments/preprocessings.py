@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from bootstrap.experiments.places import Here, Where
+from bootstrap.experiments.places import LocalMachine, Where
 from bootstrap.progress import Bars
 from common.errors import ExperimentError, explain_full_disk
 from common.files import indented_json
@@ -50,9 +50,9 @@ class Preprocessings:
 
     def why_not(self, arm: Arm) -> str:
         """Return why an arm cannot run there, or ""."""
-        workers, there = arm.local.workers if arm.local else None, self.where.cores
-        if workers and there and workers > there:
-            return f"it needs {workers} cores, and there are {there}"
+        workers, available = arm.local.workers if arm.local else None, self.where.cores
+        if workers and available and workers > available:
+            return f"it needs {workers} cores, but only {available} are available"
         return self.where.why_not(arm)
 
     def price(self, run: PlannedRun) -> RunPrice:
@@ -60,7 +60,7 @@ class Preprocessings:
         size = (run.arm.share or 1.0) * sum(  # compressed files by their usual ratio
             each.size * EXPANSION.get(compression(each.address) or "", 1) for each in self._files
         )
-        if isinstance(self.where, Here):
+        if isinstance(self.where, LocalMachine):
             return price_of_cores(_workers(run.arm), size)
         return preprocessing_price(self.where.topology(run.arm), size)
 
@@ -74,12 +74,12 @@ class Preprocessings:
         shutil.rmtree(run.folder, ignore_errors=True)
         run.folder.mkdir(parents=True)
         made, seconds, workers = (
-            self._here(run, inputs, bars) if isinstance(self.where, Here) else self._there(run, inputs, bars)
+            self._here(run, inputs, bars) if isinstance(self.where, LocalMachine) else self._there(run, inputs, bars)
         )
         size = sum(each.size for each in find_files(inputs).files)
         rows = {name: made.counts[name] for name in ("lines", "distinct", "train", "test")}
-        told = {"seconds": seconds, "bytes": size, "workers": workers, "digest": made.digest, **rows}
-        write_whole(run.folder / PREPROCESSING, indented_json(told))
+        measured = {"seconds": seconds, "bytes": size, "workers": workers, "digest": made.digest, **rows}
+        write_whole(run.folder / PREPROCESSING, indented_json(measured))
 
     def _here(self, run: PlannedRun, inputs: Inputs, bars: Bars) -> tuple["MergeResult", float, int]:
         """Preprocess on this machine; return the result, the seconds, and the number of cores."""
@@ -99,7 +99,7 @@ class Preprocessings:
     def _there(self, run: PlannedRun, inputs: Inputs, bars: Bars) -> tuple["MergeResult", float, int]:
         from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 
-        assert not isinstance(self.where, Here)
+        assert not isinstance(self.where, LocalMachine)
         begin = time.monotonic()
         made = preprocess_on_deployment(
             self.where.deployment(run.arm),
@@ -132,7 +132,7 @@ def _share(file: InputFile, share: float, folder: Path, place: int) -> str:
     """Write an evenly spaced share of a file's lines, uncompressed, to a new file; return its path."""
     name = PurePosixPath(file.address).name
     if name.endswith(".parquet"):
-        raise ExperimentError(f"{file.address} has no lines to take a share of; leave `share` out, or give lines")
+        raise ExperimentError(f"`share` requires files with lines, not {file.address}; leave `share` out")
     path = folder / f"{place}-{name[: len(name) - len(compression(name) or '')]}"
     if path.exists():
         return str(path)
@@ -151,7 +151,7 @@ def _lines(address: str) -> Iterator[bytes]:
             if not isinstance(lines, LongLine):
                 yield from lines
     except DamagedArchiveError as error:
-        raise ExperimentError(f"{address} is damaged ({error}); get it again, or leave `share` out") from error
+        raise ExperimentError(f"{address} is damaged ({error}); download it again, or leave `share` out") from error
 
 
 @contextmanager

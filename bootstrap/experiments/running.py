@@ -58,7 +58,7 @@ def plan_runs(file: ExperimentFile, maker: RunMaker, *, output: Path, names: Seq
     if before is not None:
         require_same(before, _kept(file, maker, arms), output)
     elif foreign := next((run.folder for run in runs if run.folder.exists()), None):
-        raise ExperimentError(f"{foreign} is there, and is not of this experiment; choose another --output")
+        raise ExperimentError(f"{foreign} already exists and is not from this experiment; choose another --output")
     return RunningPlan(file=file, maker=maker, output=output, arms=arms, left_out=left_out, runs=runs)
 
 
@@ -73,7 +73,7 @@ def run_experiment(plan: RunningPlan, bars: Bars) -> str | None:
         bars.note(f"left out: '{arm.name}', because {why}")
     left = plan.unfinished()
     if done := len(plan.runs) - len(left):
-        bars.note(f"{plural(done, 'run')} of {len(plan.runs)} finished before")
+        bars.note(f"{done} of {plural(len(plan.runs), 'run')} already finished")
     for number, run in enumerate(left, done + 1):
         bars.note(f"run {number} of {len(plan.runs)}: {run.arm.name}, repeat {run.repeat}")
         try:

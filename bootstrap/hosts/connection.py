@@ -33,17 +33,17 @@ class Connection:
         try:
             self._connect()
         except paramiko.BadHostKeyException as error:
-            self._refuse("shows another key than your known_hosts has for it; somebody may answer in its place", error)
+            self._refuse("has another key than in your known_hosts; it may be an impostor", error)
         except paramiko.SSHException as error:
             if isinstance(error, paramiko.AuthenticationException) or "authentication methods" in str(error):
-                self._refuse("accepts none of your keys; `ssh-add` the right one, or name it in ~/.ssh/config", error)
+                self._refuse("accepts none of your keys; `ssh-add` the right one, or set it in ~/.ssh/config", error)
             if "known_hosts" in str(error):
-                self._refuse("is not in your known_hosts; connect to it once by ssh, and compare its key", error)
+                self._refuse("is not in your known_hosts; connect to it once by ssh, and verify its key", error)
             self._lose(error)
         except (OSError, EOFError) as error:
             self._lose(error)
         except (ValueError, InvalidHostKey) as error:  # a damaged OpenSSH file, or an invalid host name
-            self._refuse(f"cannot be connected to by your ~/.ssh: {error or type(error).__name__}", error)
+            self._refuse(f"has an invalid configuration in your ~/.ssh: {error or type(error).__name__}", error)
 
     def _connect(self) -> None:
         settings = _configuration().lookup(self.host.name)
@@ -51,8 +51,8 @@ class Connection:
         if "proxyjump" in settings and "proxycommand" not in settings:
             jump = settings["proxyjump"]
             raise ShoalError(
-                f"{self.host.called} is behind ProxyJump {jump} in ~/.ssh/config, which is not understood; write "
-                f"ProxyCommand ssh -W %h:%p {jump} there"
+                f"{self.host.label} uses ProxyJump {jump} in ~/.ssh/config, which Shoal does not support; replace it "
+                f"by ProxyCommand ssh -W %h:%p {jump}"
             )
         self._client.load_system_host_keys()
         for known in settings.get("userknownhostsfile", "").split():
@@ -89,7 +89,7 @@ class Connection:
         """The user's home folder on the host. Raises ShoalError if there is no home, and LostError."""
         _, home, _ = self.run(("sh", "-c", 'printf %s "$HOME"'))
         if not home.startswith("/"):
-            raise ShoalError(f"{self.host.called}: its user has no home, in which Shoal could be; give it one")
+            raise ShoalError(f"{self.host.label}: the user has no home folder for Shoal's code; create one")
         return home
 
     @contextmanager
@@ -98,11 +98,11 @@ class Connection:
         try:
             yield
         except (paramiko.SSHException, paramiko.SFTPError, EOFError, TimeoutError, ConnectionError) as error:
-            raise LostError(f"{self.host.called} does not answer: {error or type(error).__name__}") from error
+            raise LostError(f"{self.host.label} does not answer: {error or type(error).__name__}") from error
         except OSError as error:
             if self.is_open or error.errno is not None:
                 raise
-            raise LostError(f"{self.host.called} does not answer: {error}") from error
+            raise LostError(f"{self.host.label} does not answer: {error}") from error
 
     @property
     def is_open(self) -> bool:
@@ -115,11 +115,11 @@ class Connection:
 
     def _lose(self, error: Exception) -> NoReturn:
         self.close()
-        raise LostError(f"{self.host.called} does not answer: {error or type(error).__name__}") from error
+        raise LostError(f"{self.host.label} does not answer: {error or type(error).__name__}") from error
 
     def _refuse(self, why: str, error: Exception) -> NoReturn:
         self.close()
-        raise ShoalError(f"{self.host.called} {why}") from error
+        raise ShoalError(f"{self.host.label} {why}") from error
 
 
 def _configuration() -> paramiko.SSHConfig:

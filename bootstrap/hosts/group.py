@@ -52,13 +52,13 @@ class HostGroup:
                     self._drop(host)
                 except OSError as error:
                     raise LostError(
-                        f"{host.called} cannot use {self.file.folder}: {error.strerror or error}; have its user write "
-                        f"there, make room, or name another folder in {self.file.path}"
+                        f"{host.label} cannot use {self.file.folder}: {error.strerror or error}; give its user write "
+                        f"permission, free some space, or choose another folder in {self.file.path}"
                     ) from error
                 except BaseException:  # an interrupt may have left half a message in the connection
                     self._drop(host)
                     raise
-        raise LostError(f"no host of {self.file.path} answers; the last: {lost}")
+        raise LostError(f"no host of {self.file.path} answers; the last error: {lost}")
 
     def _is_connected(self, host: Host) -> bool:
         found = self._connections.get(host)
@@ -68,14 +68,14 @@ class HostGroup:
         if found := self._connections.pop(host, None):
             found.close()
 
-    def each(self, work: Callable[[Connection], Result]) -> list[Result]:
+    def on_all(self, work: Callable[[Connection], Result]) -> list[Result]:
         """Call `work` on all hosts in parallel; return the results. Raises ShoalError for a host that fails."""
 
         def one(host: Host) -> Result:
             try:
                 return work(self.connect(host))
             except LostError as error:
-                raise ShoalError(f"{error}; check that it runs, or take it out of {self.file.path}") from error
+                raise ShoalError(f"{error}; check that it is running, or remove it from {self.file.path}") from error
 
         with ThreadPoolExecutor(min(32, len(self.file.hosts))) as pool:
             return list(pool.map(one, self.file.hosts))

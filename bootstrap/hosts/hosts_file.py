@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from bootstrap.agent.documents import MOST_GPUS, MOST_NODES
 from bootstrap.agent.node_documents import ADDRESS
 from common.errors import DataError, ShoalError
-from common.files import regular
+from common.files import require_regular
 from corpus.reading.s3 import is_s3, place_of
 from infra import addresses
 
@@ -41,14 +41,14 @@ class Host:
     python: str
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """Name of the host in messages."""
         return f"{f'{self.user}@' if self.user else ''}{self.name}{f':{self.port}' if self.port else ''}"
 
     @property
     def instance(self) -> str:
         """Name of the host for agents, in the form of an instance id."""
-        return f"i-{sha256(self.called.encode()).hexdigest()[:17]}"
+        return f"i-{sha256(self.label.encode()).hexdigest()[:17]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +64,10 @@ class HostsFile:
 def read_hosts(path: Path) -> HostsFile:
     """Read a hosts file. Raises ShoalError, which names the wrong line."""
     try:
-        lines = regular(path).read_text("utf-8").splitlines()
+        lines = require_regular(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise ShoalError(f"cannot read the hosts in {path}: {reason}") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ShoalError(f"cannot read the hosts file {path}: {reason}") from error
     common: dict[str, str] = {}
     named: list[tuple[int, re.Match[str], dict[str, str]]] = []
     for number, line in enumerate(lines, 1):
@@ -81,14 +81,14 @@ def read_hosts(path: Path) -> HostsFile:
             named.append((number, start, _options(words[1:], _OF_ONE, where)))
     hosts = tuple(_host(found, {**common, **own}, f"{path}, line {number}") for number, found, own in named)
     for host in hosts:
-        if [each.called for each in hosts].count(host.called) > 1:
-            raise ShoalError(f"{path} names {host.called} twice; name it once, with gpus=N for several ranks")
+        if [each.label for each in hosts].count(host.label) > 1:
+            raise ShoalError(f"{path} lists {host.label} twice; list it once, with gpus=N for several ranks")
     if not 0 < len(hosts) <= MOST_NODES:
-        raise ShoalError(f"{path} names {len(hosts):,} hosts; write 1 to {MOST_NODES:,}, a line each: user@host")
+        raise ShoalError(f"{path} lists {len(hosts):,} hosts; list 1 to {MOST_NODES:,}, one per line: user@host")
     if "folder" not in common:
         raise ShoalError(
-            f"{path} names no folder that all hosts share; add a line such as folder=/srv/shoal, of a network file "
-            "system, or of any folder where there is one host, or folder=s3://BUCKET"
+            f"{path} names no shared folder; add folder=/PATH on a network file system (any folder if there is one "
+            "host), or folder=s3://BUCKET"
         )
     return HostsFile(path=path, folder=_folder(common["folder"]), hosts=hosts)
 
@@ -105,7 +105,7 @@ def _options(words: list[str], known: tuple[str, ...], where: str) -> dict[str, 
             raise ShoalError(f"{where}: python must be an absolute path, but is '{value}'")
         if name == "folder" and not (_PATH.fullmatch(value) or _is_bucket(value)):
             raise ShoalError(
-                f"{where}: folder must be an absolute path, or s3://BUCKET for all of a bucket, but is '{value}'"
+                f"{where}: folder must be an absolute path, or s3://BUCKET for a whole bucket, but is '{value}'"
             )
         found[name] = value
     return found
@@ -127,11 +127,11 @@ def _folder(address: str) -> str:
 def _host(found: re.Match[str], options: Mapping[str, str], where: str) -> Host:
     port, gpus, address = found["port"], options.get("gpus"), options.get("address")
     if port is not None and not 0 < int(port) < 1 << 16:
-        raise ShoalError(f"{where}: {port} is no port; it must be 1 to 65535")
+        raise ShoalError(f"{where}: the port must be 1 to 65535, but is {port}")
     if gpus is not None and not (gpus.isascii() and gpus.isdecimal() and 0 < int(gpus) <= MOST_GPUS):
         raise ShoalError(f"{where}: gpus must be 1 to {MOST_GPUS}, but is '{gpus}'")
     if address is not None and not ADDRESS.fullmatch(address):
-        raise ShoalError(f"{where}: address must be like 10.0.0.1, but is '{address}'")
+        raise ShoalError(f"{where}: address must be an IPv4 address, such as 10.0.0.1, but is '{address}'")
     return Host(
         name=found["name"],
         user=found["user"],

@@ -25,12 +25,12 @@ _EARLY = (1980, 1, 1, 0, 0, 0)
 _UNPACK_SECONDS = 300.0
 
 
-class Code:
+class CodePayload:
     def __init__(self) -> None:
         self._packed = _packed()
         self._name = hashlib.sha256(self._packed).hexdigest()[:32]
 
-    def on(self, connection: Connection) -> str:
+    def install(self, connection: Connection) -> str:
         """Return the code's folder on a host, after sending the code if it is missing.
 
         Raises ShoalError if the host cannot store it, and LostError.
@@ -42,8 +42,8 @@ class Code:
                     self._send(connection, folder)
         except OSError as error:
             raise ShoalError(
-                f"{connection.host.called} cannot have Shoal's code in {folder}: {error.strerror or error}; have its "
-                "user write there, or make room"
+                f"cannot copy Shoal's code to {connection.host.label}:{folder}: {error.strerror or error}; give its "
+                "user write permission, or free some space"
             ) from error
         return folder
 
@@ -67,8 +67,8 @@ def _unpack(connection: Connection, path: str, folder: str) -> None:
     host = connection.host
     status, _, errors = connection.run((host.python, "-m", "zipfile", "-e", path, folder), seconds=_UNPACK_SECONDS)
     if status:
-        last = errors.strip().splitlines()[-1:] or ["it said nothing"]
-        raise ShoalError(f"{host.called}: {host.python} failed with status {status}: {last[0]}")
+        last = errors.strip().splitlines()[-1:] or ["no error message"]
+        raise ShoalError(f"{host.label}: {host.python} failed with status {status}: {last[0]}")
 
 
 def _packed() -> bytes:

@@ -39,7 +39,7 @@ def export_model(model: TrainedModel, output: str, *, onnx: bool) -> int:
 
 def _require_free(output: str, found: str | None) -> None:
     if found is not None:
-        raise ShoalError(f"{output} has {found} already; choose another --output, or remove what is there")
+        raise ShoalError(f"{output} already contains {found}; choose another --output, or remove its content")
 
 
 def _upload(folder: Path, place: S3Path) -> int:

@@ -80,7 +80,7 @@ def label_text_files(
     for batch in join_batches(read_text_files(files, tally)):
         yield batch, label(batch.texts)
     if tally.counts["lines"] == tally.counts["malformed"]:
-        raise DataError(f"no record of the input can be read: {malformed_records(tally)}")
+        raise DataError(f"all records of the input are malformed: {malformed_records(tally)}")
 
 
 def malformed_records(tally: Tally) -> str:
@@ -106,7 +106,7 @@ def _checked(pieces: Iterator[bytes]) -> Iterator[bytes]:
         try:
             refuse_unsupported(_STANDARD_INPUT, first, first.split(b"\n")[:-1])
         except DataError as error:
-            raise DataError(f"{error}; write it to a file, and give that by its name") from None
+            raise DataError(f"{error}; save it to a file, and give the file's name") from None
         yield first
         yield from pieces
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import ceil
 
 from common.errors import DataError
-from common.json_values import made
+from common.json_values import from_json
 from corpus.reading.batches import TextBatch, line_batches
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches
@@ -89,7 +89,7 @@ def task_line(ranges: Sequence[Range]) -> bytes:
 def read_task(line: bytes) -> list[Range]:
     """Return the ranges of a line that `task_line` wrote."""
     task = json.loads(line)
-    formats = [made(Format, form) for form in task["formats"]]
+    formats = [from_json(Format, form) for form in task["formats"]]
     return [
         Range(path, start, end, formats[form], code, test, size)
         for path, start, end, form, code, test, size in task["ranges"]

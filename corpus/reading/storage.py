@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from common.errors import DataError, explain_os_error
-from common.files import regular, whole_file
+from common.files import require_regular, whole_file
 from common.private_folders import temporary_folder
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, compression, decompress
@@ -89,7 +89,7 @@ def open_range(address: str, start: int = 0, ahead: int | None = None) -> Binary
     if is_s3(address):
         return cast(BinaryIO, io.BufferedReader(_Object(address, start, ahead), _BUFFER_BYTES))
     with explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions"):
-        file = regular(Path(address)).open("rb")
+        file = require_regular(Path(address)).open("rb")
         file.seek(start)
     return file
 

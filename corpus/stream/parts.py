@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from common.errors import DataError
 from common.files import write_whole
-from common.json_values import made, parse_json_object, within
+from common.json_values import from_json, parse_json_object, within
 
 ROW_TOKENS = 128
 END_OF_LINE = 0
@@ -119,7 +119,7 @@ def read_part(path: Path) -> Part:
             words=tuple(words.astype(np.uint8).tobytes().decode().split("\n")) if len(words) else (),
             counts=counts.astype(np.int64),
             tokens=tokens.astype(np.int32),
-            after=made(Position, header["after"]),
+            after=from_json(Position, header["after"]),
         )
     except (
         zipfile.BadZipFile,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from common.errors import DataError
-from common.json_values import made, parse_json_object
+from common.json_values import from_json, parse_json_object
 from corpus.reading.storage import write_text
 
 STATUS_NAME = "status.json"
@@ -49,7 +49,7 @@ class Status:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Parse a status. Raises DataError for anything else."""
-        return made(cls, parse_json_object(text))
+        return from_json(cls, parse_json_object(text))
 
 
 def reader_folder(stream: Path, reader: int) -> Path:
@@ -103,7 +103,7 @@ def _status(path: Path) -> Status:
     if values is None:
         return Status()
     try:
-        return made(Status, values)
+        return from_json(Status, values)
     except DataError as error:
         raise DataError(f"{path} is not the status of a reader: {error}; start the reader again") from error
 

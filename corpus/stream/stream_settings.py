@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 
 from common.errors import DataError
 from common.files import partial_path
-from common.json_values import long, made, one_of, parse_json_object, require_fields, within
+from common.json_values import from_json, of_length, one_of, parse_json_object, require_fields, within
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 
@@ -28,7 +28,7 @@ _MAX_SOURCES = 1 << 20
 class StreamSettings:
     """Sources of a stream and the options for reading them. Raises DataError for values out of bounds."""
 
-    sources: Annotated[tuple[str, ...], long(1, _MAX_SOURCES)]
+    sources: Annotated[tuple[str, ...], of_length(1, _MAX_SOURCES)]
     """Absolute paths of files and folders, and s3:// addresses of objects and prefixes."""
     readers: Annotated[int, within(1, 1 << 10)] = 1
     """Number of readers that share the sources."""
@@ -69,7 +69,7 @@ class StreamSettings:
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Parse the settings. Raises DataError for anything else."""
-        return made(cls, parse_json_object(text))
+        return from_json(cls, parse_json_object(text))
 
 
 def absolute(address: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from common.errors import ExperimentError, explain_os_error
-from common.files import regular
+from common.files import require_regular
 from experiments.records.launches import read_launches
 from trainer.output.lines import End, Epoch, Line, Note, Search, Start, Step, Test, Trial, parse_line
 from trainer.output.run_files import RECORD, SUMMARY, read_json
@@ -137,7 +137,7 @@ def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[
 def read_run(folder: Path) -> RunRecord:
     """The run of a folder. Raises ExperimentError where its record cannot be read, or has no start of a run."""
     with explain_os_error(ExperimentError, f"cannot read {folder / RECORD}", "give the --output of `shoal train`"):
-        lines = [each for each in regular(folder / RECORD).read_bytes().splitlines() if each.strip()]
+        lines = [each for each in require_regular(folder / RECORD).read_bytes().splitlines() if each.strip()]
     parts, left_out = _parts(lines)
     if not parts:
         raise ExperimentError(

@@ -1,6 +1,6 @@
-"""First boots on what the machine images have, where no name and no address but S3's and the metadata's is reached.
+"""First boots with the content of real machine images, in a network with only S3 and instance metadata.
 
-Each ends well, or with a sentence: of a GPU node in the data bucket, of a node of EMR in the log that EMR copies.
+Each boot succeeds or reports one sentence: a GPU node in the data bucket, an EMR node in the log that EMR copies.
 """
 
 import io
@@ -37,11 +37,11 @@ def packed(*packages: str) -> bytes:
 
 @pytest.fixture
 def gpu_node(tmp_path: Path) -> Callable[..., Node]:
-    """Makes a node of the image of GPU nodes, which differs by these."""
+    """Function that makes a node with the image of GPU nodes, changed by its arguments."""
     return lambda **differs: Node(tmp_path, "gpu", **differs)
 
 
-def test_the_nodes_network_has_nothing_but_s3_and_the_metadata(gpu_node: Callable[..., Node]) -> None:
+def test_the_nodes_network_reaches_only_s3_and_the_metadata(gpu_node: Callable[..., Node]) -> None:
     node = gpu_node()
     node.upload("data", "key", b"x")
     places = (f"https://s3.{REGION}.amazonaws.com", "http://169.254.169.254/latest/meta-data/instance-id")
@@ -53,7 +53,7 @@ def test_the_nodes_network_has_nothing_but_s3_and_the_metadata(gpu_node: Callabl
 
 
 def booted(node: Node, *, gpus: int = 0, share: str = "none") -> tuple[str, list[str]]:
-    """How the node's boot ended, and the lines of its log."""
+    """Boot the node; return its reported state and the lines of its log."""
     script = (ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh").read_bytes()
     variables = {
         "DEPLOYMENT": "demo",
@@ -73,35 +73,35 @@ def booted(node: Node, *, gpus: int = 0, share: str = "none") -> tuple[str, list
     return report["state"], report["log"].splitlines()
 
 
-def test_a_reader_boots_on_the_image(gpu_node: Callable[..., Node]) -> None:
+def test_a_reader_boots_on_the_gpu_image(gpu_node: Callable[..., Node]) -> None:
     node = gpu_node()
     assert booted(node) == ("ready", [])
     assert "enable --now shoal-agent.service" in (node.root / "run" / "systemctl").read_text()
 
 
-def test_an_image_without_a_driver_is_named(gpu_node: Callable[..., Node]) -> None:
+def test_an_image_without_a_driver_is_reported(gpu_node: Callable[..., Node]) -> None:
     state, log = booted(gpu_node(), gpus=1)
     assert state == "failed"
     assert "finds 0 of this machine's 1 GPUs" in log[-1]
 
 
-def test_an_image_without_pytorch_is_named(gpu_node: Callable[..., Node]) -> None:
+def test_an_image_without_pytorch_is_reported(gpu_node: Callable[..., Node]) -> None:
     said = booted(gpu_node(without={"python"}))
     assert said == ("failed", ["this image has no /opt/pytorch/bin/python: it must be one with PyTorch"])
 
 
-def test_a_python_that_no_library_was_brought_for_is_named(gpu_node: Callable[..., Node]) -> None:
+def test_an_unsupported_python_is_reported(gpu_node: Callable[..., Node]) -> None:
     node = gpu_node()
     python = node.root / "opt" / "pytorch" / "bin" / "python"
-    as_newer = "export PIP_PYTHON_VERSION=3.99 PIP_ONLY_BINARY=:all:"
-    python.write_text(python.read_text().replace("exec", f"{as_newer}\nexec"))
+    unsupported = "export PIP_PYTHON_VERSION=3.99 PIP_ONLY_BINARY=:all:"
+    python.write_text(python.read_text().replace("exec", f"{unsupported}\nexec"))
     state, log = booted(node)
     assert state == "failed"
     assert log[-1] == "the deployment's libraries cannot be installed for this image's Python; pip says why above"
     assert any("h5py" in line for line in log)
 
 
-def test_a_package_that_no_repository_gives_is_named(gpu_node: Callable[..., Node]) -> None:
+def test_a_package_missing_from_the_repository_is_reported(gpu_node: Callable[..., Node]) -> None:
     state, log = booted(gpu_node(), share="efs")
     assert (state, log[-1]) == (
         "failed",
@@ -111,7 +111,7 @@ def test_a_package_that_no_repository_gives_is_named(gpu_node: Callable[..., Nod
 
 
 @pytest.mark.parametrize("behind", [HOUR, -HOUR])
-def test_a_clock_that_is_off_is_set_before_anything_is_signed(gpu_node: Callable[..., Node], behind: int) -> None:
+def test_a_wrong_clock_is_set_before_requests_are_signed(gpu_node: Callable[..., Node], behind: int) -> None:
     state, log = booted(gpu_node(behind=behind))
     (said,) = log
     assert state == "ready"
@@ -121,12 +121,12 @@ def test_a_clock_that_is_off_is_set_before_anything_is_signed(gpu_node: Callable
 
 @pytest.fixture
 def emr_node(tmp_path: Path) -> Callable[..., Node]:
-    """Makes a node of EMR's image, which differs by these."""
+    """Function that makes a node with EMR's image, changed by its arguments."""
     return lambda **differs: Node(tmp_path, "emr", **differs)
 
 
 def installed(node: Node) -> tuple[int, list[str]]:
-    """How the bootstrap action ended, and the lines that it printed."""
+    """Run the bootstrap action; return its exit status and the lines that it printed."""
     code = node.upload("cdk", "code.zip", packed("common", "corpus", "jobs", "bootstrap/agent"))
     libraries = node.upload("cdk", "wheels.zip", wheels("emr-x86_64"))
     script = (ROOT / "bootstrap" / "preprocessing" / "emr" / "install.sh").read_text()
@@ -140,15 +140,15 @@ def test_the_bootstrap_action_installs_on_the_image(emr_node: Callable[..., Node
     assert (node.root / "usr" / "bin" / "shoal-step").is_symlink()
 
 
-def test_an_image_of_emr_without_the_python_is_named(emr_node: Callable[..., Node]) -> None:
+def test_an_emr_image_without_the_python_is_reported(emr_node: Callable[..., Node]) -> None:
     status, said = installed(emr_node(without={"python3.11"}))
     assert (status, said[-1]) == (1, "this image has no python3.11, which the deployment's libraries are for")
 
 
-def test_a_clock_of_emr_that_is_off_is_named(emr_node: Callable[..., Node]) -> None:
+def test_a_wrong_clock_of_an_emr_node_is_reported(emr_node: Callable[..., Node]) -> None:
     status, said = installed(emr_node(behind=HOUR))
     assert status == 1
-    # Both are downloaded at once.
+    # Both archives are downloaded in parallel.
     assert said[-1].startswith(
         tuple(f"s3://cdk/{name}.zip cannot be downloaded; it is " for name in ("code", "wheels"))
     )

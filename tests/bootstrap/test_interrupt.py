@@ -1,4 +1,4 @@
-"""An interrupt is raised, whatever code it arrives in."""
+"""Interrupts are raised in any code, and swallowed ones are raised again."""
 
 import signal
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from bootstrap.interrupt import Interrupt, interrupt_behind
 from tests.waiting import PATIENCE
 
-# A verb that waits, and does so meanwhile; `fall` is a Ctrl-C at this very place.
+# A command that runs the code under test and then waits. `fall` sends a signal at that point.
 VERB = """
 import os, signal, sys, time
 import bootstrap.cli.commands as commands
@@ -27,7 +27,7 @@ class Dropped:
 
 def run(arguments, interrupt):
     signal.signal(signal.SIGTERM, interrupt)
-    {meanwhile}
+    {body}
     time.sleep(10)
     return 0
 
@@ -36,15 +36,15 @@ sys.exit(main([]))
 """
 
 
-def ended(meanwhile: str) -> "subprocess.CompletedProcess[str]":
-    code = VERB.format(meanwhile="\n    ".join(meanwhile.splitlines()))
+def ended(body: str) -> "subprocess.CompletedProcess[str]":
+    code = VERB.format(body="\n    ".join(body.splitlines()))
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parents[2]
     )
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "status"),
+    ("body", "status"),
     [
         ("fall()", 130),
         ("fall(signal.SIGTERM)", 143),
@@ -53,26 +53,26 @@ def ended(meanwhile: str) -> "subprocess.CompletedProcess[str]":
         ("try:\n    fall()\nfinally:\n    None.anything", 130),
     ],
 )
-def test_an_interrupt_arrives_even_if_code_drops_it_or_fails(meanwhile: str, status: int) -> None:
-    done = ended(meanwhile)
+def test_a_swallowed_interrupt_is_raised_again(body: str, status: int) -> None:
+    done = ended(body)
     assert (done.returncode, done.stdout, done.stderr) == (status, "", "shoal: interrupted\n")
 
 
-def test_an_interrupt_in_the_deletion_of_an_object_arrives() -> None:
+def test_an_interrupt_during_object_deletion_is_raised() -> None:
     done = ended("Dropped()")
     assert done.returncode == 130
     assert done.stderr.endswith("shoal: interrupted\n")
 
 
 def test_a_handled_interrupt_is_not_raised_again() -> None:
-    heard = (
+    code = (
         "from bootstrap.interrupt import mark_handled\n"
         "try:\n    fall()\nexcept KeyboardInterrupt as asked:\n    mark_handled(asked)"
     )
-    assert ended(f"{heard}\ntime.sleep(0.5)\nreturn 7").returncode == 7
+    assert ended(f"{code}\ntime.sleep(0.5)\nreturn 7").returncode == 7
 
 
-def test_an_error_that_has_nothing_to_do_with_it_stays_an_error() -> None:
+def test_an_unrelated_error_stays_an_error() -> None:
     done = ended("None.anything")
     assert done.returncode == 1
     assert "AttributeError" in done.stderr

@@ -1,4 +1,4 @@
-"""Bars on a terminal of the test's own."""
+"""Progress bars on a simulated terminal, and lines without one."""
 
 import io
 import re
@@ -33,12 +33,12 @@ def test_speed_and_remaining_time_follow_the_given_pace() -> None:
         bars.stage("train", 100_000)
         bars.begin_at(0)
         bars.pace(500.0)
-        bars.at(40_000)  # heard of at once
+        bars.at(40_000)  # all at once
         bars.tick()
         assert re.search(r"40%.* 40\.0k/100k \[00:00<02:00, 500 rows/s\]", last(terminal))
 
 
-def test_rows_of_earlier_runs_do_not_count_for_the_speed() -> None:
+def test_the_speed_does_not_count_rows_of_earlier_runs() -> None:
     terminal = Terminal()
     with bars_on(terminal) as bars:
         bars.stage("train", 100_000)
@@ -46,12 +46,12 @@ def test_rows_of_earlier_runs_do_not_count_for_the_speed() -> None:
         bars.tick()
         assert re.search(r"90%.* 90\.0k/100k \[00:00<\?, \? rows/s\]", last(terminal))
         bars.pace(100.0)
-        bars.begin_at(50_000)  # ranks that started again, whose pace is not known yet
+        bars.begin_at(50_000)  # the ranks restarted, and their pace is unknown
         bars.tick()
         assert re.search(r"50%.* 50\.0k/100k \[00:00<\?, \? rows/s\]", last(terminal))
 
 
-def test_a_slow_pace_is_the_time_of_one_and_seconds_have_none() -> None:
+def test_a_slow_stage_shows_seconds_per_row_and_a_timed_stage_no_rate() -> None:
     terminal = Terminal()
     with bars_on(terminal) as bars:
         bars.stage("train", 100)
@@ -76,17 +76,15 @@ def test_a_stage_that_ends_early_is_not_shown_as_complete() -> None:
 
 
 class Log(io.StringIO):
-    """Standard error that is no terminal."""
+    """Standard error that is not a terminal."""
 
 
 class DumbTerminal(Terminal):
-    """A terminal that cannot go back over what was written."""
+    """Terminal that cannot overwrite its lines."""
 
 
 @pytest.mark.parametrize("kind", [Log, DumbTerminal])
-def test_where_no_bar_can_be_drawn_there_are_plain_lines(
-    kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_terminal_progress_is_plain_lines(kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch) -> None:
     if kind is DumbTerminal:
         monkeypatch.setenv("TERM", "dumb")
     lines = kind()
@@ -107,7 +105,7 @@ def test_where_no_bar_can_be_drawn_there_are_plain_lines(
     assert lines.getvalue() == said
 
 
-def test_no_line_comes_before_its_time() -> None:
+def test_the_first_line_waits_for_the_interval() -> None:
     lines = Log()
     with redirect_stderr(lines), Bars(line_seconds=1e6) as bars:
         bars.stage("train", 100)

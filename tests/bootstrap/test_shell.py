@@ -1,6 +1,6 @@
-"""Every script that Shoal writes for a shell, run by a real bash with hostile names: none of them is executed.
+"""Shell scripts that Shoal writes, run by a real bash with hostile names: no name is executed.
 
-Names are held against a grammar where they enter, and quoted besides.
+Names are validated on entry and also quoted.
 """
 
 import re
@@ -66,7 +66,7 @@ def test_names_that_shoal_writes_are_accepted(kind: str) -> None:
 
 
 @given(kind=st.sampled_from(list(GOOD)), at=st.integers(0, 60), cut=st.integers(0, 3), more=st.text(max_size=6))
-def test_an_accepted_name_is_one_plain_word_that_stays_in_its_folder(kind: str, at: int, cut: int, more: str) -> None:
+def test_an_accepted_name_is_a_plain_word_within_its_folder(kind: str, at: int, cut: int, more: str) -> None:
     check, good = GOOD[kind]
     name = good[:at] + more + good[at + cut :]
     try:
@@ -82,7 +82,7 @@ def test_an_accepted_name_is_one_plain_word_that_stays_in_its_folder(kind: str, 
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_a_hostile_name_makes_no_run_and_no_node(hostile: str) -> None:
+def test_hostile_names_of_runs_and_nodes_are_refused(hostile: str) -> None:
     hostiles = [
         lambda: NodeLaunch(DEPLOYMENT, hostile),
         lambda: NodeLaunch(DEPLOYMENT, f"demo.{hostile}"),
@@ -106,7 +106,7 @@ def test_an_unquoted_name_is_executed_and_this_test_notices(bash: Bash) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_the_first_boot_of_a_gpu_node_and_what_it_leaves_execute_no_name(bash: Bash, hostile: str) -> None:
+def test_first_boot_of_a_gpu_node_executes_no_hostile_value(bash: Bash, hostile: str) -> None:
     python = bash.root / "opt" / "pytorch" / "bin" / "python"
     python.write_text(
         f'#!/bin/bash\ncase "$*" in *json*) exec {shlex.quote(sys.executable)} "$@" ;; esac\n'
@@ -142,7 +142,7 @@ def test_the_first_boot_of_a_gpu_node_and_what_it_leaves_execute_no_name(bash: B
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_the_first_boot_of_a_cluster_node_and_what_it_leaves_execute_no_name(bash: Bash, hostile: str) -> None:
+def test_first_boot_of_a_cluster_node_executes_no_hostile_value(bash: Bash, hostile: str) -> None:
     bash.add("python3.11", 'if [ "$2" = venv ]; then mkdir -p "${!#}/bin"; cp "$0" "${!#}/bin/python"; fi')
     bash.add("sleep", "exec /bin/sleep 0.05")
     root = bash.folder / hostile
@@ -176,22 +176,20 @@ def test_the_first_boot_of_a_cluster_node_and_what_it_leaves_execute_no_name(bas
     assert not bash.injected()
 
 
-def test_what_programs_that_run_at_once_write_down_is_whole(bash: Bash) -> None:
-    """Bash writes a line at a time, so that the words of two would stand within each other."""
+def test_concurrent_programs_log_whole_calls(bash: Bash) -> None:
+    """Bash writes line by line, so concurrent calls could interleave their words."""
     bash.run("-c", 'for each in {1..40}; do aws "$1" last & done; wait', "-", "x\ny\nz")
     assert bash.recorded_words() == [*("aws", "x\ny\nz", "last") * 40, ""]
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_commands_of_emulated_machines_execute_no_path(
-    bash: Bash, hostile: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    beside = bash.folder / hostile / "python"
-    beside.parent.mkdir()
+def test_commands_of_emulated_nodes_execute_no_path(bash: Bash, hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile_python = bash.folder / hostile / "python"
+    hostile_python.parent.mkdir()
     for name in ("aws", "python"):
-        (beside.parent / name).write_text("#!/bin/bash\nexit 0\n")
-        (beside.parent / name).chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(beside))
+        (hostile_python.parent / name).write_text("#!/bin/bash\nexit 0\n")
+        (hostile_python.parent / name).chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(hostile_python))
     made = bash.folder / "made"
     commands.write_commands(made, file_systems=bash.folder / hostile / "efs", hosts=bash.folder / hostile / "hosts")
     for program, *arguments in (["aws"], ["python3.11"], ["mount", "-t", "efs", "fs-1:/", str(bash.folder / "share")]):
@@ -202,7 +200,7 @@ def test_commands_of_emulated_machines_execute_no_path(
     assert (bash.folder / hostile / "efs" / "fs-1").is_dir()
 
 
-def test_user_data_execute_no_value(bash: Bash) -> None:
+def test_user_data_executes_no_value(bash: Bash) -> None:
     from infra.training import _user_data
 
     values = {f"VALUE_{number}": hostile for number, hostile in enumerate(HOSTILE)}

@@ -1,4 +1,4 @@
-"""Credentials that a program prints, as companies' logins do."""
+"""Credentials from a `credential_process`, a program that prints them."""
 
 import json
 import stat
@@ -10,7 +10,7 @@ from botocore.exceptions import CredentialRetrievalError
 
 from common.aws_session import core_session
 
-SOUND = {"Version": 1, "AccessKeyId": "AKIA", "SecretAccessKey": "secret", "SessionToken": "token"}
+VALID = {"Version": 1, "AccessKeyId": "AKIA", "SecretAccessKey": "secret", "SessionToken": "token"}
 CONFIG = """\
 [default]
 credential_process = {process}
@@ -22,7 +22,7 @@ source_profile = default
 
 @pytest.fixture
 def uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Has a profile take its credentials from a command."""
+    """Function that configures a profile to take its credentials from a command."""
 
     def use(process: str, profile: str = "default") -> None:
         (tmp_path / "config").write_text(CONFIG.format(process=process))
@@ -42,7 +42,7 @@ def frozen() -> Any:
 
 
 def printing(folder: Path, text: str) -> str:
-    """A program that prints this text."""
+    """Write a program that prints this text; return its path."""
     (folder / "text").write_text(text)
     program = folder / "login"
     program.write_text(f"#!/bin/sh\ncat {folder / 'text'}\n")
@@ -58,11 +58,11 @@ def printing(folder: Path, text: str) -> str:
         ("not JSON", "Expecting value"),
         ("[1]", "no attribute"),
         ("{}", "Unsupported version"),
-        (json.dumps({**SOUND, "Expiration": "2020-01-01T00:00:00Z"}), "expired at 2020-01-01T00:00:00Z"),
-        (json.dumps({**SOUND, "Expiration": "soon"}), 'Invalid timestamp "soon"'),
+        (json.dumps({**VALID, "Expiration": "2020-01-01T00:00:00Z"}), "expired at 2020-01-01T00:00:00Z"),
+        (json.dumps({**VALID, "Expiration": "soon"}), 'Invalid timestamp "soon"'),
     ],
 )
-def test_a_credential_process_without_sound_credentials_is_an_error_of_botocore(
+def test_a_failing_credential_process_raises_a_botocore_error(
     uses: Any, tmp_path: Path, printed: str | None, why: str, profile: str
 ) -> None:
     uses("/no/such/program --now" if printed is None else printing(tmp_path, printed), profile)
@@ -71,13 +71,13 @@ def test_a_credential_process_without_sound_credentials_is_an_error_of_botocore(
 
 
 @pytest.mark.parametrize("process", ["'unbalanced", ""])
-def test_what_is_no_command_is_an_error_of_botocore(uses: Any, process: str) -> None:
+def test_an_invalid_credential_process_raises_a_botocore_error(uses: Any, process: str) -> None:
     uses(process)
     with pytest.raises(CredentialRetrievalError, match="credential_process"):
         core_session().get_credentials()
 
 
-def test_sound_credentials_of_a_process_are_used(uses: Any, tmp_path: Path) -> None:
+def test_valid_credentials_of_a_process_are_used(uses: Any, tmp_path: Path) -> None:
     for more in ({}, {"Expiration": "2100-01-01T00:00:00+00:00"}):
-        uses(printing(tmp_path, json.dumps({**SOUND, **more})))
+        uses(printing(tmp_path, json.dumps({**VALID, **more})))
         assert frozen().secret_key == "secret"

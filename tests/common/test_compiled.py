@@ -1,4 +1,4 @@
-"""Functions are compiled, also where there is no folder for the cache."""
+"""Functions are compiled with and without a cache folder."""
 
 import pytest
 from numba.core.caching import CacheImpl
@@ -11,7 +11,7 @@ def twice(number):
 
 
 @pytest.mark.parametrize("locators", [CacheImpl._locator_classes, []], ids=["a folder", "no folder"])
-def test_a_function_is_compiled_where_nothing_can_be_kept_too(monkeypatch: pytest.MonkeyPatch, locators: list) -> None:
+def test_a_function_is_compiled_without_a_cache_folder(monkeypatch: pytest.MonkeyPatch, locators: list) -> None:
     monkeypatch.setattr(CacheImpl, "_locator_classes", locators)
     made = compiled(twice)
     assert made(21) == 42

@@ -1,10 +1,10 @@
-"""Numbers of things in sentences."""
+"""Counts with nouns."""
 
 import pytest
 
 from common.display import plural
 
 
-@pytest.mark.parametrize(("number", "said"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1234, "1,234 rows")])
-def test_one_is_no_plural(number: int, said: str) -> None:
-    assert plural(number, "row") == said
+@pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1234, "1,234 rows")])
+def test_plural_adds_an_s_unless_the_count_is_one(number: int, text: str) -> None:
+    assert plural(number, "row") == text

@@ -1,4 +1,4 @@
-"""Errors of the operating system become sentences that name what failed."""
+"""Errors of the operating system become messages that name what failed."""
 
 import errno
 import os
@@ -20,13 +20,13 @@ def test_a_full_disk_is_distinguished_from_other_errors(error: Exception, expect
         raise error
 
 
-def test_an_error_has_what_failed_its_reason_and_advice() -> None:
+def test_an_os_error_gets_context_reason_and_advice() -> None:
     wrong = "^cannot read a: Input/output error; check it$"
     with pytest.raises(DataError, match=wrong), explain_os_error(DataError, "cannot read a", "check it"):
         raise OTHER
 
 
-def test_the_first_rule_that_does_not_hold_is_the_error() -> None:
+def test_the_first_broken_rule_is_raised() -> None:
     require_rules((True, "first"), (1, "second"))
     with pytest.raises(DataError, match="second"):
         require_rules((True, "first"), (False, "second"), (False, "third"))

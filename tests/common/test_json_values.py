@@ -1,4 +1,4 @@
-"""Values of JSON objects are those of a dataclass's fields, or refused by the field's name."""
+"""JSON values are checked against a dataclass; errors name the field."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from common.errors import DataError
-from common.json_values import long, made, matching, one_of, parse_json_object, within
+from common.json_values import from_json, matching, of_length, one_of, parse_json_object, within
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("json_values.yaml").read_text())
 
@@ -28,29 +28,29 @@ class Values:
     listed: list[int] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     bounded: Annotated[int, within(1, 9)] | None = None
-    words: Annotated[tuple[Letters, ...], long(0, 2)] = ()
+    words: Annotated[tuple[Letters, ...], of_length(0, 2)] = ()
     places: Mapping[Letters, str] = field(default_factory=dict)
     side: Annotated[str, one_of(("left", "right"))] = "left"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row.get("text", row)))
-def test_values_are_those_of_the_fields_or_refused_by_a_sentence(row: dict[str, Any]) -> None:
+def test_json_values_are_accepted_or_refused_with_a_message(row: dict[str, Any]) -> None:
     if "refused" not in row:
         assert parse_json_object(row["text"]) == row["values"]
         return
     with pytest.raises(DataError) as refused:
-        parse_json_object(row["text"]) if "text" in row else made(Values, row["values"])
+        parse_json_object(row["text"]) if "text" in row else from_json(Values, row["values"])
     assert str(refused.value) == row["refused"]
 
 
-def test_nesting_beyond_what_parsers_take_is_refused() -> None:
+def test_too_deep_nesting_is_refused() -> None:
     with pytest.raises(DataError, match="not JSON"):
         parse_json_object('{"a": ' + "[" * 60_000)
 
 
-def test_lists_become_tuples_where_the_field_is_no_list() -> None:
+def test_lists_become_tuples_unless_the_field_is_a_list() -> None:
     written = {"count": 1, "share": 1, "pair": [2, "b"], "several": ["x"], "listed": [3], "numbers": {"a": 4}}
-    assert made(Values, written) == Values(1, 1, None, (2, "b"), ("x",), [3], {"a": 4})
-    assert made(Values, {"count": 1, "name": "a"}) == Values(1, name="a")
+    assert from_json(Values, written) == Values(1, 1, None, (2, "b"), ("x",), [3], {"a": 4})
+    assert from_json(Values, {"count": 1, "name": "a"}) == Values(1, name="a")
     bounded: dict[str, Any] = {"bounded": 9, "words": ["a", "b"], "places": {"a": "1"}, "side": "right"}
-    assert made(Values, {"count": 1, **bounded}) == Values(1, **{**bounded, "words": ("a", "b")})
+    assert from_json(Values, {"count": 1, **bounded}) == Values(1, **{**bounded, "words": ("a", "b")})

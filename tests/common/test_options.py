@@ -1,4 +1,4 @@
-"""An option as argparse has it."""
+"""Option descriptions as argparse options."""
 
 from argparse import ArgumentError, ArgumentParser
 from typing import Any
@@ -41,7 +41,7 @@ def test_wrong_options_are_refused(words: str) -> None:
         parsed(*words.split())
 
 
-def test_help_shows_defaults_that_there_are() -> None:
+def test_help_shows_existing_defaults() -> None:
     helps = {each.name: each.help for each in OPTIONS}
     assert helps["row_length"] == "words a row (default: 100)"
     assert helps["rating_range"] == "least and most (default: 1 5)"

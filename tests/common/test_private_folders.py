@@ -1,4 +1,4 @@
-"""A folder with a predictable name is used only if nobody else can write to it; one of a process is gone with it."""
+"""Private folders are used only if no other user can write to them; temporary folders end with their process."""
 
 import os
 import signal
@@ -15,11 +15,11 @@ from common.private_folders import make_private_folder, temporary_folder
 from tests.users import as_another, open_folder
 
 
-def test_it_is_made_for_this_user_alone_and_found_again(tmp_path: Path) -> None:
+def test_a_private_folder_is_created_once_and_reused(tmp_path: Path) -> None:
     for _ in range(2):
         assert make_private_folder(tmp_path / "mine", "") == tmp_path / "mine"
         assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o700
-    (tmp_path / "mine").chmod(0o755)  # others may look
+    (tmp_path / "mine").chmod(0o755)  # others may read
     assert make_private_folder(tmp_path / "mine", "") == tmp_path / "mine"
 
 
@@ -37,13 +37,13 @@ def with_mode(folder: Path, mode: int) -> None:
         (lambda at: at.write_text(""), "is not a folder"),
     ],
 )
-def test_another_ones_is_refused(tmp_path: Path, make: Callable[[Path], None], wrong: str) -> None:
+def test_an_unsafe_folder_is_refused(tmp_path: Path, make: Callable[[Path], None], wrong: str) -> None:
     make(tmp_path / "there")
     with pytest.raises(DataError, match=rf"/there {wrong}.*, or wait"):
         make_private_folder(tmp_path / "there", "wait")
 
 
-def test_that_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "theirs").mkdir(0o700)
     other = os.geteuid() + 1
     monkeypatch.setattr("common.private_folders.os.geteuid", lambda: other)
@@ -64,14 +64,14 @@ with temporary_folder(".texts-", Path(sys.argv[1])) as folder:
 
 @contextmanager
 def living(home: Path) -> Iterator[tuple["subprocess.Popen[str]", Path]]:
-    """A process, and its folder."""
+    """Yield a running process and its temporary folder."""
     line = [sys.executable, "-c", PROCESS, str(home)]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process, Path(process.stdout.readline().rstrip())
 
 
-def test_a_temporary_folder_is_gone_with_its_content_and_its_lock(tmp_path: Path) -> None:
+def test_a_temporary_folder_is_removed_with_its_content_and_lock(tmp_path: Path) -> None:
     def stopped() -> None:
         with temporary_folder(".texts-", tmp_path) as folder:
             (folder / "some").write_text("")
@@ -82,7 +82,7 @@ def test_a_temporary_folder_is_gone_with_its_content_and_its_lock(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_stays(tmp_path: Path) -> None:
+def test_only_folders_of_dead_processes_are_removed(tmp_path: Path) -> None:
     with living(tmp_path) as (_, used), temporary_folder(".texts-", tmp_path) as own:
         left = []
         for _ in range(2):
@@ -97,9 +97,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_stays(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_leftover_that_is_not_removed_whole_is_removed_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partly_removed_leftover_is_removed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with living(tmp_path) as (process, left):
         process.kill()
     with monkeypatch.context() as patch:
@@ -118,9 +116,7 @@ def test_a_leftover_that_is_not_removed_whole_is_removed_by_the_next(
         ("trainer.classification.model_folder", "_local_folder('s3://bucket/model')"),
     ],
 )
-def test_what_a_killed_command_left_in_the_systems_folder_is_removed_by_the_next(
-    tmp_path: Path, module: str, call: str
-) -> None:
+def test_leftovers_of_a_killed_command_are_removed_by_the_next(tmp_path: Path, module: str, call: str) -> None:
     line = f"""
 import os, signal
 from corpus.reading import s3
@@ -136,7 +132,7 @@ with {call}:
         assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
 
 
-def test_a_folder_of_which_nobody_can_tell_who_uses_it_stays(tmp_path: Path) -> None:
+def test_a_folder_without_a_valid_lock_is_kept(tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / ".texts-link").symlink_to(tmp_path / "precious")
     (tmp_path / ".texts-link.lock").write_text("")
@@ -150,7 +146,7 @@ def test_a_folder_of_which_nobody_can_tell_who_uses_it_stays(tmp_path: Path) -> 
     assert "made" not in there
 
 
-def test_the_folder_of_another_user_stays() -> None:
+def test_a_temporary_folder_of_another_user_is_kept() -> None:
     def make_beside(home: Path, theirs: Path) -> bool:
         with temporary_folder(".texts-", home) as own:
             return own.exists() and theirs.exists()

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from common.errors import DataError
-from common.json_values import made
+from common.json_values import from_json
 from corpus.dataset import open_dataset
 from corpus.raw_texts import SETTINGS
 from corpus.reading import s3
@@ -46,7 +46,7 @@ def test_a_request_with_a_wrong_value_is_refused(row: dict[str, Any]) -> None:
     place = reduce(getitem, steps, written)
     place.pop(last) if "value" not in row else place.__setitem__(last, row["value"])
     with pytest.raises(DataError) as refused:
-        made(TextRequest, written)
+        from_json(TextRequest, written)
     assert str(refused.value) == row["refused"]
 
 

@@ -86,7 +86,7 @@ runpy.run_path({os.fspath(ROOT / "app.py")!r}, run_name="__main__")
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "The CDK's library cannot be unpacked: link is a link, so Shoal does not trust it; remove it, or set "
+        "Shoal cannot unpack the CDK's library: link is a link, so Shoal does not trust it; remove it, or set "
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT to another folder\n"
     )
 

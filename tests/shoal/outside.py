@@ -1,4 +1,4 @@
-"""Programs of somebody else's, run in a folder of their own."""
+"""Runs other programs that use Shoal, in a separate folder."""
 
 import os
 import subprocess
@@ -10,12 +10,12 @@ EXAMPLES = ROOT / "examples"
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a program without GPUs; this project is installed."""
+    """Return an environment without GPUs for a program; this project is installed."""
     return {**os.environ, "CUDA_VISIBLE_DEVICES": "", **more}
 
 
 def run(folder: Path, *command: object, **more: str) -> str:
-    """Run a command to its end; what it printed."""
+    """Run a command; return its output."""
     words = list(map(str, command))
     done = subprocess.run(words, cwd=folder, env=environment(**more), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -23,5 +23,5 @@ def run(folder: Path, *command: object, **more: str) -> str:
 
 
 def run_python(folder: Path, *words: object, **more: str) -> str:
-    """Run Python with these words; what it printed."""
+    """Run Python with these arguments; return its output."""
     return run(folder, sys.executable, *words, **more)

@@ -1,4 +1,4 @@
-"""The example of a guarded stack ends itself, and what it keeps is found and deleted."""
+"""The example of a guarded stack deletes itself; the resources that it retains are found and deleted."""
 
 import functools
 import json
@@ -15,7 +15,7 @@ from tests.shoal.outside import EXAMPLES, run
 
 
 @pytest.mark.soak
-def test_the_examples_stack_ends_itself_and_what_it_keeps_is_found(tmp_path: Path, shoal_aws: boto3.Session) -> None:
+def test_the_example_stack_deletes_itself_and_its_leftovers_are_found(tmp_path: Path, shoal_aws: boto3.Session) -> None:
     cdk = functools.partial(run, tmp_path, "cdk")
     cdk("bootstrap", "aws://000000000000/us-east-1")
     cdk("deploy", "--app", f"{sys.executable} {EXAMPLES / 'guarded_stack.py'}", "--require-approval", "never")

@@ -1,4 +1,4 @@
-"""The notebook runs from its first cell to its last, on texts in a bucket."""
+"""The notebook runs completely on texts in a bucket."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def texts_of(cell: Any) -> str:
     return "\n".join(each.get("text") or each["data"].get("text/plain", "") for each in cell["outputs"])
 
 
-def test_it_runs_on_texts_of_a_bucket(aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_runs_on_a_bucket(aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_reviews(tmp_path / "reviews.json", texts=2000)
     boto3.client("s3").create_bucket(Bucket="my-reviews")
     boto3.client("s3").upload_file(str(tmp_path / "reviews.json"), "my-reviews", "yelp/reviews.json")

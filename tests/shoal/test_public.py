@@ -1,4 +1,4 @@
-"""The interface for programs: reviews to predictions, by the example that the documents show, and its errors."""
+"""The Python API: the documented examples and its errors."""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ def test_the_example_makes_a_model_that_predicts_in_the_order_of_the_texts(tmp_p
     assert model.predict(["bad"], threshold=0.0)[0].label == 1
 
 
-def test_what_cannot_be_is_an_exception_with_a_sentence(tmp_path: Path) -> None:
+def test_invalid_arguments_raise_errors_with_a_message(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"absent\.json: no such file"):
         shoal.preprocess(tmp_path / "absent.json", tmp_path / "data")
     with pytest.raises(shoal.TrainingError, match=r"^epochs is 0, but must be at least 1"):
@@ -49,7 +49,7 @@ def test_what_cannot_be_is_an_exception_with_a_sentence(tmp_path: Path) -> None:
         shoal.preprocess(tmp_path / "absent.json", tmp_path / "data", rating="stars", label="mood")
 
 
-def test_a_command_in_a_sentence_stays_as_it_is() -> None:
+def test_commands_in_messages_are_not_translated() -> None:
     sentence = r"^give min_count; `shoal train --text-field x` shows files$"
     with pytest.raises(DataError, match=sentence), errors_name_arguments(input="files"):
         raise DataError("give --min-count; `shoal train --text-field x` shows --input")
@@ -58,13 +58,13 @@ def test_a_command_in_a_sentence_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("texts", "threshold", "error", "sentence"),
     [
-        ("good", None, TypeError, "texts is one string, and must be a list of texts"),
-        (["good", 5.0], None, TypeError, r"texts\[1\] is a float, and must be a str"),
-        (["good"], 7, ValueError, "threshold is 7, and must be from 0 to 1"),
+        ("good", None, TypeError, "texts must be a list of strings"),
+        (["good", 5.0], None, TypeError, r"texts\[1\] must be a str, not float"),
+        (["good"], 7, ValueError, "threshold is 7, but must be from 0 to 1"),
         (["good"], float("nan"), ValueError, "threshold is nan"),
     ],
 )
-def test_a_model_predicts_lists_of_texts_alone(
+def test_predict_refuses_invalid_arguments(
     tmp_path: Path, texts: Any, threshold: float | None, error: type[Exception], sentence: str
 ) -> None:
     known_model.save(tmp_path)
@@ -74,7 +74,7 @@ def test_a_model_predicts_lists_of_texts_alone(
         model.predict(texts, threshold=threshold)
 
 
-def test_files_are_read_as_the_caller_says(tmp_path: Path) -> None:
+def test_reading_options_are_passed_on(tmp_path: Path) -> None:
     rows = [f"{'good' if number % 2 else 'poor'};a lamp named {'la' * number + 'lu'}" for number in range(60)]
     (tmp_path / "reviews.csv").write_text("\n".join(["mood;words", *rows]))
     made = shoal.preprocess(
@@ -83,7 +83,7 @@ def test_files_are_read_as_the_caller_says(tmp_path: Path) -> None:
     assert made.counts["labels"]["after"] == {"0": 30, "1": 30}
 
 
-def test_the_package_is_light_until_a_name_is_asked_for() -> None:
+def test_importing_the_package_loads_no_heavy_library() -> None:
     program = "import sys, shoal; assert not {'torch', 'mrjob', 'numpy', 'h5py'} & set(sys.modules)"
     run_python(ROOT, "-c", program)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
@@ -92,13 +92,13 @@ def test_the_package_is_light_until_a_name_is_asked_for() -> None:
 
 
 @pytest.mark.soak
-def test_the_example_of_word_embeddings_finds_words_that_stand_together(tmp_path: Path) -> None:
+def test_the_example_of_word_embeddings_finds_related_words(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\n".join(lines(3000)))
     printed = run_python(tmp_path, EXAMPLES / "word_embeddings.py", "text.txt", "results", "seaa")
     assert [word[:3] for word in printed.split()[-5:]] == 5 * ["sea"]
 
 
-def test_words_are_learnt_from_text_that_is_there(tmp_path: Path) -> None:
+def test_embed_refuses_missing_text_and_unknown_tokenisers(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"absent\.txt"):
         shoal.embed(tmp_path / "absent.txt", tmp_path / "words")
     with pytest.raises(DataError, match="tokeniser is 'runes', but must be one of"):

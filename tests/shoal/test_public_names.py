@@ -1,4 +1,4 @@
-"""What Shoal offers to other programs is on one page, and its docstrings say what a name takes and raises."""
+"""All public names are on the reference page and have docstrings with parameters and errors."""
 
 import importlib
 import inspect
@@ -16,18 +16,18 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "index.md"
 
 
 def public_names() -> list[str]:
-    """The names on the page."""
+    """Return the names on the page."""
     return re.findall(r"^::: ([\w.]+)$", PAGE.read_text("utf-8"), re.MULTILINE)
 
 
-def test_all_that_is_offered_is_on_the_page() -> None:
+def test_the_reference_page_lists_all_public_names() -> None:
     packages = (shoal, shoal_guard, shoal_local_aws.account, shoal_local_aws.testing)
     offered = {f"{package.__name__}.{name}" for package in packages for name in package.__all__}
     assert offered - set(public_names()) == set()
 
 
 @pytest.mark.parametrize("name", public_names())
-def test_a_public_name_can_be_imported_and_says_what_it_takes_and_raises(name: str) -> None:
+def test_public_names_are_importable_and_documented(name: str) -> None:
     module, _, last = name.rpartition(".")
     found = getattr(importlib.import_module(module), last)
     text = found.__doc__ or ""

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from common.errors import DataError, TrainingError
-from common.json_values import made
+from common.json_values import from_json
 from trainer.rank_errors import LostError, RankError
 
 NODE = "SHOAL_NODE"
@@ -73,7 +73,7 @@ def parse(line: str) -> Failure | None:
         return None
     with suppress(DataError, TypeError, KeyError, ValueError, RecursionError):  # half a line of a killed process
         written = json.loads(line.removeprefix(_PREFIX))
-        return made(Failure, {**written, "kind": FailureKind(written["kind"])})
+        return from_json(Failure, {**written, "kind": FailureKind(written["kind"])})
     return None
 
 

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from common.errors import DataError
-from common.json_values import made, parse_json_object
+from common.json_values import from_json, parse_json_object
 from trainer.embeddings.char_lstm import MOST_CHARACTERS, CharLSTM, Spelling
 from trainer.embeddings.vectors import Matrix
 from trainer.output import archive
@@ -107,7 +107,7 @@ def _settings(metadata: Mapping[str, str]) -> EncoderSettings:
     values: dict[str, Any] = parse_json_object(metadata.get(_METADATA, "{}"))
     if values.pop("format", None) != FORMAT:
         raise DamagedError(f"it is not of format {FORMAT}, which this Shoal reads")
-    found = made(EncoderSettings, values)
+    found = from_json(EncoderSettings, values)
     if min(found.character_embedding, found.hidden, found.layers, found.size) < 1:
         raise DamagedError("one of its sizes is not above 0")
     if len(found.characters) > MOST_CHARACTERS or len(set(found.characters)) < len(found.characters):

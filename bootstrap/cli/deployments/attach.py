@@ -13,15 +13,15 @@ from bootstrap.progress import Bars
 
 
 @command(
-    help="Follow a training on a deployment from any machine: show its progress, and copy its results when it ends. "
-    "RUN is its name (default: the first training that has not ended, or where there is none the preprocessing). "
-    "Ctrl-C ends this command alone, and the run goes on; shoal stop stops it.",
+    help="Follow a run on a deployment from any machine: show its progress, and copy its results when it ends. "
+    "RUN is the run's name (default: the first unfinished training, or else the preprocessing). "
+    "Ctrl-C ends only this command; `shoal stop` stops the run.",
     epilog="Example: shoal attach starter --output results/model",
 )
 @target_options
 @click.argument("run", required=False, metavar="[RUN]")
 @option(
-    "--output", type=click.Path(path_type=Path), metavar="DIR", help="folder for its results (default: results/RUN)"
+    "--output", type=click.Path(path_type=Path), metavar="DIR", help="folder for the results (default: results/RUN)"
 )
 def run(target: Target, run: str | None, output: Path | None) -> Result:
     from bootstrap.aws.deployment import find_deployment

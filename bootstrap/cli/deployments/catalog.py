@@ -17,18 +17,18 @@ _TYPES = Table(
         "zones": lambda each: " ".join(zone.rpartition("-")[2] for zone in each["zones"]),
         "$/h": "{hourly:g}",
         "EMR $/h": "{emr_hourly:g}",
-        "retired": "since {retired.since}; take {retired.successor}",
+        "retired": "since {retired.since}; use {retired.successor}",
     },
 )
 
 
 @command(
-    help="List the instance types that a topology may name: hardware, the zones that offer it, price on demand, what "
-    "EMR adds, and what to take instead of a type that AWS has retired.",
+    help="List the instance types that a topology may use: hardware, availability zones, on-demand price, EMR's "
+    "surcharge, and replacements of retired types.",
     epilog="Example: shoal catalog --gpu",
 )
-@option("--region", default="us-east-1", metavar="R", help="the region of the prices (default: us-east-1)")
-@option("--gpu", is_flag=True, help="only types with a GPU, for training")
+@option("--region", default="us-east-1", metavar="R", help="region of the prices (default: us-east-1)")
+@option("--gpu", is_flag=True, help="list only types with a GPU")
 def run(region: str, gpu: bool) -> Result:
     from infra import catalog
     from infra.parts import known_region
@@ -38,7 +38,7 @@ def run(region: str, gpu: bool) -> Result:
     except ValueError as error:
         raise UsageError(str(error)) from None
     prices = catalog.prices(region)
-    hint = "" if prices.instances else f"; with AWS credentials `make prices REGION={region}` asks for them"
+    hint = "" if prices.instances else f"; `make prices REGION={region}` fetches them with AWS credentials"
     content = {
         "region": prices.region,
         "date": prices.date,

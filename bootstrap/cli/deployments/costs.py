@@ -12,9 +12,9 @@ _PAST = timedelta(days=30)
 
 
 @command(
-    help="Show what a deployment has cost: as its guard counts it (hours times prices, at most five minutes old), "
-    "beside what it would have cost with everything running all the time, and what AWS has billed. AWS's bill is a day "
-    "late, and stays after the deployment has gone; asking for it costs a cent.",
+    help="Show what a deployment has cost: the guard's count (hours times prices, at most five minutes old), the "
+    "upper bound if everything had run all the time, and AWS's bill. The bill is a day late, also works for a deleted "
+    "deployment, and costs one cent for each request.",
     epilog="Example: shoal costs demo",
 )
 @target_options
@@ -60,9 +60,9 @@ def run(target: Target) -> Result:
     }
     rows = [
         ("deployment", f"{name}, {hours:,.1f} hours old"),
-        ("spent, by its guard", spent(guard) if guard else "not counted: it has no guard"),
-        ("now", dollars(found.rate, " an hour")),
-        ("at most", f"{dollars(content['estimate'])}, with everything running all the time"),
+        ("spent, by the guard", spent(guard) if guard else "not counted: the deployment has no guard"),
+        ("costs now", dollars(found.rate, " an hour")),
+        ("at most", f"{dollars(content['estimate'])}, if everything had run all the time"),
         *bills,
     ]
     return Result(content, [rows])

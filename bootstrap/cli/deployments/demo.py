@@ -22,7 +22,7 @@ def _nodes(result: Mapping[str, Any]) -> str:
     """Return each node's number of texts, and the factor by which the demo slows it down."""
     nodes = zip(result["summary"]["nodes"], result["summary"]["rows_of_ranks"], result["slowed"], strict=True)
     return "; ".join(
-        f"{rows:,} texts on {node['instance_type']}{f', slowed down {slowed:g} times here' if slowed else ''}"
+        f"{rows:,} texts on {node['instance_type']}{f', slowed down {slowed:g} times' if slowed else ''}"
         for node, rows, slowed in nodes
     )
 
@@ -34,22 +34,22 @@ _ROWS: Rows = {
     ),
     "reviews": "{counts.lines:,} lines, {counts.malformed:,} of them malformed and {counts.empty:,} without a text; "
     "{counts.distinct:,} distinct texts",
-    "training": "{summary.rows:,} texts, {summary.epochs} times each, in {summary.seconds:.1f} s; "
-    "{summary.global_batch:,} a step, which the nodes share by their speeds",
+    "training": "{summary.rows:,} texts, {summary.epochs} epochs, in {summary.seconds:.1f} s; "
+    "{summary.global_batch:,} texts a step, split over the nodes by their speeds",
     "nodes": _nodes,
     "balanced": lambda result: balanced_text(result["summary"]),
 }
 _END: Rows = {
-    "on AWS": "${dollars_an_hour:.2f} an hour while all of it runs (us-east-1, on demand)",
+    "price on AWS": "${dollars_an_hour:.2f} an hour while everything runs (us-east-1, on demand)",
     "time": "{total_seconds:.0f} s",
     "report": "{report}",
 }
 
 
 @command(
-    help="Deploy the topology 'demo' by the real CDK command to an AWS emulator on this machine, preprocess reviews, "
-    "train a model on two nodes of different speed, label some texts with it, destroy everything, and prove that "
-    "nothing is left. Needs no AWS account; takes about two minutes.",
+    help="Run a deployment from start to end against an AWS emulator on this machine: deploy the topology 'demo' with "
+    "the real CDK, preprocess reviews, train a model on two nodes of different speed, label some texts, destroy "
+    "everything, and verify that nothing is left. It needs no AWS account and takes about two minutes.",
     epilog="Example: shoal demo --input reviews/*.json.gz",
 )
 @option(
@@ -58,16 +58,15 @@ _END: Rows = {
     several=True,
     type=click.Path(path_type=Path),
     metavar="PATH...",
-    help="files or folders of your own, as `shoal preprocess --input` takes them (default: several thousand reviews "
-    "that the demo writes itself)",
+    help="your own reviews, as for `shoal preprocess --input` (default: several thousand generated reviews)",
 )
 @option(
     "--output",
     type=click.Path(path_type=Path),
     default=Path("results/demo"),
     metavar="DIR",
-    help="folder for the logs, with a folder `model` for the model and the run's record, which replaces an earlier "
-    "demo's and nothing else, and for report.html, the page on the training (default: results/demo)",
+    help="folder for logs, the trained model and its record (model/), and report.html (default: results/demo). An "
+    "earlier demo's files are replaced, other files stay",
 )
 def run(inputs: tuple[Path, ...], output: Path) -> Result:
     from bootstrap.demo import life

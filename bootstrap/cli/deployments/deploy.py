@@ -23,20 +23,20 @@ _REFUSED = 1
 
 
 @command(
-    help="Create a deployment of a topology on AWS, or update the one of that name. It shows the price, refuses a "
-    "topology that could not start, asks you, and runs the CDK. Where the topology is unchanged it changes nothing. An "
-    "interrupted deployment is continued, and a cluster that has ended is replaced.",
+    help="Create a deployment of a topology on AWS, or update it if it exists. The command shows the price, checks "
+    "that the topology can be deployed, asks for confirmation, and runs the CDK. An unchanged deployment stays as it "
+    "is. The same command continues an interrupted deployment, and replaces an EMR cluster that has ended.",
     epilog="Example: shoal plan starter, then shoal deploy starter",
 )
 @click.argument(
     "source",
     metavar="NAME_OR_FILE",
     shell_complete=complete_topology,
-    help="the topology: one of topologies/, or a YAML file of your own",
+    help="a topology of topologies/ by name, or your own YAML file",
 )
-@option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
-@option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
-@option("--yes", is_flag=True, help="do not ask")
+@option("--deployment", metavar="NAME", help="name of the deployment (default: the topology's)")
+@option("--owner", metavar="NAME", help="owner of the deployment (default: the topology's owner, or you)")
+@option("--yes", is_flag=True, help="deploy without asking for confirmation")
 def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Result:
     from bootstrap.lifecycle import deploy, plan, preflight
     from infra import caller, topology
@@ -49,7 +49,7 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Re
         owner=caller.owner_of(chosen, owner),
     )
     if not (yes or sys.stdin.isatty()):
-        raise UsageError("there is no terminal to ask on; look by `shoal plan`, then deploy with --yes")
+        raise UsageError("no terminal to ask for confirmation; check with `shoal plan`, then deploy with --yes")
     deploy.require_libraries(chosen)
     made = plan.make_plan(
         chosen,
@@ -99,9 +99,9 @@ def _rows(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult"
     ]
     return [
         ("deployment", f"{name} (stack {request.stack_name}, {request.region})"),
-        ("", "complete" if done.changed else "nothing was changed, because it already matched the topology"),
+        ("", "complete" if done.changed else "unchanged: it already matched the topology"),
         *sorted(done.outputs.items()),
-        ("costs now", f"{least}${made.resting:.2f} an hour; {least}${made.hourly:.2f} with everything at work"),
-        ("ends by itself", f"{utc_time(done.ends)}; later by: shoal extend {name} --hours H"),
+        ("costs now", f"{least}${made.resting:.2f} an hour; {least}${made.hourly:.2f} while everything runs"),
+        ("ends by itself", f"{utc_time(done.ends)}; to extend: shoal extend {name} --hours H"),
         *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
     ]

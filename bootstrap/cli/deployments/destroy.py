@@ -35,18 +35,18 @@ _THINGS = Table(
 
 
 @command(
-    help="Show what will be deleted and what stays, ask, and delete the stack. Then ask every service of AWS what is "
-    "left of the deployment, and delete that too. It works in every state of the stack: half created, half deleted, or "
-    "deleted by hand. The exit status is 1 if anything is left that costs money, or if AWS does not tell whether "
-    "anything is left. Data that the topology keeps do not count, nor a data bucket that stays because it holds runs "
-    "whose results were not fetched.",
+    help="Delete a deployment. The command shows what will be deleted and what stays, asks for confirmation, and "
+    "deletes the stack. Then it queries every AWS service for resources of the deployment, and deletes what is left. "
+    "It works in every state of the stack: half created, half deleted, or deleted by hand. The exit status is 1 if "
+    "something that costs money is left, or if AWS does not answer. Data that the topology keeps, and a data bucket "
+    "with runs that were not fetched, do not count as left.",
     epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo",
 )
 @target_options
-@option("--yes", is_flag=True, help="do not ask; it does not end a training that nobody stopped")
-@option("--stop-runs", is_flag=True, help="first stop the trainings that run, with a checkpoint")
-@option("--dry-run", is_flag=True, help="show what would be deleted and what would stay, and delete nothing")
-@option("--delete-runs", is_flag=True, help="also delete runs that were not fetched, with their data bucket")
+@option("--yes", is_flag=True, help="delete without asking for confirmation, unless a training is running")
+@option("--stop-runs", is_flag=True, help="first stop running trainings with a checkpoint")
+@option("--dry-run", is_flag=True, help="show what would be deleted and what would stay; delete nothing")
+@option("--delete-runs", is_flag=True, help="also delete runs that were not fetched, and their data bucket")
 def run(
     target: Target,
     yes: bool,
@@ -56,7 +56,7 @@ def run(
 ) -> Result:
     name, account = target.name, target.account
     if not (yes or dry_run or sys.stdin.isatty()):
-        raise UsageError("there is no terminal to ask on; look with --dry-run, then destroy with --yes")
+        raise UsageError("no terminal to ask for confirmation; check with --dry-run, then destroy with --yes")
     from bootstrap.aws.deployment import no_such_deployment
     from bootstrap.removal import teardown
 
@@ -70,13 +70,13 @@ def run(
     content = {**_content(name, before), "things": _listed(before.things)}
     empty = before.bucket if delete_runs and not before.loses else None
     if before.nothing and not (before.unfetched and delete_runs):
-        nothing = f"there is nothing of '{name}' to destroy{_but_kept(len(before.kept))}"
+        nothing = f"nothing of '{name}' is left to destroy{_but_kept(len(before.kept))}"
         return Result({**content, "destroyed": True}, [nothing])
     if dry_run:
         return Result(content, [_THINGS])
     if yes and before.trains != [] and not stop_runs:
-        trains = f"nobody stopped {', '.join(before.trains)}" if before.trains else "a training may run"
-        raise ShoalError(f"nothing was destroyed, because {trains}; add --stop-runs, or type first: shoal stop {name}")
+        trains = f"{', '.join(before.trains)} is running" if before.trains else "a training may be running"
+        raise ShoalError(f"nothing was destroyed, because {trains}; add --stop-runs, or first run: shoal stop {name}")
     if not yes and not confirm("Destroy it?"):
         return Result({**content, "destroyed": False}, ["nothing was destroyed"], _REFUSED)
     try:
@@ -84,14 +84,14 @@ def run(
             done = teardown.destroy(name, account, bars=bars, say=say, empty=empty)
     except KeyboardInterrupt:
         say(
-            "interrupted; AWS continues the deletions that have begun\n"
-            f"continue by: shoal destroy {name} --yes{' --stop-runs' if before.trains != [] else ''}"
+            "interrupted; AWS finishes the deletions that have started\n"
+            f"to continue: shoal destroy {name} --yes{' --stop-runs' if before.trains != [] else ''}"
             f"{' --delete-runs' if delete_runs else ''}\n"
-            f"see what is left by: shoal destroy {name} --dry-run"
+            f"to see what is left: shoal destroy {name} --dry-run"
         )
         raise
     became = {"destroyed": done.proven, "stack": done.stack, "things": _listed(done.things)}
-    parts: list[Part] = ["left by the stack, or beside it:", _THINGS] if done.things else []
+    parts: list[Part] = ["resources found outside the stack:", _THINGS] if done.things else []
     return Result({**content, **became}, [*parts, _result(name, done)], 0 if done.proven else _LEFT)
 
 
@@ -99,7 +99,7 @@ def _look(name: str, account: "Account") -> "DestroyPreview":
     from bootstrap.lifecycle import destroy_preview
 
     with Bars() as bars:
-        bars.stage("look through the account", 0)
+        bars.stage("search the account", 0)
         return destroy_preview.preview(name, account)
 
 
@@ -110,9 +110,9 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
     if goes:
         lines.append("will be deleted: " + ", ".join(plural(number, kind) for kind, number in sorted(goes.items())))
     if before.running:
-        lines.append(f"runs now: {', '.join(before.running)}")
+        lines.append(f"running now: {', '.join(before.running)}")
     if before.trains:
-        lines.append(f"would be ended: {', '.join(before.trains)}, which nobody stopped")
+        lines.append(f"trainings that would be aborted: {', '.join(before.trains)}")
     if before.rate is not None:
         lines.append(f"costs now: {dollars(before.rate, ' an hour')}")
     if before.guard:
@@ -120,11 +120,11 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
     if before.loses or (before.unfetched and delete_runs):
         lines.append(
             f"runs that would be lost: {', '.join(before.unfetched)} (s3://{before.bucket}/runs/); to "
-            f"keep them, type first: shoal fetch {name} --output DIR"
+            f"keep them, first run: shoal fetch {name} --output DIR"
         )
     lines += [f"stays: {stays(kept)}" for kept in before.kept if not (delete_runs and kept.bucket == before.bucket)]
     lines += [f"note: {note}" for note in before.notes]
-    return [*lines, f"stays: {TOOLKIT_STACK}, the CDK's own stack, which all deployments of the region share"]
+    return [*lines, f"stays: {TOOLKIT_STACK}, the CDK's stack, which all deployments in the region share"]
 
 
 def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool) -> bool:
@@ -132,7 +132,7 @@ def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool)
 
     A training that fails to stop is reported; the deletion of the stack ends it.
     """
-    if ask and not confirm(f"Stop {', '.join(runs)} with a checkpoint, before you are asked about the rest?"):
+    if ask and not confirm(f"First stop {', '.join(runs)} with a checkpoint?"):
         return False
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -178,15 +178,14 @@ def _result(name: str, done: "DestroyResult") -> str:
     left = sum(thing.costs for thing in done.things)
     stack = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "
     again = f"run `shoal destroy {name}` again"
-    unseen = f"it is unknown whether more is left ({plural(done.unverified, 'answer')} missing, see the table)"
+    unseen = f"more may be left, because {plural(done.unverified, 'answer')} of AWS failed (see the table)"
     if done.costs:
-        things = f"{plural(left, 'thing')} that {'costs' if left == 1 else 'cost'} money {'is' if left == 1 else 'are'}"
         more = f"; {unseen}" if done.unverified else ""
-        return f"{stack}{things} still there{more}; correct what the table reports, and {again}"
+        return f"{stack}left and billed: {plural(left, 'resource')}{more}; fix the reasons in the table, and {again}"
     if done.unverified:
-        return f"{stack}{unseen}; use credentials that may see it, and {again}"
+        return f"{stack}{unseen}; use credentials with the missing permissions, and {again}"
     kept = sum(thing.outcome == KEPT for thing in done.things)
-    looked = f"AWS was asked for {len(KINDS)} kinds of things, and nothing that costs money is left"
+    looked = f"checked {len(KINDS)} kinds of resources: nothing that costs money is left"
     return f"{stack}{looked}{_but_kept(kept)}"
 
 

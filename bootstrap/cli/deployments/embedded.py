@@ -12,23 +12,24 @@ from common.private_folders import temporary_folder
 @command(
     json="",
     help="""\
-Start an AWS emulator on this machine's loopback interface and prepare it for the CDK. With a command, run that against
-it, end it afterwards, and exit with the command's status. Without a command, print the environment that another shell
-needs to use it, and run until Ctrl-C. When it ends, all that was in it is gone.
+Start an AWS emulator on this machine's loopback interface, prepared for the CDK. With a command, run the command
+against the emulator, and exit with its status. Without a command, print the environment variables for another shell,
+and run until Ctrl-C. All data of the emulator are lost when it ends.
 
-It has no passwords: while it runs, every user of this machine can use it, and what they start in it runs as you. It
-refuses web pages.
+The emulator checks no passwords: while it runs, every user of this machine can use it, and what they start in it runs
+as you. It refuses requests from web pages.
 """,
-    epilog="Examples: shoal embedded -- cdk deploy -c topology=demo; or shoal embedded, and in another shell paste "
-    "the printed lines, then `shoal deploy demo`, `shoal preprocess --deployment demo ...`, `shoal destroy demo`.",
+    epilog="Examples: shoal embedded -- cdk deploy -c topology=demo; or `shoal embedded`, then paste the printed "
+    "lines into another shell, and run there `shoal deploy demo`, `shoal preprocess --deployment demo ...`, "
+    "`shoal destroy demo`.",
 )
-@option("--port", type=click.IntRange(0, 65535), metavar="P", help="where to listen (default: a free port)")
+@option("--port", type=click.IntRange(0, 65535), metavar="P", help="port to listen on (default: a free port)")
 @click.argument(
     "words",
     nargs=-1,
     type=click.UNPROCESSED,
     metavar="[-- COMMAND]...",
-    help="a command with its arguments, which is run against the emulator",
+    help="command to run against the emulator, with its arguments",
 )
 def run(port: int | None, words: tuple[str, ...]) -> int:
     from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws

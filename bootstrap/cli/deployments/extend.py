@@ -13,8 +13,8 @@ from common.errors import ShoalError
 
 
 @command(
-    help="Add hours to a deployment's life, at the end of which its guard deletes it. A budget does not change, and "
-    "must have these hours left with everything at work.",
+    help="Add hours to a deployment's life; at its end the guard deletes the deployment. The budget stays the same, "
+    "and must cover these hours with everything running.",
     epilog="Example: shoal extend demo --hours 6",
 )
 @target_options
@@ -23,7 +23,7 @@ from common.errors import ShoalError
     type=click.FloatRange(0, 720, min_open=True),
     required=True,
     metavar="H",
-    help="how many hours to add, at most 720 at once",
+    help="hours to add, at most 720 at once",
 )
 def run(target: Target, hours: float) -> Result:
     from bootstrap.lifecycle import guard, status
@@ -33,12 +33,11 @@ def run(target: Target, hours: float) -> Result:
     now = status.read_status(name, account)
     if now.stack["StackStatus"].startswith("DELETE"):
         raise ShoalError(
-            f"'{name}' is being deleted ({now.stack['StackStatus']}) and cannot be extended; deploy it again when it "
-            "is gone"
+            f"CloudFormation is deleting '{name}' ({now.stack['StackStatus']}); deploy it again when it is gone"
         )
     if now.guard is None:
         raise ShoalError(
-            f"'{name}' ({now.stack['StackStatus']}) has no guard, which would extend it; wait until it is complete"
+            f"'{name}' ({now.stack['StackStatus']}) has no guard to extend its life; wait until the stack is complete"
         )
     most, budget = None if now.most is None else now.most * hours, now.guard.budget
     left = math.inf if budget is None else max(0.0, budget - (now.guard.spent or 0.0))
@@ -46,7 +45,7 @@ def run(target: Target, hours: float) -> Result:
         raise ShoalError(
             f"{hours:g} more hours of '{name}' cost at most {dollars(most)}, more than the {dollars(left)} left of its "
             f"budget of {dollars(budget)}; add fewer hours, or raise `budget` in the topology's `guard` and deploy it "
-            "again, which replaces an EMR cluster that has ended"
+            "again (this replaces an EMR cluster that has ended)"
         )
     before = now.guard.ends
     after = guard.extend(account, name, now.guard, hours)
@@ -61,6 +60,6 @@ def run(target: Target, hours: float) -> Result:
         "end before": "{before:utc}",
         "end now": "{after:utc}",
         "these hours cost": "at most {at_most_dollars:dollars}, while everything runs",
-        **({"budget": "{budget:dollars}, which may end it earlier; it does not change"} if budget else {}),
+        **({"budget": "{budget:dollars}, unchanged; it may end the deployment earlier"} if budget else {}),
     }
     return Result(content, [rows])

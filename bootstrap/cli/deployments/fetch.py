@@ -15,30 +15,30 @@ from common.errors import UsageError
 _FETCHED: Rows = {
     "from": "s3://{bucket}/runs/",
     "to": "{output}",
-    "runs": lambda done: ", ".join(done["runs"]) or "none: nothing was trained",
-    "files": "{copied:plural file} copied ({bytes:size}), {present} there before",
+    "runs": lambda done: ", ".join(done["runs"]) or "no trainings",
+    "files": "{copied:plural file} copied ({bytes:size}), {present} already present",
 }
 
 
 @command(
-    help="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. Files that are there "
-    "already stay as they are. An object with a name that Shoal does not give to files of a run is not copied; it is "
-    "reported, and the exit status is 1. For a data bucket that outlived its deployment, use --bucket.",
+    help="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. Existing files stay "
+    "unchanged. Objects with names that Shoal does not use are reported instead of copied, and the exit status is 1. "
+    "If the deployment was deleted and its data bucket kept, use --bucket.",
     epilog="Example: shoal fetch demo --output results",
 )
 @target_options
 @option("--bucket", metavar="BUCKET", help="a data bucket, instead of a deployment")
-@option("--run", "only", metavar="RUN", help="one run (default: all)")
+@option("--run", "only", metavar="RUN", help="fetch only this run (default: all)")
 @option(
     "--output",
     type=click.Path(path_type=Path),
     required=True,
     metavar="DIR",
-    help="the folder for the runs' folders",
+    help="folder for the results; each run gets its own folder in it",
 )
 def run(target: Target, bucket: str | None, only: str | None, output: Path) -> Result:
     if bucket and target.typed:
-        raise UsageError("name a deployment or a --bucket, not both")
+        raise UsageError("give a deployment or --bucket, not both")
     account = target.account
     from bootstrap.lifecycle.fetch import fetch_runs, find_data_bucket
 
@@ -49,8 +49,8 @@ def run(target: Target, bucket: str | None, only: str | None, output: Path) -> R
     if not done.refused:
         return Result(content, [_FETCHED])
     failure = (
-        f"{plural(len(done.refused), 'object')} of s3://{bucket}/runs/ cannot be files below {output}: "
-        "Shoal does not use such names; find out who wrote them"
+        f"{plural(len(done.refused), 'object')} in s3://{bucket}/runs/ not copied to {output}: Shoal does not use such "
+        "names; find out who wrote them"
     )
     refused = [("not fetched", sentence) for sentence in done.refused]
     return Result(content, [_FETCHED, refused], status=1, failures=[failure])

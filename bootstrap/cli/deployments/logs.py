@@ -18,8 +18,8 @@ _ASK_SECONDS = 30.0
 
 
 @command(
-    help="Show a deployment's newest EMR steps and why they failed, what its GPU nodes reported of their first boot, "
-    "and the last lines of its guard.",
+    help="Show the newest EMR steps and why they failed, the first-boot reports of GPU nodes, and the guard's last "
+    "log lines. With --run, show what the processes of a training printed.",
     epilog="""\
 \b
 Examples:
@@ -28,17 +28,17 @@ Examples:
 """,
 )
 @target_options
-@option("--node", metavar="ID", help="only this node, by its instance id")
-@option("--step", type=int, metavar="N", help="only the newest N steps (default: the newest 5, and all other logs)")
-@option("--tail", type=int, default=10, metavar="N", help="the last N lines of each log (default: 10)")
+@option("--node", metavar="ID", help="show only the node with this instance id")
+@option("--step", type=int, metavar="N", help="show only the newest N steps (default: 5 steps, nodes and guard)")
+@option("--tail", type=int, default=10, metavar="N", help="lines from the end of each log (default: 10)")
 @option(
     "--run",
     "of_run",
     metavar="RUN",
-    help="instead, all that the ranks and readers of a training have printed, a line each after its node and rank",
+    help="show only the output of a training's ranks and readers, each line prefixed with its node and rank",
 )
-@option("--rank", type=int, metavar="N", help="with --run: only what this rank has printed, counted from 0")
-@option("--follow", is_flag=True, help="with --run: go on with what they print, until the run has ended, or Ctrl-C")
+@option("--rank", type=int, metavar="N", help="with --run: show only the output of rank N, from 0")
+@option("--follow", is_flag=True, help="with --run: print new lines as they appear, until the run ends or Ctrl-C")
 def run(
     target: Target,
     node: str | None,
@@ -55,13 +55,13 @@ def run(
             raise UsageError(f"{flag} is {value}, but must be at least {least}")
     if of_run:
         if node or step or wants_json():
-            raise UsageError("--run shows a run's logs as they are; leave out --node, --step and --json")
+            raise UsageError("--run prints a run's output unchanged; leave out --node, --step and --json")
         _print_run(target, of_run, rank, follow=follow)
         return 0
     if follow or rank is not None:
-        raise UsageError(f"{'--follow' if follow else '--rank'} goes with --run")
+        raise UsageError(f"{'--follow' if follow else '--rank'} requires --run")
     if node and step:
-        raise UsageError("--node shows only a node, and --step only steps; give one of them")
+        raise UsageError("--node and --step exclude each other; give one of them")
     name, account = target.name, target.account
     now = status.read_status(name, account, with_guard=False)
     excerpts: list[LogExcerpt] = []
@@ -72,7 +72,7 @@ def run(
     if not (node or step) and (guard := logs.guard(account, now, tail=tail)):
         excerpts.append(guard)
     text = "\n".join(f"{each.who}: {each.state}" + "".join(f"\n    {line}" for line in each.lines) for each in excerpts)
-    return Result({"said": [vars(each) for each in excerpts]}, [text or "there are no logs yet"])
+    return Result({"said": [vars(each) for each in excerpts]}, [text or "no logs yet"])
 
 
 def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> None:

@@ -30,7 +30,7 @@ _TOPOLOGIES: Rows = {
     "$ an hour": "{hourly:.2f}",
     "GPUs": "{gpus}",
     "retired": lambda each: "yes" if each["retired"] else "",
-    "what it is for": "{description}",
+    "description": "{description}",
 }
 
 
@@ -44,10 +44,9 @@ def _read_size(text: str) -> float:
 
 
 @command(
-    help="Report what topologies cost by the hour, what would keep them from starting on AWS, and what the guard will "
-    "do. It creates nothing. Without a topology it lists those of topologies/, a line each. With --rows it predicts "
-    "what preprocessing and training take and cost there, stage by stage; with --all on single machines and on every "
-    "topology, so that you can choose.",
+    help="Show the hourly price of topologies, check that AWS can start them, and show the guard's limits. The command "
+    "creates nothing. Without a topology it lists the topologies in topologies/. With --rows it predicts the time and "
+    "cost of preprocessing and training, stage by stage. With --all it compares single machines and all topologies.",
     epilog="""\
 \b
 Examples:
@@ -63,24 +62,24 @@ The exit status is 1 if a deployment would be refused.
     nargs=-1,
     metavar="[NAME_OR_FILE]...",
     shell_complete=complete_topology,
-    help="topologies: those of topologies/ by name, your own by file",
+    help="topologies of topologies/ by name, or your own YAML files",
 )
 @option(
     "--hours",
     type=click.FloatRange(0, min_open=True),
     metavar="H",
-    help="the hours to price (default: the guard's max_hours)",
+    help="hours to price (default: max_hours of the topology's guard)",
 )
-@option("--offline", is_flag=True, help="do not ask AWS")
-@option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
-@option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
-@option("--rows", group=_WORK, type=click.IntRange(min=1), metavar="N", help="rows of the dataset: distinct texts")
+@option("--offline", is_flag=True, help="check without asking AWS")
+@option("--deployment", metavar="NAME", help="name of the deployment (default: the topology's)")
+@option("--owner", metavar="NAME", help="owner of the deployment (default: the topology's owner, or you)")
+@option("--rows", group=_WORK, type=click.IntRange(min=1), metavar="N", help="rows of the dataset, its distinct texts")
 @option(
     "--raw-bytes",
     group=_WORK,
     type=Converted(_read_size),
     metavar="SIZE",
-    help="of the raw reviews, unpacked, such as 92.45GB; without it the dataset is there already",
+    help="uncompressed size of the raw reviews, such as 92.45GB (default: the dataset already exists)",
 )
 @option(
     "--epochs",
@@ -90,7 +89,7 @@ The exit status is 1 if a deployment would be refused.
     metavar="E",
     help="passes over the training rows (default: 10)",
 )
-@option("--all", "every", group=_WORK, is_flag=True, help="compare one machine and all topologies that AWS can start")
+@option("--all", "every", group=_WORK, is_flag=True, help="compare single machines and all topologies")
 def run(
     *,
     topologies: tuple[str, ...],
@@ -145,9 +144,9 @@ def _read_work(
 ) -> "Work | None":
     """Return the work to predict, or None. Raises UsageError for contradictory options."""
     if rows is None and (every or raw_bytes is not None):
-        raise UsageError("--all and --raw-bytes go with the work to predict; give its --rows")
+        raise UsageError("--all and --raw-bytes require --rows, the number of distinct texts")
     if every if topologies else rows is not None and not every:
-        raise UsageError("--rows goes with topologies, or with --all and no topology; give one of them")
+        raise UsageError("--rows requires either topologies, or --all and no topology")
     if rows is None:
         return None
     from experiments.forecast import Work
@@ -165,11 +164,11 @@ def _prediction(found: "Prediction") -> list[Part]:
         rows.append(("the share, by use", "", f"${found.by_use:,.2f}", "the price list"))
     rows.append(("all", found.seconds.time(), found.dollars.dollars(), ""))
     without = (
-        f"\nThe dollars are without {', '.join(found.unknown)}, whose prices are not known." if found.unknown else ""
+        f"\nThe cost does not include {', '.join(found.unknown)}: their prices are unknown." if found.unknown else ""
     )
     return [
-        table(rows, ("stage", "time", "cost", "by"), right=(1, 2), ruled=True),
-        f"Each with the range in which it is expected, of a training by an LSTM like the reference's.{without}",
+        table(rows, ("stage", "time", "cost", "based on"), right=(1, 2), ruled=True),
+        f"Ranges are the expected spread, for an LSTM like the reference system's.{without}",
     ]
 
 
@@ -207,9 +206,9 @@ def _list_choices(work: "Work") -> Result:
     ]
     text = [
         table(rows, ("machine or topology", "model", "cost", "time", ""), right=(2, 3), ruled=True),
-        f"Single machines come first: this one, and those of EC2 in {_REGION} that are cheapest, or dearer and faster "
-        "by a quarter.\n"
-        "No run on AWS has checked these figures; `shoal plan NAME` with the same options says what each follows from.",
+        f"Single machines come first: this machine, and EC2 machines in {_REGION}: the cheapest, and each dearer one "
+        "that is faster by a quarter.\n"
+        "No run on AWS has confirmed these predictions; `shoal plan NAME` with the same options shows their basis.",
     ]
     return Result({"machines": listed(alone), "topologies": listed(clusters)}, text)
 
@@ -217,9 +216,9 @@ def _list_choices(work: "Work") -> Result:
 def _require_topologies(topologies: Sequence[str], *, hours: float | None, deployment: str | None) -> None:
     """Raise UsageError for options that do not fit the number of topologies."""
     if hours is not None and not topologies:
-        raise UsageError("--hours goes with topologies; name them")
+        raise UsageError("--hours requires a topology")
     if deployment and len(topologies) != 1:
-        raise UsageError("--deployment goes with one topology; name it")
+        raise UsageError("--deployment requires exactly one topology")
 
 
 def plan_content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
@@ -247,9 +246,9 @@ def plan_content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
 
 def plan_parts(made: "DeploymentPlan", content: Mapping[str, Any]) -> list[Part]:
     """Return a plan as text."""
-    at_work = {"item": f"everything at work{', at least' if made.unknown else ''}", "hourly": made.hourly}
+    at_work = {"item": f"everything running{', at least' if made.unknown else ''}", "hourly": made.hourly}
     findings = [
-        f"  {'on AWS an error' if each.level == 'error' and each not in made.refused else each.level}: {each.sentence}"
+        f"  {'error on AWS' if each.level == 'error' and each not in made.refused else each.level}: {each.sentence}"
         for each in made.findings
     ]
     return [
@@ -266,20 +265,20 @@ def _prices(made: "DeploymentPlan") -> Iterator[str]:
     from infra.cost import hourly_of_run
 
     chosen, least = made.topology, "at least " if made.unknown else ""
-    yield f"{made.hours:g} h with everything at work: {least}${made.hours * made.hourly:.2f}."
+    yield f"{made.hours:g} h with everything running: {least}${made.hours * made.hourly:.2f}."
     if made.resting < made.hourly:
         idle = "with node groups at zero" if chosen.training else "before a training"
         yield f"After the deployment, {idle}: {least}${made.resting:.2f} an hour."
     if chosen.max_dollars and not least:
         hours = chosen.max_dollars / hourly_of_run(chosen)
         yield (
-            f"A run is stopped with a checkpoint before its nodes cost ${chosen.max_dollars:.2f} (max_dollars): after "
-            f"{hours:.1f} h of the nodes that train."
+            f"A run stops with a checkpoint before its nodes cost ${chosen.max_dollars:.2f} (max_dollars): after "
+            f"{hours:.1f} h of training on all nodes."
         )
     by_use = "; ".join(
-        f"{use.item}: {'unknown' if use.price is None else f'${use.price:g}'} a {use.unit}" for use in made.by_use
+        f"{use.item}: {'unknown' if use.price is None else f'${use.price:g}'} per {use.unit}" for use in made.by_use
     )
-    yield f"By use: {by_use}; the guard: a few cents a day."
+    yield f"Charged by use: {by_use}; the guard: a few cents a day."
 
 
 def _each(row: Mapping[str, Any]) -> str:

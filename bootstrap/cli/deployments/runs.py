@@ -15,13 +15,13 @@ _SETTINGS_LETTERS = 80
 
 
 @command(
-    help="List trainings by their folders: the settings in which they differ, their measures on the test rows (of one "
-    "that goes on: on the validation rows), the time of training, and what their nodes cost. Of a folder of several "
-    "it lists all that are in it.",
+    help="List trainings with the settings in which they differ, their scores on the test rows (validation rows for an "
+    "unfinished one), the training time, and the cost of their nodes. DIR is the folder of a training, or a folder "
+    "that contains several.",
     epilog="Example: shoal runs results --sort accuracy",
 )
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
-@option("--sort", metavar="COLUMN", help="the column to sort by, the best first (default: in the order of the folders)")
+@option("--sort", metavar="COLUMN", help="column to sort by, best first (default: order of the folders)")
 def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
     from common.errors import ExperimentError
     from experiments.records import comparing, finding, runs

@@ -14,17 +14,17 @@ _PLUGIN = "session-manager-plugin"
 
 @command(
     json="",
-    help="Open a shell on a node of a deployment, by Systems Manager, where its topology says `network: {shell: "
-    "true}`. NODE is its number, from 1 in the order of `shoal status`, or its instance id.",
+    help="Open a shell on a node of a deployment by Systems Manager. The topology must set `network: {shell: true}`. "
+    "NODE is an instance id, or the node's number in the order of `shoal status`, from 1.",
     epilog="Example: shoal ssh starter 1",
 )
 @click.argument("name", metavar="NAME")
 @click.argument("node", metavar="NODE")
-@option("--region", metavar="REGION", help="its region (default: that of your AWS configuration, or us-east-1)")
+@option("--region", metavar="REGION", help="AWS region (default: the region of your AWS configuration, or us-east-1)")
 def run(name: str, node: str, region: str | None) -> int:
     words = _to_node(Target(name, region, "ssh"), node)
     if shutil.which(words[0]) is None:
-        raise ShoalError(f"the command {words[0]} is not there; install it, and type this again")
+        raise ShoalError(f"the command {words[0]} is not installed; install it and try again")
     os.execvp(words[0], words)  # noqa: S606
 
 
@@ -35,14 +35,14 @@ def _to_node(target: Target, node: str) -> list[str]:
     deployment = find_deployment(target.name, target.account)
     instances = [each.instance_id for each in fleet.nodes(deployment)]
     if not instances:
-        raise ShoalError(f"no GPU node of '{deployment.name}' runs; they do while a training uses them")
+        raise ShoalError(f"'{deployment.name}' has no running GPU node; nodes run only during a training")
     if node.isdecimal() and 0 < int(node) <= len(instances):
         node = instances[int(node) - 1]
     if node not in instances:
-        raise ShoalError(f"{node} is none of the nodes of '{deployment.name}': {', '.join(instances)}")
+        raise ShoalError(f"'{deployment.name}' has no node {node}; its nodes are {', '.join(instances)}")
     if shutil.which(_PLUGIN) is None:
         raise ShoalError(
-            f"a shell on AWS needs {_PLUGIN}, whose installation the user guide of Systems Manager describes; the "
-            f"topology '{deployment.topology}' must say `network: {{shell: true}}`"
+            f"{_PLUGIN} is not installed; install it as the Systems Manager user guide describes. The topology "
+            f"'{deployment.topology}' must set `network: {{shell: true}}`"
         )
     return ["aws", "ssm", "start-session", "--region", str(deployment.session.region_name), "--target", node]

@@ -22,7 +22,7 @@ _ALL = Table(
     {
         "deployment": "{deployment}",
         "region": "{region}",
-        "state": lambda each: f"cannot be read: {each['error']}" if each["error"] else each["state"],
+        "state": lambda each: f"unknown: {each['error']}" if each["error"] else each["state"],
         "owner": "{owner}",
         "topology": "{topology}",
         "an hour": "{dollars_an_hour:dollars}",
@@ -33,10 +33,9 @@ _NODES = {"train": "nodes", "read": "readers"}
 
 
 @command(
-    help="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, when its guard ends "
-    "it, and how far the nodes of a training are. Of each training that goes on: the share of its "
-    "steps that is done, when it is expected to end, and the dollars of its nodes so far and in all, as upper bounds. "
-    "Without a name: a line each for all deployments of the account, in every region or that of --region.",
+    help="Show a deployment's stack, cluster, nodes, hourly cost, spent dollars, and end of life. For each active "
+    "training, show the completed share of its steps, its expected end, and the cost of its nodes so far and in total, "
+    "as upper bounds. Without a name, list all deployments of the account in all regions, or in --region.",
     epilog="Example: shoal status, then: watch -n 10 shoal status demo",
 )
 @target_options
@@ -82,9 +81,9 @@ def _all(target: Target) -> Result:
         except (BotoCoreError, ClientError, ShoalError) as failure:
             error = str(failure)
         listed.append({"deployment": name, "region": region, **one, "error": error})
-    nowhere = "" if target.region else ", nor in another region"
-    text = _ALL if listed else f"there is no deployment in {account.region}{nowhere}"
-    note = f"note: these regions cannot be checked: {unchecked}" if unchecked else ""
+    nowhere = "" if target.region else " or any other region"
+    text = _ALL if listed else f"no deployment in {account.region}{nowhere}"
+    note = f"note: Shoal could not check these regions: {unchecked}" if unchecked else ""
     return Result({"deployments": listed, "unchecked": unchecked}, [text, note])
 
 
@@ -109,7 +108,7 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
     for each in found:
         rows.append((f"run {each.run}", ": ".join(filter(None, (each.state, each.error)))))
         for attempt in each.attempts:
-            why = f", as {attempt.why}" if attempt.why else ""
+            why = f", because {attempt.why}" if attempt.why else ""
             rows.append(
                 (f"  attempt {attempt.number}", f"{plural(len(attempt.members), 'node')}, step {attempt.step:,}{why}")
             )
@@ -120,18 +119,18 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
 
 def describe_outlook(expected: "Outlook") -> str:
     """Return the completed share of a run, its expected end, and its cost, as a sentence."""
-    done = "unknown how much is done" if expected.done is None else f"{expected.done:.1%} done"
+    done = "progress unknown" if expected.done is None else f"{expected.done:.1%} done"
     if expected.ends is None or expected.seconds_left is None:
-        ends = "unknown when it ends"
+        ends = "end unknown"
     else:
         ends = f"ends about {utc_time(expected.ends)}, in {duration(expected.seconds_left)}"
     if expected.dollars_at_least is None:
-        cost = "unknown what it has cost"
+        cost = "cost unknown"
     elif expected.dollars is None:
-        cost = f"at least {dollars(expected.dollars_at_least)} so far, without the nodes that have ended"
+        cost = f"at least {dollars(expected.dollars_at_least)} so far, without nodes that have ended"
     else:
-        in_all = "" if expected.dollars_in_all is None else f", about {dollars(expected.dollars_in_all)} in all"
-        cost = f"{dollars(expected.dollars)} so far{in_all}"
+        total = "" if expected.dollars_in_all is None else f", about {dollars(expected.dollars_in_all)} in total"
+        cost = f"{dollars(expected.dollars)} so far{total}"
     return f"{done}; {ends}; {cost}"
 
 
@@ -169,33 +168,33 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
         rows.append(("cluster", f"{cluster.identifier}: {cluster.state}{nodes} {cluster.reason}".strip()))
     for group in now.groups:
         rows.append((f"{_NODES[group.role]} {group.name}", _described(group)))
-        rows += [(instance, describe_work(told)) for instance, told in group.told.items()]
+        rows += [(instance, describe_status(status)) for instance, status in group.told.items()]
     rows += [(name, value) for name, value in sorted(now.outputs.items()) if name.endswith(("Bucket", "ShareId"))]
     rows.append(
         ("costs now", f"{dollars(now.rate, ' an hour')}; {dollars(now.most, ' an hour')} while everything runs")
     )
     if guard:
         rows.append(("spent", spent(guard)))
-        rows.append(("ends by itself", f"{utc_time(guard.ends)}; later by: shoal extend {now.name} --hours H"))
+        rows.append(("ends by itself", f"{utc_time(guard.ends)}; to extend: shoal extend {now.name} --hours H"))
     else:
-        rows.append(("ends by itself", f"no: it has no guard; end it by: shoal destroy {now.name}"))
+        rows.append(("ends by itself", f"no: it has no guard; to end it: shoal destroy {now.name}"))
     return rows
 
 
-def describe_work(told: "NodeStatus | str") -> str:
+def describe_status(status: "NodeStatus | str") -> str:
     """Return a node's phase, step and GPU use from its status, or why the status is unknown."""
-    if isinstance(told, str):
-        return f"unknown: {told}"
-    of = "" if told.steps is None else f" of {told.steps:,}"
-    step = None if told.step is None else f"step {told.step:,}{of}"
-    attempt = f"attempt {told.attempt:,}" if told.attempt else None
-    used = None if told.gpu_use is None else f"GPUs {told.gpu_use}% used"
-    return ", ".join(filter(None, (told.phase, step, attempt, used, told.trouble, told.error)))
+    if isinstance(status, str):
+        return f"unknown: {status}"
+    of = "" if status.steps is None else f" of {status.steps:,}"
+    step = None if status.step is None else f"step {status.step:,}{of}"
+    attempt = f"attempt {status.attempt:,}" if status.attempt else None
+    used = None if status.gpu_use is None else f"GPUs {status.gpu_use}% used"
+    return ", ".join(filter(None, (status.phase, step, attempt, used, status.trouble, status.error)))
 
 
 def _described(group: "GroupStatus") -> str:
-    ready = "unknown how many are ready (see shoal logs)" if group.ready is None else f"{group.ready} ready"
+    ready = "ready nodes unknown (see shoal logs)" if group.ready is None else f"{group.ready} ready"
     types = " or ".join(group.instance_types) or "unknown"
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(group.nodes).items()))
     running = f"{group.running} running{f' ({kinds})' if kinds and len(group.instance_types) > 1 else ''}"
-    return f"{types}: {group.desired} of {group.size} asked for, {running}, {ready}"
+    return f"{types}: {group.desired} of {group.size} desired, {running}, {ready}"

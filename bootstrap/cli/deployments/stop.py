@@ -9,9 +9,9 @@ from bootstrap.progress import Bars
 
 
 @command(
-    help="Stop a training on a deployment with a checkpoint, from any machine, and end its nodes. RUN is its name "
-    "(default: the first training that has not ended, or where there is none the preprocessing). The command that "
-    "began a training continues it with --resume; that of a preprocessing does so by itself.",
+    help="Stop a run on a deployment from any machine. A training stops with a checkpoint, and its nodes end. "
+    "RUN is the run's name (default: the first unfinished training, or else the preprocessing). To continue, run the "
+    "original command again, for a training with --resume.",
     epilog="Example: shoal stop starter",
 )
 @target_options

@@ -30,7 +30,7 @@ _NAMELESS = ("<padding>", "<unknown>")
 
 
 @group(
-    help="Look into datasets that `shoal preprocess` made.",
+    help="Inspect datasets made by `shoal preprocess`.",
     epilog="Example: shoal dataset info results/data/dataset.h5",
 )
 def run() -> None:
@@ -39,15 +39,15 @@ def run() -> None:
 
 @command(
     name="info",
-    short_help="settings, counts, digest, and a few rows as words",
-    help="Show what is in a dataset, or in one of its part files: settings, counts, digest, and a few rows as "
-    "words. Of a dataset on S3, only what is shown is read.",
+    short_help="show settings, counts, digest and a few rows",
+    help="Show the settings, counts and digest of a dataset or of one of its part files, and a few rows as text. "
+    "From S3 it reads only what it shows.",
     epilog="Examples: shoal dataset info results/data/dataset.h5; "
     "shoal dataset info s3://bucket/datasets/DIGEST/dataset.h5 --sample 10 --check",
 )
-@click.argument("file", type=click.Path(), metavar="FILE_OR_S3", help="a dataset.h5, or its address on S3")
-@option("--sample", type=click.IntRange(min=0), default=3, metavar="N", help="rows to show of each split (default: 3)")
-@option("--check", is_flag=True, help="read all of it, and compare its digest with the recorded one")
+@click.argument("file", type=click.Path(), metavar="FILE_OR_S3", help="a dataset.h5, or its S3 address")
+@option("--sample", type=click.IntRange(min=0), default=3, metavar="N", help="rows to show per split (default: 3)")
+@option("--check", is_flag=True, help="read the whole dataset, and verify its recorded digest")
 def info(file: str, sample: int, check: bool) -> Result:
     """The command `shoal dataset info`."""
     require_s3(file)
@@ -64,7 +64,7 @@ def info(file: str, sample: int, check: bool) -> Result:
             settings_text(content["settings"]),
             count_figures(content["counts"], classes)
             if content["counts"]
-            else "no counts: those of a part file are in its dataset's",
+            else "no counts: only the whole dataset has counts, not its part files",
             *(_sample_text(row, classes) for row in content["sample"]),
         ],
     )
@@ -130,18 +130,18 @@ def _classes(content: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
-    read = "right: all arrays were read" if content["checked"] else "as recorded; --check compares it with the arrays"
+    read = "verified against all arrays" if content["checked"] else "as recorded; --check verifies it"
     return f"{content['digest']} ({read})"
 
 
 def _rows(content: Mapping[str, Any]) -> str:
-    said = ", ".join(f"{count:,} to {split}" for split, count in content["rows"].items())
+    splits = ", ".join(f"{count:,} to {split}" for split, count in content["rows"].items())
     rows = sum(content["rows"].values())
     shapes = [content["arrays"][f"/{name}/tokens"]["shape"] for name in content["rows"]]
     if not rows or len(shapes[0]) > 1:
-        return said
+        return splits
     tokens = sum(shape[0] for shape in shapes)
-    return f"{said}; whole texts of {tokens / rows:,.1f} words on average, {plural(tokens, 'word')} in all"
+    return f"{splits}; whole texts of {tokens / rows:,.1f} words on average, {plural(tokens, 'word')} in total"
 
 
 def _class_names(content: Mapping[str, Any]) -> str:
@@ -165,5 +165,5 @@ _HEAD: Rows = {
     "digest": _digest,
     "rows": _rows,
     "classes": _class_names,
-    "words": "{vocabulary:,} with an id of their own, {stopwords:,} left out",
+    "words": "{vocabulary:,} in the vocabulary, {stopwords:,} stopwords",
 }

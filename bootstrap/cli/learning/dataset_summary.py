@@ -43,7 +43,7 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
         )
     )
     if lengths := length_bins(counts["lengths"]):
-        parts.append(histogram("words kept of a text", {"distinct": lengths}))
+        parts.append(histogram("words per text", {"distinct": lengths}))
     if words := ", ".join(word for word, _ in counts["frequent_words"][:_WORDS_SHOWN]):
         parts.append(f"most frequent words: {words}")
     return "\n\n".join(parts)
@@ -74,10 +74,10 @@ TOTALS: Rows = {
     "lines": "{lines:,}",
     "malformed": malformed_text,
     "empty": "{empty:,}",
-    "texts": "{distinct:,}, {conflicting:,} of them with duplicates that disagree",
-    "without a kept word": "{wordless:,}",
+    "distinct texts": "{distinct:,}, {conflicting:,} of them with conflicting duplicates",
+    "without words": "{wordless:,}",
     "rows": "{train:,} to train, {test:,} to test",
-    "cut at the row length": "{cut:,}",
+    "truncated": "{cut:,}",
     "unknown words": lambda counts: percent(counts["unknown_tokens"] / counts["tokens"]),
 }
 """Totals that `shoal preprocess` prints, from counts.json and the address of the dataset."""

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 _READING = "How it is read"
 _READING_OPTIONS = ("text_field", "tokeniser", "keep_case", "lemmatize", "follow", "readers", "max_malformed")
 _NOTE = (
-    "Files, folders or s3://..., of which each line is a text, or a JSON object with one; with "
-    "--deployment s3://... within the topology's inputs."
+    "Files, folders or s3://... with one text per line, plain or as a JSON object. With --deployment: s3://... within "
+    "the topology's inputs."
 )
 
 
 @command(
-    help="Learn word embeddings by data-parallel SGD, from a finite text or from a stream: by skip-gram with negative "
-    "sampling, or by an LSTM that reads the characters of words. Ctrl-C stops with a checkpoint, and exit status 130 "
-    "(SIGTERM: 143); --resume continues. With --deployment its GPU nodes are started for the training, and paid for "
-    "until it ends.",
+    help="Learn word embeddings by data-parallel SGD from a finite text or a stream. The model is skip-gram with "
+    "negative sampling, or an LSTM over the characters of words. Ctrl-C stops with a checkpoint (exit status 130; "
+    "SIGTERM: 143), and --resume continues. With --deployment, the GPU nodes run, and cost money, until the training "
+    "ends.",
     epilog="""\
 \b
 Examples:
@@ -50,12 +50,12 @@ Examples:
 @where_options
 @launch_options
 @local_ranks_option
-@option("--input", group=INPUT, several=True, type=click.Path(), metavar="PATH_OR_S3...", help="the text")
+@option("--input", group=INPUT, several=True, type=click.Path(), metavar="PATH_OR_S3...", help="text to learn from")
 @option(
     "--data",
     group=INPUT,
     metavar="DIR",
-    help="instead, on this machine: the text that an earlier run has read, its output's stream/",
+    help="with --local, instead of --input: the stream/ folder of an earlier run, with the text that it read",
 )
 @option(
     "--text-field",
@@ -63,7 +63,7 @@ Examples:
     several=True,
     metavar="FIELD...",
     advanced=True,
-    help="where lines are JSON objects: the field of the text, or several (default: a known one, such as reviewText)",
+    help="field of the text if lines are JSON objects; several are joined (default: a known name, such as reviewText)",
 )
 @option(
     "--tokeniser",
@@ -72,22 +72,22 @@ Examples:
     type=click.Choice(TOKENISERS),
     default="punctuation",
     advanced=True,
-    help="how a line becomes words: at spaces, and punctuation apart (punctuation); as the Penn Treebank has "
-    "them, which takes ten times as long (treebank); at spaces alone (spaces); or runs of letters (letters)",
+    help="how to split a line into words: punctuation, at spaces and around punctuation; treebank, as in the Penn "
+    "Treebank (ten times slower); spaces, only at spaces; letters, runs of letters (default: punctuation)",
 )
-@option("--keep-case", group=_READING, is_flag=True, advanced=True, help="do not make words lower case")
+@option("--keep-case", group=_READING, is_flag=True, advanced=True, help="do not convert words to lower case")
 @option(
     "--lemmatize",
     group=_READING,
     is_flag=True,
     advanced=True,
-    help="take the base form of each word, such as go for went",
+    help="replace each word by its base form, such as went by go",
 )
 @option(
     "--follow",
     group=_READING,
     is_flag=True,
-    help="the files or the prefix keep growing: learn from what comes, until --words, --minutes or a stop",
+    help="keep reading new files and lines as the input grows, until --words, --minutes or a stop",
 )
 @option(
     "--readers",
@@ -95,7 +95,7 @@ Examples:
     type=int,
     metavar="N",
     advanced=True,
-    help="processes that read the text (default: 1; on a deployment one on each of its nodes that read)",
+    help="number of processes that read the text (default: 1; on a deployment, one on each reader)",
 )
 @described_options(LIMITS[:1], group=_READING)
 @described_options(options_for("words"), but=("data",))
@@ -105,7 +105,7 @@ def run(
     /,
     *,
     target: Target | None,
-    wishes: dict[str, Any],
+    launch: dict[str, Any],
     nodes: int | None,
     **options: Any,
 ) -> Result:
@@ -113,7 +113,7 @@ def run(
     require_s3(*source.settings.sources, *options["similarity"], *options["analogy"])
     config = config_of(ctx, {} if options.get("preset") else {"model": "skipgram"}, endless=source.endless)
     _check_before_reading(config, endless=source.endless)
-    place = place_of(target, nodes, wishes)
+    place = place_of(target, nodes, launch)
     if options["input"]:
         source = source.of_text(text_fields(source.settings.sources, options["text_field"]))
     return training_result(run_training(ctx, source, config, place), config.output)
@@ -125,19 +125,18 @@ def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "
 
     data: str | None = options["data"]
     if options["input"] and data is not None:
-        raise UsageError("--input is text to read, and --data a folder with what was read before; give one of them")
+        raise UsageError("--input and --data exclude each other; give one of them")
     if data is not None and not local:
-        raise UsageError("--data is a folder of this machine, and goes with --local; give --input s3://...")
+        raise UsageError("--data is a folder on this machine, and requires --local; give --input s3://...")
     if data is not None:
         if needless := [name for name in typed if name in _READING_OPTIONS]:
-            raise UsageError(f"{flag(needless[0])} goes with --input; the folder of --data says how its text is read")
+            raise UsageError(f"{flag(needless[0])} requires --input; the text of --data was already read")
         return StreamSource.of_folder(Path(data))
     if not options["input"]:
         raise UsageError(
-            "there is nothing to learn from; give --input FILE_OR_S3..., or --data DIR, a folder in which an earlier "
-            "run has left what it read (its output's stream/)"
+            "no text is given; add --input FILE_OR_S3..., or --data DIR, the stream/ folder of an earlier run's output"
             if local
-            else "there is nothing to learn from; give --input s3://..."
+            else "no text is given; add --input s3://..."
         )
     return StreamSource(_stream_settings(options), readers=options["readers"])
 

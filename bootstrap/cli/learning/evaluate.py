@@ -42,7 +42,7 @@ _CALIBRATION = Table(
     {
         "probability": "from {from:.1f}",
         "mean": "{probability:percent}",
-        "right": "{right:percent}",
+        "correct": "{right:percent}",
         "texts": "{texts:,}",
     },
 )
@@ -59,13 +59,10 @@ _ANALOGY = {"3CosAdd": "{add:percent}", "3CosMul": "{mul:percent}", "known": "{k
 
 
 @command(
-    help="Compare a classifier's predictions with the ratings or labels of files: accuracy, macro-F1, log loss, "
-    "precision and recall of each class, confusion matrix, and calibration (of the texts whose predicted class has "
-    "about this probability, the share that is right). Or compare "
-    "word embeddings with human scores of pairs of words (Spearman's rank correlation of the scores "
-    "with the cosines), and let them answer analogies: which word is to c as b is to a (3CosAdd and 3CosMul, all but "
-    "the three given words)? Pairs and questions with a word that has no vector are left out, and counted. In a "
-    "folder of --model char-lstm every word of a pair has a vector.",
+    help="Evaluate a classifier on files with ratings or labels: accuracy, macro-F1, log loss, precision and recall of "
+    "each class, confusion matrix and calibration. Or evaluate word embeddings: on human similarity scores of word "
+    "pairs (Spearman's rank correlation with the cosines), and on analogies (3CosAdd and 3CosMul, without the three "
+    "given words). Pairs and questions with unknown words are skipped and counted; a char-lstm model knows every word.",
     epilog="""\
 \b
 Examples:
@@ -80,19 +77,23 @@ Examples:
     required=True,
     type=click.Path(),
     metavar="FILE_OR_DIR",
-    help="the output of `shoal train`; or word embeddings in the format of word2vec or GloVe, or a folder with a "
-    "vectors.bin or vectors.txt; a path or s3://...",
+    help="output of `shoal train` or `shoal embed`, or a file of word vectors (word2vec or GloVe); a path or s3://...",
 )
 @click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
 @option(
-    "--similarity", several=True, type=click.Path(), metavar="FILE", help="sets of pairs: two words and a score a line"
+    "--similarity",
+    several=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="sets of word pairs with scores: two words and a score per line",
 )
 @option(
     "--analogy",
     several=True,
     type=click.Path(),
     metavar="FILE",
-    help="sets of analogies: Google's, four words a line; or MSR's, a file .questions with its .answers beside it",
+    help="sets of analogies: Google's format, four words per line; or MSR's, a .questions file with an .answers file "
+    "in the same folder",
 )
 @reading_options
 @described_options(_RATING_OPTIONS, group="Ratings of the files")
@@ -106,15 +107,15 @@ def run(
 ) -> Result:
     if files and (similarity or analogy):
         raise UsageError(
-            "files are for a classifier, --similarity and --analogy for word embeddings; give one of these"
+            "FILE evaluates a classifier, --similarity and --analogy word embeddings; give either files or sets"
         )
     if files:
         require_s3(model, *files)
         return _evaluate_classifier(model, files, options)
     if not (similarity or analogy):
         raise UsageError(
-            "there is nothing to evaluate on; give files for a classifier, or --similarity FILE..., --analogy FILE..., "
-            "or both for word embeddings"
+            "nothing to evaluate on; give files for a classifier, or --similarity FILE... or --analogy FILE... for "
+            "word embeddings"
         )
     require_files_for(options)
     return _evaluate_vectors(model, similarity, analogy)
@@ -142,11 +143,11 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
             bars.at(done)
     if answers.others and not answers.counts:
         raise DataError(
-            f"the model knows none of the labels of the input, such as {list_values(found.inspection.values)}; name "
-            "their field by --label-field, or take a model of these classes"
+            f"the input's labels, such as {list_values(found.inspection.values)}, are not classes of the model; "
+            "choose their field by --label-field, or use a model with these classes"
         )
     if not answers.counts:
-        raise DataError(f"no text of the input has a word that {model} knows; give texts of its language")
+        raise DataError(f"{model} knows no word of the input; give texts in its language")
     scores = answers.scores(found.settings, loaded.class_names)
     left_out = {"unknown": answers.unknown, "other_labels": answers.others, "malformed": tally.counts["malformed"]}
     texts = answers.counts.total()
@@ -185,7 +186,7 @@ def _evaluate_vectors(model: str, similarity: Sequence[str], analogy: Sequence[s
         sections = found["sections"] if len(found["sections"]) > 1 else {}
         parts.append(
             Table(
-                {**sections, "in all": found["all"]}, {f"analogies of {PurePosixPath(name).name}": "{key}", **_ANALOGY}
+                {**sections, "total": found["all"]}, {f"analogies of {PurePosixPath(name).name}": "{key}", **_ANALOGY}
             )
         )
     return Result(content, parts)

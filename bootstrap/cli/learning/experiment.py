@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 _WHERE, _DATA = "Where", "Data"
 _READ = {
-    "preprocessing": "preprocessing; give --input FILE..., the raw reviews",
-    "words": "word embeddings; give --input FILE..., the text",
+    "preprocessing": "preprocessing; give --input FILE... with raw reviews",
+    "words": "word embeddings; give --input FILE... with text",
 }
-"""What an experiment compares, by its kind; only for kinds that take --input."""
+"""Object of comparison and required option, for the kinds of experiments that take --input."""
 
 
 @group(
-    help="Run experiments: several kinds of trainings or of preprocessing, each several times, compared.",
+    help="Run experiments: repeat trainings or preprocessing with different settings, and compare them.",
     epilog="Example: shoal experiment run strong-scaling --local --data results/data/dataset.h5",
 )
 def run() -> None:
@@ -45,10 +45,10 @@ def run() -> None:
 @command(
     name="run",
     short_help="make all runs of an experiment's file",
-    help="Make all runs of an experiment: its arms in turns, each several times, a folder a run. The same command goes "
-    "on where an earlier one ended, and leaves finished runs as they are. Ctrl-C stops with a checkpoint, and exit "
-    "status 130. With --dry-run it only shows what the runs would take and cost; then nothing of where they run is "
-    "needed, and the arms' topologies are priced.",
+    help="Make all runs of an experiment. The runs alternate between the arms, and each run has its own folder. Run "
+    "the same command again to continue; finished runs are kept. Ctrl-C stops with a checkpoint and exit status 130. "
+    "With --dry-run it shows the expected time and cost of the runs; without a place to run it prices the arms' "
+    "topologies.",
     epilog="""\
 \b
 Examples:
@@ -60,22 +60,28 @@ Examples:
       --similarity EN-WS-353-ALL.txt
 """,
 )
-@click.argument("file", metavar="NAME_OR_FILE", help="an experiment: one of Shoal's by name, your own by file")
-@option("--local", is_flag=True, group=_WHERE, help="on this machine")
+@click.argument("file", metavar="NAME_OR_FILE", help="one of Shoal's experiments by name, or your own YAML file")
+@option("--local", is_flag=True, group=_WHERE, help="run on this machine")
 @option(
     "--deployment",
     "deployments",
     several=True,
     group=_WHERE,
     metavar="NAME",
-    help="deployments; an arm runs on the one of its topology",
+    help="run on these deployments; each arm uses the deployment of its topology",
 )
-@option("--region", metavar="REGION", group=_WHERE, help="of the deployments (default: that of your AWS configuration)")
+@option(
+    "--region",
+    metavar="REGION",
+    group=_WHERE,
+    help="AWS region of the deployments (default: the region of your AWS configuration)",
+)
 @option(
     "--data",
     metavar="DATASET",
     group=_DATA,
-    help="of trainings: a dataset, a file or, with --deployment, also s3://... (default there: each one's newest)",
+    help="for trainings: a dataset made by `shoal preprocess`, a file or, with --deployment, also s3://... (default "
+    "with --deployment: its newest dataset)",
 )
 @option(
     "--input",
@@ -83,29 +89,29 @@ Examples:
     several=True,
     metavar="FILE_OR_S3",
     group=_DATA,
-    help="of preprocessing: raw reviews; of word embeddings: text",
+    help="for preprocessing: raw reviews; for word embeddings: text",
 )
 @option(
     "--similarity",
     several=True,
     metavar="FILE",
     group=_DATA,
-    help="of word embeddings: sets of pairs of words with human scores, on which they are evaluated",
+    help="for word embeddings: sets of word pairs with human similarity scores, to evaluate on",
 )
 @option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="folder for the runs (default: results/experiments/ and the experiment's name)",
+    help="folder for the runs (default: results/experiments/NAME)",
 )
-@option("--arms", several=True, metavar="ARM", help="the names of the arms to run (default: all)")
+@option("--arms", several=True, metavar="ARM", help="names of the arms to run (default: all)")
 @option(
     "--max-price",
     type=click.FloatRange(min=0),
     metavar="DOLLARS",
-    help="begin nothing where the runs may cost more (default: the file's max_price)",
+    help="start no run if all runs together may cost more (default: max_price of the experiment's file)",
 )
-@option("--dry-run", is_flag=True, help="show the runs, and what they would take and cost; make none")
+@option("--dry-run", is_flag=True, help="show the planned runs with their expected time and cost; start none")
 def run_file(file: str, arms: tuple[str, ...], dry_run: bool, **asked: Any) -> Result:
     from bootstrap.experiments.running import plan_runs
     from experiments.plans.experiment_files import load
@@ -145,10 +151,10 @@ def _run(plan: "RunningPlan") -> str | None:
         ):
             stopped_by = run_experiment(plan, bars)
     except KeyboardInterrupt:
-        say("to go on, type the same command again")
+        say("to continue, run the same command again")
         raise
     if stopped_by:
-        say("stopped with a checkpoint; to go on, type the same command again")
+        say("stopped with a checkpoint; to continue, run the same command again")
     return stopped_by
 
 
@@ -156,9 +162,9 @@ def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run:
     """Raise UsageError for contradictory options."""
     local, deployments = asked["local"], asked["deployments"]
     if (local and deployments) or not (local or deployments or dry_run):
-        raise UsageError("choose where it runs: shoal experiment run with either --local or --deployment NAME...")
+        raise UsageError("choose where to run: shoal experiment run with either --local or --deployment NAME...")
     if asked["region"] is not None and not deployments:
-        raise UsageError("--region goes with --deployment")
+        raise UsageError("--region requires --deployment")
     kind = found.experiment.kind
     if kind in _READ:
         if asked["data"] is not None or not asked["inputs"]:
@@ -168,17 +174,17 @@ def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run:
             f"'{found.name}' compares trainings; give --data, a dataset made by `shoal preprocess`, and no --input"
         )
     if kind != "words" and asked["similarity"]:
-        raise UsageError("--similarity goes with word embeddings")
+        raise UsageError(f"--similarity requires an experiment on word embeddings, but '{found.name}' compares others")
 
 
 def _maker(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "RunMaker":
     """Return the maker of the experiment's kind of runs."""
     from bootstrap.experiments import preprocessings, trainings
-    from bootstrap.experiments.places import Here
+    from bootstrap.experiments.places import LocalMachine
     from bootstrap.training.sources.dataset import DatasetSource
 
     inputs = asked["inputs"]
-    where = Here() if asked["local"] else _deployments(found, asked)
+    where = LocalMachine() if asked["local"] else _deployments(found, asked)
     if found.experiment.kind == "preprocessing":
         return preprocessings.Preprocessings(where, inputs, output)
     if found.experiment.kind == "words":
@@ -206,10 +212,10 @@ def _deployments(found: "ExperimentFile", asked: dict[str, Any]) -> "Deployments
         made_from = deployment.topology
         if made_from not in wanted:
             raise ShoalError(
-                f"the deployment '{name}' has the topology {made_from}, which no arm of '{found.name}' names"
+                f"the deployment '{name}' has the topology {made_from}, which no arm of '{found.name}' uses"
             )
         if made_from in by_topology:
-            raise ShoalError(f"two of the deployments have the topology {made_from}; name one of them")
+            raise ShoalError(f"two of the deployments have the topology {made_from}; give one of them")
         by_topology[made_from] = (topology.load(wanted[made_from], cdk.TOPOLOGIES), deployment)
     return Deployments(by_topology)
 
@@ -228,7 +234,7 @@ _RUNS = Table(
         "repeat": "{repeat}",
         "time": lambda run: _estimate("seconds", run),
         "cost": lambda run: _estimate("dollars", run),
-        "by": "{basis}",
+        "based on": "{basis}",
     },
 )
 
@@ -257,13 +263,13 @@ def planned_result(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "Ru
         "left_out": {arm.name: why for arm, why in plan.left_out},
     }
     unknown = sum(price.dollars is None for _, price in prices)
-    and_more = f", and {plural(unknown, 'run')} whose price cannot be told" if unknown else ""
-    told = [
-        f"All: {dollars.dollars()}{and_more}. Runs in {plan.output}.",
-        *([f"{plural(done, 'run')} of {len(plan.runs)} finished before."] if done else []),
+    and_more = f", and {plural(unknown, 'run')} of unknown price" if unknown else ""
+    totals = [
+        f"Total: {dollars.dollars()}{and_more}. Runs in {plan.output}.",
+        *([f"{done} of {plural(len(plan.runs), 'run')} already finished."] if done else []),
         *(f"Left out: '{arm.name}', because {why}." for arm, why in plan.left_out),
     ]
-    return Result(content, [f"{plan.file.name}: {plan.file.experiment.about}", _RUNS, "\n".join(told)])
+    return Result(content, [f"{plan.file.name}: {plan.file.experiment.about}", _RUNS, "\n".join(totals)])
 
 
 def found_result(result: "ExperimentResult") -> Result:

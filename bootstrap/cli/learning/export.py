@@ -11,9 +11,9 @@ from bootstrap.prediction.model import open_model
 
 @command(
     help="""\
-Write a trained model to a new folder, here or on S3, from where `shoal predict`
-and other programs read it. The folder appears whole; on S3 its config.json is
-written last.
+Copy a trained model to a new folder, on this machine or on S3, for `shoal
+predict` and other programs. A local folder appears only when it is complete;
+on S3, config.json is written last.
 """,
     epilog="""\
 \b
@@ -21,7 +21,7 @@ Examples:
   shoal export --model results/model --output s3://bucket/models/reviews
       for machines that predict elsewhere
   shoal export --model results/model --output exported --onnx
-      with model.onnx beside it, for programs without PyTorch
+      also as model.onnx, for programs without PyTorch
 """,
 )
 @option(
@@ -29,10 +29,10 @@ Examples:
     required=True,
     type=click.Path(),
     metavar="DIR_OR_S3",
-    help="the output of `shoal train`, or a model's folder",
+    help="output of `shoal train`, or a model's folder",
 )
-@option("--output", required=True, type=click.Path(), metavar="DIR_OR_S3", help="the new folder")
-@option("--onnx", is_flag=True, help="also write the classifier as model.onnx; README.md says what goes in and out")
+@option("--output", required=True, type=click.Path(), metavar="DIR_OR_S3", help="new folder for the model")
+@option("--onnx", is_flag=True, help="also write the classifier as model.onnx; README.md describes inputs and outputs")
 def run(*, model: str, output: str, onnx: bool) -> Result:
     require_s3(model, output)
     loaded = open_model(model)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @command(
-    help="List for each word those with the most similar vectors, and the cosines. A word that has no vector is looked "
-    "for in lower case, too; a folder of --model char-lstm then reads one off its characters.",
+    help="List the words with the most similar vectors to each given word, with their cosines. A word without a vector "
+    "is also looked up in lower case; a char-lstm model computes vectors of unknown words from their characters.",
     epilog="Example: shoal neighbours --model vectors.bin guitar album",
 )
 @option(
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     required=True,
     type=click.Path(),
     metavar="FILE_OR_DIR",
-    help="word embeddings in the format of word2vec, text or binary, or of GloVe; or a folder with a vectors.bin or "
-    "vectors.txt, such as the --output of `shoal train`; a path or s3://...",
+    help="output of `shoal embed`, or a file of word vectors (word2vec, text or binary, or GloVe); a path or s3://...",
 )
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
-@option("--count", type=click.IntRange(min=1), default=10, metavar="N", help="neighbours of each word (default: 10)")
+@option("--count", type=click.IntRange(min=1), default=10, metavar="N", help="neighbours per word (default: 10)")
 def run(*, model: str, words: Sequence[str], count: int) -> Result:
     require_s3(model)
     vectors = open_vectors(model)
@@ -41,7 +40,7 @@ def run(*, model: str, words: Sequence[str], count: int) -> Result:
         else:
             found[word] = known.nearest(word, count)
     if unknown:
-        raise ShoalError(f"{model} has no vector of: {', '.join(unknown)}; leave it out, or give another form of it")
+        raise ShoalError(f"{model} has no vector for: {', '.join(unknown)}; leave it out, or try another form of it")
     content = {word: [{"word": name, "cosine": cosine} for name, cosine in nearest] for word, nearest in found.items()}
     parts = [Table(nearest, {f"near {word}": "{word}", "cosine": "{cosine:.3f}"}) for word, nearest in content.items()]
     return Result({"model": model, "neighbours": content}, parts)

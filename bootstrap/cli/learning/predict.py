@@ -37,65 +37,65 @@ _EXAMPLES = """\
 \b
 Examples:
   echo 'broke after a week' | shoal predict --model results/model
-      a text a line, from standard input
+      from standard input, one text per line
   shoal predict --model results/model reviews/*.json.gz >labels.tsv
-      files as `shoal preprocess` reads them
+      from files, as for `shoal preprocess`
   shoal predict --model results/model new.csv --text-field comment --json
-      fields of other names
+      with a text field of another name
   shoal predict --model s3://bucket/model new.csv --keep id --output new.tsv
-      a model on S3; a field of the input beside each answer, in a file
+      with a model on S3; keep a field of the input, and write to a file
 """
 
 
 @command(
     help="""\
-Read texts, and print a line for each: its label, the probability that it is
-positive, and the text. With a model of other classes the probability is that
-of the label. A text without a word that the model knows is 'unknown';
-these are counted at the end.
+Print a line for each text: its label, the probability that it is positive,
+and the text. For a model with other classes, the probability is that of the
+label. A text without known words is 'unknown'. The number of unknown texts is
+printed at the end.
 
-Files may have all formats that `shoal preprocess` reads, compressed or not:
+Files may have any format that `shoal preprocess` reads, compressed or not:
 JSON lines, CSV, TSV, Parquet, fastText; in other files each line is a text.
-Malformed records get no line; they are counted on standard error. `shoal
-evaluate` compares the predictions with ratings or labels of the files.
+Malformed records are skipped, and counted on standard error. To compare
+predictions with ratings or labels, use `shoal evaluate`.
 """,
     epilog=_EXAMPLES,
     notes={"How it is read": NOTES["How it is read"]},
-    json="print a JSON object a line; the last one, on standard error, has the counts",
+    json="print one JSON object per line, and the counts as JSON on standard error",
 )
 @option(
     "--model",
     required=True,
     type=click.Path(),
     metavar="DIR_OR_S3",
-    help="the output of `shoal train` or `shoal export`; a path or s3://...",
+    help="output of `shoal train` or `shoal export`; a path or s3://...",
 )
 @click.argument(
     "files",
     nargs=-1,
     type=click.Path(),
     metavar="[FILE]...",
-    help="files, folders, patterns in quotes or s3://... (default: standard input, a text a line)",
+    help="files, folders, patterns in quotes or s3://... (default: standard input, one text per line)",
 )
 @option(
     "--threshold",
     type=click.FloatRange(0, 1),
     metavar="P",
-    help="with two classes: call a text positive above this probability (default: the model's, which is 0.5 unless "
-    "it was trained with --metric f1-macro)",
+    help="for two classes: label a text positive above this probability (default: the model's threshold, 0.5 unless "
+    "--metric chose another in training)",
 )
-@option("--probabilities", is_flag=True, help="print the probability of every class, in the order of the labels")
+@option("--probabilities", is_flag=True, help="print the probabilities of all classes, in the order of the labels")
 @option(
     "--keep",
     several=True,
     metavar="FIELD...",
-    help="fields of the input to print beside each answer; names or, of columns without names, numbers from 1",
+    help="input fields to print with each answer. Without a header, the columns' numbers, from 1",
 )
 @option(
     "--output",
     type=click.Path(),
     metavar="FILE_OR_S3",
-    help="write the answers there, whole or not at all, instead of printing them",
+    help="write the answers to this file instead of standard output; it appears only when it is complete",
 )
 @reading_options
 def run(
@@ -127,7 +127,7 @@ def require_files_for(options: dict[str, Any]) -> None:
     """Raise UsageError for an option about files: standard input is plain text without ratings and labels."""
     for name, value in options.items():
         if value not in (None, (), False):
-            raise UsageError(f"--{name.replace('_', '-')} goes with files")
+            raise UsageError(f"--{name.replace('_', '-')} requires files")
 
 
 def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> None:
@@ -135,7 +135,8 @@ def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> No
     for name in ("threshold", "rating_field", "positive_label", *names):
         if options.get(name) not in (None, False):
             raise UsageError(
-                f"--{name.replace('_', '-')} goes with a negative and a positive class, and this model has others"
+                f"--{name.replace('_', '-')} requires a model with a negative and a positive class, but this model has "
+                "other classes"
             )
 
 
@@ -194,7 +195,7 @@ def _print_counts(tally: "Tally", unknown: int, *, threshold: float) -> None:
     }
     parts: list[Part] = [f"unknown: {plural(unknown, 'text')} without a word that the model knows"] if unknown else []
     if malformed:
-        parts.append(f"malformed, without an answer: {malformed_records(tally)}")
+        parts.append(f"malformed (skipped): {malformed_records(tally)}")
     if parts or wants_json():
         print_result(Result(content, parts), sys.stderr)
 
@@ -273,7 +274,7 @@ def _answer_file(output: str | None) -> Iterator[TextIO]:
         yield sys.stdout
         return
     if output.endswith("/") or Path(output).is_dir():
-        raise ShoalError(f"{output} is a folder; name a file by --output")
+        raise ShoalError(f"{output} is a folder; give a file as --output")
     check_writable(output)
     try:
         with writable(output) as path, path.open("w", encoding="utf-8", newline="\n") as file:

@@ -42,39 +42,39 @@ if TYPE_CHECKING:
     from corpus.reading.sources import Inputs, Source
     from jobs.merge import MergeResult
 
-_BETTER = "these stopwords contain 'not'; with --stopwords keep-negations a model distinguishes 'not good' from 'good'"
-_KINDS = {"json": "JSON lines", "parquet": "Parquet", "fasttext": "fastText", "text": "a text a line"}
+_BETTER = "the stopwords include 'not'; --stopwords keep-negations lets a model distinguish 'not good' from 'good'"
+_KINDS = {"json": "JSON lines", "parquet": "Parquet", "fasttext": "fastText", "text": "one text per line"}
 _RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
 """Runners by place; the first is the default."""
 _DESCRIPTION = """\
-Turn raw reviews into a dataset: words as numbers, split into train and test,
-without duplicates unless they are to be kept.
+Turn raw reviews into a dataset: word ids and labels of distinct texts, split
+into training and test rows.
 
-Reads JSON lines, CSV, TSV, Parquet, fastText and plain text. With --deployment
-the deployment's EMR cluster does it, and the bar shows tasks, their rate, the
-time left and dollars. The cluster costs money from `shoal deploy` on, until it
-has been idle for a while.
+Reads JSON lines, CSV, TSV, Parquet, fastText and plain text. With --deployment,
+the deployment's EMR cluster runs the jobs, and the progress bar shows tasks,
+rate, remaining time and cost. The cluster costs money from `shoal deploy` until
+it has been idle for the topology's idle_minutes.
 """
 _EXAMPLES = """\
 \b
 Examples:
   shoal preprocess --local --input reviews/*.json.gz --output results/data
-      files as SNAP publishes them; with --dry-run: what would be read
+      files as SNAP publishes them; add --dry-run to check first
   shoal preprocess --local --input train.csv --test-input test.csv \\
       --output results/data
-      a test set of its own
+      a separate test set
   shoal preprocess --local --input news.csv --classes 1 2 3 4 \\
       --output results/data
       more than two classes
   shoal preprocess --local --input tens.csv --text-field comment \\
       --rating-range 1 10 --positive-from 7 --output results/data
-      a field of another name, and ratings on another scale
+      another text field, and ratings from 1 to 10
   shoal preprocess --deployment starter --input s3://my-bucket/
-      on the EMR cluster of a deployment, whose topology names s3://my-bucket
-      in its inputs
+      on a deployment's EMR cluster; the inputs of its topology must contain
+      s3://my-bucket
 """
 _DETACHED: Rows = {
-    "run": "{run} goes on without this command",
+    "run": "{run} continues without this command",
     "to follow it": "shoal attach {deployment} {run}",
     "to stop it": "shoal stop {deployment} {run}",
 }
@@ -88,20 +88,20 @@ _DETACHED: Rows = {
 @where_options
 @input_options
 @reading_options
-@option("--output", metavar="DIR_OR_S3", help="folder, or s3://..., for dataset.h5 and counts.json (with --local)")
+@option("--output", metavar="DIR_OR_S3", help="with --local: folder or s3://... for dataset.h5 and counts.json")
 @option(
     "--runner",
     type=click.Choice(("auto", "local", "inline", "streaming", "spark")),
     advanced=True,
-    help="with --local: local (a process a core), inline (one process), or auto (the default: local but for little "
-    "input); with --deployment: streaming (the default) or spark",
+    help="with --local: local (a process per core), inline (one process) or auto (inline for small input, else local; "
+    "the default); with --deployment: streaming (the default) or spark",
 )
-@option("--dry-run", is_flag=True, help="show how the input is read and what it would take; write nothing")
-@option("--detach", is_flag=True, help="with --deployment: end as soon as the cluster has its steps")
+@option("--dry-run", is_flag=True, help="show how the input is read, and the expected time and memory; write nothing")
+@option("--detach", is_flag=True, help="with --deployment: return as soon as the cluster has the steps")
 @option(
     "--force",
     is_flag=True,
-    help="with --deployment: make the dataset again where that of the same input and settings is there",
+    help="with --deployment: make the dataset again if one of the same input and settings exists",
 )
 @described_options(LIMITS)
 @described_options((PRESET, *SETTINGS), group="Settings of the dataset")
@@ -116,7 +116,7 @@ def run(
     **options: Any,
 ) -> Result:
     if (detach or force) and target is None:
-        raise UsageError(f"{'--detach' if detach else '--force'} goes with --deployment")
+        raise UsageError(f"{'--detach' if detach else '--force'} requires --deployment")
     try:
         settings = read_settings(Namespace(**options), tuple(map(class_name, options["classes"])), options["preset"])
         inputs = read_inputs(options, settings)
@@ -148,12 +148,12 @@ def result_of(made: "MergeResult", settings: "Settings") -> Result:
 def _runner(target: Target | None, output: str | None, runner: str | None, *, dry_run: bool) -> str:
     """Return the runner of the jobs. Raises UsageError for options that do not fit the place of the run."""
     if target is None and output is None and not dry_run:
-        raise UsageError("--local needs --output, the folder for dataset.h5 and counts.json")
+        raise UsageError("--local requires --output, the folder for dataset.h5 and counts.json")
     if target is not None and output is not None:
-        raise UsageError("--output goes with --local; a deployment keeps its datasets in its data bucket")
+        raise UsageError("--output requires --local; a deployment writes its datasets to its data bucket")
     where = "local" if target is None else "deployment"
     if runner not in (None, *_RUNNERS[where]):
-        raise UsageError(f"--runner {runner} does not go with --{where}; choose {' or '.join(_RUNNERS[where])}")
+        raise UsageError(f"--{where} has no runner {runner}; choose {' or '.join(_RUNNERS[where])}")
     return runner or _RUNNERS[where][0]
 
 
@@ -262,16 +262,16 @@ def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float) ->
 
 
 _SAMPLE: Rows = {
-    "sample": "{sample.lines:plural record}; {sample.words:,.0f} words a text",
-    "bytes of a record": "{sample.line_bytes:,.0f}",
+    "sample": "{sample.lines:plural record}; {sample.words:,.0f} words per text",
+    "bytes per record": "{sample.line_bytes:,.0f}",
     "malformed": lambda found: malformed_text(found["sample"]),
     "a text as read": lambda found: (
         "{value}: {begins} ...".format(**found["sample"]["example"]) if found["sample"]["values"] else None
     ),
 }
 _WORK: Rows = {
-    "in all": "about {rows:plural record} in {files:plural file}, {bytes:size}",
-    "unpacked": "{plain_bytes:size}",
+    "total": "about {rows:plural record} in {files:plural file}, {bytes:size}",
+    "uncompressed": "{plain_bytes:size}",
     "takes about": "{estimate.seconds:duration} on {estimate.cores:plural core}",
     "memory": "up to {estimate.memory_bytes:size}",
     "work space": "about {estimate.disk_bytes:size}",

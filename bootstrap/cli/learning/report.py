@@ -12,10 +12,10 @@ from common.errors import ShoalError
 
 
 @command(
-    help="Write one HTML page on trainings: what ran, on what, from which data; where every second and dollar went; "
-    "what was learnt; what each rank did; and, of several, how they compare. Each plot has its numbers as a table and "
-    "as CSV, and nothing on the page needs a network. A run may still go on, or have been cut off. DIR is the --output "
-    "of `shoal train` or of `shoal preprocess`, or a folder of several.",
+    help="Write an HTML report on trainings: data, hardware, time and cost by stage, learning curves, the work of each "
+    "rank, and a comparison of several runs. Each plot comes with its numbers as a table and as CSV. The page needs no "
+    "network. Runs may be unfinished. DIR is the --output of `shoal train` or `shoal preprocess`, or a folder that "
+    "contains several.",
     epilog="""\
 \b
 Examples:
@@ -28,7 +28,7 @@ Examples:
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="the page (default: report.html in the first DIR); one that is there is replaced",
+    help="file for the page; an existing one is replaced (default: report.html in the first DIR)",
 )
 def run(*, folders: tuple[Path, ...], output: Path | None) -> Result:
     from common.files import write_whole
@@ -41,11 +41,11 @@ def run(*, folders: tuple[Path, ...], output: Path | None) -> Result:
         write_whole(output, content)
     except OSError as error:
         raise ShoalError(f"cannot write {output}: {error.strerror}; choose another --output") from error
-    told = {
+    written = {
         "report": str(output),
         "bytes": len(content),
         "runs": [vars(each) for each in found.runs],
         "warnings": list(found.warnings),
     }
     rows = [*found.summary.items(), *(("warning", each) for each in found.warnings)]
-    return Result(told, [[("report", str(output)), ("size", size(len(content))), *rows]])
+    return Result(written, [[("report", str(output)), ("size", size(len(content))), *rows]])

@@ -36,12 +36,11 @@ _FILES = ("input", "test_input", "positive_input", "negative_input")
 
 
 @command(
-    help="Train a sentiment model by data-parallel SGD; a global batch is split over the ranks in proportion to their "
-    "measured speed. Without --model the best model and its settings are searched for first, by training rows that are "
-    "held out; options that are given stay as they are. Ctrl-C stops with a checkpoint, and exit status 130 (SIGTERM: "
-    "143); --resume continues. With --deployment its GPU nodes are started for the training, and paid for until it "
-    "ends. There a training needs no terminal: with --detach, and when the terminal is closed, it goes on; the same "
-    "command, or shoal attach, follows it again.",
+    help="Train a sentiment model by data-parallel SGD. Each global batch is split over the ranks in proportion to "
+    "their measured speed. Without --model, a search first chooses the model and its settings on held-out training "
+    "rows; it keeps the options that you give. Ctrl-C stops with a checkpoint (exit status 130; SIGTERM: 143), and "
+    "--resume continues. With --deployment, the GPU nodes run, and cost money, until the training ends. Such a "
+    "training continues when the terminal closes; the same command or `shoal attach` follows it again.",
     epilog="""\
 \b
 Examples:
@@ -49,18 +48,18 @@ Examples:
   shoal train --deployment starter --output results/model --detach
   shoal train --hosts hosts.txt --data results/data/dataset.h5 \\
       --output results/model
-      on machines of your own; docs/how-to/train-on-your-hosts.md describes the file
+      on your own machines; see docs/how-to/train-on-your-hosts.md
   shoal train --local --nodes 2 --slow 1:2.0 --data results/data/dataset.h5 \\
       --output results/model
   shoal train --local --model fasttext --input train.csv \\
       --test-input test.csv --output results/model
-      on whole texts, without preprocessing; a second run finds what the first
-      one read
+      on whole texts, without preprocessing; a second run reuses the texts
+      that the first one read
   shoal train --deployment fasttext --model fasttext \\
       --input s3://reviews/yelp --output results/model
       on texts that the nodes read from S3, within the topology's inputs
 """,
-    notes={**NOTES, INPUT: f"Instead of --data: texts, of which all words are learnt. {NOTES[INPUT]}"},
+    notes={**NOTES, INPUT: f"Instead of --data: texts to learn from, with all their words. {NOTES[INPUT]}"},
 )
 @where_options
 @hosts_option
@@ -70,8 +69,8 @@ Examples:
     "--data",
     group="Data",
     metavar="DATASET",
-    help="a dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... "
-    "(default there: the deployment's newest)",
+    help="dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... "
+    "(default with --deployment: its newest dataset)",
 )
 @input_options
 @reading_options
@@ -83,14 +82,14 @@ def run(
     /,
     *,
     target: Target | Path | None,
-    wishes: dict[str, Any],
+    launch: dict[str, Any],
     nodes: int | None,
     data: str | None,
     **options: Any,
 ) -> Result:
     source = _source(typed_options(ctx), options, data, local=target is None)
     config = config_of(ctx, default_model(typed_options(ctx)))
-    place = place_of(target, nodes, wishes)
+    place = place_of(target, nodes, launch)
     return training_result(run_training(ctx, source, config, place), config.output)
 
 
@@ -98,21 +97,21 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
     """Return the source of rows: a dataset, or texts to read. Raises UsageError for contradictory options."""
     if not any(options[name] for name in _FILES):
         if needless := [name for name in typed if name in READING_NAMES]:
-            raise UsageError(f"{flag(needless[0])} goes with --input; a dataset was read already")
+            raise UsageError(f"{flag(needless[0])} requires --input; the texts of a dataset were already read")
         if local and data is None:
             raise UsageError(
-                "--local needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
+                "--local requires --data FILE, a dataset made by `shoal preprocess`, or --input FILE... with texts"
             )
         require_s3(data)
         from bootstrap.training.sources.dataset import DatasetSource
 
         return DatasetSource(data)
     if data is not None:
-        raise UsageError("--data is a dataset, and --input texts to make one of; give one of them")
+        raise UsageError("--data and --input exclude each other; give a dataset or texts")
     if (classes := len(options["classes"])) > MOST_CLASSES:
         raise UsageError(
-            f"--classes names {classes:,} classes, but training takes at most {MOST_CLASSES:,}; give the "
-            "most frequent ones, and leave out the texts of all others by a higher --max-malformed"
+            f"--classes names {classes:,} classes, but training supports at most {MOST_CLASSES:,}; give the "
+            "most frequent ones, and raise --max-malformed to leave out the texts of all others"
         )
     try:
         settings = apply_labelling(Namespace(**options), DEFAULT)

@@ -14,7 +14,7 @@ from experiments.estimate import Estimate
 from trainer.output.run_files import MODEL
 
 SCORES: Rows = {
-    "accuracy": "{accuracy:.1%} (always the majority: {majority:.1%})",
+    "accuracy": "{accuracy:.1%} (majority class: {majority:.1%})",
     "balanced accuracy": "{balanced_accuracy:.1%}",
     "macro-F1": "{macro_f1:.3f}",
     "F1 positive, negative": "{f1_positive:.3f}, {f1_negative:.3f}",
@@ -23,9 +23,11 @@ SCORES: Rows = {
 }
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
 """Most classes of a confusion matrix and characters of a class name that fit into 80 columns."""
-_ON_HOSTS: Rows = {"run": "{run} goes on without this command; to follow it, or stop it by Ctrl-C: the same command"}
+_ON_HOSTS: Rows = {
+    "run": "{run} continues without this command; to follow it, or to stop it by Ctrl-C, run the same command again"
+}
 _ON_DEPLOYMENT: Rows = {
-    "run": "{run} goes on without this command; its nodes end by themselves",
+    "run": "{run} continues without this command; its nodes end by themselves",
     "to follow it": "shoal attach {deployment} {run}",
     "to stop it": "shoal stop {deployment} {run}",
     "its results": "shoal fetch {deployment} --run {run} --output results",
@@ -71,7 +73,7 @@ def score_rows(
     texts: int, scores: Mapping[str, Any], matrix: Mapping[str, Any], **left_out: int
 ) -> list[tuple[str, str]]:
     """Return rows: scored texts, texts `left_out` by reason, scores, and the confusion matrix."""
-    reasons = {"unknown": "without a word that the model knows", "other_labels": "without a known rating or label"}
+    reasons = {"unknown": "without known words", "other_labels": "without a known rating or label"}
     out = ", ".join(f"{number:,} {reasons.get(name, name)}" for name, number in left_out.items() if number)
     scored = plural(texts, "text") + (f"; left out: {out}" if out else "")
     return [("scored", scored), *filled_rows(SCORES, scores), *confusion_rows(matrix)]
@@ -135,16 +137,16 @@ def _predicted(summary: Mapping[str, Any]) -> str | None:
     seconds = Estimate(**predicted["seconds"])
     cost = f", {Estimate(**predicted['dollars']).dollars()}" if predicted["dollars"] else ""
     if launch.get("emulated"):
-        return f"on AWS {seconds.time()}{cost}"
+        return f"{seconds.time()}{cost} on AWS"
     off = launch["seconds"] / seconds.middle - 1
-    return f"{seconds.time()}{cost}; it took {duration(launch['seconds'])} ({off:+.0%})"
+    return f"{seconds.time()}{cost}; actual time {duration(launch['seconds'])} ({off:+.0%})"
 
 
 def _cost(summary: Mapping[str, Any]) -> str | None:
     if summary.get("cost") is None:
         return None
     spot = any(node["market"] == "spot" for node in (*summary["nodes"], *summary.get("readers", ())))
-    return f"{dollars(summary['cost'])}{', at most: spot nodes at their price on demand' if spot else ', on demand'}"
+    return f"{dollars(summary['cost'])}{', at most: spot nodes at on-demand prices' if spot else ', on demand'}"
 
 
 def balanced_text(summary: Mapping[str, Any]) -> str | None:
@@ -155,7 +157,7 @@ def balanced_text(summary: Mapping[str, Any]) -> str | None:
     return f"{percent(summary['balanced'])} of the sum of the ranks' speeds in the run; lost: {lost}"
 
 
-def _judged(summary: Mapping[str, Any]) -> str | None:
+def _evaluation(summary: Mapping[str, Any]) -> str | None:
     """Return the scores of word embeddings: similarity, analogies and PIP loss."""
     found = [
         f"{name.replace('_', ' ')} {'with too few known words' if value is None else f'{value:.3f}'}"
@@ -166,16 +168,16 @@ def _judged(summary: Mapping[str, Any]) -> str | None:
 
 
 def _stopped(summary: Mapping[str, Any]) -> str | None:
-    return "with a checkpoint; to continue, type the same command with --resume" if summary["stopped"] else None
+    return "with a checkpoint; to continue, run the same command with --resume" if summary["stopped"] else None
 
 
-_FINISHED: Rows = {"finished": lambda _: "before this command; to train anew, type --force instead of --resume"}
+_FINISHED: Rows = {"finished": lambda _: "before this command; to train again, use --force instead of --resume"}
 _ROWS: Rows = {
     "search": "{search.verdict}",
     "rows": _rows,
     "words": _words,
     "vocabulary": "{vocabulary:,} words",
-    "rows of each rank": lambda summary: " + ".join(f"{rows:,}" for rows in summary["rows_of_ranks"]),
+    "rows per rank": lambda summary: " + ".join(f"{rows:,}" for rows in summary["rows_of_ranks"]),
     "nodes": _nodes,
     "text": _text,
     "time": lambda summary: (
@@ -184,12 +186,12 @@ _ROWS: Rows = {
     "predicted": _predicted,
     "cost of the nodes": _cost,
     "balanced": balanced_text,
-    "share of ideal": "{share_of_ideal:.1%} of the sum of the ranks' speeds in bursts before and after",
+    "share of ideal": "{share_of_ideal:.1%} of the sum of the ranks' speeds, measured before and after the run",
     "staleness": "{staleness.mean:.1f} steps on average, {staleness.most} at most",
     **SCORES,
     "positive above": "{threshold:.3f}",
-    "uncalibrated": "a log loss of {uncalibrated_log_loss:.3f} (temperature {temperature:.2f})",
-    "loss of a pair": lambda summary: filled("{loss:.3f}", summary) if "words_a_row" in summary else None,
-    "judged": _judged,
+    "uncalibrated": "log loss {uncalibrated_log_loss:.3f} (temperature {temperature:.2f})",
+    "loss per pair": lambda summary: filled("{loss:.3f}", summary) if "words_a_row" in summary else None,
+    "evaluation": _evaluation,
     "stopped": _stopped,
 }

@@ -37,16 +37,16 @@ def config_of(
     except TrainingError as error:
         raise UsageError(str(error)) from error
     if config.resume and config.force:
-        raise UsageError("--resume continues a run, and --force begins a new one; give one of them")
+        raise UsageError("--resume continues a run, and --force starts a new one; give one of them")
     return config
 
 
 def place_of(
-    target: Target | Path | None, ranks: int | None, wishes: Mapping[str, Any] = MappingProxyType({})
+    target: Target | Path | None, ranks: int | None, launch: Mapping[str, Any] = MappingProxyType({})
 ) -> "Place":
     """Return the place of the run: a deployment, the hosts of a file, or (target None) this machine.
 
-    `wishes`: launch options for a deployment or hosts. `max_dollars` defaults to the limit of the deployment's
+    `launch`: launch options for a deployment or hosts. `max_dollars` defaults to the limit of the deployment's
     topology. Raises UsageError if `ranks` is given for another place than this machine.
     """
     if target is None:
@@ -54,22 +54,20 @@ def place_of(
 
         return ThisMachine(ranks or 1)
     if ranks is not None:
-        raise UsageError(
-            "--nodes goes with --local; a deployment uses all nodes of its topology, and --hosts all hosts"
-        )
+        raise UsageError("--nodes requires --local; a deployment uses all nodes of its topology, and --hosts all hosts")
     from bootstrap.training.places.launch import LaunchOptions
 
     if isinstance(target, Path):
         from bootstrap.hosts.hosts_file import read_hosts
         from bootstrap.training.places.hosts import OnHosts
 
-        return OnHosts(read_hosts(target), LaunchOptions(**wishes))
+        return OnHosts(read_hosts(target), LaunchOptions(**launch))
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.attaching import place_on
 
     deployment = find_deployment(target.name, target.account)
-    most = wishes.get("max_dollars") or deployment.max_dollars
-    return place_on(deployment, LaunchOptions(**{**wishes, "max_dollars": most}))
+    most = launch.get("max_dollars") or deployment.max_dollars
+    return place_on(deployment, LaunchOptions(**{**launch, "max_dollars": most}))
 
 
 def run_training(ctx: click.Context, source: "Source", config: TrainConfig, place: "Place") -> dict[str, Any]:

@@ -17,7 +17,7 @@ from bootstrap.aws.retry import is_not_accepted, retrying
 from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
-from bootstrap.hosts.payload import Code
+from bootstrap.hosts.payload import CodePayload
 from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import AgentRun
@@ -88,7 +88,7 @@ class HostsRun(AgentRun):
 
     def __init__(self, place: OnHosts, prepared: Prepared, config: TrainConfig) -> None:
         self.config, self.prepared, self._place = config, prepared, place
-        self.hosts, self._code = HostGroup(place.file), Code()
+        self.hosts, self._code = HostGroup(place.file), CodePayload()
         self.store = store_of(self.hosts)
         self.wishes = place.wishes
         self._launch: HostsLaunch | None = None
@@ -102,7 +102,7 @@ class HostsRun(AgentRun):
         assert self.prepared.here is not None
         with self.hosts:
             bars.stage("connect", 0)
-            self.hosts.each(self._code.on)
+            self.hosts.on_all(self._code.install)
             self._data = _send_dataset(self.store, self.prepared.here, bars)
             yield
 
@@ -114,7 +114,7 @@ class HostsRun(AgentRun):
         launch = self._launch = HostsLaunch(runs, runs.unfinished() if self.config.resume else runs.new_name())
         hosts = self.hosts.file.hosts
         launch.are_working = launch.wanted.at_work() is not None and any(
-            each["works"] for each in self.hosts.each(partial(self._call_agent, "--ask"))
+            each["works"] for each in self.hosts.on_all(partial(self._call_agent, "--ask"))
         )
         try:
             launch.claim(
@@ -128,7 +128,7 @@ class HostsRun(AgentRun):
                 dataset=self._data,
             )
             if launch.end() is None:
-                self.hosts.each(self.start_agent)
+                self.hosts.on_all(self.start_agent)
             launch.begin([each.instance for each in hosts])
             with self._left_to_itself():
                 yield
@@ -149,7 +149,14 @@ class HostsRun(AgentRun):
         host, gpus = connection.host, connection.host.gpus
         status, output, errors = connection.run(
             (
-                *("env", f"PYTHONPATH={self._code.on(connection)}", host.python, "-P", "-m", "bootstrap.agent.host"),
+                *(
+                    "env",
+                    f"PYTHONPATH={self._code.install(connection)}",
+                    host.python,
+                    "-P",
+                    "-m",
+                    "bootstrap.agent.host",
+                ),
                 *("--group", _GROUP, "--store", self.store.name, "--instance", host.instance),
                 *("--address", connection.address, *(("--gpus", str(gpus)) if gpus else ()), *filter(None, (option,))),
             )
@@ -160,22 +167,20 @@ class HostsRun(AgentRun):
             told = {}
         if isinstance(missing := told.get("missing"), list) and missing:
             raise ShoalError(
-                f"{host.called}: {host.python} has no {missing[0]}; install what "
+                f"{host.label}: {host.python} has no {missing[0]}; install what "
                 "bootstrap/nodes/gpu/requirements.txt lists and PyTorch, or name another Python in "
                 f"{self._place.file.path}: python=/path"
             )
         if unable := told.get("unable"):
             raise ShoalError(
-                f"{host.called} cannot use {self.store.name}: {str(unable).rstrip('.')}; it needs AWS "
+                f"{host.label} cannot use {self.store.name}: {str(unable).rstrip('.')}; it needs AWS "
                 "credentials of its own, of a role or in its ~/.aws, that may list, read, write and delete there"
             )
         if (other := told.get("other")) not in (None, self.store.name):
-            raise ShoalError(
-                f"{host.called}: a training in another folder, {other}, uses it; wait until that has ended"
-            )
+            raise ShoalError(f"{host.label}: a training in another folder, {other}, uses it; wait until that has ended")
         if not isinstance(told.get("works"), bool):
             last = (errors.strip() or output.strip()).splitlines()[-1:] or ["it said nothing"]
-            raise ShoalError(f"{host.called}: its agent does not start: {last[0]}")
+            raise ShoalError(f"{host.label}: its agent does not start: {last[0]}")
         return told
 
     def left(self) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
 from common.errors import DataError, ShoalError
-from common.json_values import made, parse_json_object
+from common.json_values import from_json, parse_json_object
 from corpus.reading import s3
 from corpus.reading.s3 import S3Path
 from corpus.reading.storage import size_of
@@ -70,7 +70,7 @@ def settings(deployment: Deployment) -> Settings:
     of this Shoal's."""
     text = deployment.output(topology.OUTPUT_MANAGED)
     try:
-        return made(Settings, parse_json_object(text))
+        return from_json(Settings, parse_json_object(text))
     except DataError as error:
         raise ShoalError(
             f"the output {topology.OUTPUT_MANAGED} of the deployment '{deployment.name}' is of another version of "
@@ -135,7 +135,7 @@ class Job:
         given = self._shown.get("HyperParameters") or {}
         files = {name: (address,) for name, address in self.channels.items() if name in FILES}
         try:
-            words = {name: made(_Option, {"words": json.loads(value)}).words for name, value in given.items()}
+            words = {name: from_json(_Option, {"words": json.loads(value)}).words for name, value in given.items()}
         except (DataError, RecursionError, ValueError) as error:
             raise ShoalError(
                 f"the job {self.name} has options that are not Shoal's; look at it by AWS's tools"

@@ -102,7 +102,7 @@ def test_no_field_of_what_is_wanted_is_a_path_or_a_word_of_a_shell(wanted: Any, 
         (
             REQUESTS[0],
             {"options": {"--output": ["x"]}},
-            "has what is '--output', but must be the name of an option",
+            "has a key or value that is '--output', but must be the name of an option",
         ),
         (REQUESTS[0], {"options": {"epochs": "12"}}, "options is not of type Mapping"),
         (REQUESTS[0], {"more": 1}, "'more' is not a known field"),

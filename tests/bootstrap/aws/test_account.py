@@ -68,4 +68,4 @@ def test_credentials_whose_written_end_has_passed_are_refused_by_aws(
             connect("us-east-1").client("ec2").describe_vpcs()
         with pytest.raises(ClientError, match="ExpiredToken"):
             s3.client().list_buckets()
-    assert sentence(refused.value).startswith("AWS does not accept your credentials (")
+    assert sentence(refused.value).startswith("AWS rejected your credentials (")

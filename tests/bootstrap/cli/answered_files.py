@@ -1,11 +1,11 @@
-"""The same five texts with ratings, in every kind of file that is read; each writer returns the arguments to type."""
+"""Writes the same five rated texts in every supported format; each writer returns the command's arguments."""
 
 import gzip
 import json
 from pathlib import Path
 
 FIVE = [("good lamp", 5), ("bad lamp", 1), ("fair lamp", 2), ("good", 4), ("dull", 4)]
-"""Texts with ratings. With a threshold of one half the model is wrong about the third and the last."""
+"""Texts with ratings. With a threshold of 0.5 the known model is wrong about the third and the last."""
 
 
 def json_lines(records: list[tuple[str, int]]) -> bytes:

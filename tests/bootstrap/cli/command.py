@@ -1,4 +1,4 @@
-"""The command `shoal`, as another process or in this one."""
+"""Runs the command `shoal`, in a new process or in this one."""
 
 import io
 import os
@@ -17,7 +17,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def shoal(*arguments: str | Path, given: str | None = None, **environment: str) -> Done:
-    """The command as a process of its own."""
+    """Run the command in a new process."""
     return subprocess.run(
         ["shoal", *map(os.fspath, arguments)],
         capture_output=True,
@@ -30,15 +30,17 @@ def shoal(*arguments: str | Path, given: str | None = None, **environment: str) 
 
 
 class Typed(io.TextIOWrapper):
-    """Standard input that is a terminal."""
+    """Standard input that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def shoal_here(*arguments: str | Path, given: bytes = b"", terminal: bool = False, **environment: str) -> Done:
-    """The command by its own code in this process: most of a process would be imports. With `terminal`, what is given
-    is typed."""
+    """Run the command in this process, which is faster: a new process would spend most of its time on imports.
+
+    `given`: standard input, from a terminal if `terminal` is true.
+    """
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "stdin", (Typed if terminal else io.TextIOWrapper)(io.BytesIO(given)))
@@ -55,8 +57,10 @@ ACCOUNT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 
 def content_of(file: str | bytes | list[Any]) -> bytes:
-    """The content of a file in a table of commands: a text, or texts and lines that are written so many times, with
-    their number in place of #."""
+    """Return the content of a file in a table of commands.
+
+    A list has texts, and groups of lines to repeat `times` times; `#` in a line is replaced by the repetition's number.
+    """
     if isinstance(file, bytes):
         return file
     parts = (

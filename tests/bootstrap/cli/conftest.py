@@ -1,4 +1,4 @@
-"""Reviews, the dataset that `shoal preprocess` makes of them, and predictions of a known model."""
+"""Fixtures: reviews, their dataset, models with known predictions, and `shoal predict`."""
 
 import json
 from collections.abc import Callable
@@ -35,22 +35,22 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def told(
+def answers_of(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[list[dict[str, Any]], dict[str, Any]]]:
-    """The answers, and what is said of them together, of a command with --json in a folder of its own."""
+    """Function that runs `shoal predict --json` in a temporary folder and returns the answers and the counts."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         assert main(["predict", "--model", str(model), *arguments, "--json"]) == 0
-        said = capsys.readouterr()
-        return [json.loads(line) for line in said.out.splitlines()], json.loads(said.err.splitlines()[-1])
+        printed = capsys.readouterr()
+        return [json.loads(line) for line in printed.out.splitlines()], json.loads(printed.err.splitlines()[-1])
 
     return run
 
 
 @pytest.fixture
-def said(
+def predicted(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
     monkeypatch.chdir(tmp_path)
@@ -67,7 +67,7 @@ def said(
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two trained models, by the names that commands have for them."""
+    """Folders of two trained models, by their placeholders in commands."""
     folders = {name: tmp_path_factory.mktemp(name) for name in ("known", "topics")}
     save(folders["known"])
     save_topics(folders["topics"])

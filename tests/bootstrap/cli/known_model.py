@@ -1,4 +1,4 @@
-"""Models whose answers are known, with the words that they know."""
+"""Models with known weights and vocabulary, and therefore known predictions."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from trainer.classification.model_folder import write_model
 from trainer.classification.trained_model import TrainedModel
 
 WORDS = {"good": 1.0, "bad": -1.0, "fair": 0.002, "dull": -0.002}
-"""What a model knows, and how much each word says; the odds of a text are e to the power of 100 times their mean."""
+"""Vocabulary with a weight for each word. The odds of a text are exp(100 times the mean weight)."""
 SETTINGS = {
     "embedding": 1,
     "hidden": 1,
@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 def save(folder: Path, scale: tuple[int, int, int] = (1, 5, 4), **about: Any) -> None:
-    """Write a model that learnt from ratings of this scale."""
+    """Write a model with this scale of ratings (lowest, highest, lowest positive)."""
     classifier = models.build("lstm", SETTINGS)
     state = {name: torch.zeros_like(value) for name, value in classifier.state_dict().items()}
     state["embedding.weight"][2:, 0] = torch.tensor(list(WORDS.values()))
@@ -47,11 +47,11 @@ def save(folder: Path, scale: tuple[int, int, int] = (1, 5, 4), **about: Any) ->
 
 
 TOPICS = ("war", "film", "song")
-"""The classes of a model, each with its own name as its only word."""
+"""Classes of a model. The name of each is its only word."""
 
 
 def save_topics(folder: Path) -> None:
-    """Write a model that finds the topic that a text names most often."""
+    """Write a model that predicts the topic that a text names most often."""
     settings = {"embedding": 3, "ngrams": 1, "buckets": 1, "dropout": 0.0, "words": 5, "outputs": 3}
     classifier = models.build("fasttext", settings)
     vectors = torch.cat([torch.zeros(2, 3), torch.eye(3)])

@@ -1,4 +1,4 @@
-"""Small datasets, whose counts and rows are known."""
+"""Small datasets with known counts and rows."""
 
 from collections import Counter
 from pathlib import Path
@@ -26,7 +26,7 @@ TRAIN, TEST = rows(([2, 3], 5), ([4, 1, 3, 3], 1), ([2], 5)), rows(([3, 4], 2))
 
 
 def make_dataset(path: Path, kind: str = "whole") -> None:
-    """Three rows to train and one to test; `part`: a part file, without counts."""
+    """Write a dataset with three training rows and one test row; `part`: a part file, without counts."""
     if kind == "part":
         with DatasetWriter(path, SETTINGS, packed=False) as writer:
             writer.append("train", TRAIN)
@@ -45,7 +45,7 @@ def make_dataset(path: Path, kind: str = "whole") -> None:
 
 
 def make_texts(path: Path, classes: list[str]) -> None:
-    """Whole texts of three classes."""
+    """Write a dataset of whole texts of three classes."""
     texts = RowBlock(
         np.array([2, 3, 4, 1, 3, 3, 2], np.uint16),
         np.array([2, 4, 1]),

@@ -1,4 +1,4 @@
-"""Prepared documents for commands, and what they print then: the tables `printed/*.yaml`."""
+"""Runs the commands of the tables `printed/*.yaml` on prepared files and answers, and returns their output."""
 
 import json
 import re
@@ -45,7 +45,7 @@ NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
 def together(one: Any, other: Any, levels: int) -> Any:
-    """`one` with what `other` has, so many levels deep."""
+    """Merge `other` into `one`, `levels` dictionaries deep."""
     if levels and isinstance(one, dict) and isinstance(other, dict):
         return {**one, **{key: together(one.get(key), other[key], levels - 1) for key in other}}
     return other
@@ -61,7 +61,7 @@ EMPTY: dict[str, Any] = {"files": {}, "made": {}, "answers": {}}
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment whose runs have all been made."""
+    """Plan of an experiment without unfinished runs."""
 
     output: Path
 
@@ -71,14 +71,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class MadeDeployment:
-    """As much of a deployment as commands ask about it by themselves."""
+    """The attributes of a deployment that commands read directly."""
 
     topology: str
 
 
 @dataclass(frozen=True)
-class BegunRun:
-    """A run that ends as it is told to."""
+class StartedRun:
+    """Run with a given outcome."""
 
     name: str
     results: str
@@ -108,7 +108,7 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.lifecycle.logs.nodes": list[LogExcerpt],
     "bootstrap.lifecycle.logs.steps": list[LogExcerpt],
     "bootstrap.lifecycle.preflight.online": tuple[str, list[Finding]],
-    "bootstrap.lifecycle.runs.find_run": BegunRun,
+    "bootstrap.lifecycle.runs.find_run": StartedRun,
     "bootstrap.lifecycle.status.read_status": Status,
     "bootstrap.preprocessing.preview.cores": int,
     "shoal_guard.sweep.monthly.price_of": dict[str, Monthly],
@@ -118,7 +118,7 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.training.attaching.overview": list[WantedRun],
     "bootstrap.training.train.train": dict[str, Any],
 }
-"""Functions below commands, by the type of what they return."""
+"""Replaced functions with the types of their results."""
 
 
 def model(path: Path, of: dict[str, Any]) -> None:
@@ -131,7 +131,7 @@ def vectors(path: Path, words: dict[str, list[float]]) -> None:
 
 
 def unfinished(path: Path, about: str) -> None:
-    """The folder of an experiment none of whose runs has finished."""
+    """Write the folder of an experiment without a finished run."""
     arms = [{"name": "one", "local": {"ranks": 1}}]
     experiment = Experiment.model_validate({"about": about, "kind": "words", "repeats": 1, "arms": arms})
     write_kept(path, Kept(name="words", experiment=experiment, cores=2))
@@ -149,11 +149,11 @@ MADE: dict[str, Callable[..., object]] = {
     "vectors": vectors,
     "words": lambda path, _: examples.words(path),
 }
-"""What is made, by a path and what the table says of it."""
+"""Functions that generate files, from a path and the table's value."""
 
 
 def answering(name: str, answer: Any) -> Any:
-    """What stands in place of a function, or of a property."""
+    """Return the replacement of a function or property."""
     value = TypeAdapter(ANSWERS[name]).validate_python(answer)
     if name.endswith(".living"):
         return value
@@ -161,7 +161,7 @@ def answering(name: str, answer: Any) -> Any:
 
 
 def rounded(value: Any) -> Any:
-    """JSON with floats of nine digits: more of them differ between machines."""
+    """Round floats in JSON to nine digits, because further digits differ between machines."""
     if isinstance(value, dict):
         return {name: rounded(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -170,13 +170,13 @@ def rounded(value: Any) -> Any:
 
 
 def files_below(folder: Path) -> set[str]:
-    """Those that a person sees: not the work with which the same command would continue."""
+    """Return the files below a folder, except the work files with which the same command would continue."""
     files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return {str(path) for path in files if ".shoal-work-" not in str(path)}
 
 
 def printed(row: dict[str, Any], places: dict[str, Path], patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The status, the output and the files of a row's command, as the row has them."""
+    """Run a row's command; return its status, output and new files in the form of the table."""
     here = places["here"]
     patch.chdir(here)
     patch.setattr(costs, "datetime", Mock(now=lambda _: NOW))
@@ -200,7 +200,7 @@ def printed(row: dict[str, Any], places: dict[str, Path], patch: pytest.MonkeyPa
     )
 
     def plain(text: str) -> str:
-        if str(here) in text:  # as wide as which the columns are
+        if str(here) in text:  # the folder's name changes the width of columns
             text = re.sub(r"(?<=\S) {2,}", "  ", text)
         for name, path in places.items():
             text = text.replace(str(path), f"{{{name}}}")

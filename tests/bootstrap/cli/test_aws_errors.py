@@ -1,4 +1,4 @@
-"""What an error of AWS means for the person who typed the command."""
+"""AWS errors are explained to the user with advice."""
 
 import pytest
 from botocore.exceptions import (
@@ -23,7 +23,7 @@ def refused(code: str) -> ClientError:
 
 
 @pytest.mark.parametrize(
-    ("error", "what_to_do"),
+    ("error", "advice"),
     [
         (NoCredentialsError(), "run `aws configure` or set AWS_PROFILE"),
         (ProfileNotFound(profile="ours"), "run `aws configure` or set AWS_PROFILE"),
@@ -34,15 +34,15 @@ def refused(code: str) -> ClientError:
         (EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/"), "start `shoal embedded`"),
         (ConnectionClosedError(endpoint_url="http://localhost:4566/"), "start `shoal embedded`"),
         (refused("ExpiredToken"), "renew them"),
-        (refused("400"), "renew them"),  # to HEAD
+        (refused("400"), "renew them"),  # answer to a HEAD request
         (refused("AccessDenied"), "ask your administrator"),
-        (refused("Throttling"), "type the command again in a minute"),
-        (refused("ValidationError"), "AWS could not do this: An error occurred (ValidationError)"),
+        (refused("Throttling"), "run the command again in a minute"),
+        (refused("ValidationError"), "AWS failed: An error occurred (ValidationError)"),
     ],
 )
-def test_each_kind_of_error_is_explained_with_what_to_do(error: BotoCoreError | ClientError, what_to_do: str) -> None:
+def test_each_aws_error_is_explained_with_advice(error: BotoCoreError | ClientError, advice: str) -> None:
     said = sentence(error)
-    assert what_to_do in said
+    assert advice in said
     assert ".;" not in said
     assert "\n" not in said
 
@@ -56,7 +56,7 @@ def test_each_kind_of_error_is_explained_with_what_to_do(error: BotoCoreError | 
         (None, {}, "us-east-1"),
     ],
 )
-def test_the_region_is_the_options_or_the_configurations_or_that_of_topologies(
+def test_the_region_comes_from_option_environment_or_default(
     option: str | None, environment: dict[str, str], region: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):

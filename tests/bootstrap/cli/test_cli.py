@@ -1,4 +1,4 @@
-"""The command `shoal` as a person meets it: help, results, and what it says when something is wrong."""
+"""The command `shoal`: help, results and error messages."""
 
 import json
 import os
@@ -25,34 +25,34 @@ import io, json, sys
 from contextlib import redirect_stdout, suppress
 from bootstrap.cli.main import main
 for verb in sys.argv[1:]:
-    with redirect_stdout(io.StringIO()) as said, suppress(SystemExit):
+    with redirect_stdout(io.StringIO()) as output, suppress(SystemExit):
         main([verb, "--help"])
-    print(json.dumps([verb, said.getvalue(), list(sys.modules)]))
+    print(json.dumps([verb, output.getvalue(), list(sys.modules)]))
 """
 
 
-def test_help_teaches_by_an_example_and_is_quick_because_nothing_heavy_is_loaded_for_it() -> None:
-    said = subprocess.run([sys.executable, "-c", HELP, *COMMANDS], capture_output=True, text=True, check=True)
-    shown = [json.loads(line) for line in said.stdout.splitlines()]
+def test_help_has_an_example_and_loads_no_heavy_library() -> None:
+    output = subprocess.run([sys.executable, "-c", HELP, *COMMANDS], capture_output=True, text=True, check=True)
+    shown = [json.loads(line) for line in output.stdout.splitlines()]
     assert [verb for verb, *_ in shown] == list(COMMANDS)
     for verb, text, modules in shown:
         assert f"shoal {verb}" in " ".join(text.partition("xample")[2].split())
         assert (verb, HEAVY & {*modules}) == (verb, set())
 
 
-def test_help_shows_the_way_of_a_deployment_and_has_every_verb() -> None:
-    said = shoal_here("--help").stdout
-    way = [said.index(f"  shoal {verb} ") for verb in ("plan", "deploy", "preprocess", "train", "destroy")]
+def test_help_shows_the_steps_of_a_deployment_and_every_command() -> None:
+    output = shoal_here("--help").stdout
+    way = [output.index(f"  shoal {verb} ") for verb in ("plan", "deploy", "preprocess", "train", "destroy")]
     assert way == sorted(way)
-    assert [name for name in COMMANDS if f"\n  {name} " not in said] == []
+    assert [name for name in COMMANDS if f"\n  {name} " not in output] == []
 
 
-def test_the_version_is_the_one_that_is_installed() -> None:
-    told = shoal_here("--version")
-    assert (told.returncode, told.stdout, told.stderr) == (0, f"shoal {version('shoal')}\n", "")
+def test_the_version_is_the_installed_one() -> None:
+    done = shoal_here("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"shoal {version('shoal')}\n", "")
 
 
-def test_a_port_that_is_in_use_is_named() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = shoal_here("embedded", "--port", str(port))
@@ -68,11 +68,11 @@ NO_ACCOUNT = {
 }
 
 
-def test_a_missing_network_or_missing_credentials_are_reported_at_once() -> None:
+def test_missing_network_or_credentials_are_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1"}
-    for known, sentence in ((ACCOUNT, "start `shoal embedded`"), (NO_ACCOUNT, "there are no AWS credentials")):
+    for known, sentence in ((ACCOUNT, "start `shoal embedded`"), (NO_ACCOUNT, "no usable AWS credentials")):
         done = shoal_here("status", "ours", **places, **known)
         assert done.returncode == 1
         assert sentence in done.stderr
@@ -106,7 +106,7 @@ def test_a_full_disk_is_reported_and_leaves_no_file(reviews: Path, tmp_path: Pat
     assert "Traceback" not in done.stderr
 
 
-def test_a_run_that_is_stopped_at_once_does_not_show_the_result_before(
+def test_an_immediately_stopped_run_does_not_show_the_previous_result(
     dataset: Path, model: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(model, tmp_path, dirs_exist_ok=True)
@@ -119,9 +119,9 @@ def test_a_run_that_is_stopped_at_once_does_not_show_the_result_before(
     again = subprocess.Popen(list(map(os.fspath, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until(lambda: not (tmp_path / "summary.json").exists(), every=0.01)
     again.send_signal(signal.SIGTERM)
-    said, _ = again.communicate(timeout=PATIENCE)
+    output, _ = again.communicate(timeout=PATIENCE)
     assert again.returncode == 143
-    assert not said or json.loads(said)["stopped"] is True
+    assert not output or json.loads(output)["stopped"] is True
 
 
 def test_a_text_is_labelled_before_the_next_one_arrives(model: Path) -> None:

@@ -1,4 +1,4 @@
-"""How the command line is read: several values, described options, files of options, completion in a real shell."""
+"""Parsing of command lines: several values, described options, --config files, and completion in a real shell."""
 
 import shutil
 import subprocess
@@ -29,7 +29,7 @@ WRONG: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("wrong_con
 
 
 def parsed(arguments: list[str]) -> dict[str, Any] | str:
-    """What a command of a flag, an option of one value and one of several reads; or what it finds wrong."""
+    """Return the values that a command with a flag and two options parses, or its error message."""
     found: dict[str, Any] = {}
 
     @command(name="it")
@@ -66,7 +66,7 @@ def test_several_values_end_at_the_next_option(groups: list[list[str]], flag: bo
         (["--severa", "a"], "No such option '--severa'. Did you mean '--several'?"),
     ],
 )
-def test_an_error_names_the_option(arguments: list[str], sentence: str) -> None:
+def test_a_parse_error_names_the_option(arguments: list[str], sentence: str) -> None:
     found = parsed(arguments)
     assert isinstance(found, str)
     assert sentence in found
@@ -102,15 +102,15 @@ def it(**values: Any) -> dict[str, Any]:
     return values
 
 
-def told(*line: str) -> Any:
-    """The values that a command of these options reads of a line. Raises what it raises."""
+def values_of(*line: str) -> Any:
+    """Return the values that the command `it` parses. Raises its errors."""
     return it.main(list(line), "it", standalone_mode=False)
 
 
-def said(*line: str) -> str:
-    """What it says of a line that is wrong."""
+def error_of(*line: str) -> str:
+    """Return the error message for a wrong command line."""
     with pytest.raises((click.UsageError, ShoalError)) as caught:
-        told(*line)
+        values_of(*line)
     return str(caught.value)
 
 
@@ -123,35 +123,35 @@ def said(*line: str) -> str:
         ["--words", "a", "b", "--folder", "x/y", "--w", "c"],
     ],
 )
-def test_a_described_option_is_read_as_argparse_reads_it(line: list[str]) -> None:
+def test_click_and_argparse_parse_a_described_option_alike(line: list[str]) -> None:
     parser = ArgumentParser()
     for each in DESCRIBED:
         parser.add_argument(*each.flags, **argparse_argument(each))
     expected = {
         name: value or () if name == "words" else value for name, value in vars(parser.parse_args(line)).items()
     }
-    found = told(*line)
+    found = values_of(*line)
     assert found == {name: tuple(value) if isinstance(value, list) else value for name, value in expected.items()}
     assert "100% two (default: 1 5)" in parser.format_help()
 
 
-def test_a_value_that_argparse_would_refuse_is_refused_in_the_same_words() -> None:
-    assert said("--even", "5") == "5 is not even"
+def test_click_and_argparse_refuse_a_value_with_the_same_message() -> None:
+    assert error_of("--even", "5") == "5 is not even"
 
 
-def test_help_leaves_advanced_options_out_and_tells_how_to_see_them(capsys: pytest.CaptureFixture[str]) -> None:
-    told("--help")
+def test_help_leaves_out_advanced_options_and_names_help_all(capsys: pytest.CaptureFixture[str]) -> None:
+    values_of("--help")
     usual = capsys.readouterr().out
     assert usual.index("Numbers:") < usual.index("an even number (default: 4)") < usual.index("Options:")
     assert "--share" not in usual
-    assert usual.splitlines()[-1] == "--help-all shows the other 2 options, too."
-    told("--help-all")
+    assert usual.splitlines()[-1] == "--help-all shows 2 more options."
+    values_of("--help-all")
     every = capsys.readouterr().out
     assert all(flag in every for each in DESCRIBED for flag in each.flags)
-    assert "the other" not in every
+    assert "more options" not in every
 
 
-def test_the_usual_options_of_a_training_are_few() -> None:
+def test_help_of_train_has_few_options() -> None:
     usual = {each.opts[0] for each in train.params if not getattr(each, "advanced", False)}
     assert usual > {"--input", "--deployment", "--nodes", "--model", "--epochs", "--global-batch", "--learning-rate"}
     assert usual > {"--output", "--resume", "--config", "--help-all"}
@@ -178,7 +178,7 @@ GIVEN = st.fixed_dictionaries(
 
 @settings(max_examples=50)
 @given(GIVEN)
-def test_options_that_were_written_to_a_file_are_read_with_the_same_values(given: dict[str, tuple[str, ...]]) -> None:
+def test_a_config_file_restores_the_same_values(given: dict[str, tuple[str, ...]]) -> None:
     line = [
         word
         for flag, words in given.items()
@@ -188,16 +188,16 @@ def test_options_that_were_written_to_a_file_are_read_with_the_same_values(given
         path = Path(folder, "a.yaml")
         with it.make_context("it", list(line)) as typed:
             write_config(path, "it", given_words(typed))
-        assert told("--config", str(path)) == told(*line)
+        assert values_of("--config", str(path)) == values_of(*line)
         with it.make_context("it", ["--config", str(path)]) as read:
             assert given_words(read) == given_words(typed)
 
 
-def test_the_command_line_beats_the_file_and_the_file_beats_the_default(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_file_and_the_file_the_default(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("e: 6\nbits: 16\nwords: [a, off, 1.50]\na-text: no\nswitch: false\n")
-    found = told("--bits", "32", "--config", str(tmp_path / "c.yaml"))
+    found = values_of("--bits", "32", "--config", str(tmp_path / "c.yaml"))
     assert found == {
-        **told(),
+        **values_of(),
         "even": 6,
         "bits": 32,
         "words": ("a", "off", "1.50"),
@@ -206,18 +206,20 @@ def test_the_command_line_beats_the_file_and_the_file_beats_the_default(tmp_path
 
 
 @pytest.mark.parametrize("row", WRONG, ids=lambda row: row["said"])
-def test_a_file_of_options_that_is_wrong_is_refused_with_its_line(row: dict[str, str], tmp_path: Path) -> None:
+def test_a_wrong_config_file_is_refused_with_its_line(row: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(row["file"])
-    assert said("--config", str(tmp_path / "c.yaml")).replace(f"{tmp_path}/", "") == row["said"]
+    assert error_of("--config", str(tmp_path / "c.yaml")).replace(f"{tmp_path}/", "") == row["said"]
 
 
-def test_a_file_of_options_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert f"Shoal cannot read {tmp_path}/c.yaml (No such file or directory)" in said("--config", f"{tmp_path}/c.yaml")
+def test_a_missing_config_file_is_reported(tmp_path: Path) -> None:
+    assert f"Shoal cannot read {tmp_path}/c.yaml (No such file or directory)" in error_of(
+        "--config", f"{tmp_path}/c.yaml"
+    )
 
 
-def test_a_file_that_a_person_wrote_is_not_replaced(tmp_path: Path) -> None:
+def test_a_users_file_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("even: 6  # as I like it")
-    with pytest.raises(ShoalError, match=r"mine\.yaml is there"):
+    with pytest.raises(ShoalError, match=r"mine\.yaml already exists"):
         write_config(tmp_path / "mine.yaml", "it", {"even": ("4",)})
     assert (tmp_path / "mine.yaml").read_text() == "even: 6  # as I like it"
 
@@ -226,7 +228,7 @@ WORDS = {"slow": "0:1.5"}
 
 
 @pytest.mark.parametrize("name", ["train", "preprocess", "predict"])
-def test_each_option_of_a_command_can_stand_in_a_file(name: str, tmp_path: Path) -> None:
+def test_a_config_file_accepts_every_option(name: str, tmp_path: Path) -> None:
     command = shoal.resolve_command(click.Context(shoal), [name])[1]
     assert command is not None
     wanted = {}
@@ -263,7 +265,7 @@ def test_bash_completes_commands_options_and_values(words: list[str], offered: l
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_each_shell_reads_its_completion_lines(shell: str) -> None:
+def test_completion_code_is_valid_in_each_shell(shell: str) -> None:
     script = shoal_here("completion", shell).stdout
     assert f"_SHOAL_COMPLETE={shell}_complete" in script
     if shutil.which(shell):

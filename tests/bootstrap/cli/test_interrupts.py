@@ -1,4 +1,4 @@
-"""Ctrl-C while `shoal preprocess` works: to it alone, as `kill` sends it, or to all of the terminal, at any moment."""
+"""Interrupts of `shoal preprocess` at any moment: sent to the process alone, as by `kill`, or to its whole group."""
 
 import gzip
 import json
@@ -17,9 +17,9 @@ import pytest
 from tests.waiting import PATIENCE, until
 
 COMMAND = [sys.executable, "-m", "bootstrap.cli.main", "preprocess", "--local", "--runner", "local"]
-# So many bytes are worth two tasks at once, of which one large gzip makes one.
+# Enough bytes for two parallel tasks; a single gzip file makes only one.
 PLAIN_BYTES = 80 << 20
-# What appears one after the other in the folder of the work, which goes on for a while after the last of it.
+# Patterns of files that appear in the work folder one after the other. The work continues after the last one.
 MOMENTS = ("", "to-read", "tasks", "tasks/**/mapper", "tasks/**/stderr", "tasks/**/reducer", "counted/part-*")
 
 
@@ -40,7 +40,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Run:
-    """`shoal preprocess` of a file, in a session of its own."""
+    """`shoal preprocess` of a file in a separate session."""
 
     def __init__(self, packed: Path, output: Path) -> None:
         self.output = output
@@ -58,7 +58,7 @@ class Run:
         (os.killpg if to_all else os.kill)(self.process.pid, signal.SIGINT)
 
     def assert_is_gone(self) -> None:
-        """It ended as one that was interrupted, with all that it started, and left nothing."""
+        """Check that the command was interrupted, ended its child processes, and left no file."""
         try:
             said = self.process.communicate(timeout=PATIENCE)[1].decode()
         finally:
@@ -80,7 +80,7 @@ class Run:
 
 
 @pytest.mark.parametrize("to_all", [True, False])
-def test_an_interrupt_while_one_large_gzip_is_read_ends_all_of_it(packed: Path, tmp_path: Path, to_all: bool) -> None:
+def test_an_interrupt_while_reading_a_gzip_ends_all_processes(packed: Path, tmp_path: Path, to_all: bool) -> None:
     run = Run(packed, tmp_path / "out")
     run.until_there_is(".shoal-work-*/tasks/**/stderr")
     run.interrupt(to_all)

@@ -1,4 +1,4 @@
-"""No number that a person can type overflows, or has a command compute for ever."""
+"""Huge numbers on the command line cause no overflow and no endless computation."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,7 +14,7 @@ NO_NUMBERS = ["nan", "inf", "-inf"]
 
 
 def options(of: click.Command, path: str = "shoal") -> Iterator[tuple[str, click.Option]]:
-    """Every option of a command, and of those below it, by what a person types."""
+    """Yield every option of a command and its subcommands, with its command line."""
     if isinstance(of, click.Group):
         context = click.Context(of)
         for name in of.list_commands(context):
@@ -34,13 +34,13 @@ NUMBERS = {
 CONVERTED = {name: each for name, each in options(shoal) if isinstance(each.type, Converted)}
 
 
-def test_there_are_options_to_try() -> None:
+def test_numeric_options_are_found() -> None:
     assert len(NUMBERS) > 50
     assert len(CONVERTED) > 2
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_number_has_bounds_which_the_error_names(name: str) -> None:
+def test_numeric_options_have_bounds(name: str) -> None:
     for value in (*HUGE, *NO_NUMBERS):
         with pytest.raises(click.BadParameter) as caught:
             NUMBERS[name].type.convert(value, NUMBERS[name], None)
@@ -48,7 +48,7 @@ def test_a_number_has_bounds_which_the_error_names(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONVERTED)
-def test_a_text_with_a_huge_number_is_no_traceback(name: str) -> None:
+def test_huge_numbers_in_converted_options_cause_no_traceback(name: str) -> None:
     for value in (*HUGE, *NO_NUMBERS, *(f"g5.xlarge:{each}" for each in HUGE)):
         with suppress(click.BadParameter):
             CONVERTED[name].type.convert(value, CONVERTED[name], None)

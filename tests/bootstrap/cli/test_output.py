@@ -1,4 +1,4 @@
-"""What files, buckets and nodes say reaches a terminal as text alone."""
+"""Text from files, buckets and nodes cannot control the terminal; templates and tables of results."""
 
 import io
 import re
@@ -15,7 +15,7 @@ from trainer.output.reporter import print_notice
 HOSTILE = "red \x1b[31m\x9b2J\x07\u202eback\x00\r over"
 SHOWN = "red ?[31m?2J??back?  over"
 OWN = re.compile(r"\x1b\[\d+m")
-"""The colour of a mark such as `shoal:`."""
+"""Colour codes of Shoal itself, such as of the mark `shoal:`."""
 
 
 def bars() -> None:
@@ -23,7 +23,7 @@ def bars() -> None:
         shown.stage(HOSTILE, 0)
         shown.say(now=HOSTILE)
         assert shown._bar is not None
-        sys.stderr.write(f"{shown._bar.line()}\n")  # as a thread does every ten seconds
+        sys.stderr.write(f"{shown._bar.line()}\n")  # as the thread of `Bars` does
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def bars() -> None:
         bars,
     ],
 )
-def test_nothing_that_is_printed_steers_the_terminal(
+def test_output_contains_no_control_characters(
     prints: Callable[[], None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
@@ -51,7 +51,7 @@ def test_nothing_that_is_printed_steers_the_terminal(
     assert printed.replace("\n", "").isprintable()
 
 
-def test_a_name_with_a_newline_makes_no_row_of_a_table_and_no_second_note(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_newline_in_a_name_adds_no_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert table([("bucket\nstack", "deleted")]) == "bucket stack  deleted"
     progress.note("left out: a\nshoal: all is gone")
     assert capsys.readouterr().err == "  left out: a shoal: all is gone\n"
@@ -69,7 +69,7 @@ CONTENT = {"spent": 3.5, "runs": [{"run": "a", "bytes": 1500, "ends": None}, {"r
         ("a sentence", "a sentence"),
     ],
 )
-def test_a_part_of_a_result_shows_fields_of_its_content(
+def test_templates_show_fields_of_the_content(
     part: output.Part, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert output.print_result(output.Result(CONTENT, [part], status=1)) == 1

@@ -1,4 +1,4 @@
-"""Of two commands with one folder of results, the second one is refused, and changes nothing."""
+"""A second command that writes to the same output folder is refused and changes nothing."""
 
 import errno
 import fcntl
@@ -19,7 +19,7 @@ HOLDER = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[-1], os.O_RDONLY),
 
 @contextmanager
 def held(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Another process, which has the folder locked."""
+    """Lock the folder by another process; yield the process."""
     folder.mkdir(exist_ok=True)
     line = [sys.executable, "-c", HOLDER, str(folder)]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -50,11 +50,11 @@ def test_the_second_command_is_refused_and_changes_nothing(
     with held(output):
         assert main([*typed, "--output", str(output)]) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert f"{output} is being written by another command; wait until it ends, or choose another --output" in said
+    assert f"another command is writing to {output}; wait until it ends, or choose another --output" in said
     assert list(output.iterdir()) == []
 
 
-def test_a_process_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
     with held(tmp_path / "out") as process:
         process.kill()
         process.wait()
@@ -62,7 +62,7 @@ def test_a_process_that_was_killed_holds_nothing(tmp_path: Path) -> None:
             pass
 
 
-def test_a_folder_that_was_made_for_the_lock_alone_is_removed(tmp_path: Path) -> None:
+def test_a_folder_created_only_for_the_lock_is_removed(tmp_path: Path) -> None:
     with sole_writer(tmp_path / "a" / "b"):
         assert (tmp_path / "a" / "b").is_dir()
     assert list(tmp_path.iterdir()) == []
@@ -71,7 +71,7 @@ def test_a_folder_that_was_made_for_the_lock_alone_is_removed(tmp_path: Path) ->
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
 
 
-def test_without_locks_of_folders_there_is_a_warning(
+def test_a_file_system_without_folder_locks_causes_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_handle: int, _operation: int) -> None:
@@ -80,10 +80,10 @@ def test_without_locks_of_folders_there_is_a_warning(
     monkeypatch.setattr(fcntl, "flock", refuse)
     with sole_writer(tmp_path):
         pass
-    assert f"warning: {tmp_path} cannot be locked (Bad file descriptor)" in capsys.readouterr().err
+    assert f"warning: cannot lock {tmp_path} (Bad file descriptor)" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_made_is_left_to_the_command(tmp_path: Path) -> None:
+def test_an_uncreatable_folder_raises_no_error_here(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with sole_writer(tmp_path / "file"), sole_writer(tmp_path / "file" / "below"):
         pass

@@ -1,4 +1,4 @@
-"""What is written is UTF-8 in every locale, and an output that takes nothing is a sentence."""
+"""Output is UTF-8 in every locale, and failed writes to standard output are reported."""
 
 import os
 import subprocess
@@ -26,29 +26,29 @@ def run(command: str, given: str = "", **environment: str) -> "subprocess.Comple
 
 def test_answers_are_utf_8_in_every_locale(model: Path) -> None:
     environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}
-    told = run(f"shoal predict --model {model}", TEXT, **environment)
-    assert (told.returncode, told.stdout.decode().rstrip().split("\t")[-1]) == (0, TEXT)
+    done = run(f"shoal predict --model {model}", TEXT, **environment)
+    assert (done.returncode, done.stdout.decode().rstrip().split("\t")[-1]) == (0, TEXT)
 
 
 @pytest.mark.parametrize("command", ["predict --model {model}", "--version"])
-def test_a_full_standard_output_is_a_sentence(command: str, model: Path) -> None:
-    told = run(f"shoal {command.format(model=model)} >/dev/full", "good\n")
-    assert told.returncode == 1
-    assert told.stderr.decode() == "shoal: standard output cannot be written: No space left on device\n"
+def test_a_full_standard_output_is_reported(command: str, model: Path) -> None:
+    done = run(f"shoal {command.format(model=model)} >/dev/full", "good\n")
+    assert done.returncode == 1
+    assert done.stderr.decode() == "shoal: cannot write to standard output: No space left on device\n"
 
 
-def test_a_reader_that_has_gone_ends_a_command_quietly(model: Path) -> None:
-    told = run(f"(shoal predict --model {model}; echo $? >&2) | true", "good\n" * 100_000)
-    assert told.stderr == b"1\n"
+def test_a_closed_pipe_ends_a_command_quietly(model: Path) -> None:
+    done = run(f"(shoal predict --model {model}; echo $? >&2) | true", "good\n" * 100_000)
+    assert done.stderr == b"1\n"
 
 
-def test_a_closed_standard_output_is_an_empty_one() -> None:
-    told = run("shoal plan starter --offline >&-")
-    assert (told.returncode, told.stderr) == (0, b"")
+def test_a_command_accepts_a_closed_standard_output() -> None:
+    done = run("shoal plan starter --offline >&-")
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_name_that_is_not_utf_8_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_argument_that_is_not_utf_8_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    told = shoal_here("preprocess", "--local", "--input", "x", "--output", os.fsdecode(b"out\xff"))
-    assert (told.returncode, list(tmp_path.iterdir())) == (2, [])
-    assert told.stderr == "shoal: b'out\\xff' is not UTF-8; rename that file or folder, or choose another one\n"
+    done = shoal_here("preprocess", "--local", "--input", "x", "--output", os.fsdecode(b"out\xff"))
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert done.stderr == "shoal: the argument b'out\\xff' is not UTF-8; rename that file or folder\n"

@@ -1,8 +1,8 @@
-"""What commands print, whole, and leave: `printed/*.yaml` lists command lines, with output as text or as JSON.
+"""Complete output of commands, and the files that they leave. `printed/*.yaml` has command lines with their output.
 
-A group has the files that its commands find, what is made beside them (`made`, by the functions of MADE), and the
-answers of functions below the commands (`answers`, by those of ANSWERS); a row may have more of each. `{here}` is the
-folder of a command, `{known}` and `{topics}` are models of known_model.py. Numbers in JSON have nine digits.
+A group lists files that exist before its commands (`files`), generated files (`made`, by the functions in MADE), and
+results of replaced functions (`answers`, by ANSWERS). A row may add to each. `{here}` is the command's folder; `{known}`
+and `{topics}` are models of known_model.py. Numbers in JSON have nine digits.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_command_prints_this_and_nothing_else(
+def test_a_command_prints_exactly_this(
     row: dict[str, Any], models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert printed(row, {**models, "here": tmp_path}, monkeypatch) == {

@@ -1,4 +1,4 @@
-"""The command `shoal` ended by signals: no process is left, and a training leaves a checkpoint."""
+"""Signals that end `shoal` leave no process, and a training leaves a checkpoint."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: P
     assert run.test.epoch == 10
 
 
-def test_an_interrupt_while_commands_are_loaded_ends_the_command(reviews: Path, tmp_path: Path) -> None:
+def test_an_interrupt_during_imports_ends_the_command(reviews: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "bootstrap.cli.main", "preprocess", "--local"]
     running = subprocess.Popen(
         [*command, "--input", reviews, "--output", tmp_path / "out"], stderr=subprocess.PIPE, text=True

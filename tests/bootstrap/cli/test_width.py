@@ -1,4 +1,4 @@
-"""What a person reads fits into 80 columns, and no word of it is broken."""
+"""Output and help fit into 80 columns without broken words."""
 
 import fcntl
 import io
@@ -35,13 +35,13 @@ WORDS = st.lists(st.text("ab-/.", min_size=1, max_size=12), max_size=12).map(" "
 
 
 def too_long(text: str) -> list[str]:
-    """The lines that do not fit although they are more than a word."""
+    """Return the lines that are too long and have more than one word."""
     return [line for line in text.splitlines() if len(line) > WIDTH and len(line.split()) > 1]
 
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is printed is for a terminal of 80 columns, whatever it is caught by."""
+    """Make commands print for a terminal of 80 columns, although the output is captured."""
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     for module in (output, dataset):
         monkeypatch.setattr(module, "columns", lambda _: WIDTH)
@@ -51,7 +51,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "row", [together(EMPTY | group, group["rows"][0], 3) for _, group in GROUPS], ids=[name for name, _ in GROUPS]
 )
-def test_what_commands_print_fits(
+def test_output_of_commands_fits_the_terminal(
     row: dict[str, Any], models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = printed(row, {**models, "here": tmp_path}, monkeypatch)
@@ -59,7 +59,7 @@ def test_what_commands_print_fits(
 
 
 @given(WORDS, st.integers(1, 30), st.sampled_from(["", "  "]))
-def test_a_line_is_broken_between_words_alone(text: str, width: int, indent: str) -> None:
+def test_lines_are_wrapped_only_between_words(text: str, width: int, indent: str) -> None:
     made = wrapped(indent + text, width)
     assert made.split() == text.split()
     assert all(len(line) <= width or len(line.split()) == 1 for line in made.split("\n"))
@@ -80,7 +80,7 @@ COMMAND = "aws ec2 create-default-subnet --region eu-central-1 --availability-zo
         f"to look at it first: shoal status it; to end it: {COMMAND}",
     ],
 )
-def test_a_command_stays_whole_on_a_line_of_its_own(text: str) -> None:
+def test_a_command_is_not_wrapped_and_gets_its_own_line(text: str) -> None:
     made = wrapped(text, WIDTH)
     assert made.split() == text.split()
     lines = [line.strip() for line in made.split("\n")]
@@ -88,7 +88,7 @@ def test_a_command_stays_whole_on_a_line_of_its_own(text: str) -> None:
     assert [line for line in lines if len(line) > WIDTH] == [COMMAND] * text.count(COMMAND)
 
 
-def test_a_table_does_not_break_a_command_either() -> None:
+def test_a_table_does_not_wrap_a_command() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output, "columns", lambda _: WIDTH)
         made = table([("starter", f"kept; to see more of it, type: {COMMAND}")], ("name", "why"))
@@ -128,13 +128,13 @@ def test_a_table_fits_and_keeps_its_words(rows: list[tuple[str, str, str]], head
         assert all(len(line) <= 40 for line in made.split("\n"))
 
 
-def test_output_that_is_not_on_a_terminal_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_without_a_terminal_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     assert table([("name", "word " * 40)], stream=io.StringIO()) == "name  " + ("word " * 40).rstrip()
 
 
 @pytest.mark.parametrize("given", ["40", "0", ""])
-def test_a_terminal_has_the_width_of_columns_and_a_file_has_none(
+def test_columns_returns_the_width_of_terminals_only(
     given: str, terminal: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", given)
@@ -145,7 +145,7 @@ def test_a_terminal_has_the_width_of_columns_and_a_file_has_none(
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in COMMANDS), ("dataset", "info"), ("train", "--help-all")])
-def test_help_fits(verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_fits_the_terminal(verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*verb, "--help"]) == 0
     said = capsys.readouterr().out
     assert [line for line in said.splitlines() if len(line) > WIDTH] == []
@@ -154,7 +154,7 @@ def test_help_fits(verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
-    """Both ends of a terminal of 80 columns."""
+    """Both ends of a pseudo-terminal of 80 columns."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
     yield ours, theirs
@@ -171,7 +171,7 @@ with Bars(unit="row") as bars:
     bars.say(**figures)
     bars.at(4_000_000)
     bars.tick()
-    bars.note("a node was lost, so " + "the work goes on without it " * 5)
+    bars.note("a node was lost, so " + "the work continues without it " * 5)
     bars.leave()
 """
 
@@ -180,7 +180,7 @@ with Bars(unit="row") as bars:
     ("environment", "escapes"), [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)]
 )
 @pytest.mark.parametrize("typed", ["plan --help", "plan no-such-topology"])
-def test_escape_codes_are_for_terminals_that_take_them(
+def test_only_capable_terminals_get_escape_codes(
     typed: str, environment: dict[str, str], escapes: bool, terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = terminal
@@ -191,7 +191,7 @@ def test_escape_codes_are_for_terminals_that_take_them(
     assert (b"\x1b" in _more(ours)) == escapes
 
 
-def test_a_bar_shows_as_many_figures_as_a_terminal_has_room_for(terminal: tuple[int, int]) -> None:
+def test_a_bar_shows_as_many_figures_as_fit(terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     subprocess.run([sys.executable, "-c", BARS], stderr=theirs, env=environment, check=True)

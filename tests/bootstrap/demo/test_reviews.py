@@ -27,7 +27,7 @@ def test_the_same_seed_writes_the_same_reviews(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() != (tmp_path / "c").read_bytes()
 
 
-def test_the_generators_numbers_are_those_of_the_contract(tmp_path: Path) -> None:
+def test_the_generators_counts_match_the_dataset_contract(tmp_path: Path) -> None:
     written = write_reviews(tmp_path / "reviews.json", texts=500)
     _, _, counts = oracle.dataset([(tmp_path / "reviews.json").read_bytes()], set())
     assert {name: counts[name] for name in vars(written)} == vars(written)
@@ -38,7 +38,7 @@ def test_every_reason_for_a_malformed_line_occurs(lines: list[bytes]) -> None:
     assert reasons == {"not_json", "not_an_object", "no_text", "text_not_a_string", "no_rating", "bad_rating"}
 
 
-def test_the_words_that_reverse_a_clause_are_no_stopwords() -> None:
+def test_negating_words_are_not_stopwords() -> None:
     assert not load_stopwords() & set(TURNS)
 
 

@@ -1,4 +1,4 @@
-"""An experiment on deployments: an arm on each, priced before, stopped and continued."""
+"""An experiment with an arm on each deployment: priced, stopped and continued."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`shoal experiment run`: all runs in turns, again where they were stopped, and what they found."""
+"""`shoal experiment run`: makes all runs, continues stopped ones, and shows the results."""
 
 import json
 from pathlib import Path
@@ -69,7 +69,7 @@ def shoal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[i
 
 
 class Stopping(Bars):
-    """Interrupts as Ctrl-C does, once, when so many rows are trained."""
+    """Raises KeyboardInterrupt once, after 200 rows."""
 
     pending = True
 
@@ -81,7 +81,7 @@ class Stopping(Bars):
 
 
 @pytest.mark.soak
-def test_a_stopped_experiment_goes_on_where_it_was(
+def test_a_stopped_experiment_continues(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, factor=10))
@@ -90,7 +90,7 @@ def test_a_stopped_experiment_goes_on_where_it_was(
     monkeypatch.setattr(ThisMachine, "pause", 0.05)
     status, out, err = shoal(capsys, file, *here)
     assert status == 130
-    assert "to go on, type the same command again" in " ".join(err.split())
+    assert "to continue, run the same command again" in " ".join(err.split())
     assert "No run has finished." in out
     record = tmp_path / "out/two/1/record.jsonl"
     status, out, err = shoal(capsys, file, *here)
@@ -100,9 +100,9 @@ def test_a_stopped_experiment_goes_on_where_it_was(
     assert (first["from_step"], second["from_step"] > 0) == (0, True)
     assert second["config"]["seed"] == 1
     before = record.read_bytes()
-    (tmp_path / "out/two/2/summary.json").unlink()  # as if it had been killed just before its end
+    (tmp_path / "out/two/2/summary.json").unlink()  # as if the run had been killed just before its end
     status, out, err = shoal(capsys, file, *here)
-    assert (status, "1 run of 2 finished before" in err) == (0, True)
+    assert (status, "1 of 2 runs already finished" in err) == (0, True)
     assert record.read_bytes() == before
 
 
@@ -123,13 +123,13 @@ def test_preprocessing_is_measured_and_its_datasets_are_removed(
     assert (half["finished"], whole["finished"], many["finished"]) == (1, 1, 0)
     share = tmp_path / "out/.input/0.5/0-reviews.json"
     assert share.read_text().splitlines(keepends=True) == [lines[0], *lines[1::2]]
-    told = json.loads((tmp_path / "out/all/1/preprocessing.json").read_text())
-    assert (told["bytes"], told["lines"], told["workers"]) == (sum(map(len, lines)), 400, 1)
+    measured = json.loads((tmp_path / "out/all/1/preprocessing.json").read_text())
+    assert (measured["bytes"], measured["lines"], measured["workers"]) == (sum(map(len, lines)), 400, 1)
     assert list((tmp_path / "out").rglob("*.h5")) == []
 
 
 @pytest.mark.soak
-def test_vectors_of_words_are_learnt_from_a_text_that_is_read_once(
+def test_an_experiment_on_word_embeddings_reads_its_text_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "text.txt").write_text("\n".join(made_text.lines(400)))
@@ -144,7 +144,7 @@ def test_vectors_of_words_are_learnt_from_a_text_that_is_read_once(
     assert one["bytes_a_step"] == 0 < two["bytes_a_step"]
     assert len(list((tmp_path / "out/.text/reader-0").glob("part-*"))) == 1
     status, out, err = shoal(capsys, *here)
-    assert (status, "2 runs of 2 finished before" in err) == (0, True)
+    assert (status, "2 of 2 runs already finished" in err) == (0, True)
     assert "best PIP loss" in " ".join(out.split())
     with (tmp_path / "text.txt").open("a") as text:
         text.write("\nanother line")
@@ -152,13 +152,13 @@ def test_vectors_of_words_are_learnt_from_a_text_that_is_read_once(
     assert (status, "holds runs on other data" in " ".join(err.split())) == (1, True)
 
 
-def test_folders_of_something_else_are_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    there = tmp_path / "out/all/1/precious"
-    there.parent.mkdir(parents=True)
-    there.write_text("mine")
+def test_other_folders_in_the_output_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    precious = tmp_path / "out/all/1/precious"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("mine")
     (tmp_path / "reviews.json").write_text("x")
     file = written(tmp_path, PREPROCESSING)
     status, _, err = shoal(capsys, file, "--local", "--input", tmp_path / "reviews.json", "--output", tmp_path / "out")
-    assert (status, "out/all/1 is there, and is not of this experiment" in "".join(err.split("\n"))) == (1, True)
-    assert there.read_text() == "mine"
+    assert (status, "out/all/1 already exists and is not from this experiment" in "".join(err.split("\n"))) == (1, True)
+    assert precious.read_text() == "mine"
     assert not (tmp_path / "out/experiment.json").exists()

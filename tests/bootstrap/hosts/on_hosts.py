@@ -1,4 +1,4 @@
-"""Trainings on hosts, by the command as it is typed."""
+"""Trainings on hosts, started by the command line."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ LONG = ("--epochs", "20", "--slow", "0:8", "--slow", "1:8", "--checkpoint-minute
 
 
 def made_dataset(path: Path) -> Path:
-    """A small dataset, made there."""
+    """Write a small dataset; return its path."""
     write_dataset(
         path,
         train=rows(2000),
@@ -29,7 +29,7 @@ def made_dataset(path: Path) -> Path:
 
 
 class Training:
-    """The command of a training, as it is typed."""
+    """Running command of a training."""
 
     def __init__(self, hosts: SshHosts, dataset: Path, output: Path, *more: str, where: tuple[str, ...] = ()) -> None:
         place = where or ("--hosts", str(hosts.file))
@@ -45,7 +45,7 @@ class Training:
         return set((self._hosts.folder / RUNS).glob("*"))
 
     def until(self, name: str) -> Path:
-        """Until the new run has left files of this pattern in the shared folder; returns the run's folder."""
+        """Wait until the new run has files of this pattern in the shared folder; return the run's folder."""
 
         def found() -> list[Path]:
             assert self.process.poll() is None, self.process.communicate()

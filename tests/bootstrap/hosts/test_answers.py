@@ -1,4 +1,4 @@
-"""What a host's agent answers is checked before it is used."""
+"""Answers of a host's agent are validated."""
 
 import json
 from types import SimpleNamespace
@@ -20,12 +20,12 @@ from common.errors import ShoalError
         ({"unable": 7}, "cannot use the-store: 7; it needs AWS"),
     ],
 )
-def test_an_answer_of_another_form_is_a_sentence(answer: dict[str, Any], sentence: str) -> None:
-    host = SimpleNamespace(called="host a", gpus=0, python="/python", instance="a")
+def test_a_malformed_answer_of_an_agent_is_reported(answer: dict[str, Any], sentence: str) -> None:
+    host = SimpleNamespace(label="host a", gpus=0, python="/python", instance="a")
     connection = SimpleNamespace(host=host, address="10.0.0.1", run=lambda _: (0, json.dumps(answer), ""))
     run: Any = SimpleNamespace(
         store=SimpleNamespace(name="the-store"),
-        _code=SimpleNamespace(on=lambda _: "/code"),
+        _code=SimpleNamespace(install=lambda _: "/code"),
         _place=SimpleNamespace(file=SimpleNamespace(path="hosts")),
     )
     with pytest.raises(ShoalError, match=sentence):

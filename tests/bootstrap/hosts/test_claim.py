@@ -1,4 +1,4 @@
-"""A run on hosts from its claim to its end, with a folder of this machine in the place of theirs."""
+"""A run on hosts from its claim to its end, with a local folder instead of the shared one."""
 
 import time
 from contextlib import nullcontext
@@ -27,7 +27,7 @@ _NAME = "hosts.20260102T030405-0a1b"
 
 
 class Ending(Folder):
-    """Writes a document that others may have changed, and then fails."""
+    """Folder that fails once, after writing a contended document."""
 
     error: BaseException | None = None
 
@@ -45,26 +45,26 @@ def store(tmp_path: Path) -> Ending:
 
 @pytest.fixture
 def run(store: Ending, tmp_path: Path) -> HostsRun:
-    """A run on one host, whose agent says that it works."""
+    """A run on one host with a working agent."""
     file = HostsFile(path=Path("hosts"), folder=store.name, hosts=(_HOST,))
     config = TrainConfig(data=Path("dataset"), output=tmp_path / "out", epochs=3)
     made: Any = HostsRun(OnHosts(file), PreparedDataset("dataset"), config)
     made.store, made._data = store, f"datasets/{1:032x}/dataset.h5"
-    made.hosts.each = lambda _: [{"works": True}]
+    made.hosts.on_all = lambda _: [{"works": True}]
     found: HostsRun = made
     return found
 
 
-def going(store: Ending, run: HostsRun, **more: Any) -> RunRequest:
-    """A request of another command, with other options."""
+def request_other_run(store: Ending, run: HostsRun, **more: Any) -> RunRequest:
+    """Write a request of another command with other options, and return it."""
     options = {"epochs": ("4",)}
     made = RunRequest(run=_NAME, token="0a1b2c3d", trainers=1, share=None, options=options, dataset=run._data, **more)
     RequestedRuns(store, "hosts").change(lambda _: made)
     return made
 
 
-def test_busy_hosts_are_refused_in_a_sentence(store: Ending, run: HostsRun) -> None:
-    other = going(store, run, ready=True)
+def test_busy_hosts_are_refused(store: Ending, run: HostsRun) -> None:
+    other = request_other_run(store, run, ready=True)
     with (
         Bars() as bars,
         pytest.raises(ShoalError, match=rf"^a training uses these hosts: {_NAME}; wait until it has ended, or .*"),
@@ -75,9 +75,7 @@ def test_busy_hosts_are_refused_in_a_sentence(store: Ending, run: HostsRun) -> N
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), LostError("no host answers")], ids=["interrupted", "lost"])
-def test_a_claim_that_does_not_end_leaves_no_request_and_is_no_detached_run(
-    store: Ending, run: HostsRun, error: BaseException
-) -> None:
+def test_a_failed_claim_leaves_no_request(store: Ending, run: HostsRun, error: BaseException) -> None:
     store.error = error
     with Bars() as bars, pytest.raises(type(error)) as raised, run.started(bars):
         pass
@@ -85,9 +83,7 @@ def test_a_claim_that_does_not_end_leaves_no_request_and_is_no_detached_run(
     assert RequestedRuns(store, "hosts").read() is None
 
 
-def test_hosts_that_an_earlier_command_has_asked_to_stop_are_not_waited_for_without_end(
-    store: Ending, run: HostsRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_for_stopping_hosts_times_out(store: Ending, run: HostsRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed, "LONGEST_STOP_SECONDS", -1)
     with Bars() as bars, run.started(bars):
         run.launch.follow(replace(run.launch.request, stop=True))
@@ -98,7 +94,7 @@ def test_hosts_that_an_earlier_command_has_asked_to_stop_are_not_waited_for_with
             run.is_over(bars)
 
 
-def test_what_a_failed_run_has_left_and_is_no_file_of_one_is_noted(
+def test_unknown_files_of_a_failed_run_are_reported(
     store: Ending, run: HostsRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_: object) -> None:
@@ -107,7 +103,7 @@ def test_what_a_failed_run_has_left_and_is_no_file_of_one_is_noted(
 
     run.config.output.mkdir()
     monkeypatch.setattr(run, "resources", lambda _: nullcontext())
-    monkeypatch.setattr(run.hosts, "each", fail)
+    monkeypatch.setattr(run.hosts, "on_all", fail)
     with Bars() as bars, pytest.raises(ShoalError, match=r"^the disk is full$"):
         carry_out(run._place, run, bars)
     assert "not fetched: 'train.py' cannot name a file of a training run" in " ".join(capsys.readouterr().err.split())

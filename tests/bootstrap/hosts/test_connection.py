@@ -1,4 +1,4 @@
-"""Hosts are reached as OpenSSH reaches them, and none whose key is not known; documents in their folder are whole."""
+"""SSH connections use OpenSSH's configuration and refuse unknown keys; documents in the shared folder are atomic."""
 
 import shutil
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import pytest
 from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import read_hosts
-from bootstrap.hosts.payload import Code
+from bootstrap.hosts.payload import CodePayload
 from bootstrap.training.places.hosts import store_of
 from common.errors import ShoalError
 from tests.ssh_hosts import SshHosts, ssh_hosts
@@ -30,17 +30,17 @@ def hosts(made: SshHosts, monkeypatch: pytest.MonkeyPatch) -> SshHosts:
     return made
 
 
-def test_a_host_that_is_not_known_or_takes_no_key_is_refused(hosts: SshHosts) -> None:
+def test_unknown_hosts_and_rejected_keys_are_reported(hosts: SshHosts) -> None:
     (host, other) = read_hosts(hosts.file).hosts
     Connection(host).close()
     known = hosts.home / ".ssh" / "known_hosts"
     lines = known.read_text().splitlines(keepends=True)
     try:
         known.write_text(lines[1])
-        with pytest.raises(ShoalError, match=r"is not in your known_hosts; connect to it once by ssh, and compare"):
+        with pytest.raises(ShoalError, match=r"is not in your known_hosts; connect to it once by ssh, and verify"):
             Connection(host)
         known.write_text(lines[1].replace(str(other.port), str(host.port)))
-        with pytest.raises(ShoalError, match=r"shows another key than your known_hosts has for it"):
+        with pytest.raises(ShoalError, match=r"has another key than in your known_hosts"):
             Connection(host)
     finally:
         known.write_text("".join(lines))
@@ -53,7 +53,7 @@ def test_a_host_that_is_not_known_or_takes_no_key_is_refused(hosts: SshHosts) ->
         key.with_suffix(".away").rename(key)
 
 
-def test_two_commands_change_a_document_once(hosts: SshHosts) -> None:
+def test_concurrent_changes_of_a_document_succeed_once(hosts: SshHosts) -> None:
     file = read_hosts(hosts.file)
     with HostGroup(file) as one, HostGroup(file) as other:
         first, second = store_of(one), store_of(other)
@@ -67,34 +67,34 @@ def test_two_commands_change_a_document_once(hosts: SshHosts) -> None:
         assert second.read("requests/a.json") is None
 
 
-def test_the_code_is_sent_once_and_again_to_an_empty_disk(hosts: SshHosts) -> None:
-    connection, code = Connection(read_hosts(hosts.file).hosts[0]), Code()
+def test_the_code_is_sent_once_and_again_after_its_deletion(hosts: SshHosts) -> None:
+    connection, code = Connection(read_hosts(hosts.file).hosts[0]), CodePayload()
     with closing(connection):
-        folder = Path(code.on(connection))
+        folder = Path(code.install(connection))
         assert folder.parent == hosts.homes[0] / ".shoal" / "code"
         (folder / "left").touch()
-        assert Path(code.on(connection)) == folder
+        assert Path(code.install(connection)) == folder
         assert (folder / "left").exists()
         shutil.rmtree(hosts.homes[0] / ".shoal")
-        assert (Path(code.on(connection)) / "trainer" / "launch.py").exists()
+        assert (Path(code.install(connection)) / "trainer" / "launch.py").exists()
         assert [path.name for path in folder.parent.iterdir()] == [folder.name]
         shutil.rmtree(hosts.homes[0] / ".shoal")
         (hosts.homes[0] / ".shoal").touch()
         with pytest.raises(
-            ShoalError, match=r"cannot have Shoal's code in /\S+: .*; have its user write there, or make"
+            ShoalError, match=r"cannot copy Shoal's code to \S+:/\S+: .*; give its user write permission"
         ):
-            code.on(connection)
+            code.install(connection)
         (hosts.homes[0] / ".shoal").unlink()
 
 
-def test_a_folder_that_cannot_be_used_is_one_sentence(hosts: SshHosts) -> None:
+def test_an_unusable_shared_folder_is_reported(hosts: SshHosts) -> None:
     (hosts.folder / "file").write_text("")
     file = replace(read_hosts(hosts.file), folder=f"{hosts.folder}/file/below")
-    with HostGroup(file) as group, pytest.raises(ShoalError, match=r"cannot use /\S+/file/below: .*; have its user"):
+    with HostGroup(file) as group, pytest.raises(ShoalError, match=r"cannot use /\S+/file/below: .*; give its user"):
         store_of(group).write("requests/a.json", "1")
 
 
-def test_a_lock_that_was_left_is_taken_away_after_a_while(hosts: SshHosts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_lock_is_removed(hosts: SshHosts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bootstrap.agent.folder._LOCKED_SECONDS", 0.3)
     with HostGroup(read_hosts(hosts.file)) as group:
         folder = store_of(group)
@@ -104,19 +104,19 @@ def test_a_lock_that_was_left_is_taken_away_after_a_while(hosts: SshHosts, monke
         assert list(folder.list("requests/c")) == ["requests/c.json"]
 
 
-def test_a_proxy_that_is_not_understood_is_said(hosts: SshHosts) -> None:
+def test_an_unsupported_proxy_jump_is_reported(hosts: SshHosts) -> None:
     config = hosts.home / ".ssh" / "config"
     config.write_text("Host 127.0.0.1\n  ProxyJump gate\n")
     try:
         with pytest.raises(
-            ShoalError, match=r"is behind ProxyJump gate .*; write ProxyCommand ssh -W %h:%p gate there$"
+            ShoalError, match=r"uses ProxyJump gate .*; replace it by ProxyCommand ssh -W %h:%p gate there$"
         ):
             Connection(read_hosts(hosts.file).hosts[1])
     finally:
         config.unlink()
 
 
-def test_another_host_does_what_one_that_is_gone_did(hosts: SshHosts) -> None:
+def test_another_host_replaces_a_lost_one(hosts: SshHosts) -> None:
     file = read_hosts(hosts.file)
     with HostGroup(file) as group:
         folder = store_of(group)
@@ -129,5 +129,5 @@ def test_another_host_does_what_one_that_is_gone_did(hosts: SshHosts) -> None:
         assert found.text == "1"
         with pytest.raises(LostError, match=r"does not answer"):
             group.connect(file.hosts[0])
-        with pytest.raises(ShoalError, match=r"does not answer: .*; check that it runs, or take it out of "):
-            group.each(lambda _: None)
+        with pytest.raises(ShoalError, match=r"does not answer: .*; check that it is running, or remove it from "):
+            group.on_all(lambda _: None)

@@ -1,4 +1,4 @@
-"""A file of hosts says who trains, and where; what cannot be is named with its line."""
+"""Parsing of hosts files; errors name the line."""
 
 import string
 from pathlib import Path
@@ -21,14 +21,14 @@ def read(tmp_path: Path, text: str) -> HostsFile:
     return read_hosts(path)
 
 
-def test_options_of_all_hosts_and_of_one(tmp_path: Path) -> None:
+def test_options_of_a_host_override_common_options(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         "# our lab\nfolder=/srv/shoal\npython=/opt/venv/bin/python\n\nann@10.0.0.1 gpus=2\n"
         "gpu-2:2222 python=/usr/bin/python3.12 address=192.168.7.2  # behind a gateway\n",
     )
     assert found.folder == "/srv/shoal"
-    assert [(each.called, each.gpus, each.address, each.python) for each in found.hosts] == [
+    assert [(each.label, each.gpus, each.address, each.python) for each in found.hosts] == [
         ("ann@10.0.0.1", 2, None, "/opt/venv/bin/python"),
         ("gpu-2:2222", None, "192.168.7.2", "/usr/bin/python3.12"),
     ]
@@ -39,24 +39,24 @@ def test_options_of_all_hosts_and_of_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "folder"), [("s3://reviews", "s3://reviews"), ("s3://reviews/", "s3://reviews"), ("/srv//x/", "/srv/x")]
 )
-def test_what_hosts_share_has_one_form(tmp_path: Path, written: str, folder: str) -> None:
+def test_the_shared_folder_is_normalised(tmp_path: Path, written: str, folder: str) -> None:
     assert read(tmp_path, f"folder={written}\nann@h1\n").folder == folder
 
 
 @pytest.mark.parametrize("row", WRONG, ids=lambda row: row["said"])
-def test_what_cannot_be_is_named_with_its_line(tmp_path: Path, row: dict[str, str]) -> None:
+def test_an_invalid_hosts_file_is_refused_with_its_line(tmp_path: Path, row: dict[str, str]) -> None:
     with pytest.raises(ShoalError) as raised:
         read(tmp_path, row["file"])
     assert str(raised.value).replace(f"{tmp_path}/", "") == row["said"]
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ShoalError, match=r"^cannot read the hosts in .*: No such file or directory$"):
+def test_a_missing_hosts_file_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ShoalError, match=r"^cannot read the hosts file .*: No such file or directory$"):
         read_hosts(tmp_path / "none.txt")
 
 
 @given(st.text(alphabet=string.printable, max_size=200))
-def test_any_text_is_hosts_or_a_sentence(tmp_path: Path, text: str) -> None:
+def test_any_text_is_parsed_or_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "hosts.txt"
     path.write_text(text)
     try:

@@ -1,4 +1,4 @@
-"""Trainings on hosts that share nothing but a bucket, which each of them reaches with credentials of its own."""
+"""Trainings on hosts that share only a bucket, each with its own credentials."""
 
 import json
 import signal
@@ -35,7 +35,7 @@ def bucket(aws: EmbeddedAws) -> str:
 
 @contextmanager
 def hosts_with(aws: EmbeddedAws, root: Path, **variables: str) -> Iterator[SshHosts]:
-    """Hosts that reach the bucket, with these variables in their environment."""
+    """Yield hosts with access to the bucket and with these environment variables."""
     reach = {name: aws.environment[name] for name in _OF_HOSTS}
     with ssh_hosts(root, variables={**reach, **variables}) as made:
         made.file.write_text(made.file.read_text().replace(f"folder={made.folder}", f"folder=s3://{_BUCKET}"))
@@ -59,7 +59,7 @@ def store_at(address: str) -> Store:
 
 
 def until_there_is(pattern: str, training: Training) -> None:
-    """Until the bucket has an object of this pattern in the folder of a run."""
+    """Wait until the bucket has an object of this pattern in the folder of a run."""
 
     def found() -> bool:
         assert training.process.poll() is None, training.process.communicate()
@@ -69,7 +69,7 @@ def until_there_is(pattern: str, training: Training) -> None:
 
 
 @pytest.mark.soak
-def test_hosts_train_with_a_bucket_and_no_folder(
+def test_hosts_train_with_a_bucket_instead_of_a_folder(
     hosts: SshHosts, bucket: str, aws: EmbeddedAws, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_command = boto3.client("iam").create_access_key(UserName=USER)["AccessKey"]
@@ -93,7 +93,7 @@ def test_hosts_train_with_a_bucket_and_no_folder(
     assert [places_of(each, *places) for each in secrets] == [[], []]
 
 
-def test_a_bucket_is_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path) -> None:
+def test_a_bucket_works_as_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path) -> None:
     store, path = store_at(bucket), tmp_path / "file"
     assert (store.name, store.read("requests/a.json"), store.size("runs/a/x"), store.read_from("runs/a/x", 0, 99)) == (
         bucket,
@@ -115,7 +115,7 @@ def test_a_bucket_is_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path) -> N
     assert (tmp_path / "below" / "copy").read_bytes() == b"0123456789"
 
 
-def test_a_bucket_that_cannot_be_used_is_one_sentence(
+def test_an_unusable_bucket_is_reported(
     bucket: str, aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "file"

@@ -1,4 +1,4 @@
-"""Trainings on hosts of one's own, by a real SSH server: they are followed, stopped, resumed, and survive losses."""
+"""Trainings on hosts with a real SSH server: following, stopping, resuming, and lost hosts."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ def test_hosts_learn_what_this_machine_learns(hosts: SshHosts, dataset: Path, tm
     assert [oct(path.stat().st_mode)[-3:] for path in made] == ["755", "755"]
 
 
-def test_a_run_goes_on_without_its_command_and_the_same_command_follows_it(
+def test_a_detached_run_continues_and_the_same_command_follows_it(
     hosts: SshHosts, dataset: Path, tmp_path: Path
 ) -> None:
     options = ("--epochs", "20", "--slow", "0:5", "--slow", "1:5")
@@ -63,10 +63,10 @@ def test_a_run_goes_on_without_its_command_and_the_same_command_follows_it(
     assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
 
 
-def test_a_host_that_is_lost_comes_back(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
+def test_a_lost_host_rejoins(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
     training = Training(hosts, dataset, tmp_path / "out", *LONG)
     training.until("checkpoints/step-*")
-    for process in hosts.host_of(hosts.agents()[0]):  # as when it is started anew
+    for process in hosts.host_of(hosts.agents()[0]):  # like a restart of the host
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     found = training.ended()

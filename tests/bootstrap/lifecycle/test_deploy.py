@@ -45,7 +45,7 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
 def deployed(person: Person) -> Person:
     said, told = person.types("deploy", "pair", "--yes", "--owner", "ada")
     assert "preparing the account for the CDK" in told
-    assert "everything at work" in told
+    assert "everything running" in told
     assert "complete" in said
     assert "shoal train --deployment pair" in said
     return person
@@ -143,7 +143,7 @@ def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else_changes(deploy
 @pytest.mark.end_to_end
 def test_without_a_terminal_nothing_is_deployed_without_yes(person: Person) -> None:
     told = person.types("deploy", "pair", status=2)[1]
-    assert "there is no terminal to ask on; look by `shoal plan`, then deploy with --yes" in told
+    assert "no terminal to ask for confirmation; check with `shoal plan`, then deploy with --yes" in told
 
 
 @pytest.mark.end_to_end

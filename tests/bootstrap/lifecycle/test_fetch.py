@@ -202,5 +202,5 @@ def test_refused_objects_are_reported_and_the_exit_status_is_1(
     assert main(["fetch", "--bucket", ATTACKED, "--output", str(tmp_path / "output")]) == 1
     told = capsys.readouterr()
     assert "not fetched  'train.py' cannot name a file of a training run: it must be record.jsonl, " in told.out
-    assert "objects of s3://attacked/runs/ cannot be files below" in told.err
+    assert "objects in s3://attacked/runs/ not copied to" in told.err
     assert main(["fetch", "--bucket", BUCKET, "--output", str(tmp_path / "other")]) == 0

@@ -275,4 +275,4 @@ def test_the_number_of_ready_nodes_is_unknown_if_a_report_may_not_be_read(fleet,
     assert (told.running, told.ready) == (1, 1)
     assert (untold.running, untold.ready) == (1, None)
     assert described(told).endswith("1 running, 1 ready")
-    assert "unknown how many are ready" in described(untold)
+    assert "ready nodes unknown" in described(untold)

@@ -1,4 +1,4 @@
-"""The figures of `shoal evaluate` are those of their definitions."""
+"""Scores of `shoal evaluate` match their definitions."""
 
 from math import log
 
@@ -12,10 +12,10 @@ from trainer.classification.labelling import Prediction
 
 def test_scores_of_two_classes_by_ratings() -> None:
     answers = ScoredAnswers()
-    said = [(1, 0.1), (1, 0.4), (5, 0.9), (5, 0.2), (4, 1.0)]  # ratings, and probabilities of positive
+    pairs = [(1, 0.1), (1, 0.4), (5, 0.9), (5, 0.2), (4, 1.0)]  # ratings, and probabilities of positive
     answers.add(
-        [*(code for code, _ in said), 1],
-        [*(Prediction(int(p > 0.5), (1 - p, p)) for _, p in said), Prediction(None, (0.5, 0.5))],
+        [*(code for code, _ in pairs), 1],
+        [*(Prediction(int(p > 0.5), (1 - p, p)) for _, p in pairs), Prediction(None, (0.5, 0.5))],
     )
     found = answers.scores(Settings(), ("negative", "positive"))
     assert answers.unknown == 1
@@ -46,7 +46,7 @@ def test_scores_of_named_classes_leave_out_other_labels_and_name_classes_that_ar
     assert found["classes"]["song"] == {"precision": None, "recall": None, "f1": 0.0, "texts": 0}
 
 
-def test_a_text_without_a_known_rating_has_an_answer_that_is_not_scored() -> None:
+def test_a_text_without_a_known_rating_is_not_scored() -> None:
     codes = LabelEncoder(Settings(), others=True)
     assert [codes.encode(value) for value in (5, "6", None, "x")] == [5, OTHER, OTHER, OTHER]
     assert codes.encode_missing() == OTHER

@@ -320,7 +320,7 @@ def test_a_resource_that_costs_money_and_is_not_deleted_is_a_failure(capfd: pyte
     assert main(["destroy", "keyed", "--yes"]) == 1
     said = capfd.readouterr().out
     assert key in said
-    assert "1 thing that costs money is still there" in said
+    assert "left and billed: 1 resource" in said
 
 
 def test_every_page_of_a_list_is_read() -> None:

@@ -200,7 +200,7 @@ def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are(
         assert "it is unknown whether a bucket stays: cannot be listed" in " ".join(capsys.readouterr().out.split())
     assert command("destroy", "forgotten", "--yes") == 0
     said = capsys.readouterr()
-    assert said.out == "there is nothing of 'forgotten' to destroy, except 1 bucket that stays\n"
+    assert said.out == "nothing of 'forgotten' is left to destroy, except 1 bucket that stays\n"
     assert f"stays: s3://{bucket}, 1 object, 7 bytes, less than $0.01 a month (" in said.err
     assert command("fetch", "forgotten", "--output", str(tmp_path)) == 0
     assert command("destroy", "forgotten", "--yes") == 0

@@ -16,7 +16,7 @@ from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestDocument, RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.aws.account import Account
-from bootstrap.cli.deployments.status import describe_outlook, describe_work
+from bootstrap.cli.deployments.status import describe_outlook, describe_status
 from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuGroup, GpuNode
@@ -176,14 +176,14 @@ def test_the_status_of_a_deployment_shows_what_its_nodes_tell(launch: NodeLaunch
     (scaling,) = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     name = read_tags(scaling["Tags"])[topology.TAG_DEPLOYMENT]
     (group,) = groups_now(Account(boto3.Session()), name, BUCKET)
-    assert {each: describe_work(told) for each, told in group.told.items()} == {
+    assert {each: describe_status(told) for each, told in group.told.items()} == {
         first: "run, step 1,234 of 4,000, attempt 1, GPUs 97% used",
         second: "failed, no disk",
     }
     put(documents.status_key(first), '{"version": 2, "step": "x"}')
     boto3.client("s3").delete_object(Bucket=BUCKET, Key=documents.status_key(second))
     (group,) = groups_now(Account(boto3.Session()), name, BUCKET)
-    assert [(each, describe_work(told)) for each, told in group.told.items()] == [
+    assert [(each, describe_status(told)) for each, told in group.told.items()] == [
         (first, "unknown: what it tells cannot be used: step is not of type int | None")
     ]
 
@@ -275,7 +275,7 @@ def test_the_overview_has_what_is_done_of_a_run_when_it_ends_and_what_it_costs(
         assert unknown.outlook.done is None
     shown = describe_outlook(running.outlook)
     assert re.fullmatch(
-        r"75\.0% done; ends about .* UTC, in 30 minutes; \$0\.0\d so far, about \$1\.\d\d in all", shown
+        r"75\.0% done; ends about .* UTC, in 30 minutes; \$0\.0\d so far, about \$1\.\d\d in total", shown
     )
 
 

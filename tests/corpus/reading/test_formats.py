@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError
-from common.json_values import made
+from common.json_values import from_json
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import (
     LABELS,
@@ -63,7 +63,7 @@ def parser(row: dict[str, Any]) -> Callable[[Any], Review]:
 @pytest.mark.parametrize("row", TABLE["records"], ids=itemgetter("case"))
 def test_a_record_is_valid_or_malformed_for_one_reason(row: dict[str, Any]) -> None:
     form, parse, found = Format(**tuples(row["format"])), parser(row), []
-    assert made(Format, json.loads(json.dumps(asdict(form)))) == form
+    assert from_json(Format, json.loads(json.dumps(asdict(form)))) == form
     for record, _ in row["records"]:
         review = outcome(parse, record)
         shown = (

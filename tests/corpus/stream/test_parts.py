@@ -94,7 +94,7 @@ def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: P
         ({"words": ("fish", "x" * 1001)}, "an empty or a too long word"),
         ({"counts": np.array([1, 0], np.int64)}, "it has words that do not occur"),
         ({"after": Position(lines=-1)}, "lines is -1, but must be 0 to"),
-        ({"after": Position(begun={"/a": -1})}, "begun has what is -1, but must be 0 to"),
+        ({"after": Position(begun={"/a": -1})}, "begun has a key or value that is -1, but must be 0 to"),
         ({"after": Position(identities={"/a": 1})}, "identities is not of type"),  # type: ignore[dict-item]
         ({"after": Position(ended=(1,))}, "ended is not of type"),  # type: ignore[arg-type]
     ],

@@ -1,4 +1,4 @@
-"""`shoal catalog` as a person types it."""
+"""`shoal catalog`: the table, its filter, and JSON."""
 
 import json
 from collections.abc import Callable
@@ -22,27 +22,27 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     return run
 
 
-def test_the_table_has_a_line_for_each_type_and_names_the_price_list(said: Said) -> None:
+def test_the_table_lists_each_type_and_the_price_list(said: Said) -> None:
     shown, _ = said()
     types, prices = (part.splitlines() for part in shown.split("\n\n"))
     assert len(types) == 2 + len(catalog.catalog().types)
     (found,) = (line for line in types if line.startswith("p3.8xlarge"))
     hardware = ["p3.8xlarge", "32", "244", "4", "x", "V100,", "16", "GiB", "7.0", "10", "12.24"]
-    assert found.split() == [*hardware, *["since", "2025-12-20;", "take", "g6e.12xlarge"]]
-    assert sum("; take " in line for line in types) == sum(
+    assert found.split() == [*hardware, *["since", "2025-12-20;", "use", "g6e.12xlarge"]]
+    assert sum("; use " in line for line in types) == sum(
         each.retired is not None for each in catalog.catalog().types.values()
     )
     assert f"prices of us-east-1, {catalog.prices('us-east-1').date}" in prices[0]
 
 
-def test_a_region_without_prices_still_has_its_hardware_and_says_how_to_ask(said: Said) -> None:
+def test_a_region_without_prices_shows_hardware_and_how_to_fetch_prices(said: Said) -> None:
     shown, _ = said("--region", "sa-east-1")
     assert "g5.xlarge" in shown
-    assert "none are known; with AWS credentials `make prices REGION=sa-east-1` asks for them" in shown
+    assert "none are known; `make prices REGION=sa-east-1` fetches them with AWS credentials" in shown
     assert json.loads(said("--region", "sa-east-1", "--json")[0])["source"] == "none are known"
 
 
-def test_the_table_can_have_one_kind_only_and_be_json(said: Said) -> None:
+def test_the_table_can_be_filtered_and_printed_as_json(said: Said) -> None:
     gpus = json.loads(said("--json", "--gpu")[0])["types"]
     assert {row["name"] for row in gpus} == {each.name for each in catalog.catalog().types.values() if each.gpu}
     (found,) = (row for row in gpus if row["name"] == "g3.4xlarge")

@@ -1,4 +1,4 @@
-"""Deployments that are named, meant or listed: an unknown one is an error everywhere."""
+"""Commands on known, unknown, deleted and busy deployments, and the list of all deployments."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ TAGS = [{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLO
 
 @pytest.fixture(scope="module", autouse=True)
 def deployments(aws: EmbeddedAws) -> Iterator[None]:
-    """`starter` here, `far` in another region, and `gone`, which was deleted."""
+    """Deployments: `starter`, `far` in another region, and `gone`, which is deleted."""
     made = {"starter": "us-east-1", "far": "eu-west-1", "gone": "us-east-1"}
     for name, region in made.items():
         make_stack(topology.stack_name(name), {"Topic": {"Type": "AWS::SNS::Topic"}}, region, Tags=TAGS)
@@ -53,7 +53,7 @@ def delete(name: str, region: str) -> None:
         "ssh strater 1",
     ],
 )
-def test_an_unknown_deployment_is_an_error_that_names_those_that_exist(command: str) -> None:
+def test_an_unknown_deployment_is_reported_with_the_existing_ones(command: str) -> None:
     done = shoal_here(*command.split())
     said = " ".join(done.stderr.split())
     assert (done.returncode, done.stdout) == (1, "")
@@ -62,16 +62,16 @@ def test_an_unknown_deployment_is_an_error_that_names_those_that_exist(command: 
     )
 
 
-def test_what_was_destroyed_before_is_destroyed_and_what_is_in_another_region_is_named_there() -> None:
+def test_destroy_reports_a_deleted_deployment_and_one_in_another_region() -> None:
     again = shoal_here("destroy", "gone", "--yes")
-    assert (again.returncode, again.stdout) == (0, "there is nothing of 'gone' to destroy\n")
+    assert (again.returncode, again.stdout) == (0, "nothing of 'gone' is left to destroy\n")
     assert shoal_here("costs", "gone").returncode == 0
     far = shoal_here("destroy", "far", "--yes")
     assert (far.returncode, "but one in eu-west-1: add --region eu-west-1" in far.stderr) == (1, True)
 
 
 class Busy:
-    """A deployment of which a training is wanted, and whose nodes cannot be counted, so that it may run."""
+    """Deployment with a requested training. Its nodes are unknown, so the training may be running."""
 
     def __init__(self, name: str) -> None:
         self.name, self.run = name, f"{name}.20260102T030405-0a1b"
@@ -93,26 +93,26 @@ class Busy:
     def destroy(self, *options: str) -> Done:
         return shoal_here("destroy", self.name, *options)
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         return self.bucket in {each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]}
 
 
-def test_a_training_that_nobody_stopped_is_named_and_not_ended_by_yes(aws: EmbeddedAws) -> None:
+def test_yes_does_not_end_a_running_training(aws: EmbeddedAws) -> None:
     busy = Busy("busy")
     with aws.faults.during(Denied(service="autoscaling", operation="*")):
         refused = busy.destroy("--yes")
         said = " ".join(refused.stderr.split())
         assert refused.returncode == 1
-        assert f"would be ended: {busy.run}, which nobody stopped" in said
-        assert f"because nobody stopped {busy.run}; add --stop-runs, or type first: shoal stop busy" in said
+        assert f"trainings that would be aborted: {busy.run}" in said
+        assert f"because {busy.run} is running; add --stop-runs, or first run: shoal stop busy" in said
         busy.put(RequestDocument(runs=(replace(busy.wanted, stop=True),)).to_json())
         assert json.loads(busy.destroy("--dry-run", "--json").stdout)["trains"] == []
         busy.put("{")
-        assert "because a training may run" in " ".join(busy.destroy("--yes").stderr.split())
+        assert "because a training may be running" in " ".join(busy.destroy("--yes").stderr.split())
         busy.put(RequestDocument(runs=(busy.wanted,)).to_json())
-        assert busy.is_there()
+        assert busy.exists()
         assert f"{busy.run} did not stop: " in " ".join(busy.destroy("--yes", "--stop-runs").stderr.split())
-    assert not busy.is_there()
+    assert not busy.exists()
 
 
 def test_trainings_are_stopped_before_their_deployment_is_destroyed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,12 +123,12 @@ def test_trainings_are_stopped_before_their_deployment_is_destroyed(monkeypatch:
     monkeypatch.setattr("bootstrap.lifecycle.status.read_status", unreadable)
     monkeypatch.setattr("bootstrap.nodes.fleet.groups", lambda *_, **__: [])
     kept = shoal_here("destroy", "at-work", "--stop-runs", given=b"n\nn\n", terminal=True)
-    assert (kept.returncode, f"Stop {busy.run} with a checkpoint" in kept.stderr) == (1, True)
-    assert f"would be ended: {busy.run}" in kept.stderr
+    assert (kept.returncode, f"First stop {busy.run} with a checkpoint" in kept.stderr) == (1, True)
+    assert f"would be aborted: {busy.run}" in kept.stderr
     done = busy.destroy("--yes", "--stop-runs")
     assert (done.returncode, f"{busy.run}: stopped\n" in done.stderr) == (0, True)
-    assert "would be ended" not in done.stderr
-    assert not busy.is_there()
+    assert "would be aborted" not in done.stderr
+    assert not busy.exists()
 
 
 def test_status_without_a_name_lists_the_deployments_of_all_regions(aws: EmbeddedAws) -> None:
@@ -148,4 +148,4 @@ def test_status_without_a_name_lists_the_deployments_of_all_regions(aws: Embedde
         unread = json.loads(shoal_here("status", "--json").stdout)["deployments"]
     assert ["AccessDenied" in each["error"] for each in unread] == [True, True]
     with aws.faults.during(Denied(service="ec2", operation="DescribeRegions")):
-        assert "these regions cannot be checked: the other regions" in " ".join(shoal_here("status").stdout.split())
+        assert "Shoal could not check these regions: the other regions" in " ".join(shoal_here("status").stdout.split())

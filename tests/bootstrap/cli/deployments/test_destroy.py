@@ -1,4 +1,4 @@
-"""A deployment by the commands that a person types: looked at, extended, fetched from, destroyed."""
+"""Commands on a real deployment in the emulator: status, extend, fetch, logs, costs, destroy."""
 
 import json
 from datetime import datetime, timedelta
@@ -32,19 +32,19 @@ def shoal(*arguments: str | Path, status: int = 0) -> Done:
     return done
 
 
-def told(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads(shoal(*arguments, "--json", status=status).stdout)
-    return said
+def json_of(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(shoal(*arguments, "--json", status=status).stdout)
+    return content
 
 
 @pytest.fixture(scope="module")
 def before(aws: EmbeddedAws) -> dict[str, set[str]]:
-    """The account before the deployment `mine` of the demo's topology was made."""
+    """The inventory of the account before the deployment `mine` of the demo's topology."""
     folder = aws.folder
     run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
     cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])
     found = inventory()
-    # What an earlier deployment of the name left moves no end of this one.
+    # An extension left by an earlier deployment with this name must not apply to this one.
     boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
     context = ["-c", "topology=demo", "-c", f"deployment={NAME}", "-c", "owner=ada"]
     repository = make_repository_with_empty_installs(folder / "repository")
@@ -54,14 +54,14 @@ def before(aws: EmbeddedAws) -> dict[str, set[str]]:
 
 @pytest.fixture(scope="module")
 def data(before: dict[str, set[str]]) -> str:
-    """Its data bucket, with a model."""
-    bucket = str(told("status", NAME)["outputs"][topology.OUTPUT_DATA_BUCKET])
+    """The deployment's data bucket, with a model."""
+    bucket = str(json_of("status", NAME)["outputs"][topology.OUTPUT_DATA_BUCKET])
     boto3.client("s3").put_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json", Body=b"weights")
     return bucket
 
 
 def test_status_shows_what_exists_and_what_it_costs(before: dict[str, set[str]]) -> None:
-    now = told("status", "--deployment", NAME)
+    now = json_of("status", "--deployment", NAME)
     assert (now["state"], now["owner"], now["topology"]) == ("CREATE_COMPLETE", "ada", "demo")
     assert now["cluster"]["state"] == "WAITING"
     assert [(group["size"], group["running"]) for group in now["groups"]] == [(1, 0), (1, 0)]
@@ -70,17 +70,17 @@ def test_status_shows_what_exists_and_what_it_costs(before: dict[str, set[str]])
     assert ends - created == timedelta(hours=12)
 
 
-def test_an_extension_moves_the_end_and_another_one_moves_it_further(before: dict[str, set[str]]) -> None:
-    first = told("extend", NAME, "--hours", "1.5")
-    second = told("extend", NAME, "--hours", "2")
+def test_extensions_add_up(before: dict[str, set[str]]) -> None:
+    first = json_of("extend", NAME, "--hours", "1.5")
+    second = json_of("extend", NAME, "--hours", "2")
     assert second["before"] == first["after"]
     moved = datetime.fromisoformat(second["after"]) - datetime.fromisoformat(first["before"])
     assert moved == timedelta(hours=3.5)
-    assert second["at_most_dollars"] == pytest.approx(2 * told("status", NAME)["dollars_an_hour_at_most"])
+    assert second["at_most_dollars"] == pytest.approx(2 * json_of("status", NAME)["dollars_an_hour_at_most"])
 
 
-def broken() -> list[str]:
-    """Both of the guard's parameters, with values that nobody can read."""
+def break_parameters() -> list[str]:
+    """Give both parameters of the guard invalid values; return their names."""
     values = {topology.extension_parameter(NAME): "many", topology.guard_parameter(NAME): '{"spent": "much"}'}
     for parameter, value in values.items():
         boto3.client("ssm").put_parameter(Name=parameter, Value=value, Type="String", Overwrite=True)
@@ -88,12 +88,12 @@ def broken() -> list[str]:
 
 
 @pytest.mark.soak
-def test_a_broken_parameter_of_the_guard_is_named_with_the_command_that_deletes_it(before: dict[str, set[str]]) -> None:
-    extension, account = broken()
+def test_a_broken_parameter_of_the_guard_is_reported_with_the_command_to_delete_it(before: dict[str, set[str]]) -> None:
+    extension, account = break_parameters()
     assert (
         f"the parameter {account} has 'much' instead of an amount of dollars" in shoal("status", NAME, status=1).stderr
     )
-    assert "guard" in {each["who"] for each in told("logs", NAME)["said"]}
+    assert "guard" in {each["who"] for each in json_of("logs", NAME)["said"]}
     boto3.client("ssm").delete_parameter(Name=account)
     said = " ".join(shoal("costs", NAME, status=1).stderr.split())
     again = f"aws ssm delete-parameter --name {extension}; shoal extend {NAME} --hours H"
@@ -101,7 +101,7 @@ def test_a_broken_parameter_of_the_guard_is_named_with_the_command_that_deletes_
     foreseen = shoal("destroy", NAME, "--dry-run").stderr
     assert f"the parameter {extension} is not a number of hours from 0 to 100000: it holds 'many'" in foreseen
     boto3.client("ssm").delete_parameter(Name=extension)
-    assert told("status", NAME)["spent"] is None
+    assert json_of("status", NAME)["spent"] is None
 
 
 def test_more_hours_than_the_guard_accepts_are_refused(before: dict[str, set[str]]) -> None:
@@ -111,14 +111,14 @@ def test_more_hours_than_the_guard_accepts_are_refused(before: dict[str, set[str
 
 
 def test_costs_show_the_estimate_and_why_there_is_no_bill(before: dict[str, set[str]]) -> None:
-    said = told("costs", NAME)
-    assert said["estimate"] == pytest.approx(said["hours"] * told("status", NAME)["dollars_an_hour_at_most"])
+    said = json_of("costs", NAME)
+    assert said["estimate"] == pytest.approx(said["hours"] * json_of("status", NAME)["dollars_an_hour_at_most"])
     assert said["billed"] is None
     assert "Cost Explorer does not answer" in said["why_not_billed"]
 
 
 def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
-    cluster = told("status", NAME)["cluster"]["identifier"]
+    cluster = json_of("status", NAME)["cluster"]["identifier"]
     emr, s3 = boto3.client("emr"), boto3.client("s3")
     step = {
         "Name": "breaks",
@@ -130,34 +130,32 @@ def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
     until(lambda: emr.describe_step(ClusterId=cluster, StepId=identifier)["Step"]["Status"]["State"] not in going)
     report = json.dumps({"state": "failed", "log": "one\nno route to the share"})
     s3.put_object(Bucket=data, Key="nodes/i-1.json", Body=report.encode())
-    said = {each["who"]: each for each in told("logs", NAME, "--tail", "1")["said"]}
+    said = {each["who"]: each for each in json_of("logs", NAME, "--tail", "1")["said"]}
     assert said[f"step {identifier} (breaks)"]["state"].startswith("FAILED")
     assert said["node i-1"] == {"who": "node i-1", "state": "failed", "lines": ["no route to the share"]}
-    alone = told("logs", NAME, "--node", "i-1")["said"]
+    alone = json_of("logs", NAME, "--node", "i-1")["said"]
     assert [each["who"] for each in alone] == ["node i-1"]
     s3.put_object(Bucket=data, Key="nodes/i-\u202e.json", Body=report.encode())
     assert "has not reported; these have: i-1, i-?" in shoal("logs", NAME, "--node", "i-2", status=1).stderr
 
 
-def test_a_deployment_in_another_region_is_named(before: dict[str, set[str]]) -> None:
+def test_a_deployment_in_another_region_is_reported(before: dict[str, set[str]]) -> None:
     said = shoal("status", NAME, "--region", "eu-west-1", status=1).stderr
     assert "no deployment 'mine' in eu-west-1, but one in us-east-1: add --region us-east-1" in said
 
 
-def test_without_a_terminal_nothing_is_destroyed_without_yes(data: str) -> None:
-    assert "look with --dry-run, then destroy with --yes" in shoal("destroy", NAME, status=2).stderr
+def test_destroy_requires_a_terminal_or_yes(data: str) -> None:
+    assert "check with --dry-run, then destroy with --yes" in shoal("destroy", NAME, status=2).stderr
     foreseen = shoal("destroy", NAME, "--dry-run")
     assert f"stays: s3://{data}, " in foreseen.stderr
     assert f"it holds 1 run not fetched whole: {RUN}; " in foreseen.stderr
     assert f"it holds 1 run not fetched whole: {RUN}; " in shoal("status", NAME).stdout
     assert "EMR cluster" in foreseen.stderr
     assert data in foreseen.stdout
-    assert told("status", NAME)["state"] == "CREATE_COMPLETE"
+    assert json_of("status", NAME)["state"] == "CREATE_COMPLETE"
 
 
-def test_destroy_deletes_and_proves_also_without_the_function_that_cleans(
-    before: dict[str, set[str]], data: str, tmp_path: Path
-) -> None:
+def test_destroy_works_without_the_cleanup_function(before: dict[str, set[str]], data: str, tmp_path: Path) -> None:
     cloudformation = boto3.client("cloudformation")
     stack = topology.stack_name(NAME)
     (cleaner,) = (
@@ -167,20 +165,20 @@ def test_destroy_deletes_and_proves_also_without_the_function_that_cleans(
         if each["ResourceType"] == "AWS::Lambda::Function" and each["LogicalResourceId"].startswith("Cleanup")
     )
     boto3.client("lambda").delete_function(FunctionName=cleaner)
-    broken()
-    assert told("fetch", NAME, "--output", tmp_path)["runs"] == [RUN]
-    done = told("destroy", NAME, "--yes")
+    break_parameters()
+    assert json_of("fetch", NAME, "--output", tmp_path)["runs"] == [RUN]
+    done = json_of("destroy", NAME, "--yes")
     assert (done["destroyed"], done["stack"], done["unfetched"]) == (True, "deleted", [])
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
     assert left_over(before, inventory()) == {}
     again = shoal("destroy", NAME, "--yes")
-    assert again.stdout == "there is nothing of 'mine' to destroy\n"
+    assert again.stdout == "nothing of 'mine' is left to destroy\n"
     assert "no deployment 'mine'" in shoal("status", NAME, status=1).stderr
 
 
 @pytest.mark.parametrize("stays", [True, False])
 @pytest.mark.usefixtures("aws")
-def test_a_bucket_is_emptied_by_itself_only_where_it_would_stay(stays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_destroy_empties_only_a_bucket_that_would_stay(stays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = KeptBucket(bucket="shoal-runs", objects=1, bytes=7, monthly=0.0, why="it holds 1 run")
     before = destroy_preview.DestroyPreview(
         **dict.fromkeys(("rate", "guard")),

@@ -1,4 +1,4 @@
-"""`shoal embedded`: a command run against an emulator of its own, and what is said when that ends."""
+"""`shoal embedded`: a command run against its own emulator, and messages when no emulator is running."""
 
 import os
 import signal
@@ -16,9 +16,14 @@ from tests.waiting import PATIENCE
 
 
 def emulator(mark: Path, *arguments: str) -> "subprocess.Popen[str]":
+    # The environment names an emulator that has ended, which the command must ignore.
     return subprocess.Popen(
         ["shoal", "embedded", *arguments],
-        env={**os.environ, "AWS_ENDPOINT_URL": "http://127.0.0.1:9", MARK: os.fspath(mark)},  # of one that has ended
+        env={
+            **os.environ,
+            "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+            MARK: os.fspath(mark),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -26,7 +31,7 @@ def emulator(mark: Path, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-def test_a_command_is_run_against_the_emulator_has_ctrl_c_to_itself_and_passes_its_status_on(tmp_path: Path) -> None:
+def test_a_command_runs_against_the_emulator_and_handles_ctrl_c_itself(tmp_path: Path) -> None:
     code = (
         "import boto3, sys, time\n"
         "s3 = boto3.client('s3')\n"
@@ -38,17 +43,17 @@ def test_a_command_is_run_against_the_emulator_has_ctrl_c_to_itself_and_passes_i
     assert running.stdout is not None
     assert running.stdout.readline() == "--port -- s3://ours\n"
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
-    said, told = running.communicate(timeout=PATIENCE)
-    assert (running.returncode, said) == (7, "ours\n"), told
+    output, errors = running.communicate(timeout=PATIENCE)
+    assert (running.returncode, output) == (7, "ours\n"), errors
     assert left_behind(os.fspath(tmp_path)) == []
 
 
-def test_a_missing_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_command_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["embedded", "--", "no-such-command"]) == 1
     assert "there is no command no-such-command; check what follows --" in capsys.readouterr().err
 
 
-def test_a_missing_emulator_is_reported_for_files_and_plans_too(
+def test_a_missing_emulator_is_also_reported_for_files_and_plans(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:

@@ -1,4 +1,4 @@
-"""`shoal plan --rows`: what a topology takes and costs for a user's data, and which one to take."""
+"""`shoal plan --rows`: predicted time and cost of the work, and the comparison of topologies."""
 
 import json
 
@@ -15,7 +15,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0
     return capsys.readouterr().out
 
 
-def test_the_reference_has_thirteen_priced_choices_one_machine_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reference_work_has_thirteen_priced_choices(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(printed(capsys, "--all", *REFERENCE, "--json"))
     here, *rented = found["machines"]
     assert (here["name"], here["model"], here["dollars"]["middle"]) == ("this machine", "fasttext", 0.0)
@@ -32,7 +32,7 @@ def test_the_reference_has_thirteen_priced_choices_one_machine_first(capsys: pyt
     assert (text.count(" cheapest\n"), text.count(" fastest\n")) == (1, 1)
 
 
-def test_a_small_job_is_told_in_minutes_and_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_of_a_small_job_are_in_minutes_and_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "--all", "--rows", "200000", "--raw-bytes", "800MB", "--epochs", "5")
     assert "hours" not in text
     assert "0.0 (" not in text

@@ -1,4 +1,4 @@
-"""`shoal ssh` becomes the program that opens the shell, and says what is in the way of that."""
+"""`shoal ssh` executes the program that opens the shell, or reports what is missing."""
 
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
@@ -12,18 +12,18 @@ from tests.fleet import Fleet
 from tests.waiting import until
 
 
-def test_a_node_is_reached_by_systems_manager(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssh_reaches_a_node_by_systems_manager(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
     one, target = Fleet().add("one", "g5.xlarge", 1), Target("demo", "us-east-1", "ssh")
     monkeypatch.setattr(deployments, "find_deployment", lambda *_: one.deployment)
-    with pytest.raises(ShoalError, match=r"^no GPU node of 'fleet-\d+' runs; they do while a training uses them$"):
+    with pytest.raises(ShoalError, match=r"^'fleet-\d+' has no running GPU node; nodes run only during a training$"):
         ssh._to_node(target, "1")
     one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
-    until(lambda: fleet.nodes(one.deployment))  # it is pending for a moment
+    until(lambda: fleet.nodes(one.deployment))  # the node is pending at first
     (node,) = fleet.nodes(one.deployment)
-    with pytest.raises(ShoalError, match=r"^2 is none of the nodes of "):
+    with pytest.raises(ShoalError, match=r"^'fleet-\d+' has no node 2; its nodes are "):
         ssh._to_node(target, "2")
     monkeypatch.setattr(ssh.shutil, "which", lambda _: None)
-    with pytest.raises(ShoalError, match=r"^a shell on AWS needs session-manager-plugin, .* must say `network: {shell"):
+    with pytest.raises(ShoalError, match=r"^session-manager-plugin is not installed; .* must set `network: {shell"):
         ssh._to_node(target, node.instance_id)
     monkeypatch.setattr(ssh.shutil, "which", lambda name: name)
     started = ["aws", "ssm", "start-session", "--region", one.deployment.session.region_name, "--target"]

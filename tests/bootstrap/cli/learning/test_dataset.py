@@ -1,4 +1,4 @@
-"""`shoal dataset info` of files that are damaged, and of datasets on S3."""
+"""`shoal dataset info` on damaged files and on datasets on S3."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ def changed(path: Path) -> None:
         (changed, "dataset.h5 changed after it was created: the digest of its arrays is"),
     ],
 )
-def test_a_file_that_is_no_valid_dataset_is_reported_in_one_sentence(dataset: Path, harm, sentence: str) -> None:
+def test_an_invalid_dataset_is_reported(dataset: Path, harm, sentence: str) -> None:
     harm(dataset)
     done = info(dataset, "--check")
     assert done.returncode == 1

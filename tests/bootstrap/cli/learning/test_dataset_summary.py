@@ -1,4 +1,4 @@
-"""What is shown of a dataset that was made: figures, bars and warnings."""
+"""Summary of a new dataset: figures, bars and warnings."""
 
 from bootstrap.cli.figures import duration, size
 from bootstrap.cli.learning.dataset_summary import bar, count_figures, histogram
@@ -28,28 +28,30 @@ def merged(malformed: list[dict[str, object]] | None = None, **counts: object) -
     return MergeResult(dataset="x", digest="y", counts={**COUNTS, **counts}, malformed=malformed or [])
 
 
-def test_the_most_frequent_of_many_classes_are_shown_with_their_share_of_all_texts() -> None:
+def test_only_the_most_frequent_of_many_classes_are_shown() -> None:
     texts = {str(label): label for label in range(100)}
     classes = [f"c{label}" for label in range(100)]
-    said = count_figures({**COUNTS, "labels": {"before": texts, "after": texts}}, classes)
-    shown = [line.split()[:3] for line in said.splitlines() if line.startswith("  c")]
+    summary = count_figures({**COUNTS, "labels": {"before": texts, "after": texts}}, classes)
+    shown = [line.split()[:3] for line in summary.splitlines() if line.startswith("  c")]
     assert (len(shown), shown[0]) == (20, ["c99", "99", "2.0%"])
 
 
-def test_a_dataset_of_stopwords_alone_has_no_line_of_frequent_words() -> None:
+def test_a_dataset_of_only_stopwords_shows_no_frequent_words() -> None:
     assert "most frequent words: lamp, fine" in count_figures(COUNTS)
     assert "frequent" not in count_figures({**COUNTS, "frequent_words": []})
 
 
-def test_a_dataset_from_which_nothing_can_be_learnt_gives_a_warning() -> None:
-    def said(**counts: object) -> str:
+def test_a_dataset_without_contrast_gives_a_warning() -> None:
+    def warned(**counts: object) -> str:
         return "\n".join(dataset_warnings(merged(**counts), Settings()))  # type: ignore[arg-type]
 
-    assert said() == ""
-    assert "all texts are positive" in said(labels={"before": {"0": 0, "1": 9}, "after": {"0": 0, "1": 9}})
-    assert "all texts are negative" in said(labels={"before": {"0": 9, "1": 0}, "after": {"0": 9, "1": 0}})
-    assert "training needs at least 3 rows to learn from and 2 to test, and has 9 and 1; give about 40" in said(test=1)
-    assert "has 2 and 3;" in said(train=2)
+    assert warned() == ""
+    assert "all texts are positive" in warned(labels={"before": {"0": 0, "1": 9}, "after": {"0": 0, "1": 9}})
+    assert "all texts are negative" in warned(labels={"before": {"0": 9, "1": 0}, "after": {"0": 9, "1": 0}})
+    assert "training needs at least 3 rows to learn from and 2 to test, and has 9 and 1; give about 40" in warned(
+        test=1
+    )
+    assert "has 2 and 3;" in warned(train=2)
 
 
 def test_estimated_figures_are_rounded() -> None:

@@ -1,4 +1,4 @@
-"""`shoal export`: a model to S3 and from there to predictions elsewhere, whole or not at all."""
+"""`shoal export`: models are copied to S3 completely or not at all, and predict from there."""
 
 import re
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def keys(address: str) -> list[str]:
     return [found["Key"].removeprefix(place.key) for found in s3.list_objects(s3.client(), place)]
 
 
-def test_a_model_on_s3_answers_as_the_one_here(address: str, run: Path) -> None:
+def test_a_model_on_s3_predicts_like_the_local_one(address: str, run: Path) -> None:
     assert keys(address) == FILES
     here = Model(run).predict(TEXTS)
     for there in (address, f"{address}/", address.removesuffix("/model")):
@@ -74,7 +74,7 @@ def put(address: str, name: str, content: bytes) -> None:
         (lambda at: put(at, "config.json", b"{"), "/config.json was not written by Shoal, or was changed"),
     ],
 )
-def test_a_model_that_is_not_whole_on_s3_is_one_sentence(
+def test_an_incomplete_model_on_s3_is_reported(
     address: str, capsys: pytest.CaptureFixture[str], harm: Callable[[str], None], sentence: str
 ) -> None:
     harm(address)
@@ -86,13 +86,13 @@ def test_a_model_that_is_not_whole_on_s3_is_one_sentence(
     assert "Traceback" not in err
 
 
-def test_a_throttled_or_cut_answer_is_asked_for_again(aws: EmbeddedAws, address: str, run: Path) -> None:
+def test_throttled_or_interrupted_requests_are_retried(aws: EmbeddedAws, address: str, run: Path) -> None:
     for fault in (Throttled(service="s3", share=0.3), CutConnection(times=2, least=1)):
         with aws.faults.during(fault):
             assert Model(address).predict(TEXTS) == Model(run).predict(TEXTS)
 
 
-def test_an_export_that_broke_off_leaves_no_configuration(
+def test_a_failed_export_leaves_no_configuration(
     aws: EmbeddedAws, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     there = f"s3://{BUCKET}/broken"
@@ -103,7 +103,7 @@ def test_an_export_that_broke_off_leaves_no_configuration(
 
 
 @pytest.mark.parametrize("where", ["s3", "here"])
-def test_what_is_there_already_is_not_replaced(
+def test_existing_files_are_not_replaced(
     aws: EmbeddedAws, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], where: str
 ) -> None:
     output = f"s3://{BUCKET}/taken" if where == "s3" else str(tmp_path)
@@ -112,11 +112,11 @@ def test_what_is_there_already_is_not_replaced(
     else:
         (tmp_path / "mine").write_text("mine")
     assert main(["export", "--model", str(run), "--output", output]) == 1
-    assert "already; choose another --output, or remove what is there" in " ".join(capsys.readouterr().err.split())
+    assert "; choose another --output, or remove its content" in " ".join(capsys.readouterr().err.split())
     assert "config.json" not in (keys(output) if where == "s3" else [path.name for path in tmp_path.iterdir()])
 
 
-def test_an_export_has_an_onnx_file_on_request(run: Path, tmp_path: Path) -> None:
+def test_export_writes_onnx_on_request(run: Path, tmp_path: Path) -> None:
     assert main(["export", "--model", str(run), "--output", str(tmp_path / "new"), "--onnx"]) == 0
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted([*FILES, "model.onnx"])
     assert load_model(tmp_path / "new").about == load_model(run).about

@@ -1,4 +1,4 @@
-"""`shoal predict` as a person types it: what it reads, and what it answers."""
+"""`shoal predict`: standard input, damaged input and unprintable text."""
 
 import gc
 import gzip
@@ -14,16 +14,16 @@ from bootstrap.prediction.texts import blocks, bytes_to_come
 from tests.bootstrap.cli.answered_files import as_json, json_lines
 
 
-def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_damaged_archive_is_an_error_after_its_readable_texts(predicted: Callable[..., Any], tmp_path: Path) -> None:
     noise = json_lines([(f"good {n * 7919 % 10007:x}", 5) for n in range(500)])
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(noise)[:-200])
-    status, out, err = said("a.json.gz")
+    status, out, err = predicted("a.json.gz")
     assert status == 1
     assert out.startswith("positive\t")
     assert f"a.json.gz is damaged after {len(out.splitlines())} lines; download it again" in err
 
 
-def test_all_that_waits_in_a_pipe_is_read_at_once_and_a_single_line_as_soon_as_it_arrives() -> None:
+def test_a_pipe_is_read_in_large_blocks_without_waiting() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with os.fdopen(reading, "rb") as file, os.fdopen(writing, "wb", buffering=0) as program:
@@ -45,13 +45,13 @@ def test_only_a_file_has_a_known_size(tmp_path: Path) -> None:
 
 
 def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(
-    said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    predicted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [f"{['good', 'bad', 'dull', 'fair'][n % 4]} lamp {'x' * (n % 300)}" for n in range(9_000)]
     given = "".join(f"{text}\n" for text in texts)
     assert len(given) > 1 << 20
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(given.encode())))
-    status, out, err = said()
+    status, out, err = predicted()
     assert (status, err) == (0, "")
     lines = [line.split("\t") for line in out.splitlines()]
     assert [line[2] for line in lines] == texts
@@ -68,29 +68,27 @@ def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(
     ],
     ids=["gzip", "UTF-16", "cp1252"],
 )
-def test_standard_input_that_is_no_text_is_refused_by_its_first_block(
-    given: bytes, what: str, said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_standard_input_that_is_not_text_is_refused(
+    given: bytes, what: str, predicted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(given)))
-    status, out, err = said()
+    status, out, err = predicted()
     assert (status, out) == (1, "")
     assert f"standard input {what}" in err
-    assert err.endswith("; write it to a file, and give that by its name\n")
+    assert err.endswith("; save it to a file, and give the file's name\n")
 
 
-def test_no_character_of_a_text_ends_its_line_or_is_a_command_to_the_terminal(
-    said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_control_characters_are_replaced(predicted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     letters = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
     text = "good" + "".join(chr(letter) for letter in letters if letter != ord("\n")) + "l\u00e4mp\u00a0\u200d"
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(f"{text}\n".encode())))
-    _, out, _ = said()
+    _, out, _ = predicted()
     assert out.split("\t")[2] == f"good{' ' * (len(letters) - 1)}l\u00e4mp\u00a0\u200d\n"
 
 
-def test_garbage_is_collected_again_after_the_model_is_loaded(said: Callable[..., Any], tmp_path: Path) -> None:
+def test_garbage_is_collected_again_after_the_model_is_loaded(predicted: Callable[..., Any], tmp_path: Path) -> None:
     as_json(tmp_path)
-    assert said("a.json")[0] == 0
+    assert predicted("a.json")[0] == 0
     assert gc.isenabled()
-    assert said("a.json", "--model", str(tmp_path / "absent"))[0] == 1
+    assert predicted("a.json", "--model", str(tmp_path / "absent"))[0] == 1
     assert gc.isenabled()

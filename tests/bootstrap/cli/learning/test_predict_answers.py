@@ -1,4 +1,4 @@
-"""What `shoal predict` gives beside a label: probabilities of all classes, fields of the input; and the file of it."""
+"""`shoal predict`: kept fields of the input, and answers in a file."""
 
 import gzip
 import signal
@@ -34,11 +34,11 @@ AS_KEPT = {
 
 
 @pytest.mark.parametrize("way", AS_KEPT, ids=lambda way: way.__name__)
-def test_fields_of_every_format_that_has_some_are_kept_beside_the_answers(
-    way: Callable[[Path], list[str]], told: Callable[..., Any], tmp_path: Path
+def test_fields_of_every_format_can_be_kept(
+    way: Callable[[Path], list[str]], answers_of: Callable[..., Any], tmp_path: Path
 ) -> None:
     (field,) = AS_KEPT[way]
-    answers, _ = told(*way(tmp_path), "--keep", field)
+    answers, _ = answers_of(*way(tmp_path), "--keep", field)
     expected = [("pos" if rating > 3 else "neg") if way is as_labels else rating for _, rating in FIVE]
     assert [each["label"] for each in answers] == ["positive", "negative", "positive", "positive", "negative"]
     assert [each["text"] for each in answers] == [text for text, _ in FIVE]
@@ -46,33 +46,33 @@ def test_fields_of_every_format_that_has_some_are_kept_beside_the_answers(
     assert kept == ([str(value) for value in expected] if way is as_csv else expected)
 
 
-def test_several_fields_are_kept_in_their_order_and_dates_as_text(told: Callable[..., Any], tmp_path: Path) -> None:
+def test_fields_are_kept_in_order_and_dates_as_text(answers_of: Callable[..., Any], tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
     rows = {"text": ["good", "bad"], "day": [date(2026, 1, 2), None], "raw": [b"\xff", b"a"], "tags": [["a"], []]}
     parquet.write_table(pa.table(rows), tmp_path / "a.parquet")
-    answers, _ = told("a.parquet", "--keep", "tags", "day", "raw")
+    answers, _ = answers_of("a.parquet", "--keep", "tags", "day", "raw")
     assert [list(each["fields"].items()) for each in answers] == [
         [("tags", ["a"]), ("day", "2026-01-02"), ("raw", "\ufffd")],
         [("tags", []), ("day", None), ("raw", "a")],
     ]
 
 
-def test_answers_go_into_a_file_that_appears_whole(said: Callable[..., Any], tmp_path: Path) -> None:
+def test_answers_go_into_a_file_that_appears_whole(predicted: Callable[..., Any], tmp_path: Path) -> None:
     as_json(tmp_path)
-    printed = said("a.json")
-    status, out, err = said("a.json", "--output", "new/labels.tsv")
+    printed = predicted("a.json")
+    status, out, err = predicted("a.json", "--output", "new/labels.tsv")
     assert (status, out, err) == (0, "", printed[2])
     assert (tmp_path / "new" / "labels.tsv").read_text() == printed[1]
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["labels.tsv"]
 
 
-def test_after_an_error_the_old_answers_are_still_there(said: Callable[..., Any], tmp_path: Path) -> None:
+def test_an_error_keeps_the_old_answers(predicted: Callable[..., Any], tmp_path: Path) -> None:
     noise = json_lines([(f"good {n * 7919 % 10007:x}", 5) for n in range(500)])
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(noise)[:-200])
     (tmp_path / "labels.tsv").write_text("old")
-    status, out, err = said("a.json.gz", "--output", "labels.tsv")
+    status, out, err = predicted("a.json.gz", "--output", "labels.tsv")
     assert (status, out) == (1, "")
     assert "is damaged" in err
     assert (tmp_path / "labels.tsv").read_text() == "old"

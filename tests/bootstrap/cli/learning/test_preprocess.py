@@ -1,4 +1,4 @@
-"""`shoal preprocess` of input on S3; what it prints of files is in `printed/preprocessings.yaml`."""
+"""`shoal preprocess` on S3, and its help. `printed/preprocessings.yaml` has the output for local files."""
 
 import json
 

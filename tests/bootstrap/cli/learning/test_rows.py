@@ -1,4 +1,4 @@
-"""Tables of experiments, whole, for a person, and as JSON for a program (rows.yaml)."""
+"""Results of experiments as tables and as JSON (rows.yaml)."""
 
 import json
 from dataclasses import replace
@@ -53,22 +53,22 @@ EXPERIMENTS = {
 }
 
 
-def told(found: ExperimentResult) -> str:
+def shown(found: ExperimentResult) -> str:
     stream = StringIO()
     print_result(found_result(found), stream)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_the_table_of_an_experiment(name: str) -> None:
-    assert told(EXPERIMENTS[name]).splitlines() == EXPECTED[f"table of {name}"].splitlines()
+def test_an_experiment_is_shown_as_a_table(name: str) -> None:
+    assert shown(EXPERIMENTS[name]).splitlines() == EXPECTED[f"table of {name}"].splitlines()
 
 
 def test_a_folder_with_a_space_is_quoted_in_advice() -> None:
-    *_, advice = told(replace(EXPERIMENTS["words"], folder=Path("my runs"))).splitlines()
+    *_, advice = shown(replace(EXPERIMENTS["words"], folder=Path("my runs"))).splitlines()
     assert advice == "A report of all runs: shoal report 'my runs'"
 
 
-def test_the_content_of_an_experiment() -> None:
+def test_an_experiment_has_json_content() -> None:
     content = json.loads(json.dumps(found_result(EXPERIMENTS["words"]).content))
     assert content == EXPECTED["content of words"]

@@ -1,4 +1,4 @@
-"""What a training on a deployment may cost, and for which model its options are."""
+"""`shoal train`: the cost limit on a deployment, and the default model."""
 
 import boto3
 import pytest
@@ -25,7 +25,7 @@ def deployed(**outputs: str) -> Deployment:
         ({"MaxDollars": "no amount"}, ["--max-dollars", "30"], 30.0),
     ],
 )
-def test_a_run_may_cost_what_its_command_says_or_else_its_topology(
+def test_max_dollars_defaults_to_the_topology(
     outputs: dict[str, str], options: list[str], most: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places: list[OnDeployment] = []
@@ -43,7 +43,7 @@ def test_a_run_may_cost_what_its_command_says_or_else_its_topology(
     "output",
     ["many", "nan", "inf", "0", "-1", ""],
 )
-def test_a_limit_of_the_topology_is_never_passed_over(
+def test_an_invalid_limit_of_the_topology_is_refused(
     output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: deployed(MaxDollars=output))
@@ -60,7 +60,7 @@ def test_a_limit_of_the_topology_is_never_passed_over(
         (["--preset", "fasttext"], "fasttext", ()),
     ],
 )
-def test_a_model_is_searched_for_unless_it_or_a_preset_is_named(
+def test_train_searches_a_model_unless_model_or_preset_is_given(
     options: list[str], model: str, fixed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configs: list[TrainConfig] = []

@@ -1,4 +1,4 @@
-"""`shoal train --input`: bad input is a sentence and a status, and a stopped command can be repeated."""
+"""`shoal train --input`: wrong input is reported, and a stopped command can be repeated."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ Said = Callable[..., tuple[int, str, str]]
 
 
 def lines(count: int, labels: Sequence[object] = (0, 1), words: int = 8) -> bytes:
-    """So many different texts, whose label is that of their first word."""
+    """Return `count` distinct texts as JSON lines. The first word determines the label."""
     kinds = [("awful", "bad"), ("fine", "good")]
     texts = (f"{kinds[n % 2][n % 3 % 2]} text {n} " + "with more words " * words for n in range(count))
     return b"".join(
@@ -27,7 +27,7 @@ def lines(count: int, labels: Sequence[object] = (0, 1), words: int = 8) -> byte
 
 @pytest.fixture
 def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
-    """The status, output and error of a command in a folder of its own; no rank starts, because there is an error."""
+    """Function that runs a failing command in a temporary folder and returns its status, output and errors."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -46,13 +46,13 @@ def files_below(*folders: str) -> list[str]:
     return [str(path) for folder in folders for path in Path(folder).rglob("*") if path.is_file()]
 
 
-def test_more_classes_than_training_takes_are_wrong_use(train: Said) -> None:
+def test_too_many_classes_are_refused(train: Said) -> None:
     status, _, said = train("--input", "in.json", "--classes", *map(str, range(1_001)))
     assert (status, list(Path().iterdir())) == (2, [])
-    assert "--classes names 1,001 classes, but training takes at most 1,000; give the most frequent ones, and" in said
+    assert "--classes names 1,001 classes, but training supports at most 1,000; give the most" in said
 
 
-# The rest really trains.
+# The tests below run real trainings.
 
 OPTIONS = ("train", "--local", "--model", "fasttext", "--buckets", "1000", "--input", "in", "--output", "in/model")
 TWO_EPOCHS = ("--epochs", "2", "--batch-size", "64")
@@ -81,9 +81,7 @@ class Run:
 
 
 @pytest.mark.soak
-def test_more_classes_than_a_byte_holds_are_read_learnt_and_predicted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_than_256_classes_are_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     classes = [f"class{number}" for number in range(300)]
     texts = [f"__label__class{n % 300} word{n % 300} and number {n}, word{n % 300}\n" for n in range(6_000)]
@@ -100,9 +98,7 @@ def test_more_classes_than_a_byte_holds_are_read_learnt_and_predicted(
 
 
 @pytest.mark.soak
-def test_a_command_that_is_stopped_while_it_reads_leaves_nothing_and_can_be_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_stopped_while_reading_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
     Path("in/texts.json").write_bytes(lines(30_000, words=100))
@@ -113,7 +109,7 @@ def test_a_command_that_is_stopped_while_it_reads_leaves_nothing_and_can_be_repe
         assert run.stopped_by(number) == (128 + number, "shoal: interrupted\n")
         assert files_below("cache", "in/model") == []
         assert list(Path("cache").glob("**/.texts-*/*")) == []
-    killed = Run(*command, "--test-share", "0.2")  # which makes another dataset
+    killed = Run(*command, "--test-share", "0.2")  # another dataset
     killed.until(lambda: list(Path("cache").glob("**/.texts-*/*")))
     killed.stopped_by(signal.SIGKILL)
     assert list(Path("cache").glob("**/.texts-*/*")) != []

@@ -1,4 +1,4 @@
-"""`shoal evaluate` and `shoal neighbours`: vectors are judged and looked into."""
+"""`shoal evaluate` and `shoal neighbours` on word vectors and on character models."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def encoding(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_files_of_a_model_of_words_have_one_mode(encoding: Path) -> None:
+def test_all_files_of_a_word_model_have_the_same_mode(encoding: Path) -> None:
     assert len({path.stat().st_mode for path in (encoding / "model").iterdir()}) == 1
 
 
@@ -43,7 +43,7 @@ def test_a_model_with_an_encoder_knows_every_word(encoding: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("command", [["neighbours", "a"], ["evaluate", "--similarity", "pairs.txt"]])
-def test_a_word_that_is_left_out_is_a_warning(
+def test_a_skipped_word_gives_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -57,7 +57,7 @@ def test_a_word_that_is_left_out_is_a_warning(
 
 
 @pytest.mark.parametrize("command", [["predict"], ["export", "--output", "{}/new"]])
-def test_a_model_of_words_labels_no_texts_and_the_sentence_says_what_takes_it(
+def test_predict_and_export_refuse_a_word_model(
     encoding: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     assert main([each.format(encoding) for each in command] + ["--model", str(encoding)]) == 1
