@@ -12,7 +12,7 @@ import shoal_local_aws.testing
 
 import shoal
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "index.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
 
 
 def public_names() -> list[str]:
