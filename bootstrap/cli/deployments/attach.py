@@ -19,7 +19,7 @@ from bootstrap.progress import Bars
     epilog="Example: shoal attach starter --output results/model",
 )
 @target_options
-@click.argument("run", required=False, metavar="[RUN]")
+@click.argument("run", required=False, metavar="[RUN]", help="name of the run")
 @option(
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="folder for the results (default: results/RUN)"
 )

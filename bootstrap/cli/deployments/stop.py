@@ -15,7 +15,7 @@ from bootstrap.progress import Bars
     epilog="Example: shoal stop starter",
 )
 @target_options
-@click.argument("run", required=False, metavar="[RUN]")
+@click.argument("run", required=False, metavar="[RUN]", help="name of the run")
 def run(target: Target, run: str | None) -> Result:
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.lifecycle.runs import find_run

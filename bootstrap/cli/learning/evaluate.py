@@ -77,7 +77,8 @@ Examples:
     required=True,
     type=click.Path(),
     metavar="FILE_OR_DIR",
-    help="output of `shoal train` or `shoal embed`, or a file of word vectors (word2vec or GloVe); a path or s3://...",
+    help="output of `shoal train` or `shoal embed`, a file of word vectors (word2vec or GloVe), or a folder with a "
+    "vectors.bin or vectors.txt; a path or s3://...",
 )
 @click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
 @option(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     required=True,
     type=click.Path(),
     metavar="FILE_OR_DIR",
-    help="output of `shoal embed`, or a file of word vectors (word2vec, text or binary, or GloVe); a path or s3://...",
+    help="output of `shoal embed`, a file of word vectors (word2vec, text or binary, or GloVe), or a folder with a "
+    "vectors.bin or vectors.txt; a path or s3://...",
 )
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @option("--count", type=click.IntRange(min=1), default=10, metavar="N", help="neighbours per word (default: 10)")
