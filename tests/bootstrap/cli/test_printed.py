@@ -1,8 +1,8 @@
 """Complete output of commands, and the files that they leave. `printed/*.yaml` has command lines with their output.
 
 A group lists files that exist before its commands (`files`), generated files (`made`, by the functions in MADE), and
-results of replaced functions (`answers`, by ANSWERS). A row may add to each. `{here}` is the command's folder; `{known}`
-and `{topics}` are models of known_model.py. Numbers in JSON have nine digits.
+results of replaced functions (`answers`, by ANSWERS). A row may add to each. `{here}` is the folder of a command;
+`{known}` and `{topics}` are models of known_model.py. Numbers in JSON have nine digits.
 """
 
 from pathlib import Path
