@@ -1,0 +1,33 @@
+"""The generated pages of the reference show every command, option and topology field."""
+
+from importlib import import_module
+
+import click
+import pytest
+
+from bootstrap.cli.commands import COMMANDS
+from infra.schema import schema
+from tools import reference
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_of_commands_shows_every_option(name: str) -> None:
+    section = reference.commands().split(f"\n## shoal {name}\n", 1)[1].split("\n## ", 1)[0]
+    module, _ = COMMANDS[name]
+    options = [each for each in import_module(module).run.params if isinstance(each, click.Option)]
+    missing = [each.opts[0] for each in options if each.opts[0] not in section]
+    assert set(missing) <= {"--json", "--help-all"}
+
+
+def test_the_page_of_a_topology_shows_every_field_of_every_part() -> None:
+    page = reference.topology()
+    whole = schema()
+    parts = {"Topology": whole, **whole["$defs"]}
+    for title, part in parts.items():
+        section = page.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+        assert [field for field in part["properties"] if f"\n| `{field}` |" not in section] == []
+
+
+def test_signs_of_markdown_in_a_help_do_not_break_a_row() -> None:
+    rows = [row for row in reference.commands().splitlines() if row.startswith("| `")]
+    assert [row for row in rows if row.replace("\\|", "").count("|") != 3] == []
