@@ -42,7 +42,11 @@ _IN_EVERY_HELP = ("help", "help_all", "json")
 
 def commands() -> str:
     """Return a page in Markdown: for each command its help and a table of all its options."""
-    found = (line for name, (module, _) in COMMANDS.items() for line in _command(name, import_module(module).run, 2))
+    found = (
+        line
+        for name, (module, _) in COMMANDS.items()
+        for line in _command(f"shoal {name}", import_module(module).run, 2)
+    )
     return "\n".join([_COMMANDS, *found])
 
 
