@@ -7,8 +7,11 @@ from typing import Any
 
 import click
 
+from bootstrap.aws.cdk import TOPOLOGIES
 from bootstrap.cli.commands import COMMANDS
+from infra import cost
 from infra.schema import schema
+from infra.topology import load, names
 
 _COMMANDS = """\
 # Commands
@@ -36,6 +39,22 @@ editors complete and check fields. `shoal plan FILE` checks the rest.
 [Write a topology](../how-to/write-a-topology.md) explains common changes.
 
 A field without a default is required.
+"""
+_SHIPPED = """\
+# Shipped topologies
+
+[Choose a topology](../how-to/choose-a-topology.md) helps to choose one of these topologies in `topologies/`.
+
+Prices are dollars an hour in us-east-1, on demand, from `packages/guard/shoal_guard/prices/`. Spot nodes count at
+on-demand prices, which they do not exceed. S3 and EFS are paid by use and come on top.
+
+- **Waiting**: between the deployment and a training. The EMR cluster runs, GPU nodes do not.
+- **All at work**: everything at once. That is rare, because preprocessing comes before training.
+
+AWS no longer starts the machines of *retired* topologies. They run on the emulator, for comparisons with the reference.
+
+| topology | description | waiting | all at work |
+|---|---|---|---|
 """
 _IN_EVERY_HELP = ("help", "help_all", "json")
 
@@ -87,6 +106,17 @@ def _fields(title: str, part: Mapping[str, Any]) -> Iterator[str]:
         example = "".join(_code(str(each)) for each in field.get("examples", ())[:1])
         yield f"| `{name}` | {_line(field['description'])} | {default} | {example} |"
     yield ""
+
+
+def shipped_topologies() -> str:
+    """Return a page in Markdown: a row for each topology in `topologies/`, with its prices."""
+    return _SHIPPED + "".join(map(_shipped, names(TOPOLOGIES)))
+
+
+def _shipped(name: str) -> str:
+    spec = load(name, TOPOLOGIES)
+    waiting = sum(row.hourly for row in cost.rows(spec) if row.since != "train")
+    return f"| `{name}` | {_line(spec.description)} | {waiting:.2f} | {cost.hourly(spec):.2f} |\n"
 
 
 def _line(text: str) -> str:

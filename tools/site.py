@@ -22,6 +22,7 @@ from tools.fidelity import document as fidelity  # noqa: E402
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference/commands.md": reference.commands,
     "reference/topology.md": reference.topology,
+    "reference/shipped-topologies.md": reference.shipped_topologies,
     "reference/permissions.md": permissions.page,
     "reference/fidelity.md": fidelity.page,
 }
