@@ -12,7 +12,7 @@ from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
-from tests.person import ROOT, Person, install_from_this_machine
+from tests.command_user import ROOT, CommandUser, install_from_this_machine
 from tests.trainer.embeddings import made_text
 from tests.waiting import PATIENCE
 
@@ -27,12 +27,12 @@ LEARNING = (
 
 
 @pytest.fixture(scope="module")
-def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Person:
+def user(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> CommandUser:
     """Yield a user with nodes that install from the wheels of this machine: the deployed archive only lists the
     libraries."""
     folder = tmp_path_factory.mktemp("life")
     (folder / "repository").mkdir()
-    made = Person(aws, folder / "repository")
+    made = CommandUser(aws, folder / "repository")
     install_from_this_machine(made)
     cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
     boto3.client("s3").create_bucket(Bucket=BUCKET)
@@ -40,21 +40,21 @@ def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Person
 
 
 @pytest.fixture(scope="module")
-def deployed(person: Person) -> Iterator[Person]:
+def deployed(user: CommandUser) -> Iterator[CommandUser]:
     """Deploy the shipped topology with two of its four GPU nodes and its example inputs. Afterwards nothing is left."""
     before = inventory()
     shipped = (ROOT / "topologies" / "embeddings-4x1gpu-2readers.yaml").read_text()
     assert shipped.count(f"# inputs: [{NEWS}]") == shipped.count("count: 4") == 1
-    person.writes("words", shipped.replace("# inputs:", "inputs:").replace("count: 4", "count: 2"))
+    user.write_topology("words", shipped.replace("# inputs:", "inputs:").replace("count: 4", "count: 2"))
     cdk.run(
         ["deploy", "-c", "topology=words", "--require-approval", "never"],
         environment={},
-        assembly=person.aws.folder / "assembly",
-        log=person.aws.folder / "cdk.log",
-        root=person.repository,
+        assembly=user.aws.folder / "assembly",
+        log=user.aws.folder / "cdk.log",
+        root=user.repository,
     )
-    yield person
-    assert "nothing that costs money is left" in person.types("destroy", "words", "--yes")[0]
+    yield user
+    assert "nothing that costs money is left" in user.run("destroy", "words", "--yes")[0]
     assert left_over(before, inventory()) == {}
 
 
@@ -80,11 +80,11 @@ def growing() -> Iterator[None]:
         adding.join()
 
 
-def test_words_of_a_growing_prefix_become_vectors_that_are_evaluated_remotely(deployed: Person, tmp_path: Path) -> None:
+def test_words_of_a_growing_prefix_become_remotely_evaluated_vectors(deployed: CommandUser, tmp_path: Path) -> None:
     pairs = made_text.pairs(tmp_path / "topics.txt")
     output = tmp_path / "out"
     with growing():
-        running = deployed.starts(*TRAIN, *LEARNING, "--similarity", str(pairs), "--output", str(output), "--json")
+        running = deployed.start(*TRAIN, *LEARNING, "--similarity", str(pairs), "--output", str(output), "--json")
         stdout, stderr = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, stderr
     trained = json.loads(stdout)
@@ -96,7 +96,7 @@ def test_words_of_a_growing_prefix_become_vectors_that_are_evaluated_remotely(de
     groups = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     assert [each["DesiredCapacity"] for each in groups] == [0, 0]
     for model in (str(output), trained["run"], f"{trained['run']}model"):
-        judged = json.loads(deployed.types("evaluate", "--model", model, "--similarity", str(pairs), "--json")[0])
+        judged = json.loads(deployed.run("evaluate", "--model", model, "--similarity", str(pairs), "--json")[0])
         assert judged["similarity"][str(pairs)]["spearman"] == pytest.approx(trained["similarity_topics"], abs=1e-6)
-    near = json.loads(deployed.types("neighbours", "--model", trained["run"], "seaa", "--count", "3", "--json")[0])
+    near = json.loads(deployed.run("neighbours", "--model", trained["run"], "seaa", "--count", "3", "--json")[0])
     assert {each["word"][:3] for each in near["neighbours"]["seaa"]} == {"sea"}

@@ -16,7 +16,7 @@ from shoal_local_aws.faults.kinds import (
 
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
-from tests.person import Person
+from tests.command_user import CommandUser
 
 pytestmark = pytest.mark.end_to_end
 
@@ -32,73 +32,73 @@ GROUP = "AWS::AutoScaling::AutoScalingGroup"
 
 
 @pytest.fixture(scope="module")
-def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Person:
+def user(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> CommandUser:
     """Yield a user with an account that is prepared for the CDK. The clients of this process use the same account."""
     folder = tmp_path_factory.mktemp("faults")
     (folder / "repository").mkdir()
-    made = Person(aws, folder / "repository")
-    made.writes("whole", TOPOLOGY)
+    made = CommandUser(aws, folder / "repository")
+    made.write_topology("whole", TOPOLOGY)
     cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
     return made
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(person: Person) -> Iterator[None]:
+def nothing_is_left(user: CommandUser) -> Iterator[None]:
     before = inventory()
     yield
     assert left_over(before, inventory()) == {}
 
 
-def deploys(person: Person, status: int = 0) -> str:
-    return person.types("deploy", "whole", "--owner", "ada", "--yes", status=status)[1]
+def deploys(user: CommandUser, status: int = 0) -> str:
+    return user.run("deploy", "whole", "--owner", "ada", "--yes", status=status)[1]
 
 
-def destroys(person: Person) -> str:
-    return person.types("destroy", "whole", "--yes")[0]
+def destroys(user: CommandUser) -> str:
+    return user.run("destroy", "whole", "--yes")[0]
 
 
 @pytest.mark.slow
-def test_a_failed_create_is_reported_and_removed(person: Person) -> None:
+def test_a_failed_create_is_reported_and_removed(user: CommandUser) -> None:
     before = inventory()
-    with person.aws.faults.during(CreateFails(resource_type=GROUP, reason="No more groups.")):
-        stderr = deploys(person, status=1)
+    with user.aws.faults.during(CreateFails(resource_type=GROUP, reason="No more groups.")):
+        stderr = deploys(user, status=1)
     assert f"({GROUP}): No more groups (the CDK's log: " in stderr
     assert "What was created has been deleted" in stderr
     assert left_over(before, inventory()) == {}
 
 
 @pytest.mark.soak
-def test_destroy_removes_a_failed_create_that_could_not_be_removed(person: Person) -> None:
+def test_destroy_removes_a_failed_create_that_could_not_be_removed(user: CommandUser) -> None:
     refused = Denied(service="cloudformation", operation="DeleteStack")
-    with person.aws.faults.during(CreateFails(resource_type=GROUP), refused):
-        stderr = deploys(person, status=1)
+    with user.aws.faults.during(CreateFails(resource_type=GROUP), refused):
+        stderr = deploys(user, status=1)
     assert "What was created still exists (CREATE_FAILED); delete it by: shoal destroy whole" in stderr
     assert "not authorized to perform: cloudformation:DeleteStack" in stderr
-    assert "nothing that costs money is left" in destroys(person)
+    assert "nothing that costs money is left" in destroys(user)
 
 
 @pytest.mark.soak
-def test_throttled_requests_are_retried_or_reported(person: Person) -> None:
+def test_throttled_requests_are_retried_or_reported(user: CommandUser) -> None:
     often = [
         Throttled(service=service, times=3)
         for service in ("autoscaling", "cloudformation", "ec2", "elasticmapreduce", "iam", "s3", "ssm")
     ]
-    with person.aws.faults.during(*often):
-        deploys(person)
-    with person.aws.faults.during(Throttled(service="elasticmapreduce")):
-        stderr = person.types("status", "whole", status=1)[1]
+    with user.aws.faults.during(*often):
+        deploys(user)
+    with user.aws.faults.during(Throttled(service="elasticmapreduce")):
+        stderr = user.run("status", "whole", status=1)[1]
     assert "AWS is throttling requests" in stderr
-    with person.aws.faults.during(*often):
-        assert "nothing that costs money is left" in destroys(person)
+    with user.aws.faults.during(*often):
+        assert "nothing that costs money is left" in destroys(user)
 
 
 @pytest.mark.soak
-def test_late_resources_are_awaited_and_stale_lists_are_not_trusted(person: Person) -> None:
-    deploys(person)
+def test_late_resources_are_awaited_and_stale_lists_are_not_trusted(user: CommandUser) -> None:
+    deploys(user)
     stale = [
         StaleAnswer(service=service, operation=operation, seconds=15)
         for service, operation in (("tagging", "GetResources"), ("iam", "ListRoles"), ("ec2", "DescribeSubnets"))
     ]
     late = (LateUpload(times=5), RevokedMeanwhile(times=None), LateInterfaces(seconds=15))
-    with person.aws.faults.during(*late, *stale):
-        assert "nothing that costs money is left" in destroys(person)
+    with user.aws.faults.during(*late, *stale):
+        assert "nothing that costs money is left" in destroys(user)

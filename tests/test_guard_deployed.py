@@ -17,7 +17,7 @@ from corpus.dataset_settings import Settings
 from infra import topology
 from tests.bootstrap.cli.command import shoal
 from tests.bootstrap.training.on_nodes import rows
-from tests.person import make_repository_with_empty_installs
+from tests.command_user import make_repository_with_empty_installs
 from tests.waiting import until
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]

@@ -16,8 +16,8 @@ from tests.local_aws.accounts import refused
 from bootstrap.aws import cdk
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.removal.inventory import inventory, left_over
+from tests.command_user import ROOT, CommandUser, install_from_this_machine
 from tests.infra.grants import mistaken_grants
-from tests.person import ROOT, Person, install_from_this_machine
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.end_to_end
@@ -31,21 +31,21 @@ LOGS = "/aws/sagemaker/TrainingJobs"
 
 
 @pytest.fixture(scope="module")
-def person(
+def user(
     aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Person]:
+) -> Iterator[CommandUser]:
     """Yield a user who has deployed the shipped topology. Afterwards nothing of it is left."""
     folder = tmp_path_factory.mktemp("life")
     (folder / "repository").mkdir()
-    made = Person(aws, folder / "repository")
+    made = CommandUser(aws, folder / "repository")
     install_from_this_machine(made, "gpu")
     cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
     before = inventory()
-    made.writes("managed", (ROOT / "topologies" / "managed.yaml").read_text())
+    made.write_topology("managed", (ROOT / "topologies" / "managed.yaml").read_text())
     deploys(made, "managed")
     yield made
     left = job_names("managed", at_work=True)
-    said, *_ = made.types("destroy", "managed", "--yes", "--stop-runs", "--delete-runs")
+    said, *_ = made.run("destroy", "managed", "--yes", "--stop-runs", "--delete-runs")
     assert "nothing that costs money is left" in said
     assert all(described(each)["TrainingJobStatus"] == "Stopped" for each in left)
     # SageMaker has one log group for all jobs of an account. It keeps no streams of the deployment.
@@ -59,17 +59,17 @@ def person(
 
 
 @pytest.fixture(scope="module")
-def data(person: Person, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(user: CommandUser, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     write_reviews(folder / "reviews.json", texts=600)
-    person.types("preprocess", "--local", "--input", str(folder / "reviews.json"), "--output", str(folder))
+    user.run("preprocess", "--local", "--input", str(folder / "reviews.json"), "--output", str(folder))
     return folder / "dataset.h5"
 
 
 @pytest.mark.slow
-def test_a_job_gives_the_same_model_as_this_machine(person: Person, data: Path, tmp_path: Path) -> None:
-    there = trained(person, "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "there"))
-    here = trained(person, "--local", "--data", str(data), "--output", str(tmp_path / "here"))
+def test_a_job_gives_the_same_model_as_this_machine(user: CommandUser, data: Path, tmp_path: Path) -> None:
+    there = trained(user, "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "there"))
+    here = trained(user, "--local", "--data", str(data), "--output", str(tmp_path / "here"))
     assert there["accuracy"] == pytest.approx(here["accuracy"], abs=1e-6)
     assert there["rows"] == here["rows"]
     assert (tmp_path / "there" / "model" / "model.safetensors").read_bytes() == (
@@ -85,17 +85,17 @@ def test_a_job_gives_the_same_model_as_this_machine(person: Person, data: Path, 
 
 
 @pytest.fixture(scope="module")
-def pair(person: Person) -> Iterator[Person]:
+def pair(user: CommandUser) -> Iterator[CommandUser]:
     """Deploy two hosts, too. Their deployment may have ended by itself; its data bucket is deleted here."""
-    person.writes("pair", "description: x\nmanaged: {instance_type: ml.g4dn.xlarge, count: 2, market: spot}\n")
-    deploys(person, "pair")
-    yield person
-    assert "nothing that costs money is left" in person.types("destroy", "pair", "--yes", "--delete-runs")[0]
+    user.write_topology("pair", "description: x\nmanaged: {instance_type: ml.g4dn.xlarge, count: 2, market: spot}\n")
+    deploys(user, "pair")
+    yield user
+    assert "nothing that costs money is left" in user.run("destroy", "pair", "--yes", "--delete-runs")[0]
 
 
 @pytest.mark.slow
 def test_two_interrupted_hosts_resume_and_give_the_model_of_two_local_ranks(
-    pair: Person, data: Path, tmp_path: Path
+    pair: CommandUser, data: Path, tmp_path: Path
 ) -> None:
     with pair.aws.faults.during(JobInterrupted()):
         there = trained(pair, "--deployment", "pair", "--data", str(data), "--output", str(tmp_path / "there"), *LONG)
@@ -113,41 +113,41 @@ def test_two_interrupted_hosts_resume_and_give_the_model_of_two_local_ranks(
 
 @pytest.mark.soak
 def test_a_detached_job_is_followed_stopped_with_a_checkpoint_and_resumed(
-    person: Person, data: Path, tmp_path: Path
+    user: CommandUser, data: Path, tmp_path: Path
 ) -> None:
     command = ("train", "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
-    left = json.loads(person.types(*command, "--detach", "--json")[0])
+    left = json.loads(user.run(*command, "--detach", "--json")[0])
     (job,) = job_names("managed", at_work=True)
     assert left["detached"]
-    assert left["run"] in person.types("status", "managed")[0]
-    _, said = person.types(*command[:-1], "99", status=1)
+    assert left["run"] in user.run("status", "managed")[0]
+    _, said = user.run(*command[:-1], "99", status=1)
     assert f"SageMaker trains for 'managed' already: {left['run']}" in said
-    following = person.starts(*command)
+    following = user.start(*command)
     assert following.stderr is not None
     while f"following run {left['run']}" not in (line := following.stderr.readline()):
         assert line, following.communicate()
     wait_for_checkpoint(left["run"])
-    assert "stopped" in person.types("stop", "managed")[0]
+    assert "stopped" in user.run("stop", "managed")[0]
     stdout, stderr = following.communicate(timeout=PATIENCE)
     assert following.returncode == 130, stdout + stderr
     assert described(job)["TrainingJobStatus"] == "Stopped"
     done = json.loads((tmp_path / "run" / "summary.json").read_text())
     epochs = str(done["rows_seen"] // done["rows"] + 2)
-    resumed = json.loads(person.types(*command, "--resume", "--epochs", epochs, "--json")[0])
+    resumed = json.loads(user.run(*command, "--resume", "--epochs", epochs, "--json")[0])
     assert not resumed["stopped"]
     assert job_names("managed")[0] == f"{job}-2"
     starts = lines(tmp_path / "run", "start")
     assert starts[-1]["from_step"] > 0
-    attached = json.loads(person.types("attach", "managed", left["run"], "--json", "--output", str(tmp_path / "a"))[0])
+    attached = json.loads(user.run("attach", "managed", left["run"], "--json", "--output", str(tmp_path / "a"))[0])
     assert attached["accuracy"] == resumed["accuracy"]
 
 
 @pytest.mark.slow
 def test_at_the_end_of_life_a_job_stops_with_a_checkpoint_before_the_deletion(
-    pair: Person, data: Path, tmp_path: Path
+    pair: CommandUser, data: Path, tmp_path: Path
 ) -> None:
     command = ("train", "--deployment", "pair", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
-    left = json.loads(pair.types(*command, "--detach", "--json")[0])
+    left = json.loads(pair.run(*command, "--detach", "--json")[0])
     wait_for_checkpoint(left["run"], "pair")
     created = pair.stack("pair")["CreationTime"]
     guard_round(pair, created + timedelta(hours=11.6))
@@ -158,31 +158,31 @@ def test_at_the_end_of_life_a_job_stops_with_a_checkpoint_before_the_deletion(
         time.sleep(0.5)
     assert described(job)["TrainingJobStatus"] == "Stopped"
     guard_round(pair, created + timedelta(hours=12.1))
-    pair.types("fetch", "pair", "--output", str(tmp_path / "fetched"))
+    pair.run("fetch", "pair", "--output", str(tmp_path / "fetched"))
     assert json.loads((tmp_path / "fetched" / left["run"] / "summary.json").read_text())["stopped"]
 
 
 @pytest.mark.slow
-def test_a_running_job_is_stopped_with_its_deployment(person: Person, data: Path, tmp_path: Path) -> None:
+def test_a_running_job_is_stopped_with_its_deployment(user: CommandUser, data: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
-    wait_for_checkpoint(json.loads(person.types(*command, "--detach", "--json")[0])["run"])
-    assert len(job_names("managed", at_work=True)) == 1  # the fixture `person` checks how it ends
+    wait_for_checkpoint(json.loads(user.run(*command, "--detach", "--json")[0])["run"])
+    assert len(job_names("managed", at_work=True)) == 1  # the fixture `user` checks how it ends
 
 
-def guard_round(person: Person, now: datetime) -> None:
+def guard_round(user: CommandUser, now: datetime) -> None:
     """Run a round of the guard at this time."""
     event = json.dumps({"time": now.isoformat()})
-    answer = boto3.client("lambda").invoke(FunctionName=person.stack_outputs("pair")["GuardFunction"], Payload=event)
+    answer = boto3.client("lambda").invoke(FunctionName=user.stack_outputs("pair")["GuardFunction"], Payload=event)
     assert "FunctionError" not in answer, answer["Payload"].read()
 
 
-def deploys(person: Person, topology: str) -> None:
+def deploys(user: CommandUser, topology: str) -> None:
     cdk.run(
         ["deploy", "-c", f"topology={topology}", "--require-approval", "never"],
         environment={},
-        assembly=person.aws.folder / f"assembly-{topology}",
-        log=person.aws.folder / "cdk.log",
-        root=person.repository,
+        assembly=user.aws.folder / f"assembly-{topology}",
+        log=user.aws.folder / "cdk.log",
+        root=user.repository,
     )
 
 
@@ -201,9 +201,9 @@ def lines(output: Path, kind: str) -> list[dict[str, Any]]:
     return [each for each in found if each["kind"] == kind]
 
 
-def trained(person: Person, *arguments: str) -> dict[str, Any]:
+def trained(user: CommandUser, *arguments: str) -> dict[str, Any]:
     model = () if "--model" in arguments else MODEL
-    said, _ = person.types("train", *arguments, *model, "--json")
+    said, _ = user.run("train", *arguments, *model, "--json")
     return dict(json.loads(said))
 
 

@@ -19,8 +19,8 @@ from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
 from infra import topology
 from infra.policies import BOUNDARY
+from tests.command_user import make_repository_with_empty_installs
 from tests.infra.variants import DEPLOYED, SHIPPED
-from tests.person import make_repository_with_empty_installs
 
 pytestmark = pytest.mark.end_to_end
 

@@ -14,7 +14,7 @@ from bootstrap.aws import cdk
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.removal.inventory import inventory, left_over
 from corpus.dataset import open_dataset
-from tests.person import ROOT, Person, install_from_this_machine
+from tests.command_user import ROOT, CommandUser, install_from_this_machine
 
 pytestmark = pytest.mark.end_to_end
 
@@ -30,18 +30,20 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+def user(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandUser]:
     """Yield a user who has deployed the shipped topology, in an account with reviews in a bucket. Afterwards nothing is
     left."""
     folder = tmp_path_factory.mktemp("life")
     (folder / "repository").mkdir()
-    made = Person(aws, folder / "repository")
+    made = CommandUser(aws, folder / "repository")
     install_from_this_machine(made)
     cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
     boto3.client("s3").create_bucket(Bucket="my-reviews")
     before = inventory()
     shipped = (ROOT / "topologies" / "one-node.yaml").read_text()
-    made.writes("one-node", shipped.replace("# inputs: [s3://my-reviews/2024/]", "inputs: [s3://my-reviews/2024/]"))
+    made.write_topology(
+        "one-node", shipped.replace("# inputs: [s3://my-reviews/2024/]", "inputs: [s3://my-reviews/2024/]")
+    )
     cdk.run(
         ["deploy", "-c", "topology=one-node", "--require-approval", "never"],
         environment={},
@@ -50,26 +52,24 @@ def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         root=made.repository,
     )
     yield made
-    assert "nothing that costs money is left" in made.types("destroy", "one-node", "--yes")[0]
+    assert "nothing that costs money is left" in made.run("destroy", "one-node", "--yes")[0]
     assert left_over(before, inventory()) == {}
     assert refused(aws) == set()
 
 
 @pytest.mark.slow
-def test_it_trains_on_the_rows_of_local_preprocessing(person: Person, reviews: Path, tmp_path: Path) -> None:
+def test_it_trains_on_the_rows_of_local_preprocessing(user: CommandUser, reviews: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "one-node", "--input", str(reviews), *MODEL)
-    there, said = person.types(*command, "--output", str(tmp_path / "run"), "--json")
+    there, said = user.run(*command, "--output", str(tmp_path / "run"), "--json")
     assert re.search(r"[1-9]\d* of [\d,]+ lines are malformed and were skipped", said)
-    person.types("preprocess", "--local", "--input", str(reviews), "--output", str(tmp_path / "data"))
+    user.run("preprocess", "--local", "--input", str(reviews), "--output", str(tmp_path / "data"))
     data = tmp_path / "data" / "dataset.h5"
-    here, _ = person.types(
-        "train", "--local", "--data", str(data), *MODEL, "--output", str(tmp_path / "here"), "--json"
-    )
+    here, _ = user.run("train", "--local", "--data", str(data), *MODEL, "--output", str(tmp_path / "here"), "--json")
     found, wanted = json.loads(there), json.loads(here)
     assert found["rows"] == wanted["rows"]
     assert found["accuracy"] == pytest.approx(wanted["accuracy"], abs=1e-6)
     with open_dataset(data) as dataset:
         assert len(dataset.train) + len(dataset.test) == 600
-    raw = person.stack_outputs("one-node")["RawBucket"]
+    raw = user.stack_outputs("one-node")["RawBucket"]
     keys = [each["Key"] for each in boto3.client("s3").list_objects_v2(Bucket=raw)["Contents"]]
     assert [re.sub("[0-9a-f]{12}", "NAME", key) for key in keys] == ["reviews/NAME/reviews.json"]

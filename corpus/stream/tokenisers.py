@@ -2,7 +2,7 @@
 
 `treebank` is NLTK's NLTKWordTokenizer (`do n't`), `punctuation` its WordPunctTokenizer (`don ' t`), `spaces` splits at
 white space, and `letters` is rule 1 of docs/reference/dataset.md (`don't`). They need no data files. In this order, a
-core processes 0.5 to 1.1, 5 to 13, 13 to 33, and 14 to 15 MB/s (docs/streaming.md).
+core processes 0.5 to 1.1, 5 to 13, 13 to 33, and 14 to 15 MB/s (docs/how-to/stream-text.md).
 
 NLTK's regular expressions time out after five seconds. Prevent that: a line would otherwise have different words on a
 busy machine.

@@ -37,8 +37,8 @@ def test_modes_of_many_texts_equal_those_of_each_text(texts: list[list[tuple[int
 @example([bytes(16)], 0)
 def test_many_texts_are_split_like_single_texts(digests: list[bytes], share: float) -> None:
     edge = int(2**64 * share)
-    beside = (number for number in range(edge - 2, edge + 3) if 0 <= number < 2**64)
-    digests = [*digests, *(number.to_bytes(8, "big") + bytes(8) for number in beside)]
+    neighbours = (number for number in range(edge - 2, edge + 3) if 0 <= number < 2**64)
+    digests = [*digests, *(number.to_bytes(8, "big") + bytes(8) for number in neighbours)]
     high = np.array([int.from_bytes(each[:8], "big") for each in digests], np.uint64)
     expected = [int.from_bytes(each[:8], "big") < 2**64 * share for each in digests]
     assert rules.in_test_sets(high, share).tolist() == expected

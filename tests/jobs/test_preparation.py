@@ -64,8 +64,8 @@ def test_files_with_ratings_on_another_scale_are_not_transferred(tmp_path: Path)
 
 def test_a_stopword_file_is_transferred_with_the_work(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("the\nof\n")
-    found, beside = prepared(tmp_path, stopwords=str(tmp_path / "words.txt")).with_stopwords_at("s3://data/work/here/")
-    assert beside == {"s3://data/work/here/stopwords.txt": b"of\nthe"}
+    found, written = prepared(tmp_path, stopwords=str(tmp_path / "words.txt")).with_stopwords_at("s3://data/work/here/")
+    assert written == {"s3://data/work/here/stopwords.txt": b"of\nthe"}
     step = found.plan(work="s3://data/work/here", output="s3://data/datasets", tasks=1).steps()[0]
     assert step.files == {"--stopwords": "s3://data/work/here/stopwords.txt"}
     listed = prepared(tmp_path)

@@ -17,7 +17,7 @@ from bootstrap.lifecycle import deploy
 from common.errors import ShoalError
 from infra import topology
 from infra.policies import BOUNDARY
-from tests.person import Person
+from tests.command_user import CommandUser
 from tests.waiting import PATIENCE, until
 
 TRAINING = """
@@ -34,31 +34,31 @@ preprocessing:
 
 
 @pytest.fixture(scope="module")
-def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandUser]:
     with EmbeddedAws(tmp_path_factory.mktemp("aws"), wheels=WHEELS) as aws:
-        made = Person(aws, tmp_path_factory.mktemp("repository"))
-        made.writes("pair", TRAINING)
+        made = CommandUser(aws, tmp_path_factory.mktemp("repository"))
+        made.write_topology("pair", TRAINING)
         yield made
 
 
 @pytest.fixture(scope="module")
-def deployed(person: Person) -> Person:
-    said, told = person.types("deploy", "pair", "--yes", "--owner", "ada")
+def deployed(user: CommandUser) -> CommandUser:
+    said, told = user.run("deploy", "pair", "--yes", "--owner", "ada")
     assert "preparing the account for the CDK" in told
     assert "everything running" in told
     assert "complete" in said
     assert "shoal train --deployment pair" in said
-    return person
+    return user
 
 
 @pytest.mark.slow
 @pytest.mark.end_to_end
-def test_a_deployment_is_refused_while_nodes_train(deployed: Person) -> None:
+def test_a_deployment_is_refused_while_nodes_train(deployed: CommandUser) -> None:
     autoscaling = deployed.client("autoscaling")
     name = autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"][0]["AutoScalingGroupName"]
     autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
     try:
-        told = deployed.types("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
+        told = deployed.run("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
         assert f"GPU nodes of 'pair' are running ({name}), so somebody may be training" in told
     finally:
         autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
@@ -66,28 +66,28 @@ def test_a_deployment_is_refused_while_nodes_train(deployed: Person) -> None:
 
 @pytest.mark.soak
 @pytest.mark.end_to_end
-def test_another_owner_is_refused_by_either_command(deployed: Person) -> None:
-    told = deployed.types("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
+def test_another_owner_is_refused_by_either_command(deployed: CommandUser) -> None:
+    told = deployed.run("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
     assert "the deployment 'pair' belongs to ada (topology pair); choose another name by --deployment NAME" in told
     refused = _cdk(deployed, "deploy", "-c", "topology=pair", "-c", "owner=bob")
     assert refused.returncode != 0
     assert "the deployment 'pair' belongs to ada" in refused.stdout
     assert deployed.stack("pair")["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
-    assert json.loads(deployed.types("plan", "pair", "--owner", "ada", "--json")[0])["plans"][0]["refused"] is False
+    assert json.loads(deployed.run("plan", "pair", "--owner", "ada", "--json")[0])["plans"][0]["refused"] is False
 
 
 @pytest.mark.soak
 @pytest.mark.end_to_end
-def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed: Person) -> None:
+def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed: CommandUser) -> None:
     others = deployed.resources("pair")
     fault = CreateFails(resource_type="AWS::AutoScaling::AutoScalingGroup", reason="No more groups.", times=1)
     with deployed.aws.faults.during(fault):
-        told = deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes", status=1)[1]
+        told = deployed.run("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes", status=1)[1]
     assert "the deployment 'other' failed at Training" in told
     assert "(AWS::AutoScaling::AutoScalingGroup): No more groups (the CDK's log: " in told
     assert "What was created has been deleted; correct the cause and deploy again" in told
 
-    running = deployed.starts("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
+    running = deployed.start("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
     until(lambda: _status(deployed, "other") == "CREATE_IN_PROGRESS")
     running.send_signal(signal.SIGINT)
     told = running.communicate(timeout=PATIENCE)[1]
@@ -95,19 +95,19 @@ def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed
     assert "CloudFormation continues with Shoal-other" in told
     assert "shoal deploy pair --deployment other" in told
 
-    deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
+    deployed.run("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
     assert deployed.stack("other")["StackStatus"] == "CREATE_COMPLETE"
     assert deployed.resources("pair") == others
 
 
-def _cdk(person: Person, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _cdk(user: CommandUser, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """What `cdk` by itself says, on both outputs; the account was prepared by `shoal deploy`."""
     approval = ("--require-approval", "never") if verb == "deploy" else ()
     boundary = f"permissions_boundary=arn:aws:iam::{ACCOUNT}:policy/{BOUNDARY}"
     return subprocess.run(
         ["cdk", verb, *arguments, "-c", boundary, *approval],
-        cwd=person.repository,
-        env=person.environment,
+        cwd=user.repository,
+        env=user.environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -116,21 +116,21 @@ def _cdk(person: Person, verb: str, *arguments: str) -> "subprocess.CompletedPro
     )
 
 
-def _status(person: Person, deployment: str) -> str | None:
-    stacks = person.client("cloudformation").describe_stacks()["Stacks"]
+def _status(user: CommandUser, deployment: str) -> str | None:
+    stacks = user.client("cloudformation").describe_stacks()["Stacks"]
     return next((each["StackStatus"] for each in stacks if each["StackName"] == f"Shoal-{deployment}"), None)
 
 
 @pytest.mark.soak
 @pytest.mark.end_to_end
-def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else_changes(deployed: Person) -> None:
-    deployed.writes("cluster", PREPROCESSING)
+def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else_changes(deployed: CommandUser) -> None:
+    deployed.write_topology("cluster", PREPROCESSING)
     command = ("deploy", "cluster", "--owner", "ada", "--yes", "--json")
-    first = json.loads(deployed.types(*command)[0])
+    first = json.loads(deployed.run(*command)[0])
     before = deployed.resources("cluster")
     deployed.client("emr").terminate_job_flows(JobFlowIds=[first["outputs"]["ClusterId"]])
-    second = json.loads(deployed.types(*command)[0])
-    third = json.loads(deployed.types(*command)[0])
+    second = json.loads(deployed.run(*command)[0])
+    third = json.loads(deployed.run(*command)[0])
     assert (first["generation"], second["generation"], third["generation"]) == (1, 2, 2)
     assert second["outputs"]["ClusterId"] != first["outputs"]["ClusterId"]
     assert third["changed"] is False
@@ -141,19 +141,19 @@ def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else_changes(deploy
 
 
 @pytest.mark.end_to_end
-def test_without_a_terminal_nothing_is_deployed_without_yes(person: Person) -> None:
-    told = person.types("deploy", "pair", status=2)[1]
+def test_without_a_terminal_nothing_is_deployed_without_yes(user: CommandUser) -> None:
+    told = user.run("deploy", "pair", status=2)[1]
     assert "no terminal to ask for confirmation; check with `shoal plan`, then deploy with --yes" in told
 
 
 @pytest.mark.end_to_end
 def test_libraries_that_nodes_install_and_nobody_has_fetched_are_asked_for_before_aws_is(
-    person: Person, tmp_path: Path
+    user: CommandUser, tmp_path: Path
 ) -> None:
-    other = Person(person.aws, tmp_path)
+    other = CommandUser(user.aws, tmp_path)
     (other.repository / "build").unlink()
-    other.writes("reads", f"{TRAINING}inputs: [s3://my-reviews]\n")
-    said, told = other.types("deploy", "reads", "--owner", "ada", "--yes", status=1)
+    other.write_topology("reads", f"{TRAINING}inputs: [s3://my-reviews]\n")
+    said, told = other.run("deploy", "reads", "--owner", "ada", "--yes", status=1)
     assert said == ""
     (sentence,) = told.splitlines()
     assert "build/wheels/gpu-inputs.zip is missing; run `make inputs` in a checkout of Shoal" in sentence

@@ -17,7 +17,7 @@ from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
-from tests.person import make_repository_with_empty_installs
+from tests.command_user import make_repository_with_empty_installs
 from tests.waiting import until
 
 pytestmark = pytest.mark.end_to_end

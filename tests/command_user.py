@@ -42,13 +42,13 @@ def make_repository_with_empty_installs(folder: Path) -> Path:
     return folder
 
 
-def install_from_this_machine(person: "Person", archive: str = "gpu-inputs") -> None:
+def install_from_this_machine(user: "CommandUser", archive: str = "gpu-inputs") -> None:
     """Make nodes install from the wheels of this machine: the deployed archive only lists the libraries.
 
     These are nodes that read texts, or those of another `archive`.
     """
-    (person.repository / "build").unlink()
-    wheels = person.repository / "build" / "wheels"
+    (user.repository / "build").unlink()
+    wheels = user.repository / "build" / "wheels"
     wheels.mkdir(parents=True)
     named = ("requirements.txt", "inputs.txt") if archive == "gpu-inputs" else ("requirements.txt",)
     lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in named)
@@ -67,7 +67,7 @@ def give_first_boot(repository: Path, script: str) -> None:
     (repository / boot).write_text(script)
 
 
-class Person:
+class CommandUser:
     """User with a repository of topologies, and a shell that uses the embedded AWS."""
 
     def __init__(self, aws: EmbeddedAws, repository: Path) -> None:
@@ -81,10 +81,10 @@ class Person:
         places = {"PYTHONPATH": os.pathsep.join(map(str, roots)), "TMPDIR": os.fspath(self.aws.folder / "tmp")}
         return {**os.environ, **self.aws.environment, **places}
 
-    def writes(self, name: str, text: str) -> None:
+    def write_topology(self, name: str, text: str) -> None:
         (self.repository / "topologies" / f"{name}.yaml").write_text(text)
 
-    def starts(self, *arguments: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start the command `shoal`."""
         code = "import sys; from bootstrap.cli.main import main; sys.exit(main())"
         return subprocess.Popen(
@@ -97,9 +97,9 @@ class Person:
             text=True,
         )
 
-    def types(self, *arguments: str, status: int = 0) -> tuple[str, str]:
+    def run(self, *arguments: str, status: int = 0) -> tuple[str, str]:
         """Run the command, and return its standard output and standard error."""
-        running = self.starts(*arguments)
+        running = self.start(*arguments)
         stdout, stderr = running.communicate(timeout=PATIENCE)
         assert running.returncode == status, stdout + stderr
         return stdout, stderr
