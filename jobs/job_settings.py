@@ -90,7 +90,7 @@ LABELLING = (*RATING_SCALE, TEST_SHARE)
 
 PRESET = Option(
     "preset",
-    f"reference: settings of a reference system: rows of {REFERENCE.row_length} words of letters, a vocabulary of "
+    f"reference: as the reference system: rows of {REFERENCE.row_length} words of letters, a vocabulary of "
     f"{REFERENCE.vocabulary_size}, NLTK's stopwords removed; explicit options take precedence",
     choices=("reference",),
 )
