@@ -90,8 +90,8 @@ LABELLING = (*RATING_SCALE, TEST_SHARE)
 
 PRESET = Option(
     "preset",
-    f"reference: as the reference system: rows of {REFERENCE.row_length} words of letters, a vocabulary of "
-    f"{REFERENCE.vocabulary_size}, NLTK's stopwords removed; explicit options take precedence",
+    f"reference: fixed rows of {REFERENCE.row_length} words of letters, a vocabulary of {REFERENCE.vocabulary_size}, "
+    "without NLTK's stopwords, as in a reference system; explicit options take precedence",
     choices=("reference",),
 )
 """Other defaults for the options in SETTINGS."""

@@ -228,7 +228,7 @@ def test_fixed_rows_keep_their_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("count", "dtype"), [(3, np.uint8), (65_536, np.uint16)])
 def test_class_names_are_stored_and_many_classes_have_wider_labels(tmp_path: Path, count: int, dtype: type) -> None:
     kind = replace(RAGGED, labelled=True, classes=tuple(f"class/{number}" for number in range(count)))
-    with pytest.raises(DataError, match="65,537 classes"):
+    with pytest.raises(DataError, match="65,537 class names"):
         replace(kind, classes=tuple(map(str, range(65_537))))
     whole = rows([1] * 3_000, kind, classes=count)
     with DatasetWriter(tmp_path / "d.h5", kind) as writer:
