@@ -122,5 +122,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {ROOT / name: place for place, name in enumerate(LONGEST)}
     gone = [str(path) for path in places if not path.exists()]
     if gone:
-        raise pytest.UsageError(f"conftest.py lists files that are not there: {', '.join(gone)}")
+        raise pytest.UsageError(f"conftest.py lists files that do not exist: {', '.join(gone)}")
     items.sort(key=lambda item: places.get(item.path, len(places)))
