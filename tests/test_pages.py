@@ -71,11 +71,21 @@ def run(page: Page, folder: Path, prepared: Path) -> None:
     for name, path in _FILES.items():
         if name in page.prepare:
             shutil.copytree(prepared / path, folder / path)
-    execute("\n".join(page.blocks("sh")), folder)
+    printed = starts(execute("\n".join(page.blocks("sh")), folder))
+    if page.path.parent.name == "tutorial":
+        shown = {start for block in page.blocks("text") for start in starts(block)}
+        never = [start for start in shown if not any(each.startswith(start) for each in printed)]
+        assert never == [], f"{page.name} shows lines that no command printed"
 
 
-def execute(commands: str, folder: Path) -> None:
-    """Run shell commands in a folder as a user does who answers every question with yes."""
+def starts(text: str) -> set[str]:
+    """The first words of each line, without names and numbers, which differ from run to run."""
+    found = (re.findall(r"[A-Za-z]{3,}", line.split("...")[0])[:3] for line in text.splitlines())
+    return {" ".join(words) for words in found if words}
+
+
+def execute(commands: str, folder: Path) -> str:
+    """Run shell commands in a folder as a user does who answers every question with yes; returns what they printed."""
     typed, keyboard = os.openpty()
     os.write(typed, b"y\n" * 20)
     try:
@@ -93,6 +103,7 @@ def execute(commands: str, folder: Path) -> None:
         os.close(typed)
         os.close(keyboard)
     assert done.returncode == 0, done.stdout[-_QUOTED:]
+    return done.stdout
 
 
 @pytest.mark.parametrize("page", LOCAL, ids=lambda page: page.name)
