@@ -35,7 +35,7 @@ _QUOTED = 2_000  # characters of output in a failure's message
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with reviews, their dataset and a model of it."""
     folder = tmp_path_factory.mktemp("prepared")
-    for number, texts in enumerate((1_000, 500)):
+    for number, texts in enumerate((2_000, 1_000)):
         write_reviews(folder / "reviews" / f"part-{number + 1}.jsonl", texts=texts, seed=number)
     data, model = folder / "results" / "data", folder / "results" / "model"
     options = ("--local", "--model", "linear", "--epochs", "1")
