@@ -1,1 +1,1 @@
-"""What runs take, what they took, and what that bought: predictions, experiments, reports."""
+"""Predictions of time and cost, experiments that compare runs, and reports on runs."""

@@ -1,4 +1,4 @@
-"""What machines and topologies take and cost for a user's work, stage after stage."""
+"""Time and cost of a user's work on machines and topologies, by stage."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,18 +12,20 @@ from infra.catalog import InstanceType
 from infra.topology import Topology
 
 _FASTER = 0.75
-"""A dearer machine is a choice where it takes at most this share of a cheaper one's time."""
+"""Largest share of a cheaper machine's time at which a more expensive machine is offered as a choice."""
 
 
 def predict(topology: Topology, work: Work) -> Prediction:
-    """The work on a topology, from its deployment to the model. Raises ExperimentError for a topology that lacks the
-    nodes for it."""
+    """Return the prediction for the work on a topology, from its deployment to the model.
+
+    Raises ExperimentError if the topology lacks the nodes for the work.
+    """
     setup, running = setup_hourly(topology), running_hourly(topology)
     stages = []
     if work.raw_bytes is not None and not topology.preprocesses_on_node:
         if (made := topology.preprocessing) is None:
             raise ExperimentError(
-                f"{topology.name} has no cluster to preprocess with; leave out --raw-bytes, or take a topology with one"
+                f"{topology.name} has no cluster to preprocess with; leave out --raw-bytes, or use a topology with one"
             )
         spent = forecast.cluster_seconds(made.primary.instance_type, forecast.workers_of(made), work.raw_bytes)
         stages = [
@@ -33,17 +35,17 @@ def predict(topology: Topology, work: Work) -> Prediction:
     if nodes := forecast.nodes_of(topology):
         start, copied, train = forecast.node_stages(nodes, work.training, shared=topology.share is not None)
         if topology.preprocesses_on_node and work.raw_bytes is not None:
-            made_there = total(_on_machine(catalog.find(nodes[0].instance_type), work.raw_bytes))
-            copied = Stage(name="preprocess", seconds=made_there, basis=forecast.PREPROCESSING)
+            on_node = total(_on_machine(catalog.find(nodes[0].instance_type), work.raw_bytes))
+            copied = Stage(name="preprocess", seconds=on_node, basis=forecast.PREPROCESSING)
         on_nodes = [stage.at(running) for stage in (start, copied, train)]
         if topology.preprocessing is not None:
             idle = idle_cluster(topology, total(stage.seconds for stage in on_nodes))
-            basis = f"meanwhile; the guard ends it after {topology.guard.idle_minutes} idle minutes"
+            basis = f"in parallel; the guard stops it after {topology.guard.idle_minutes} idle minutes"
             stages.append(Stage(name="the idle cluster", seconds=NOTHING, dollars=idle, basis=basis))
         stages += on_nodes
     by_use, unpriced = cost_of_share(topology, work.training.dataset_bytes)
     if not stages:
-        raise ExperimentError(f"{topology.name} has no GPUs; give --raw-bytes to predict a preprocessing")
+        raise ExperimentError(f"{topology.name} has no GPUs; add --raw-bytes to predict a preprocessing")
     return Prediction(
         name=topology.name,
         model=forecast.LSTM,
@@ -54,19 +56,22 @@ def predict(topology: Topology, work: Work) -> Prediction:
 
 
 def setup_hourly(topology: Topology) -> Estimate:
-    """Dollars an hour from the deployment until the guard ends the idle cluster."""
+    """Return dollars per hour from the deployment until the guard stops the idle cluster."""
     return Estimate.exact(sum(row.hourly for row in cost.rows(topology) if row.since != "train"))
 
 
 def idle_cluster(topology: Topology, seconds: Estimate) -> Estimate:
-    """Dollars of the cluster while nodes train for so long beside it: the guard ends it when it was idle."""
+    """Return the cost in dollars of the cluster while nodes train for these seconds. The guard stops it when it has
+    been idle."""
     hourly = sum(row.hourly for row in cost.rows(topology) if row.part == "preprocessing")
     return seconds.at_most(60.0 * topology.guard.idle_minutes) * hourly / 3600
 
 
 def running_hourly(topology: Topology) -> Estimate:
-    """Dollars an hour while its GPU nodes run, also those that start with the deployment, or where it has none its
-    training job; without the cluster."""
+    """Return dollars per hour while the topology's GPU nodes run, or its training job if it has no nodes.
+
+    The rate includes nodes that start with the deployment, but not the cluster.
+    """
     left_out = ("preprocessing", "network", cost.READING, *([cost.JOBS] if topology.training else []))
     return Estimate.exact(cost.hourly_fixed(topology)) + total(
         _hourly(row) * (forecast.SPOT_PRICE if row.instance and row.at_most else Estimate.exact(1.0))
@@ -76,13 +81,17 @@ def running_hourly(topology: Topology) -> Estimate:
 
 
 def _hourly(row: cost.Row) -> Estimate:
-    """Of a row whose nodes may be of several types, as many dear as cheap ones are the middle."""
+    """Return the hourly cost of a row. If its nodes may have several types, the middle lies between the cheapest and
+    the most expensive type."""
     low = row.hourly if row.cheapest is None else row.quantity * row.cheapest
     return Estimate(low, (low + row.hourly) / 2, row.hourly)
 
 
 def cost_of_share(topology: Topology, dataset_bytes: float) -> tuple[float, list[str]]:
-    """Dollars of the share, and what of it has no price: the dataset is written once, and read by each node."""
+    """Return the cost of the share by use in dollars, and the parts without a price.
+
+    The dataset is written once, and read by each node.
+    """
     if topology.share != "efs" or not forecast.nodes_of(topology):
         return 0.0, []
     prices = catalog.prices(topology.region).other
@@ -92,29 +101,32 @@ def cost_of_share(topology: Topology, dataset_bytes: float) -> tuple[float, list
 
 
 def machines(work: Work, region: str) -> list[Prediction]:
-    """This machine, and of each model the cheapest single one of EC2's in a region, and each that is dearer and faster
-    by a quarter. They download the reviews, preprocess them, and train fastText's model on a core, or an LSTM on all
-    GPUs."""
-    return [_here(work), *_best([*_rented(work, region)])]
+    """Return predictions for this machine and for single EC2 machines in a region.
+
+    For each model, these are the cheapest machine, and more expensive ones that are at least a quarter faster than all
+    cheaper ones. A machine downloads and preprocesses the reviews. Then it trains fastText's model on one core, or an
+    LSTM on all GPUs.
+    """
+    return [_this_machine(work), *_cheapest_and_faster([*_ec2_machines(work, region)])]
 
 
-def _here(work: Work) -> Prediction:
-    """This machine, whose cores count as the one that was measured."""
+def _this_machine(work: Work) -> Prediction:
+    """Return the prediction for this machine, assuming the core speed of the measured one."""
     made = forecast.machine_seconds(work.raw_bytes or 0.0, cores(), 1.0)
     stages = (
         Stage(name="start", seconds=forecast.LOCAL_START, basis="measured"),
         Stage(name="preprocess", seconds=made, basis=forecast.PREPROCESSING),
-        _by_fasttext(work, 1.0),
+        _fasttext_stage(work, 1.0),
     )
     return Prediction(name=forecast.HERE, model=forecast.FASTTEXT, stages=stages)
 
 
-def _by_fasttext(work: Work, alone: float) -> Stage:
+def _fasttext_stage(work: Work, alone: float) -> Stage:
     seconds = work.training.rows * work.epochs / (alone * forecast.FASTTEXT_RATE)
     return Stage(name="train", seconds=seconds, basis="rows a second of a core, measured on another machine")
 
 
-def _rented(work: Work, region: str) -> Iterator[Prediction]:
+def _ec2_machines(work: Work, region: str) -> Iterator[Prediction]:
     prices, raw = catalog.prices(region), work.raw_bytes or 0.0
     gib = forecast.SYSTEM_GIB + round(forecast.KEPT_GB * raw / 1e9)
     for kind in catalog.catalog().types.values():
@@ -122,7 +134,7 @@ def _rented(work: Work, region: str) -> Iterator[Prediction]:
         if kind.retired or hourly is None or (kind.gpu and not kind.image):
             continue
         if kind.gpu is None:
-            train, model = _by_fasttext(work, _alone(kind)), forecast.FASTTEXT
+            train, model = _fasttext_stage(work, _single_core_speed(kind)), forecast.FASTTEXT
         else:
             train, model = forecast.training_stage([Node(kind.name, kind.gpu.count)], work.training), forecast.LSTM
         download, made = _on_machine(kind, raw)
@@ -139,17 +151,17 @@ def _rented(work: Work, region: str) -> Iterator[Prediction]:
 
 
 def _on_machine(kind: InstanceType, raw_bytes: float) -> tuple[Estimate, Estimate]:
-    """Seconds in which a machine of EC2 downloads raw reviews, and preprocesses them."""
-    made = forecast.machine_seconds(raw_bytes, kind.vcpu * forecast.speed(kind.name), _alone(kind))
+    """Return the seconds that an EC2 machine takes to download raw reviews, and to preprocess them."""
+    made = forecast.machine_seconds(raw_bytes, kind.vcpu * forecast.speed(kind.name), _single_core_speed(kind))
     return raw_bytes / (forecast.GBIT * kind.network), made
 
 
-def _alone(kind: InstanceType) -> float:
-    """The speed of a machine's one busy vCPU: no thread of Graviton shares its core with another."""
+def _single_core_speed(kind: InstanceType) -> float:
+    """Return the speed of a machine's only busy vCPU. Graviton's vCPUs do not share cores."""
     return forecast.speed(kind.name) * (1.0 if kind.architecture == "arm64" else forecast.ALONE)
 
 
-def _best(found: Sequence[Prediction]) -> Iterator[Prediction]:
+def _cheapest_and_faster(found: Sequence[Prediction]) -> Iterator[Prediction]:
     for model in dict.fromkeys(each.model for each in found):
         quickest = float("inf")
         for each in sorted(

@@ -1,17 +1,19 @@
-"""A quantity that is estimated: its middle, and the range in which it is expected."""
+"""Estimated quantity: its middle, and the range in which it is expected."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Self
 
 _UNITS = (("seconds", 1.0, 90.0), ("minutes", 60.0, 90.0 * 60.0), ("hours", 3600.0, float("inf")))
-"""Each with its seconds, and the time below which it is used."""
+"""Units with their length in seconds, and the time in seconds below which each is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds, dollars, or any other amount that is at least 0. Sums and products have the worst of all ranges, because
-    errors may have one cause."""
+    """Estimate of seconds, dollars, or another amount of at least 0.
+
+    Sums and products combine the worst ends of all ranges, because the errors may have a common cause.
+    """
 
     low: float
     middle: float
@@ -19,7 +21,7 @@ class Estimate:
 
     @classmethod
     def about(cls, middle: float, off: float) -> Self:
-        """An amount that may be off by the factor 1 + `off`, to both sides."""
+        """Return an amount that may be wrong by the factor 1 + `off` in both directions."""
         return cls(middle / (1.0 + off), middle, middle * (1.0 + off))
 
     @classmethod
@@ -43,18 +45,18 @@ class Estimate:
         return Estimate.exact(amount) / self
 
     def at_most(self, most: float) -> "Estimate":
-        """It, cut off there."""
+        """Return the estimate limited to `most`."""
         return Estimate(min(self.low, most), min(self.middle, most), min(self.high, most))
 
     def time(self) -> str:
-        """Seconds for a person, with their range, in the unit that fits: `2.5 hours (1.5 to 4.0)`."""
+        """Return seconds as text with their range, in a suitable unit: `2.5 hours (1.5 to 4.0)`."""
         if self.high < 1:
             return "under a second"
         unit, size, _ = next(each for each in _UNITS if self.middle < each[2])
-        return f"{_few(self.middle / size)} {unit}{self._range(lambda amount: _few(amount / size))}"
+        return f"{_rounded(self.middle / size)} {unit}{self._range(lambda amount: _rounded(amount / size))}"
 
     def dollars(self) -> str:
-        """Dollars for a person, with their range."""
+        """Return dollars as text with their range."""
         return f"${self.middle:,.2f}{self._range(lambda amount: f'{amount:,.2f}')}"
 
     def _range(self, form: Callable[[float], str]) -> str:
@@ -68,6 +70,6 @@ def total(parts: Iterable[Estimate]) -> Estimate:
     return sum(parts, NOTHING)
 
 
-def _few(number: float) -> str:
-    """A number without more digits than an estimate has."""
+def _rounded(number: float) -> str:
+    """Format a number with no more digits than an estimate justifies."""
     return f"{number:,.1f}" if number < 10 else f"{number:,.0f}"

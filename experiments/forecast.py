@@ -1,12 +1,12 @@
-"""What preprocessing and training will take and cost: one model, with its assumptions.
+"""Predicted time and cost of preprocessing and training: one model, with its assumptions.
 
     start + bytes / (cores * rate) + rows * epochs / (sum of rates * efficiency) + bytes sent / bandwidth
 
-Each assumption is a constant below, with its source and the range in which it is expected; the range of a result
-follows from theirs. No run on AWS has checked them.
+Each assumption is a constant below, with its source and expected range. The range of a result follows from these
+ranges. No run on AWS has checked them.
 
-Do not multiply hours by the price of everything. A cluster is paid for from the deployment until the guard ends it, GPU
-nodes only while a training runs, and the rest of the network until the deployment is destroyed.
+Do not multiply all prices by the total hours. A cluster costs money from the deployment until the guard stops it, GPU
+nodes only during a training, and the rest of the network until the deployment is destroyed.
 """
 
 import itertools
@@ -30,70 +30,80 @@ from trainer.options.optimisation_options import GLOBAL_BATCH
 from trainer.registry import MODELS, RunSize
 
 LOCAL_START = Estimate(5.0, 10.0, 20.0)
-"""Seconds in which processes start here, and measure their rates. Measured."""
+"""Seconds to start processes on this machine and measure their rates. Measured."""
 MACHINE_START = Estimate(60.0, 180.0, 600.0)
 """Seconds from the request for a machine to the first command on it, with Shoal installed. Assumed."""
 CLUSTER_START = Estimate(300.0, 420.0, 720.0)
 """Seconds until EMR's nodes have booted. AWS states no time; assumed."""
 HADOOP_START = Estimate.about(150.0, 0.6)
-"""Seconds between the five steps on EMR: polling, YARN's application master, a JVM for each task. Assumed."""
+"""Total seconds between the five steps on EMR: polling, YARN's application master, a JVM for each task. Assumed."""
 NODES_START = Estimate(180.0, 300.0, 600.0)
 """Seconds from the request for GPU nodes to the first command on them. Assumed."""
 
 CORE_RATE = Estimate.about(65e6, 0.6)
-"""Bytes of raw reviews a second that one busy core makes a dataset of whole texts of. Measured on an AMD EPYC (Zen 5,
-4.0 GHz): 15.3 CPU-seconds a GB; the range is for other machines."""
+"""Bytes of raw reviews per second that one busy core turns into a dataset of whole texts. Measured on an AMD EPYC (Zen
+5, 4.0 GHz): 15.3 CPU-seconds per GB. The range is for other machines."""
 ONE_CORE_RATE = Estimate.about(1e9, 0.6)
-"""Bytes of raw reviews a second in the steps that run on one core: the vocabulary and the merge. Measured there."""
+"""Bytes of raw reviews per second in the steps that run on one core: vocabulary and merge. Measured on the same
+core."""
 FIXED_ROWS = 1.7
-"""How many times as fast the rows of `--preset reference` are made. Measured there."""
+"""Speed-up of preprocessing with the rows of `--preset reference`. Measured on the same core."""
 VCPU: Mapping[str, float] = {
     "m4": 0.20, "m5": 0.25, "m6i": 0.30, "m7i": 0.35, "m6g": 0.30, "c6g": 0.30, "r6g": 0.30,
     "m7g": 0.40, "c7g": 0.40, "r7g": 0.40, "m8g": 0.45,
 }  # fmt: skip
-"""What a busy vCPU does of the work of that core, by family; of another family the least. Assumed, by clock rates and
-generations: an m4 has half a Broadwell core, an m7g a whole Graviton3 core."""
+"""Speed of a busy vCPU relative to the measured core, by instance family; other families have the minimum.
+
+Assumed from clock rates and generations: an m4 has half a Broadwell core, an m7g a whole Graviton3 core.
+"""
 ALONE = 1.6
-"""What a vCPU does while the others are idle, to what it does while all are busy: two threads share a core. Assumed."""
+"""Speed of a vCPU while the others are idle, relative to its speed while all are busy: two threads share a core.
+Assumed."""
 HADOOP_BUSY = 0.8
-"""The share of the vCPUs' time that tasks have on EMR. Assumed."""
+"""Share of the vCPUs' time that EMR leaves to tasks. Assumed."""
 SHUFFLED, MERGED = 2.9, 0.72
-"""Bytes through the network of all workers, and through that of the primary node, for a byte of raw reviews."""
+"""Bytes sent through the network of all workers, and of the primary node, per byte of raw reviews."""
 GBIT = Estimate.about(120e6, 0.6)
-"""Bytes a second that a network of 1 Gbit/s carries. Assumed."""
+"""Bytes per second that a network of 1 Gbit/s carries. Assumed."""
 COPY_RATE = Estimate.about(100e6, 1.0)
-"""Bytes a second at which a dataset comes from S3 to a share, or to a node. Assumed."""
+"""Bytes per second at which a dataset is copied from S3 to a share or a node. Assumed."""
 WORD_BYTES, ROW_BYTES = 2.0, 400.0
-"""Bytes of a word in a dataset, measured: 1.9 to 2.2; and of a row of whole texts, of 200 words."""
+"""Bytes per word in a dataset (measured: 1.9 to 2.2), and per row of whole texts with 200 words."""
 
 FASTTEXT_RATE = Estimate.about(22_500.0, 0.6)
-"""Rows a second that one core learns by fastText's model, of 200 words. Measured (benchmarks/results/fasttext.md);
+"""Rows of 200 words per second that one core learns with fastText's model. Measured (benchmarks/results/fasttext.md);
 more cores are hardly faster."""
 REFERENCE: Mapping[str, tuple[str, float]] = {"M60": ("g3.4xlarge", 35_920.0), "K80": ("p2.xlarge", 63_923.0)}
-"""The GPUs on which the reference has measured its LSTM (benchmarks/results/experiments.md), each with its instance
-type and the seconds of REFERENCE_ROWS. Others are taken to be faster in proportion to their TFLOPS in 32 bits, and
-other LSTMs to be slower in proportion to their operations. Both are guesses for a small LSTM."""
+"""GPUs on which the reference measured its LSTM (benchmarks/results/experiments.md), with instance type and seconds for
+REFERENCE_ROWS.
+
+Other GPUs are assumed to be faster in proportion to their TFLOPS in 32 bits, and other LSTMs to be slower in proportion
+to their operations. Both are guesses for a small LSTM.
+"""
 REFERENCE_ROWS = 10 * int(0.9 * 21_300_000)
-"""Ten epochs of its rows to train on."""
+"""Ten epochs of the reference's training rows."""
 OFF_REFERENCE, OFF_GUESSED = 0.25, 1.0
-"""How far off a GPU's rate may be: measured by the reference; guessed from it."""
+"""Relative uncertainty of a GPU's rate: measured by the reference; guessed from it."""
 EFFICIENCY = Estimate(0.9, 0.95, 1.0)
-"""The share of the sum of the ranks' own rates that a balanced training reaches, evaluation included, without the sum
-over the ranks. Measured on one machine (benchmarks/results/distributed.md)."""
+"""Share of the sum of the ranks' own rates that a balanced training reaches, including evaluation but not
+communication. Measured on one machine (benchmarks/results/distributed.md)."""
 STEP_SECONDS = Estimate.about(0.001, 1.0)
-"""What a step takes besides: the host's own work. Assumed."""
+"""Additional seconds per step for the host's own work. Assumed."""
 GRADIENT_ROWS = 1024
-GRADIENT_BYTES, MOST_GRADIENT_BYTES = 2.8e6, 4.1e6
-"""Bytes of the gradients of the reference's model: in a step of GRADIENT_ROWS rows, and where a batch touches every row
-of the word table, which most of them belong to. The first was measured once, on a link of 1 Gbit/s. The number of words
-that a batch touches is taken to grow with the square root of its rows."""
+GRADIENT_BYTES, MAX_GRADIENT_BYTES = 2.8e6, 4.1e6
+"""Bytes of the gradients of the reference's model: in a step of GRADIENT_ROWS rows, and at most.
+
+The maximum applies if a batch touches every row of the word table, which has most of the gradients. The first was
+measured once, on a link of 1 Gbit/s. The number of words in a batch is assumed to grow with the square root of its
+rows.
+"""
 INSIDE_RATE = Estimate.about(8e9, 1.0)
-"""Bytes a second between the GPUs of a node, over PCIe 3; NVLink has many times as much. Assumed."""
+"""Bytes per second between the GPUs of a node over PCIe 3; NVLink has many times as much. Assumed."""
 
 SPOT_PRICE = Estimate(0.25, 0.4, 1.0)
-"""What a spot node costs, of its price on demand: AWS publishes no list, and never asks for more. Assumed."""
+"""Price of a spot node relative to on demand: AWS publishes no list, and never charges more. Assumed."""
 SYSTEM_GIB, KEPT_GB = 100, 2.0
-"""The volume of a single machine: of the system, and for each GB of raw reviews. Assumed."""
+"""Volume of a single machine: GiB for the system, and GB for each GB of raw reviews. Assumed."""
 
 FASTTEXT, LSTM, HERE = "fasttext", "lstm", "this machine"
 PREPROCESSING = "bytes a second of a core, measured on another machine"
@@ -102,13 +112,14 @@ PREPROCESSING = "bytes a second of a core, measured on another machine"
 class Node(NamedTuple):
     instance_type: str
     gpus: int
-    """Of its GPUs those that are used, a rank each."""
+    """Number of GPUs in use, each with one rank."""
     efa: bool = False
-    """Whether it has EFA interfaces, which reach others through all of its network cards."""
+    """Whether the node has EFA interfaces, which use all of its network cards."""
 
 
 def lstm_operations(*, embedding: int, hidden: int, layers: int, words: float = 100.0) -> float:
-    """Multiplications and additions of a step for a row of so many words; backward takes twice as many as forward."""
+    """Return the multiplications and additions of a step per row of this many words. The backward pass takes twice as
+    many as the forward pass."""
     widths = [embedding, *[hidden] * (layers - 1)]
     return 3 * words * sum(2 * 4 * hidden * (width + hidden) for width in widths)
 
@@ -117,7 +128,7 @@ REFERENCE_OPERATIONS = lstm_operations(embedding=100, hidden=32, layers=2)
 
 
 def default_batch(rows: int) -> int:
-    """The rows of a step of an LSTM on GPUs that learns so many rows, where none are given."""
+    """Return the default rows per step of an LSTM on GPUs with this many training rows."""
     declared = MODELS[LSTM].step_rows
     assert declared is not None
     return declared.of(RunSize(rows=rows, on_gpus=True)) or GLOBAL_BATCH
@@ -126,28 +137,27 @@ def default_batch(rows: int) -> int:
 @dataclass(frozen=True, kw_only=True)
 class Training:
     rows: int
-    """To learn from, an epoch."""
+    """Training rows per epoch."""
     epochs: int
     dataset_bytes: float
     global_batch: int
     operations: float = REFERENCE_OPERATIONS
-    """Of a step, for a row."""
+    """Operations of a step per row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What a user wants: a dataset of so many rows, of raw reviews that are preprocessed (None: it is there already),
-    and a training on it."""
+    """Work of a user: preprocessing of raw reviews (None: the dataset exists), and a training on the dataset."""
 
     rows: int
     epochs: int
     raw_bytes: float | None = None
     known: Training | None = None
-    """The training, where more is known of it."""
+    """The training, if its details are known."""
 
     @property
     def training(self) -> Training:
-        """On the rows that are left by test and validation."""
+        """Training on the rows that are not used for test and validation."""
         if self.known is not None:
             return self.known
         rows = max(1, round((1 - DEFAULT.test_share) * (1 - VALIDATION_SHARE) * self.rows))
@@ -158,13 +168,13 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A part of the work, which follows the one before."""
+    """Part of the work, which starts after the previous one."""
 
     name: str
     seconds: Estimate
     dollars: Estimate = NOTHING
     basis: str
-    """What the time follows from, for the user."""
+    """Source of the time, as shown to the user."""
 
     def at(self, hourly: Estimate) -> "Stage":
         return replace(self, dollars=self.seconds * hourly / 3600)
@@ -172,19 +182,19 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What all of the work takes and costs on a machine or a topology."""
+    """Time and cost of the whole work on a machine or a topology."""
 
     name: str
     model: str
     stages: tuple[Stage, ...]
     by_use: float = 0.0
-    """Dollars for what is paid for by use: the share's reads and writes."""
+    """Dollars charged by use: the share's reads and writes."""
     unknown: tuple[str, ...] = ()
-    """What has no price: the dollars are without it."""
+    """Parts without a price, which the dollars exclude."""
 
     @property
     def seconds(self) -> Estimate:
-        """From the beginning to the model."""
+        """Seconds from the start to the model."""
         return total(stage.seconds for stage in self.stages)
 
     @property
@@ -196,7 +206,7 @@ class Prediction:
 
 
 def gpu_rate(gpu: Gpu, operations: float = REFERENCE_OPERATIONS) -> tuple[Estimate, str]:
-    """Rows a second that a GPU of the catalogue learns by an LSTM of so many operations, and the source of that."""
+    """Return the rows per second that a GPU learns with an LSTM of this many operations, and the source of the rate."""
     slower = operations / REFERENCE_OPERATIONS
     known = {name: REFERENCE_ROWS / seconds for name, (_, seconds) in REFERENCE.items()}
     if gpu.name in known:
@@ -214,28 +224,31 @@ def _gpu(instance_type: str) -> Gpu:
 
 
 def training_stage(nodes: Sequence[Node], work: Training) -> Stage:
-    """The training of an LSTM on these nodes, by the catalogue. Raises ExperimentError for nodes without a GPU."""
+    """Return the training of an LSTM on these nodes. Raises ExperimentError for nodes without a GPU."""
     kinds = {gpu.name: gpu for gpu in (_gpu(node.instance_type) for node in nodes)}
     gpus = Counter(name for node in nodes for name in [_gpu(node.instance_type).name] * node.gpus)
     ranks, speeds = gpus.total(), {name: gpu_rate(gpu, work.operations) for name, gpu in kinds.items()}
-    learnt = work.rows * work.epochs / (total(speeds[name][0] * count for name, count in gpus.items()) * EFFICIENCY)
+    learning = work.rows * work.epochs / (total(speeds[name][0] * count for name, count in gpus.items()) * EFFICIENCY)
     bandwidth = INSIDE_RATE if len(nodes) == 1 else GBIT * slowest_gbits(nodes)
-    gradients = min(MOST_GRADIENT_BYTES, GRADIENT_BYTES * math.sqrt(work.global_batch / GRADIENT_ROWS))
+    gradients = min(MAX_GRADIENT_BYTES, GRADIENT_BYTES * math.sqrt(work.global_batch / GRADIENT_ROWS))
     sent = 2 * (ranks - 1) / ranks * gradients / bandwidth
     steps = work.epochs * steps_per_epoch(work.rows, work.global_batch)
     basis = "; ".join(source for _, source in speeds.values())
-    return Stage(name="train", seconds=learnt + steps * (STEP_SECONDS + sent), basis=basis)
+    return Stage(name="train", seconds=learning + steps * (STEP_SECONDS + sent), basis=basis)
 
 
 def slowest_gbits(nodes: Sequence[Node]) -> float:
-    """Gbit/s of the slowest node's network: TCP uses one of its network cards, EFA all that carry it."""
+    """Return the Gbit/s of the slowest node's network. TCP uses one of its network cards, EFA all that support it."""
     types = [(catalog.find(node.instance_type), node.efa) for node in nodes]
     return min(kind.efa.network if efa and kind.efa else kind.network for kind, efa in types)
 
 
 def node_stages(nodes: Sequence[Node], work: Training, *, shared: bool) -> tuple[Stage, Stage, Stage]:
-    """A training on GPU nodes, which have a `shared` folder, to which the dataset is copied first, or one each. Raises
-    what `training_stage` raises, and TopologyError for an unknown type."""
+    """Return the stages of a training on GPU nodes: start, copy of the data, training.
+
+    With a `shared` folder, the dataset is copied to it first. Raises the errors of `training_stage`, and TopologyError
+    for an unknown type.
+    """
     copied = (2 if shared else 1) * work.dataset_bytes / COPY_RATE
     return (
         Stage(name="start the nodes", seconds=NODES_START, basis="assumed"),
@@ -245,14 +258,17 @@ def node_stages(nodes: Sequence[Node], work: Training, *, shared: bool) -> tuple
 
 
 def speed(instance_type: str) -> float:
-    """What one of its vCPUs does of the work of the core that was measured, while all are busy."""
+    """Return the speed of one vCPU relative to the measured core, while all vCPUs are busy."""
     return VCPU.get(instance_type.partition(".")[0], min(VCPU.values()))
 
 
 def cluster_seconds(
     primary: str, workers: Sequence[tuple[str, int]], raw_bytes: float, *, fixed_rows: bool = False
 ) -> Estimate:
-    """Preprocessing on a cluster with these workers, by type and number. Raises TopologyError for an unknown type."""
+    """Return the time of preprocessing on a cluster with these workers, by type and number.
+
+    Raises TopologyError for an unknown type.
+    """
     work = raw_bytes / (FIXED_ROWS if fixed_rows else 1.0)
     busy = sum(count * catalog.find(name).vcpu * speed(name) for name, count in workers) * HADOOP_BUSY
     gbits = sum(count * catalog.find(name).network for name, count in workers)
@@ -261,27 +277,31 @@ def cluster_seconds(
 
 
 def workers_of(cluster: PreprocessingSpec) -> list[tuple[str, int]]:
-    """Type and number of the nodes that work; a cluster without workers works on its primary node."""
+    """Return the type and number of the nodes that work. A cluster without workers works on its primary node."""
     return [(group.instance_type, group.count) for _, group in cluster.workers] or [(cluster.primary.instance_type, 1)]
 
 
 def machine_seconds(raw_bytes: float, busy: float, alone: float, *, fixed_rows: bool = False) -> Estimate:
-    """Preprocessing on one machine; `busy`, `alone`: all of its cores together, and one that works alone, as cores of
-    the machine that was measured."""
+    """Return the time of preprocessing on one machine.
+
+    `busy` and `alone` are the speeds of all of its cores together, and of one core while the others are idle, relative
+    to the measured core.
+    """
     work = raw_bytes / (FIXED_ROWS if fixed_rows else 1.0)
     return work / (busy * CORE_RATE) + work / (alone * ONE_CORE_RATE)
 
 
 def nodes_of(topology: Topology) -> tuple[Node, ...]:
-    """The GPU nodes of a topology when all of its groups are scaled up; without groups the machines of a job."""
+    """Return the GPU nodes of a topology when all groups are scaled up, or the machines of its training job without
+    groups."""
     if (jobs := topology.managed) and not topology.training:
         gpu = catalog.find(jobs.ec2_type).gpu
         return (Node(jobs.ec2_type, gpu.count if gpu else 1),) * jobs.count
     return tuple(
-        node for group in topology.trainers for node in of_group(group.types, group.count, group.gpus, group.efa)
+        node for group in topology.trainers for node in group_nodes(group.types, group.count, group.gpus, group.efa)
     )
 
 
-def of_group(types: Sequence[str], count: int, gpus: int, efa: bool) -> list[Node]:
-    """The nodes of a group, of each of its types in turn: which AWS takes is not known before. Assumed."""
+def group_nodes(types: Sequence[str], count: int, gpus: int, efa: bool) -> list[Node]:
+    """Return the nodes of a group, alternating over its types: which ones AWS starts is not known before. Assumed."""
     return [Node(kind, gpus, efa) for kind in itertools.islice(itertools.cycle(types), count)]

@@ -1,8 +1,8 @@
-"""What an experiment found: for each of its arms the times of its runs, and how much faster it is than the baseline.
+"""Results of an experiment: the times of each arm's runs, and its speed-up over the baseline.
 
-Efficiency divides the speed-up by the ranks; so it is none where ranks differ in speed on purpose, where they compute
-another thing than the baseline's, and where they shared cores, which says nothing of ranks that have their own. What
-ranks reached of the sum of their own rates is there for all.
+Efficiency is the speed-up divided by the ratio of ranks. Arms with ranks of different speeds, or with other work than
+the baseline's, have no efficiency. Neither have ranks that share cores, because they say nothing about ranks with cores
+of their own. All arms have a share of ideal.
 """
 
 import math
@@ -14,23 +14,23 @@ from typing import Any, NamedTuple
 
 from common.display import plural
 from common.errors import ExperimentError
-from experiments.plans.kept import NAME, PREPROCESSING, Kept, read_kept
 from experiments.plans.parts import Arm, run_folder
+from experiments.plans.stored import NAME, PREPROCESSING, StoredExperiment, read_stored
 from experiments.records.comparing import common_measures
 from experiments.records.runs import RunRecord, numbers, read_all, read_run
 from trainer.options.embedding_options import PIP_LOSS, PIP_MEAN_SQUARE
 from trainer.output.run_files import RECORD, read_json
 
-_AGAIN = "remove its folder, and run the experiment again"
-_OF_A_ROW = (
+_RUN_AGAIN = "remove its folder, and run the experiment again"
+_ROW_WORK_SETTINGS = (
     *("preset", "model", "embedding", "hidden", "layers", "pooling", "ngrams", "char_ngrams", "precision"),
     *("window", "negatives", "subsample", "min_count"),
 )
-"""Settings by which a row is more or less work."""
+"""Settings that change the work for each row."""
 
 
 class Spread(NamedTuple):
-    """A quantity of several runs."""
+    """Median and range of a quantity over several runs."""
 
     median: float
     least: float
@@ -39,106 +39,111 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ArmResult:
-    """What the runs of an arm took and brought. What is not known, or has no meaning, is None."""
+    """Results of an arm's runs. Unknown or meaningless values are missing (None)."""
 
     name: str
     folder: Path
-    """Of its runs, a folder each."""
+    """Folder of the arm, with a folder for each run."""
     place: str | None
-    """The deployment; None: this machine."""
+    """Name of the deployment. None: this machine."""
     ranks: int | None
-    """Of a training; the cores of a preprocessing."""
+    """Ranks of a training, or cores of a preprocessing."""
     is_mixed: bool
     """Whether the ranks differ in speed on purpose."""
     settings: Mapping[str, Any]
-    """Of the file, the arm's own in the place of the shared ones, and the `share` of the input to preprocess."""
+    """Settings of the arm, including shared ones, and the `share` of the input to preprocess."""
     runs: tuple[RunRecord, ...]
-    """All trainings that have begun."""
+    """All trainings that have started."""
     finished: int
-    """Of these, or of the preprocessings."""
+    """Number of finished trainings or preprocessings."""
     seconds: Spread | None
-    """Of training, with checkpoints and without evaluation; of preprocessing all. Finished runs alone, as below."""
+    """Seconds of finished runs: of trainings with checkpoints but without evaluation, of preprocessings in total."""
     rate: Spread | None
-    """Rows a second; of preprocessing bytes."""
+    """Rows per second of finished trainings, or bytes per second of preprocessings."""
     of_bound: float | None
-    """The median share of ideal: the rate over the sum of the ranks' own rates."""
+    """Median share of ideal: the rate divided by the sum of the ranks' own rates."""
     measures: Mapping[str, float]
-    """The mean of each measure on the test rows."""
+    """Mean of each measure on the test rows."""
     bytes_a_step: float | None
-    """The median of what a rank sends to the others for a step of its own."""
+    """Median of the bytes that a rank sends to others in a step of its own."""
     words: Mapping[str, float]
-    """Of word embeddings: `seconds_an_epoch` and `words_a_second` (medians; without evaluation; of all running words),
-    and the means of the best `pip_loss` and `pip_mean_square` after any epoch, as in the tables that these are compared
-    with, and of the `loss` of a pair at the end."""
+    """Results of word embeddings.
+
+    Medians: `seconds_an_epoch` and `words_a_second`, without evaluation, over all running words. Means: the best
+    `pip_loss` and `pip_mean_square` after any epoch, as in the tables that these are compared with, and the final
+    `loss` of a pair.
+    """
     dollars: float | None
-    """The mean cost of a run."""
+    """Mean cost of a run in dollars."""
     speed_up: float | None = None
-    """The median rate over that of the baseline."""
+    """Median rate divided by the baseline's."""
     efficiency: float | None = None
-    """That over the ranks, to those of the baseline; for rows that are as much work as the baseline's."""
+    """Speed-up divided by the ratio of ranks; only if rows take as much work as the baseline's."""
     remark: str = ""
-    """What a reader must know of it."""
+    """Remark for the reader."""
     problems: Sequence[str] = ()
-    """Sentences on runs that cannot be read, and are left out."""
+    """Messages about unreadable runs, which are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentResult:
-    """An experiment and what its runs found so far."""
+    """Experiment and the results of its runs so far."""
 
     folder: Path
-    kept: Kept
+    kept: StoredExperiment
     arms: tuple[ArmResult, ...]
 
     @property
     def problems(self) -> list[str]:
-        """Sentences on runs that cannot be read, and are left out."""
+        """Messages about unreadable runs, which are left out."""
         return [problem for arm in self.arms for problem in arm.problems]
 
 
-class _Measured(NamedTuple):
-    """What a finished run took."""
+class _Measurement(NamedTuple):
+    """Measurements of a finished run."""
 
     seconds: float
     work: float
-    """Rows, or bytes."""
+    """Rows of a training, or bytes of a preprocessing."""
     ranks: int
     bound: float | None = None
     dollars: float | None = None
 
 
 def read_experiment(folder: Path) -> ExperimentResult:
-    """The experiment in the `--output` of `shoal experiment run`, also one that goes on.
+    """Return the experiment in the `--output` of `shoal experiment run`, even if it is still running.
 
-    Raises ExperimentError for a folder that holds none.
+    Raises ExperimentError if the folder has no experiment.
     """
-    kept = read_kept(folder)
+    kept = read_stored(folder)
     if kept is None:
         raise ExperimentError(f"{folder} has no {NAME}; give the --output of `shoal experiment run`")
     arms = [_read_arm(folder, kept, arm) for arm in kept.experiment.arms]
     baselines = [each for name in kept.experiment.baseline for each in arms if each.name == name]
-    return ExperimentResult(folder=folder, kept=kept, arms=tuple(_compared(each, kept, baselines) for each in arms))
+    return ExperimentResult(folder=folder, kept=kept, arms=tuple(_compare(each, kept, baselines) for each in arms))
 
 
-def _read_arm(folder: Path, kept: Kept, arm: Arm) -> ArmResult:
-    """What an arm's runs took, beside no other arm."""
+def _read_arm(folder: Path, kept: StoredExperiment, arm: Arm) -> ArmResult:
+    """Return the results of an arm's runs, without a comparison."""
     experiment, local = kept.experiment, arm.local if kept.is_local else None
     folders = [run_folder(folder, arm, repeat) for repeat in range(1, experiment.repeats + 1)]
     runs: list[RunRecord] = []
     if experiment.kind == "preprocessing":
-        measured, problems = read_all(_preprocessed, [each for each in folders if (each / PREPROCESSING).exists()])
+        measured, problems = read_all(
+            _read_preprocessing, [each for each in folders if (each / PREPROCESSING).exists()]
+        )
         sizes = {each.ranks for each in measured}
     else:
         runs, problems = read_all(read_run, [each for each in folders if (each / RECORD).exists()])
-        of_run = {run.folder: run for run in runs if run.state == "finished"}
-        measured, more = read_all(lambda each: _measured(of_run[each]), list(of_run))
+        finished_runs = {run.folder: run for run in runs if run.state == "finished"}
+        measured, more = read_all(lambda each: _read_training(finished_runs[each]), list(finished_runs))
         problems += more
         sizes = {run.latest.world_size for run in runs}
     finished = [run for run in runs if run.state == "finished"]
     rates = [each.work / each.seconds for each in measured if each.seconds > 0]
     bounds = [each.bound for each in measured if each.bound is not None]
     dollars = [each.dollars for each in measured if each.dollars is not None]
-    sent = [told for run in finished if (told := run.told("bytes_a_step")) is not None]
+    sent = [figures for run in finished if (figures := run.summary_number("bytes_a_step")) is not None]
     return ArmResult(
         name=arm.name,
         folder=folder / arm.folder,
@@ -159,14 +164,14 @@ def _read_arm(folder: Path, kept: Kept, arm: Arm) -> ArmResult:
     )
 
 
-def _measured(run: RunRecord) -> _Measured:
+def _read_training(run: RunRecord) -> _Measurement:
     summary = run.summary or {}
     try:
         seconds, work = float(summary["seconds"]), float(summary["rows_seen"])
     except (KeyError, OverflowError, TypeError, ValueError):
-        raise ExperimentError(f"the summary of {run.folder} lacks its seconds or rows; {_AGAIN}") from None
+        raise ExperimentError(f"the summary of {run.folder} lacks its seconds or rows; {_RUN_AGAIN}") from None
     bound = summary.get("share_of_ideal")
-    return _Measured(
+    return _Measurement(
         seconds=seconds,
         work=work,
         ranks=run.latest.world_size,
@@ -175,30 +180,35 @@ def _measured(run: RunRecord) -> _Measured:
     )
 
 
-def _preprocessed(folder: Path) -> _Measured:
+def _read_preprocessing(folder: Path) -> _Measurement:
     path = folder / PREPROCESSING
     content = read_json(path)
     if content is None:
-        raise ExperimentError(f"{path} cannot be read; {_AGAIN}")
+        raise ExperimentError(f"Shoal cannot read {path}; {_RUN_AGAIN}")
     try:
-        return _Measured(seconds=float(content["seconds"]), work=float(content["bytes"]), ranks=int(content["workers"]))
+        return _Measurement(
+            seconds=float(content["seconds"]), work=float(content["bytes"]), ranks=int(content["workers"])
+        )
     except (OverflowError, ValueError, TypeError, KeyError):
-        raise ExperimentError(f"{path} lacks the seconds, bytes or workers of its run; {_AGAIN}") from None
+        raise ExperimentError(f"{path} lacks the seconds, bytes or workers of its run; {_RUN_AGAIN}") from None
 
 
 def _words(runs: Sequence[RunRecord]) -> dict[str, float]:
-    """What finished runs that learnt word embeddings found."""
-    told = [
+    """Return the results of finished runs of word embeddings."""
+    figures = [
         (seconds / epochs, rate * words)
         for run in runs
-        if (seconds := run.told("seconds")) is not None
-        and (rate := run.told("samples_per_second")) is not None
-        and (words := run.told("words_a_row")) is not None
-        and (epochs := run.told("epochs"))
+        if (seconds := run.summary_number("seconds")) is not None
+        and (rate := run.summary_number("samples_per_second")) is not None
+        and (words := run.summary_number("words_a_row")) is not None
+        and (epochs := run.summary_number("epochs"))
     ]
-    if not told:
+    if not figures:
         return {}
-    found = {"seconds_an_epoch": median(each for each, _ in told), "words_a_second": median(each for _, each in told)}
+    found = {
+        "seconds_an_epoch": median(each for each, _ in figures),
+        "words_a_second": median(each for _, each in figures),
+    }
     for measure in (PIP_LOSS, PIP_MEAN_SQUARE):
         values = [[of[measure] for epoch in run.epochs if measure in (of := numbers(epoch.validation))] for run in runs]
         if best := [min(each) for each in values if each]:
@@ -207,14 +217,14 @@ def _words(runs: Sequence[RunRecord]) -> dict[str, float]:
     return {**found, **({"loss": mean(losses)} if losses else {})}
 
 
-def _compared(arm: ArmResult, kept: Kept, baselines: Sequence[ArmResult]) -> ArmResult:
-    """The arm beside the first baseline that has runs."""
+def _compare(arm: ArmResult, kept: StoredExperiment, baselines: Sequence[ArmResult]) -> ArmResult:
+    """Return the arm compared with the first baseline that has finished runs."""
     base = next((each for each in baselines if each.finished), None)
     shares_cores = bool(kept.cores and arm.ranks and arm.ranks > kept.cores)
     speed_up = _ratio(arm.rate, base.rate if base else None)
     ranks = None
     if base and base.ranks and arm.ranks and not (arm.is_mixed or base.is_mixed or shares_cores):
-        same_work = all(base.settings.get(name) == arm.settings.get(name) for name in _OF_A_ROW)
+        same_work = all(base.settings.get(name) == arm.settings.get(name) for name in _ROW_WORK_SETTINGS)
         ranks = arm.ranks / base.ranks if same_work else None
     return replace(
         arm,
@@ -224,7 +234,7 @@ def _compared(arm: ArmResult, kept: Kept, baselines: Sequence[ArmResult]) -> Arm
     )
 
 
-def _remarks(arm: ArmResult, kept: Kept, *, shares_cores: bool) -> Iterator[str]:
+def _remarks(arm: ArmResult, kept: StoredExperiment, *, shares_cores: bool) -> Iterator[str]:
     repeats = kept.experiment.repeats
     if shares_cores:
         yield f"{plural(arm.ranks or 0, 'rank')} on {plural(kept.cores or 0, 'core')}: no efficiency"

@@ -22,7 +22,7 @@ from corpus.dataset_settings import Settings
 from corpus.stream import progress
 from corpus.stream.stream_settings import StreamSettings, read_settings
 from corpus.text_request import TextProgress
-from experiments.plans import kept
+from experiments.plans import stored
 from experiments.plans.experiment_files import load
 from experiments.records.runs import read_run
 from experiments.records.summaries import read_summary
@@ -111,8 +111,8 @@ RECORD = lines_of(
     records.tested(111.0),
     records.end(111.5),
 )
-KEPT = kept.Kept(name="losses", experiment=load("losses").experiment, cores=2)
-PREPARING = kept.Kept(name="preprocessing", experiment=load("preprocessing").experiment, cores=2)
+KEPT = stored.StoredExperiment(name="losses", experiment=load("losses").experiment, cores=2)
+PREPARING = stored.StoredExperiment(name="preprocessing", experiment=load("preprocessing").experiment, cores=2)
 TOLD = progress.Status(lines=3, words=9, parts=2, source="/a")
 FAILED = failures.Failure(kind=failures.FailureKind.CAUSE, time=5.0, what="it broke", where="in step 3")
 GUARD = GuardState(spent=3.5, as_of=NOW, rate=0.5, told={"end": SentNotice(value="12", at=NOW)})
@@ -139,7 +139,7 @@ with tempfile.TemporaryDirectory() as made:
     MODEL = {path.name: path.read_bytes() for path in (Path(made) / "model").iterdir()}
     COUNTS = (Path(made) / "counted" / "counts.json").read_text()
 LAUNCH = {"began": 1.0, "seconds": 3.0, "nodes": [{"instance_type": "g5.xlarge", "gpus": 2}], "earlier": [{}]}
-TOOK = f"{PREPARING.experiment.arms[0].folder}/1/{kept.PREPROCESSING}"
+TOOK = f"{PREPARING.experiment.arms[0].folder}/1/{stored.PREPROCESSING}"
 DOCUMENTS = {
     **{
         f"a document of nodes, {number}": Stored(each.to_json(), reading(type(each)), DataError, type(each).to_json)
@@ -180,11 +180,14 @@ DOCUMENTS = {
         TrainingError,
     ),
     "an experiment": Stored(
-        KEPT.model_dump_json(), in_file(kept.NAME, kept.read_kept), ExperimentError, lambda it: it.model_dump_json()
+        KEPT.model_dump_json(),
+        in_file(stored.NAME, stored.read_stored),
+        ExperimentError,
+        lambda it: it.model_dump_json(),
     ),
     "what a preprocessing took": Stored(
         '{"seconds": 3.0, "bytes": 9, "workers": 2}',
-        in_file(TOOK, read_experiment, **{kept.NAME: PREPARING.model_dump_json()}),
+        in_file(TOOK, read_experiment, **{stored.NAME: PREPARING.model_dump_json()}),
         ExperimentError,
     ),
     "what preprocessing counted": Stored(COUNTS, in_file("counts.json", read_counts), ExperimentError),

@@ -5,7 +5,7 @@ It reads DEPLOYMENT, DATA_BUCKET, INSTANCE_ID, ADDRESS and RANKS from the enviro
 
 import os
 
-from bootstrap.agent.agent import BEAT_SECONDS, serve
+from bootstrap.agent.agent import ACTIVITY_SECONDS, serve
 from bootstrap.agent.machine import spot_notice, this_machine
 from bootstrap.agent.node_documents import Member
 from bootstrap.agent.processes import Processes
@@ -18,7 +18,7 @@ def main() -> None:
         store=f"s3://{os.environ['DATA_BUCKET']}",
         processes=Processes(this_machine().programs),
         notice=spot_notice,
-        beat_seconds=float(os.environ.get("HEARTBEAT_SECONDS", BEAT_SECONDS)),
+        activity_seconds=float(os.environ.get("HEARTBEAT_SECONDS", ACTIVITY_SECONDS)),
     )
 
 

@@ -28,11 +28,11 @@ from common.display import printable_lines
 from common.errors import DataError
 from trainer.rank_processes import STOP_SECONDS
 
-BEAT_SECONDS = 60.0
+ACTIVITY_SECONDS = 60.0
 """Seconds between signs of activity for the guard, which stops nodes that show none."""
-TICK_SECONDS, _HURRIED_TICK_SECONDS = 1.0, 0.2
+TICK_SECONDS, _URGENT_TICK_SECONDS = 1.0, 0.2
 """Seconds between ticks, usually and while other nodes wait for this one."""
-_MOST_STUCK_SECONDS = 120.0
+_MAX_STUCK_SECONDS = 120.0
 """Duration of a tick after which the agent sends no heartbeat, so that the others continue without this node."""
 _NEVER = float("inf")
 _NICENESS = 19
@@ -41,44 +41,44 @@ _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
 
 class Agent:
-    def __init__(self, deployment: str, node: Node, *, beat_seconds: float = BEAT_SECONDS) -> None:
+    def __init__(self, deployment: str, node: Node, *, activity_seconds: float = ACTIVITY_SECONDS) -> None:
         self._key, self._node = documents.request_key(deployment), node
         self._instance, self._channel, self._clock = node.instance, node.channel, node.clock
-        self._beat_seconds, self._beaten = beat_seconds, node.clock() - beat_seconds
+        self._activity_seconds, self._activity_reported = activity_seconds, node.clock() - activity_seconds
         self._document: Document | None = None
-        self._wanted: RunRequest | None = None
-        self._ended = ""
+        self._request: RunRequest | None = None
+        self._ended_token = ""
         """Token of the launch that ended last."""
         self._launch: Launch | None = None
-        self._ending: dict[str, float] = {}
-        self._ticked = node.clock()
+        self._stopping: dict[str, float] = {}
+        self._tick_started = node.clock()
 
     def tick(self) -> None:
         """Reconcile once, without blocking on what is not ready. Calls that S3 does not answer are repeated in the next
         tick."""
-        self._ticked = self._clock()
+        self._tick_started = self._clock()
         try:
-            self._look()
+            self._read_request()
             if self._launch is not None:
-                self._launch.reconcile(self._has_ended_others)
+                self._launch.reconcile(self._stop_others)
                 if self._launch.ended:
-                    self._ended = self._launch.request.token
+                    self._ended_token = self._launch.request.token
             else:
-                self._has_ended_others(None, STOP_SECONDS)
+                self._stop_others(None, STOP_SECONDS)
         except (DataError, *_UNANSWERED) as error:
             self._node.say(f"{type(error).__name__}: {error}")
-        self._ticked = _NEVER
+        self._tick_started = _NEVER
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """Send the heartbeats for the other nodes and for the guard that are due.
 
         A separate thread calls this method: a tick may wait long for S3, or for a file server that does not answer.
         """
-        stuck, launch = self._clock() - self._ticked, self._launch
+        stuck, launch = self._clock() - self._tick_started, self._launch
         try:
-            if launch is not None and not launch.ended and stuck < _MOST_STUCK_SECONDS:
-                launch.beat()
-            self._beat_for_guard()
+            if launch is not None and not launch.ended and stuck < _MAX_STUCK_SECONDS:
+                launch.heartbeat()
+            self._report_activity()
         except _UNANSWERED as error:
             self._node.say(f"{type(error).__name__}: {error}")
 
@@ -94,40 +94,40 @@ class Agent:
     @property
     def pause(self) -> float:
         """Seconds until the next tick is due."""
-        return _HURRIED_TICK_SECONDS if self._launch is not None and self._launch.hurries else TICK_SECONDS
+        return _URGENT_TICK_SECONDS if self._launch is not None and self._launch.is_urgent else TICK_SECONDS
 
-    def _look(self) -> None:
+    def _read_request(self) -> None:
         """Read the request, and open or close the launch. A launch is open if its nodes are ready and its run has not
         ended."""
         found = self._channel.read(self._key, self._document)
         if found is not self._document:
             self._document = found
-            self._wanted = self._read(found) if found else None
-        wanted = self._wanted
-        if wanted is None or not wanted.ready or wanted.token == self._ended:
+            self._request = self._read(found) if found else None
+        request = self._request
+        if request is None or not request.ready or request.token == self._ended_token:
             self._launch = None
-        elif self._launch is None or self._launch.request.token != wanted.token:
-            if has_ended(self._channel, wanted):
-                self._ended = wanted.token
+        elif self._launch is None or self._launch.request.token != request.token:
+            if has_ended(self._channel, request):
+                self._ended_token = request.token
                 self._launch = None
                 return
-            self._launch = Launch(wanted.at(self._node.time()), self._node)
+            self._launch = Launch(request.at(self._node.time()), self._node)
         else:
-            self._launch.request = wanted.at(self._node.time())
+            self._launch.request = request.at(self._node.time())
 
     def _read(self, document: Document) -> RunRequest | None:
         """Return the request in a document, or None after reporting why the document is invalid."""
         try:
             return RequestDocument.from_json(document.text).request
         except DataError as error:
-            why = f"the request to the nodes cannot be used: {error}"
+            why = f"this node cannot use the request: {error}"
             self._node.say(why)
             if token := documents.token_in(document.text):
-                status = NodeStatus(token=token, phase="failed", error=why[: documents.MOST_ERROR])
+                status = NodeStatus(token=token, phase="failed", error=why[: documents.MAX_ERROR_LENGTH])
                 self._channel.write(documents.status_key(self._instance), status.to_json())
             return None
 
-    def _has_ended_others(self, attempt: str | None, patience: float) -> bool:
+    def _stop_others(self, attempt: str | None, patience: float) -> bool:
         """Stop the programs of all other attempts, and return whether all of them have ended.
 
         A program that has not stopped after twice `patience` seconds is killed.
@@ -136,15 +136,15 @@ class Agent:
         for name in self._node.processes.names():
             if name.partition("/")[0] != attempt and self._node.processes.state(name) == "running":
                 ended = False
-                since = self._ending.setdefault(name, self._clock())
+                since = self._stopping.setdefault(name, self._clock())
                 self._node.processes.stop(name, kill=self._clock() - since > 2 * patience)
         return ended
 
-    def _beat_for_guard(self) -> None:
+    def _report_activity(self) -> None:
         """Write the sign of activity if it is due and this node runs a launch or anything else on its GPUs."""
-        if self._clock() - self._beaten < self._beat_seconds:
+        if self._clock() - self._activity_reported < self._activity_seconds:
             return
-        self._beaten = self._clock()
+        self._activity_reported = self._clock()
         if self.busy or self._node.machine.uses_gpus():
             self._channel.write(f"{documents.NODES}{self._instance}.busy", json.dumps({"busy": True}))
 
@@ -156,22 +156,22 @@ def serve(
     store: str,
     processes: Processes,
     notice: Callable[[], str],
-    beat_seconds: float = BEAT_SECONDS,
+    activity_seconds: float = ACTIVITY_SECONDS,
     idle_seconds: float = float("inf"),
-    tell_busy: Callable[[bool], None] = lambda _: None,
+    on_busy_change: Callable[[bool], None] = lambda _: None,
 ) -> None:
     """Run the agent of a node until it has been idle for `idle_seconds`.
 
     `group` is the name of the deployment, `member` identifies the node, and `store` is the address of the channel.
-    `tell_busy` is called when the agent becomes busy or idle. SIGTERM ends the agent. If the machine is shutting down,
-    the node's ranks first stop with a checkpoint, and the other nodes continue without it.
+    `on_busy_change` is called when the agent becomes busy or idle. SIGTERM ends the agent. If the machine is shutting
+    down, the node's ranks first stop with a checkpoint, and the other nodes continue without it.
     """
-    leaves = threading.Event()
+    leaving = threading.Event()
 
     def end(number: int, _: object) -> None:
         if not is_shutting_down():
             sys.exit(128 + number)
-        leaves.set()
+        leaving.set()
 
     signal.signal(signal.SIGTERM, end)
     node = Node(
@@ -184,24 +184,24 @@ def serve(
         channel=open_store(store),
         clock=time.monotonic,
         time=time.time,
-        notice=lambda: "off" if leaves.is_set() else notice(),
+        notice=lambda: "off" if leaving.is_set() else notice(),
         pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
         say=lambda text: print(printable_lines(text), file=sys.stderr, flush=True),  # noqa: T201
     )
-    agent = Agent(group, node, beat_seconds=beat_seconds)
+    agent = Agent(group, node, activity_seconds=activity_seconds)
 
-    def beat() -> None:
+    def send_heartbeats() -> None:
         while True:
-            agent.beat()
+            agent.heartbeat()
             time.sleep(TICK_SECONDS)
 
-    threading.Thread(target=beat, daemon=True).start()
-    worked, busy = time.monotonic(), False
-    while time.monotonic() - worked < idle_seconds and not (leaves.is_set() and not agent.takes_part):
+    threading.Thread(target=send_heartbeats, daemon=True).start()
+    last_work, busy = time.monotonic(), False
+    while time.monotonic() - last_work < idle_seconds and not (leaving.is_set() and not agent.takes_part):
         agent.tick()
         if agent.busy:
-            worked = time.monotonic()
+            last_work = time.monotonic()
         if agent.busy is not busy:
             busy = agent.busy
-            tell_busy(busy)
+            on_busy_change(busy)
         time.sleep(agent.pause)

@@ -15,7 +15,7 @@ import psutil
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.agent.documents import MOST_ERROR, Cancellation, step_name
+from bootstrap.agent.documents import MAX_ERROR_LENGTH, Cancellation, step_name
 from bootstrap.agent.machine import call
 from bootstrap.agent.store import Bucket, Document
 from common.display import printable
@@ -44,7 +44,7 @@ class Launch:
             self._known = found
             return Cancellation.from_json(found.text) == self._cancellation
         except DataError as error:
-            _say(f"the cancellation {self._cancellation.key} cannot be used, and the step goes on: {error}")
+            _say(f"Shoal cannot read the cancellation {self._cancellation.key}, and the step continues: {error}")
         except _UNANSWERED as error:
             _say(f"{type(error).__name__}: {error}")
         return False
@@ -56,7 +56,7 @@ class Launch:
             end_work(client, answer.run)
         except DataError as error:
             _say(str(error))
-            answer = replace(answer, error=str(error)[:MOST_ERROR])
+            answer = replace(answer, error=str(error)[:MAX_ERROR_LENGTH])
         try:
             self._channel.write(answer.answer_key, answer.to_json())
         except _UNANSWERED as error:
@@ -74,7 +74,9 @@ def end_work(client: "subprocess.Popen[bytes]", run: str) -> None:
     deadline = time.monotonic() + _YARN_SECONDS
     while left := _applications(run):
         if time.monotonic() > deadline:
-            raise DataError(f"YARN still runs {', '.join(left)} {_YARN_SECONDS} seconds after it was told to end that")
+            raise DataError(
+                f"YARN still runs {', '.join(left)} {_YARN_SECONDS} seconds after Shoal asked it to stop them"
+            )
         call(["yarn", "application", "-kill", *left])
 
 

@@ -51,31 +51,31 @@ _DATASET = re.compile(
 )
 _IN_S3 = re.compile(r"s3://[^/]")
 _OPTION = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_MOST_BYTES, MOST_NODES, MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
-MOST_COUNTED = (1 << 60) - 1
-_OF_A_COMMAND = ("resume", "force")
+_MAX_CHARACTERS, MAX_NODES, MAX_GPUS, MAX_ERROR_LENGTH = 1 << 20, 1024, 64, 1000
+MAX_COUNT = (1 << 60) - 1
+_OUTPUT_OPTIONS = ("resume", "force")
 """Options of the command that only allow an output to exist already."""
-_OF_A_LAUNCH = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
+_LAUNCH_FIELDS = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
 """Fields that do not describe the work itself."""
 
 Token = Annotated[str, matching("8 hexadecimal digits", TOKEN)]
 """Identifier of one launch of a run."""
 Instance = Annotated[str, matching("the id of an instance", INSTANCE)]
 Fingerprint = Annotated[str, matching("12 hexadecimal digits", FINGERPRINT)]
-Count = Annotated[int, within(0, MOST_COUNTED)]
-Sentence = Annotated[str, of_length(0, MOST_ERROR)]
-_Amount = Annotated[float, within(1e-6, MOST_COUNTED)]
+Count = Annotated[int, within(0, MAX_COUNT)]
+Sentence = Annotated[str, of_length(0, MAX_ERROR_LENGTH)]
+_Positive = Annotated[float, within(1e-6, MAX_COUNT)]
 
 
-def began(run: str) -> datetime:
+def start_time(run: str) -> datetime:
     """Return the start time of a run from its name. Raises ValueError if the name contains no valid time."""
     return datetime.strptime(run.rpartition(".")[2].partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
 
 
-def has_time(run: str) -> bool:
+def has_start_time(run: str) -> bool:
     """Return whether the name of a run contains a valid time."""
     with suppress(ValueError):
-        return bool(began(run))
+        return bool(start_time(run))
     return False
 
 
@@ -92,13 +92,13 @@ class JsonDocument:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Parse the output of `to_json`. Raises DataError for any other text."""
-        if len(text) > _MOST_BYTES:
-            raise DataError(f"it has more than {_MOST_BYTES:,} characters")
-        written = parse_json_object(text)
-        version = written.pop("version", None)
+        if len(text) > _MAX_CHARACTERS:
+            raise DataError(f"it has more than {_MAX_CHARACTERS:,} characters")
+        fields = parse_json_object(text)
+        version = fields.pop("version", None)
         if type(version) is not int or version != VERSION:
-            raise DataError(f"it is of version {version!r}, and this is Shoal's {VERSION}; deploy again")
-        return from_json(cls, written)
+            raise DataError(f"its version is {version!r}, but this Shoal uses version {VERSION}; deploy again")
+        return from_json(cls, fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,12 +123,12 @@ class LaunchDocument(JsonDocument):
 class RunRequest(LaunchDocument):
     """Run that a deployment's nodes are asked to execute."""
 
-    run: Annotated[str, matching("the name of a run", RUN), Bound("the name of a run", has_time)]
-    trainers: Annotated[int, within(1, MOST_NODES)]
+    run: Annotated[str, matching("the name of a run", RUN), Bound("the name of a run", has_start_time)]
+    trainers: Annotated[int, within(1, MAX_NODES)]
     """Number of nodes that train."""
-    readers: Annotated[int, within(0, MOST_NODES)] = 0
+    readers: Annotated[int, within(0, MAX_NODES)] = 0
     """Number of reader nodes."""
-    min_nodes: Annotated[int, within(1, MOST_NODES)] = 1
+    min_nodes: Annotated[int, within(1, MAX_NODES)] = 1
     """Minimum number of training nodes after some are lost."""
     nodes: tuple[Instance, ...] | None = None
     """Ids of the nodes that may take part. None: all nodes that use this channel."""
@@ -146,9 +146,9 @@ class RunRequest(LaunchDocument):
     """Whether the ranks must stop with a checkpoint."""
     keep: bool = False
     """Whether the nodes stay after the run, until they have been idle for long."""
-    max_dollars: _Amount | None = None
+    max_dollars: _Positive | None = None
     """Maximum cost of the run's nodes in dollars."""
-    until: _Amount | None = None
+    until: _Positive | None = None
     """Time in seconds since 1970 at which the ranks must stop with a checkpoint, to stay within `max_dollars`."""
     ready: bool = False
     """Whether all nodes have booted. Until then, the request only reserves them."""
@@ -156,9 +156,9 @@ class RunRequest(LaunchDocument):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.min_nodes <= self.trainers, f"min_nodes must be 1 to {self.trainers}")
-        learnt = [each for each in (self.dataset, self.texts, self.stream) if each is not None]
-        require(len(learnt) == 1, "a run learns from a dataset, from texts or from a stream")
-        require((self.texts is None) == (self.texts_name is None), "texts go with their name")
+        sources = [each for each in (self.dataset, self.texts, self.stream) if each is not None]
+        require(len(sources) == 1, "a run needs exactly one of dataset, texts and stream")
+        require((self.texts is None) == (self.texts_name is None), "texts and texts_name must be set together")
 
     def at(self, time: float) -> Self:
         """Return the request with `stop` set if `until` has passed at `time`, in seconds since 1970."""
@@ -171,10 +171,10 @@ class RunRequest(LaunchDocument):
 
     def same_work(self, other: "RunRequest") -> bool:
         """Return whether both requests train on the same data with the same options, as when a command is repeated."""
-        here = {name: words for name, words in self.options.items() if name not in _OF_A_COMMAND}
+        here = {name: words for name, words in self.options.items() if name not in _OUTPUT_OPTIONS}
         options = {name: tuple(word.replace(self.run, other.run) for word in words) for name, words in here.items()}
-        options |= {name: words for name, words in other.options.items() if name in _OF_A_COMMAND}
-        state = {name: getattr(other, name) for name in _OF_A_LAUNCH}
+        options |= {name: words for name, words in other.options.items() if name in _OUTPUT_OPTIONS}
+        state = {name: getattr(other, name) for name in _LAUNCH_FIELDS}
         return replace(self, options=options, **state) == other
 
 
@@ -215,7 +215,7 @@ class Cancellation(LaunchDocument):
 def token_in(text: str) -> str | None:
     """Return the token of the request in a document of any version, or None without one."""
     try:
-        runs = parse_json_object(text[:_MOST_BYTES]).get("runs")
+        runs = parse_json_object(text[:_MAX_CHARACTERS]).get("runs")
     except DataError:
         return None
     tokens = [str(each.get("token")) for each in runs if isinstance(each, dict)] if isinstance(runs, list) else []
@@ -254,7 +254,7 @@ def log_name(program: str, attempt: int) -> str:
     return f"{program}.log" if attempt == 1 else f"{program}-attempt-{attempt}.log"
 
 
-def beat_key(instance: str) -> str:
+def heartbeat_key(instance: str) -> str:
     """Return the key of a node's heartbeat, an object that changes every few seconds while the node takes part in a
     run."""
     return f"{NODES}{instance}.beat"

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
-from bootstrap.agent.store import MOST_BYTES, Bucket, Document, Store, StoredFile, ignore
+from bootstrap.agent.store import MAX_DOCUMENT_BYTES, Bucket, Document, Store, StoredFile, ignore
 from common.files import whole_file
 from corpus.reading.s3 import is_s3, place_of
 
 Result = TypeVar("Result")
 
 _PERMISSIONS = 0o700
-_LOCKED_SECONDS = 30.0
+_STALE_LOCK_SECONDS = 30.0
 """Age at which a lock is considered abandoned by a killed command."""
 _PAUSE_SECONDS = 0.2
 
@@ -103,7 +103,7 @@ class Folder(Store):
         self.name, self._use = str(root), use
 
     def read(self, key: str, known: Document | None = None) -> Document | None:
-        content = self._content(key, 0, MOST_BYTES + 1)
+        content = self._content(key, 0, MAX_DOCUMENT_BYTES + 1)
         if content is None:
             return None
         tag = blake2b(content, digest_size=16).hexdigest()
@@ -124,8 +124,8 @@ class Folder(Store):
         lock, own = f"{key}.lock", uuid4().hex
         self._lock(lock, own)
         try:
-            there = self.read(key)
-            if there is None or there.tag != known.tag:
+            current = self.read(key)
+            if current is None or current.tag != known.tag:
                 return False
             return self._write(key, text, lock, own)
         finally:
@@ -214,7 +214,7 @@ class Folder(Store):
         def write(files: Files) -> bool:
             with self._partial(files, key) as part:
                 _write(files, part, text)
-                if lock and _read(files, self._path(lock), 0, MOST_BYTES) != own.encode():
+                if lock and _read(files, self._path(lock), 0, MAX_DOCUMENT_BYTES) != own.encode():
                     files.remove(part)
                     return False
                 files.posix_rename(part, self._path(key))
@@ -242,18 +242,18 @@ class Folder(Store):
     def _lock(self, key: str, own: str) -> None:
         """Acquire a lock by creating a document.
 
-        A killed process leaves its lock behind, which is removed after `_LOCKED_SECONDS`.
+        A killed process leaves its lock behind, which is removed after `_STALE_LOCK_SECONDS`.
         """
         since, seen = time.monotonic(), ""
         while not self._write_new(key, own):
             held = self.read(key)
             if held is not None and held.text != seen:
                 since, seen = time.monotonic(), held.text
-            elif held is not None and time.monotonic() - since > _LOCKED_SECONDS:
-                self._take_away(key, held.text)
+            elif held is not None and time.monotonic() - since > _STALE_LOCK_SECONDS:
+                self._remove_stale_lock(key, held.text)
             time.sleep(_PAUSE_SECONDS)
 
-    def _take_away(self, key: str, stale: str) -> None:
+    def _remove_stale_lock(self, key: str, stale: str) -> None:
         """Remove an abandoned lock. A lock that another process created since then is put back."""
 
         def take(files: Files) -> None:

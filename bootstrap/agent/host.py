@@ -22,9 +22,9 @@ from contextlib import suppress
 from pathlib import Path
 
 _IDLE_SECONDS = 180.0
-_END_LOOKS = 100
+_END_CHECKS = 100
 """Number of checks, ten a second, whether the old agent has ended."""
-_MOST_BYTES = 1 << 14
+_DESCRIPTION_BYTES = 1 << 14
 """Size of the agent's description of itself in its lock file. It is written in one call, so that readers never see a
 part."""
 _NEEDED = ("torch", "numpy", "h5py", "boto3", "safetensors", "tqdm")
@@ -35,8 +35,8 @@ def main() -> int:
     for name in ("group", "store", "instance", "address"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--gpus", type=int)
-    parser.add_argument("--ask", action="store_true", help="say whether it runs, and start none")
-    asked = parser.parse_args()
+    parser.add_argument("--ask", action="store_true", help="print the state of the agent without starting it")
+    arguments = parser.parse_args()
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         return _say(missing=missing, python=sys.executable)
     from bootstrap.agent.machine import run_command  # it imports packages that may be missing
@@ -46,43 +46,43 @@ def main() -> int:
     with suppress(DataError):
         listed = run_command(("nvidia-smi", "--list-gpus")).stdout if shutil.which("nvidia-smi") else ""
         found = sum(line.startswith("GPU ") for line in listed.splitlines())
-    root, gpus = Path.home() / ".shoal" / asked.instance, asked.gpus or found or 1
+    root, gpus = Path.home() / ".shoal" / arguments.instance, arguments.gpus or found or 1
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.environ["NODE_ROOT"] = str(root)
-    identity = {
-        "store": asked.store,
-        "address": asked.address,
+    own = {
+        "store": arguments.store,
+        "address": arguments.address,
         "gpus": gpus,
         "code": os.environ.get("PYTHONPATH"),
         "python": sys.executable,
     }
     lock = os.open(root / "agent.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    runs = not _locked(lock)
-    told = _told(lock) if runs else {}
-    works = told.get("busy") is True or _works()
-    other = runs and any(told.get(name) != value for name, value in identity.items())
-    if asked.ask or (runs and (works or not other)):
-        return _say(gpus=gpus, works=works, other=str(told.get("store")) if other and works else None)
-    if runs and not _ended(told.get("process"), lock):
-        return _say(gpus=gpus, works=True, other=str(told.get("store")))
-    if unable := _unable(asked.store):
+    runs = not _try_lock(lock)
+    running = _description(lock) if runs else {}
+    training = running.get("busy") is True or _is_training()
+    other = runs and any(running.get(name) != value for name, value in own.items())
+    if arguments.ask or (runs and (training or not other)):
+        return _say(gpus=gpus, works=training, other=str(running.get("store")) if other and training else None)
+    if runs and not _has_ended(running.get("process"), lock):
+        return _say(gpus=gpus, works=True, other=str(running.get("store")))
+    if unable := _store_error(arguments.store):
         return _say(unable=unable)
-    _say(gpus=gpus, works=works, other=None)
+    _say(gpus=gpus, works=training, other=None)
     if os.fork():
         return 0
     _leave_session(root / "agent.log")
-    identity["process"] = os.getpid()
+    own["process"] = os.getpid()
 
-    def tell_busy(busy: bool) -> None:
-        content = json.dumps({**identity, "busy": busy}).encode()
-        os.pwrite(lock, content.ljust(_MOST_BYTES), 0)
+    def on_busy_change(busy: bool) -> None:
+        content = json.dumps({**own, "busy": busy}).encode()
+        os.pwrite(lock, content.ljust(_DESCRIPTION_BYTES), 0)
 
-    tell_busy(False)
-    _serve(asked, gpus, tell_busy, needs_gpu=found > 0)
+    on_busy_change(False)
+    _serve(arguments, gpus, on_busy_change, needs_gpu=found > 0)
     return 0
 
 
-def _unable(store: str) -> str:
+def _store_error(store: str) -> str:
     """Return why this host cannot use a bucket, or an empty string if it can. A folder is not checked."""
     import boto3
     from botocore.config import Config
@@ -100,7 +100,7 @@ def _unable(store: str) -> str:
     return ""
 
 
-def _works() -> bool:
+def _is_training() -> bool:
     """Return whether programs of a training run on this host."""
     from bootstrap.agent.machine import this_machine
     from bootstrap.agent.processes import Processes
@@ -109,7 +109,7 @@ def _works() -> bool:
     return any(processes.state(name) == "running" for name in processes.names())
 
 
-def _locked(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -117,22 +117,22 @@ def _locked(lock: int) -> bool:
     return True
 
 
-def _told(lock: int) -> dict[str, object]:
+def _description(lock: int) -> dict[str, object]:
     """Return the running agent's description of itself; empty if it is unreadable."""
     with suppress(ValueError):
-        told = json.loads(os.pread(lock, _MOST_BYTES, 0))
-        if isinstance(told, dict):
-            return told
+        running = json.loads(os.pread(lock, _DESCRIPTION_BYTES, 0))
+        if isinstance(running, dict):
+            return running
     return {}
 
 
-def _ended(process: object, lock: int) -> bool:
+def _has_ended(process: object, lock: int) -> bool:
     """Ask an idle agent to end, and return whether it did."""
     if isinstance(process, int) and process > 1:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, signal.SIGTERM)
-    for _ in range(_END_LOOKS):
-        if _locked(lock):
+    for _ in range(_END_CHECKS):
+        if _try_lock(lock):
             return True
         time.sleep(0.1)
     return False
@@ -152,7 +152,9 @@ def _leave_session(log: Path) -> None:
             os.dup2(output.fileno(), stream)
 
 
-def _serve(asked: argparse.Namespace, gpus: int, tell_busy: Callable[[bool], None], *, needs_gpu: bool) -> None:
+def _serve(
+    arguments: argparse.Namespace, gpus: int, on_busy_change: Callable[[bool], None], *, needs_gpu: bool
+) -> None:
     from bootstrap.agent.agent import serve
     from bootstrap.agent.machine import this_machine
     from bootstrap.agent.node_documents import Member
@@ -162,13 +164,13 @@ def _serve(asked: argparse.Namespace, gpus: int, tell_busy: Callable[[bool], Non
     if needs_gpu:
         os.environ[NEEDS_GPU] = "1"
     serve(
-        asked.group,
-        Member(instance=asked.instance, address=asked.address, gpus=gpus),
-        store=asked.store,
+        arguments.group,
+        Member(instance=arguments.instance, address=arguments.address, gpus=gpus),
+        store=arguments.store,
         processes=Processes(this_machine().programs, scoped=False),
         notice=lambda: "",
         idle_seconds=_IDLE_SECONDS,
-        tell_busy=tell_busy,
+        on_busy_change=on_busy_change,
     )
 
 

@@ -8,20 +8,20 @@ from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.machine import Node
 from bootstrap.agent.membership import ClusterView, decide
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
-from bootstrap.agent.node_run import NodeRun, staging
+from bootstrap.agent.node_run import NodeRun, stage_arguments
 from bootstrap.agent.processes import Restarts
 from bootstrap.agent.store import Document, Store
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
 
-_HEARD_SECONDS, _HURRIED_HEARD_SECONDS = 5.0, 1.0
+_HEARTBEAT_SECONDS, _URGENT_HEARTBEAT_SECONDS = 5.0, 1.0
 """Seconds between heartbeats, usually and while others wait: they count a node only after its heartbeat changed."""
-_LOOK_SECONDS = 5.0
+_CHECK_SECONDS = 5.0
 """Seconds between checks of the other nodes while all of them run."""
-_HURRIED_SECONDS = 60.0
+_URGENT_SECONDS = 60.0
 """Seconds after a new attempt during which the other nodes are assumed to wait for this one."""
-_LOST_STOP_SECONDS = 5.0
+_STOP_AFTER_LOSS_SECONDS = 5.0
 """Seconds that ranks have to stop if the attempt ended because of a lost node."""
 _NEVER = float("inf")
 
@@ -37,72 +37,76 @@ class Launch:
         """Number of the run's latest attempt, earlier launches included."""
         self._since = node.clock()
         self._run: NodeRun | None = None
-        self._told: NodeStatus | None = None
+        self._reported: NodeStatus | None = None
         self._documents: dict[str, Document] = {}
         self._tags: dict[str, tuple[str, float, bool]] = {}
         """For each node, the tag of its heartbeat, the time at which that tag was first seen, and whether it ever
         changed."""
-        self._beats, self._beaten = 0, -_NEVER
-        self._looked, self._heard = -_NEVER, node.clock()
+        self._heartbeats, self._last_heartbeat = 0, -_NEVER
+        self._last_check, self._last_read = -_NEVER, node.clock()
         self._failed: float | None = None
-        self._looked_for_attempts = False
-        self._lost: int | None = None
+        self._listed_attempts = False
+        self._lost_attempt: int | None = None
         """Number of an attempt for which this node has lost all its files."""
         self._leaves = ""
-        self._unbrought = Restarts()
+        self._copy_restarts = Restarts()
         """Restarts of the program that copies the dataset before this node takes part."""
 
-    def reconcile(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
-        due = self._clock() - self._looked >= _LOOK_SECONDS or not self._is_settled
+    def reconcile(self, stop_others: Callable[[str | None, float], bool]) -> None:
+        due = self._clock() - self._last_check >= _CHECK_SECONDS or not self._is_settled
         if due:
-            self._looked = self._clock()
+            self._last_check = self._clock()
             if self._find_latest():
                 return
             self.ended = has_ended(self._channel, self.request)
             if self.ended:
                 return
             self._leaves = self._notice()
-            self._hear()
-        own = self._latest is not None and self._instance in self._latest.instances and not self._has_lost_all()
-        patience = _LOST_STOP_SECONDS if self._latest is not None and "gone" in self._latest.why else STOP_SECONDS
-        name = self._latest.name if self._latest and own else self._ahead
-        ended = has_ended_others(name, patience)
+            self._read_nodes()
+        own = self._latest is not None and self._instance in self._latest.instances and not self._has_lost_files()
+        patience = _STOP_AFTER_LOSS_SECONDS if self._latest is not None and "gone" in self._latest.why else STOP_SECONDS
+        name = self._latest.name if self._latest and own else self._early_programs
+        ended = stop_others(name, patience)
         if self._latest is not None and own:
             if self._run is None and ended:
-                self._run = NodeRun(self.request, self._latest, self._node, self._told_of(self._latest))
+                self._run = NodeRun(self.request, self._latest, self._node, self._reported_for(self._latest))
             if self._run is not None:
                 self._run.step(self.request, self._others(), leaves=self._leaves)
-                self._tell(self._run.status)
+                self._report(self._run.status)
         elif ended:
-            brought = self._latest is None or self._has_brought()
-            waits = NodeStatus(token=self.request.token, phase="wait" if brought else "stage", leaves=self._leaves)
-            if self._unbrought.exhausted:
-                waits = replace(waits, trouble=f"it cannot bring the dataset: {self._ahead}/stage.log on it says why")
-            self._tell(replace(waits, address=self._node.address, gpus=self._node.gpus))
+            has_dataset = self._latest is None or self._has_dataset()
+            waiting = NodeStatus(
+                token=self.request.token, phase="wait" if has_dataset else "stage", leaves=self._leaves
+            )
+            if self._copy_restarts.exhausted:
+                waiting = replace(
+                    waiting, trouble=f"it cannot copy the dataset; see {self._early_programs}/stage.log on the node"
+                )
+            self._report(replace(waiting, address=self._node.address, gpus=self._node.gpus))
         if due:
             self._decide()
 
     @property
-    def _ahead(self) -> str:
+    def _early_programs(self) -> str:
         """Folder of the program that copies the dataset before this node takes part."""
         return f"{self.request.token}-0"
 
-    def _has_brought(self) -> bool:
+    def _has_dataset(self) -> bool:
         """Return whether the node's own disk has the dataset, or does not need it. Start the copy if not.
 
         The other nodes train without this one until then.
         """
-        machine, processes, name = self._node.machine, self._node.processes, f"{self._ahead}/stage"
+        machine, processes, name = self._node.machine, self._node.processes, f"{self._early_programs}/stage"
         own_disk = self.request.share is None or machine.disks is not None
         if self.request.dataset is None or not own_disk or machine.data(self.request).exists():
             return True
         state = processes.state(name)
-        if state not in (None, 0, "running") and self._unbrought.again(0):
+        if state not in (None, 0, "running") and self._copy_restarts.may_restart(0):
             processes.forget(name)
             state = None
         if state is None:
-            folder = machine.programs / self._ahead
-            program = staging(self.request, folder, self._node.store, "--ahead")
+            folder = machine.programs / self._early_programs
+            program = stage_arguments(self.request, folder, self._node.store, "--ahead")
             processes.start(name, program, folder / "stage.log", {})
         return False
 
@@ -112,32 +116,32 @@ class Launch:
         return not self.ended and self._run is not None and not self._run.status.over
 
     @property
-    def hurries(self) -> bool:
+    def is_urgent(self) -> bool:
         """True if other nodes wait for this node's next action."""
-        return not self.ended and not self._is_settled and self._clock() - self._since < _HURRIED_SECONDS
+        return not self.ended and not self._is_settled and self._clock() - self._since < _URGENT_SECONDS
 
     @property
     def _is_settled(self) -> bool:
         """True if this node's ranks train or its readers read."""
         return self._run is not None and self._run.status.phase == "run" and not self._run.status.waits
 
-    def _has_lost_all(self) -> bool:
+    def _has_lost_files(self) -> bool:
         """Return whether the node reported progress in the latest attempt but has no program of it: its disk is a new
         one."""
-        if self._latest is None or self._run is not None or self._lost == self._latest.number:
-            return self._latest is not None and self._lost == self._latest.number
-        told = self._told_of(self._latest)
-        began = told is not None and not told.over and told.phase not in ("wait", "stage")
-        if began and not any(each.startswith(f"{self._latest.name}/") for each in self._node.processes.names()):
-            self._lost = self._latest.number
-        return self._lost == self._latest.number
+        if self._latest is None or self._run is not None or self._lost_attempt == self._latest.number:
+            return self._latest is not None and self._lost_attempt == self._latest.number
+        reported = self._reported_for(self._latest)
+        had_started = reported is not None and not reported.over and reported.phase not in ("wait", "stage")
+        if had_started and not any(each.startswith(f"{self._latest.name}/") for each in self._node.processes.names()):
+            self._lost_attempt = self._latest.number
+        return self._lost_attempt == self._latest.number
 
     def _find_latest(self) -> bool:
         """Read the attempts newer than the latest known. Return whether one of them replaces the current attempt."""
-        if not self._looked_for_attempts:
+        if not self._listed_attempts:
             keys = list(self._channel.list(documents.attempts_prefix(self.request.run)))
             self._number = max(map(documents.attempt_number, keys), default=0)
-            self._looked_for_attempts = True
+            self._listed_attempts = True
             if self._number:
                 self._take(self._channel.read(documents.attempt_key(self.request.run, self._number)))
         before = self._latest
@@ -150,20 +154,20 @@ class Launch:
         try:
             attempt = Attempt.from_json(document.text) if document else None
         except DataError as error:
-            self._node.say(f"attempt {self._number} cannot be used: {error}")
+            self._node.say(f"this node cannot read attempt {self._number}: {error}")
             return
         if attempt is not None and (attempt.token, attempt.number) == (self.request.token, self._number):
             self._latest, self._run, self._since, self._failed = attempt, None, self._clock(), None
 
-    def _hear(self) -> None:
+    def _read_nodes(self) -> None:
         """Update the heartbeats and the changed statuses of the other nodes.
 
         If this node itself was stuck, the ages of the heartbeats do not count that time.
         """
         keys, now = self._channel.list(documents.NODES), self._clock()
-        deaf, self._heard = max(0.0, now - self._heard - 2 * _LOOK_SECONDS), now
-        self._since += deaf
-        self._tags = {name: (tag, since + deaf, changed) for name, (tag, since, changed) in self._tags.items()}
+        stuck, self._last_read = max(0.0, now - self._last_read - 2 * _CHECK_SECONDS), now
+        self._since += stuck
+        self._tags = {name: (tag, since + stuck, changed) for name, (tag, since, changed) in self._tags.items()}
         for key, (_, _, tag) in keys.items():
             instance, _, kind = key.removeprefix(documents.NODES).partition(".")
             if not documents.INSTANCE.fullmatch(instance) or instance == self._instance:
@@ -176,13 +180,13 @@ class Launch:
                 found = self._channel.read(key)
                 self._documents |= {instance: found._replace(tag=tag)} if found else {}
 
-    def _unheard(self) -> Mapping[str, float]:
+    def _seconds_since_heartbeat(self) -> Mapping[str, float]:
         """Return the seconds since the last heartbeat of each known node, at the time of this node's last check.
 
         Members of an attempt get the benefit of the attempt's age: none counts as gone before it could send a
         heartbeat.
         """
-        now = self._heard
+        now = self._last_read
         found = {name: now - since if changed else _NEVER for name, (_, since, changed) in self._tags.items()}
         for name in self._latest.instances if self._latest else ():
             found[name] = min(found.get(name, _NEVER), now - self._since)
@@ -191,7 +195,7 @@ class Launch:
     def _statuses(self) -> Mapping[str, NodeStatus]:
         token = self.request.token
         found = {name: NodeStatus.of_launch(token, document.text) for name, document in self._documents.items()}
-        own = {self._instance: self._told} if self._told else {}
+        own = {self._instance: self._reported} if self._reported else {}
         return {**{name: status for name, status in found.items() if status}, **own}
 
     def _others(self) -> Mapping[str, NodeStatus]:
@@ -205,23 +209,23 @@ class Launch:
 
     def _decide(self) -> None:
         """Write the next attempt or the end of the run if one of them is due."""
-        statuses, unheard, now = self._statuses(), self._unheard(), self._clock()
+        statuses, seconds_since_heartbeat, now = self._statuses(), self._seconds_since_heartbeat(), self._clock()
         if self._instance not in statuses:
             return
         members = self._latest.instances if self._latest else ()
-        told = [each for name in members if (each := statuses.get(name)) and each.attempt == self._number]
-        if any(each.fails for each in told):
+        reported = [each for name in members if (each := statuses.get(name)) and each.attempt == self._number]
+        if any(each.fails for each in reported):
             self._failed = now if self._failed is None else self._failed
-        over = [each for each in told if each.over]
-        may_go_on = bool(over) or any(each.leaves for each in told)
-        may_go_on |= any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members)
-        may_go_on |= any((each := statuses.get(name)) is not None and each.attempt == 0 for name in members)
+        over = [each for each in reported if each.over]
+        may_change = bool(over) or any(each.leaves for each in reported)
+        may_change |= any(seconds_since_heartbeat.get(name, _NEVER) > _CHECK_SECONDS for name in members)
+        may_change |= any((each := statuses.get(name)) is not None and each.attempt == 0 for name in members)
         view = ClusterView(
             statuses=statuses,
-            unheard=unheard,
+            seconds_since_heartbeat=seconds_since_heartbeat,
             waited=now - self._since,
             failed=now - self._failed if self._failed is not None else 0.0,
-            step=self._newest_step() if may_go_on else 0,
+            step=self._newest_step() if may_change else 0,
             finished=bool(over) and self._is_finished(),
         )
         match decide(self.request, self._latest, view, number=self._number + 1):
@@ -256,25 +260,27 @@ class Launch:
         try:
             return self._node.notice()
         except OSError as error:
-            self._node.say(f"whether AWS ends this node is unknown: {type(error).__name__}: {error}")
+            self._node.say(f"this node cannot read AWS's notices: {type(error).__name__}: {error}")
             return self._leaves
 
-    def _told_of(self, attempt: Attempt) -> NodeStatus | None:
+    def _reported_for(self, attempt: Attempt) -> NodeStatus | None:
         """Return the status that this node reported for the attempt before its agent restarted."""
         document = self._channel.read(documents.status_key(self._instance))
         found = NodeStatus.of_launch(attempt.token, document and document.text)
         return found if found and found.attempt == attempt.number else None
 
-    def _tell(self, status: NodeStatus) -> None:
-        if status != self._told:
+    def _report(self, status: NodeStatus) -> None:
+        if status != self._reported:
             self._channel.write(documents.status_key(self._instance), status.to_json())
-            self._told = replace(status)
+            self._reported = replace(status)
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """Send a heartbeat if one is due."""
-        if self._clock() - self._beaten >= (_HURRIED_HEARD_SECONDS if self.hurries else _HEARD_SECONDS):
-            self._beaten, self._beats = self._clock(), self._beats + 1
-            self._channel.write(documents.beat_key(self._instance), f"{self._clock():.3f} {self._beats}")
+        if self._clock() - self._last_heartbeat >= (
+            _URGENT_HEARTBEAT_SECONDS if self.is_urgent else _HEARTBEAT_SECONDS
+        ):
+            self._last_heartbeat, self._heartbeats = self._clock(), self._heartbeats + 1
+            self._channel.write(documents.heartbeat_key(self._instance), f"{self._clock():.3f} {self._heartbeats}")
 
 
 def has_ended(channel: Store, request: RunRequest) -> bool:

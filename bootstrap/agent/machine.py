@@ -25,11 +25,11 @@ from bootstrap.agent.store import Store
 from common.errors import DataError
 from corpus.reading.s3 import is_s3, place_of
 
-_SERVED = "/mnt/share"
+_EXPORTED = "/mnt/share"
 _GPU_PROCESSES = ("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
 _GPU_USE = ("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
-_SECONDS = 120
-LOOK_SECONDS = 5.0
+_COMMAND_SECONDS = 120
+CHECK_SECONDS = 5.0
 """Maximum seconds of a check. The node sends no heartbeat during it."""
 _FULL = 0.98
 """Used share of a disk at which it counts as full."""
@@ -76,11 +76,11 @@ class Machine:
         """Return the path of a run's dataset or stream."""
         if request.stream is not None:
             return self.share / "streams" / request.run
-        return (self.disks or self.share) / "datasets" / _file_of(request)
+        return (self.disks or self.share) / "datasets" / _dataset_file(request)
 
     def shared_data(self, request: RunRequest) -> Path:
         """Return the path where the first node leaves a dataset encoded from texts for the others."""
-        return (self.share if request.share else self.disks or self.share) / "datasets" / _file_of(request)
+        return (self.share if request.share else self.disks or self.share) / "datasets" / _dataset_file(request)
 
     def serve(self, request: RunRequest, attempt: Attempt) -> None:
         """Export the shared folder by NFS to the other nodes of an attempt. Raises DataError if that fails."""
@@ -91,7 +91,7 @@ class Machine:
         if not others:
             return
         call(["systemctl", "start", "nfs-server"])
-        call(["exportfs", "-o", "rw,no_root_squash", *(f"{address}:{_SERVED}" for address in others)])
+        call(["exportfs", "-o", "rw,no_root_squash", *(f"{address}:{_EXPORTED}" for address in others)])
 
     def mount(self, request: RunRequest, first: Member) -> None:
         """Mount the folder that the first node of a run exports. Raises DataError if that fails.
@@ -101,7 +101,7 @@ class Machine:
         if request.share != "nfs":
             return
         self._unmount()
-        call(["mount", "-t", "nfs4", "-o", "hard,nconnect=8", f"{first.address}:{_SERVED}", str(self.share)])
+        call(["mount", "-t", "nfs4", "-o", "hard,nconnect=8", f"{first.address}:{_EXPORTED}", str(self.share)])
 
     def uses_gpus(self) -> bool:
         """Return whether a process uses a GPU; True if nvidia-smi fails.
@@ -111,7 +111,7 @@ class Machine:
         if not shutil.which(_GPU_PROCESSES[0]):
             return False
         try:
-            found = run_command(_GPU_PROCESSES, LOOK_SECONDS)
+            found = run_command(_GPU_PROCESSES, CHECK_SECONDS)
         except DataError:
             return True  # an unknown state counts as busy
         return any(line[:1].isdigit() for line in found.stdout.splitlines())
@@ -119,7 +119,7 @@ class Machine:
     def gpu_use(self) -> int | None:
         """Return the mean utilization of the GPUs in percent, or None if nvidia-smi does not report it."""
         with suppress(DataError):
-            printed = [line.strip() for line in run_command(_GPU_USE, LOOK_SECONDS).stdout.splitlines()]
+            printed = [line.strip() for line in run_command(_GPU_USE, CHECK_SECONDS).stdout.splitlines()]
             if used := [int(line) for line in printed if line.isdecimal()]:
                 return min(100, round(sum(used) / len(used)))
         return None
@@ -196,10 +196,10 @@ def spot_notice() -> str:
 
         status, token = ask("PUT", "api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"})
         if status != 200 or not _TOKEN.fullmatch(token):
-            raise OSError(f"the instance metadata service answers {status}, and gives no token")
+            raise OSError(f"the instance metadata service answered {status} without a token")
         status, _ = ask("GET", "meta-data/spot/instance-action", {"X-aws-ec2-metadata-token": token})
         if status not in (200, 404):
-            raise OSError(f"the instance metadata service answers {status}")
+            raise OSError(f"the instance metadata service answered {status}")
     return "now" if status == 200 else ""
 
 
@@ -210,7 +210,7 @@ def is_shutting_down() -> bool:
     return False
 
 
-def _file_of(request: RunRequest) -> str:
+def _dataset_file(request: RunRequest) -> str:
     if request.dataset is None:
         return f"texts-{request.texts_name}.h5"
     key = place_of(request.dataset).key if is_s3(request.dataset) else request.dataset
@@ -220,12 +220,14 @@ def _file_of(request: RunRequest) -> str:
 def call(command: Sequence[str]) -> str:
     """Run a system command and return its output. Raises DataError with the last line of output if it fails."""
     if (done := run_command(command)).returncode:
-        last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-1:] or ["it said nothing"]
+        last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-1:] or [
+            "it printed nothing"
+        ]
         raise DataError(f"{command[0]} failed with status {done.returncode}: {last[0]}")
     return done.stdout
 
 
-def run_command(command: Sequence[str], seconds: float = _SECONDS) -> "subprocess.CompletedProcess[str]":
+def run_command(command: Sequence[str], seconds: float = _COMMAND_SECONDS) -> "subprocess.CompletedProcess[str]":
     """Run a system command until it ends. Raises DataError if the command does not exist or exceeds `seconds`."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)

@@ -22,9 +22,9 @@ SETTLED_SECONDS = 60.0
 """Minimum seconds of an attempt before new nodes may end it."""
 FRUITLESS = 3
 """Number of consecutive attempts that may end at the same step because of lost nodes."""
-_WHY = {"now": "being reclaimed by AWS", "off": "being shut down"}
+_LEAVING = {"now": "being reclaimed by AWS", "off": "being shut down"}
 """Phrases for nodes that are about to end."""
-_NAMED = 8
+_MAX_NAMED = 8
 """Maximum number of nodes that a sentence names."""
 _PORTS = range(20_000, 30_000)
 
@@ -35,7 +35,7 @@ class ClusterView:
 
     statuses: Mapping[str, NodeStatus]
     """Latest status of each node in this launch, by instance."""
-    unheard: Mapping[str, float]
+    seconds_since_heartbeat: Mapping[str, float]
     """Seconds since the last heartbeat of each node; infinite for a node that never sent one."""
     waited: float
     """Seconds since this node first read the launch or, if there is one, the latest attempt."""
@@ -46,13 +46,13 @@ class ClusterView:
     finished: bool = False
     """Whether the run has written a finished model."""
 
-    def hears(self, instance: str) -> bool:
+    def is_alive(self, instance: str) -> bool:
         """Return whether a node is not gone."""
-        return self.unheard.get(instance, float("inf")) < GONE_SECONDS
+        return self.seconds_since_heartbeat.get(instance, float("inf")) < GONE_SECONDS
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _Selection:
     """Nodes that would take part: trainers first, then readers."""
 
     request: RunRequest
@@ -63,7 +63,7 @@ class _Choice:
         return sum(each.gpus > 0 for each in self.members)
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return len(self.members) == self.request.trainers + self.request.readers
 
 
@@ -74,43 +74,47 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
     """
     if latest is None:
         return _first(request, view, number)
-    gone = [each for each in latest.instances if not _is_there(each, latest, view)]
+    gone = [each for each in latest.instances if not _can_continue(each, latest, view)]
     leaving = _leaving(latest, view)
-    goes_on = not (request.stop or view.finished or _any_fails(latest, view))
-    if leaving and goes_on:  # all others stop with a checkpoint first
-        here = [each for each in latest.members if each.instance not in gone]
-        ended = _all(here, lambda each: each.over, latest, view)
-        return _without([*leaving, *gone], request, latest, view, number, why=_left(leaving, view)) if ended else None
+    continues = not (request.stop or view.finished or _any_failed(latest, view))
+    if leaving and continues:  # all others stop with a checkpoint first
+        staying = [each for each in latest.members if each.instance not in gone]
+        ended = _all(staying, lambda each: each.over, latest, view)
+        return (
+            _without([*leaving, *gone], request, latest, view, number, why=_why_leaving(leaving, view))
+            if ended
+            else None
+        )
     if _all(latest.trainers, lambda each: each.over, latest, view):
-        told = {name: each for name, each in view.statuses.items() if name in latest.instances}
-        failed = [each for each in told.values() if each.fails]
-        lost = [name for name, each in told.items() if each.lost]
+        reported = {name: each for name, each in view.statuses.items() if name in latest.instances}
+        failed = [each for each in reported.values() if each.fails]
+        lost = [name for name, each in reported.items() if each.lost]
         unfinished = not failed and not view.finished
         if not unfinished and (not failed or any(each.error for each in failed) or not (gone or lost)):
             return _end(request, latest, view)
         if not gone:  # ranks also fail because another node is lost
-            why = f"{_named(lost, 'was', 'were')} started anew" if lost else "somebody else has stopped the ranks"
-            why = _left(leaving, view) if leaving else why
+            why = f"{_nodes_and_verb(lost, 'was', 'were')} restarted" if lost else "another process stopped the ranks"
+            why = _why_leaving(leaving, view) if leaving else why
             return _without(leaving, request, latest, view, number, why=why)
     if gone:
         return _without(gone, request, latest, view, number)
     trains = _all(latest.members, lambda each: each.phase == "run", latest, view)
     if request.stop or not trains or view.waited < SETTLED_SECONDS:
         return None
-    choice = _chosen(request, latest.members, view)
+    choice = _select(request, latest.members, view)
     if len(choice.members) == len(latest.members):
         return None
     new = [each.instance for each in choice.members if each.instance not in latest.instances]
-    return _attempt(choice, number, f"{_named(new, 'has', 'have')} come")
+    return _attempt(choice, number, f"{_nodes_and_verb(new, 'has', 'have')} joined")
 
 
 def _first(request: RunRequest, view: ClusterView, number: int) -> Attempt | RunEnd | None:
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
-    choice = _chosen(request, (), view)
-    if choice.is_whole or (view.waited >= JOIN_SECONDS and choice.trainers >= request.min_nodes):
+    choice = _select(request, (), view)
+    if choice.is_complete or (view.waited >= JOIN_SECONDS and choice.trainers >= request.min_nodes):
         return _attempt(choice, number, "")
-    return _too_few(choice, "not all nodes came") if view.waited >= JOIN_SECONDS else None
+    return _too_few(choice, "not all nodes joined") if view.waited >= JOIN_SECONDS else None
 
 
 def _without(
@@ -119,25 +123,25 @@ def _without(
     """Return an attempt without the nodes `gone`, including new nodes; `why` defaults to the loss of these nodes."""
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
-    choice = _chosen(request, [each for each in latest.members if each.instance not in gone], view)
-    why = why or f"{_named(gone, 'is', 'are')} gone"
+    choice = _select(request, [each for each in latest.members if each.instance not in gone], view)
+    why = why or f"{_nodes_and_verb(gone, 'is', 'are')} gone"
     if choice.trainers < request.min_nodes:
-        silent = min((view.unheard.get(each, 0.0) for each in gone), default=0.0)
+        silent = min((view.seconds_since_heartbeat.get(each, 0.0) for each in gone), default=0.0)
         return _too_few(choice, why) if silent >= JOIN_SECONDS else None
     fruitless = latest.fruitless + 1 if view.step == latest.step else 0
     if fruitless >= FRUITLESS:
-        error = f"{why}, and {FRUITLESS} attempts in turn have come no further than step {view.step}"
+        error = f"{why}, and {FRUITLESS} consecutive attempts made no progress after step {view.step}"
         return RunEnd(token=request.token, outcome="failed", error=error)
     return _attempt(choice, number, why, step=view.step, fruitless=fruitless)
 
 
 def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | None:
     """Return how the run ended, after all its ranks have; None while readers still run or the cause is unclear."""
-    readers = [each for each in latest.members if not each.gpus and view.hears(each.instance)]
+    readers = [each for each in latest.members if not each.gpus and view.is_alive(each.instance)]
     if not _all(readers, lambda each: each.over, latest, view):
         return None
-    told = [each for each in map(view.statuses.get, latest.instances) if each is not None]
-    failed = [each for each in told if each.fails]
+    reported = [each for each in map(view.statuses.get, latest.instances) if each is not None]
+    failed = [each for each in reported if each.fails]
     if not failed:
         return RunEnd(token=request.token, outcome="stopped" if request.stop else "finished")
     error = next((each.error for each in failed if each.error), "")
@@ -146,22 +150,24 @@ def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | No
     return RunEnd(token=request.token, outcome="failed", error=error)
 
 
-def _is_there(instance: str, latest: Attempt, view: ClusterView) -> bool:
+def _can_continue(instance: str, latest: Attempt, view: ClusterView) -> bool:
     """Return whether a member sends heartbeats and can continue.
 
     The limit is shorter while ranks of other nodes wait for lost ones.
     """
-    silent = view.unheard.get(instance, float("inf"))
+    silent = view.seconds_since_heartbeat.get(instance, float("inf"))
     if silent >= SUSPECT_SECONDS:
-        told = ((name, view.statuses.get(name)) for name in latest.instances if name != instance and view.hears(name))
+        reported = (
+            (name, view.statuses.get(name)) for name in latest.instances if name != instance and view.is_alive(name)
+        )
         lost = any(
-            each and each.attempt == latest.number and (each.waits or each.fails or each.over) for _, each in told
+            each and each.attempt == latest.number and (each.waits or each.fails or each.over) for _, each in reported
         )
         silent = GONE_SECONDS if lost else silent
-    return silent < GONE_SECONDS and not _has_lost_all(instance, view)
+    return silent < GONE_SECONDS and not _has_lost_files(instance, view)
 
 
-def _has_lost_all(instance: str, view: ClusterView) -> bool:
+def _has_lost_files(instance: str, view: ClusterView) -> bool:
     """Return whether a member waits for an attempt although it is in one: it was replaced, and its files are lost."""
     found = view.statuses.get(instance)
     return found is not None and found.attempt == 0 and view.waited >= GONE_SECONDS
@@ -173,16 +179,16 @@ def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest:
     return all(each is not None and each.attempt == latest.number and holds(each) for each in found)
 
 
-def _chosen(request: RunRequest, first: Sequence[Member], view: ClusterView) -> _Choice:
+def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> _Selection:
     """Return the nodes `first` followed by waiting nodes, up to the numbers that the request asks for."""
     known = {each.instance for each in first}
-    here = (name for name in sorted(view.statuses) if view.hears(name) and name in (request.nodes or (name,)))
-    waiting = (name for name in here if view.statuses[name].phase == "wait" and not view.statuses[name].leaves)
+    staying = (name for name in sorted(view.statuses) if view.is_alive(name) and name in (request.nodes or (name,)))
+    waiting = (name for name in staying if view.statuses[name].phase == "wait" and not view.statuses[name].leaves)
     joining = [member for name in waiting if name not in known and (member := view.statuses[name].member(name))]
     every = [*first, *joining]
     trainers = [each for each in every if each.gpus][: request.trainers]
     readers = [each for each in every if not each.gpus][: request.readers]
-    return _Choice(request, [*trainers, *readers])
+    return _Selection(request, [*trainers, *readers])
 
 
 def _leaving(latest: Attempt, view: ClusterView) -> list[str]:
@@ -191,17 +197,17 @@ def _leaving(latest: Attempt, view: ClusterView) -> list[str]:
     return [name for name, each in found if each and each.attempt == latest.number and each.leaves]
 
 
-def _left(leaving: Sequence[str], view: ClusterView) -> str:
-    of = {when: [name for name in leaving if view.statuses[name].leaves == when] for when in _WHY}
-    return "; ".join(f"{_named(names, 'is', 'are')} {_WHY[when]}" for when, names in of.items() if names)
+def _why_leaving(leaving: Sequence[str], view: ClusterView) -> str:
+    of = {when: [name for name in leaving if view.statuses[name].leaves == when] for when in _LEAVING}
+    return "; ".join(f"{_nodes_and_verb(names, 'is', 'are')} {_LEAVING[when]}" for when, names in of.items() if names)
 
 
-def _any_fails(latest: Attempt, view: ClusterView) -> bool:
-    told = map(view.statuses.get, latest.instances)
-    return any(each is not None and each.attempt == latest.number and each.fails for each in told)
+def _any_failed(latest: Attempt, view: ClusterView) -> bool:
+    reported = map(view.statuses.get, latest.instances)
+    return any(each is not None and each.attempt == latest.number and each.fails for each in reported)
 
 
-def _attempt(choice: _Choice, number: int, why: str, *, step: int = 0, fruitless: int = 0) -> Attempt:
+def _attempt(choice: _Selection, number: int, why: str, *, step: int = 0, fruitless: int = 0) -> Attempt:
     return Attempt(
         number=number,
         token=choice.request.token,
@@ -213,18 +219,18 @@ def _attempt(choice: _Choice, number: int, why: str, *, step: int = 0, fruitless
     )
 
 
-def _too_few(choice: _Choice, why: str) -> RunEnd:
+def _too_few(choice: _Selection, why: str) -> RunEnd:
     return RunEnd(
         token=choice.request.token,
         outcome="failed",
-        error=f"{why}, and in {JOIN_SECONDS / 60:.0f} minutes no more than {choice.trainers} of at least "
-        f"{choice.request.min_nodes} could train",
+        error=f"{why}: after {JOIN_SECONDS / 60:.0f} minutes only {choice.trainers} of at least "
+        f"{choice.request.min_nodes} nodes could train",
     )
 
 
-def _named(instances: Sequence[str], one: str, several: str) -> str:
+def _nodes_and_verb(instances: Sequence[str], one: str, several: str) -> str:
     """Return the names of nodes for a sentence, followed by the verb."""
     if len(instances) == 1:
         return f"the node {instances[0]} {one}"
-    more = f" and {len(instances) - _NAMED} more" if len(instances) > _NAMED else ""
-    return f"the nodes {', '.join(instances[:_NAMED])}{more} {several}"
+    more = f" and {len(instances) - _MAX_NAMED} more" if len(instances) > _MAX_NAMED else ""
+    return f"the nodes {', '.join(instances[:_MAX_NAMED])}{more} {several}"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bootstrap.agent.documents import (
-    MOST_GPUS,
-    MOST_NODES,
+    MAX_GPUS,
+    MAX_NODES,
     OUTCOMES,
     PHASES,
     Count,
@@ -22,7 +22,7 @@ from bootstrap.agent.documents import (
 )
 from common.json_values import matching, of_length, one_of, within
 
-MOST_ATTEMPTS = 999_999
+MAX_ATTEMPTS = 999_999
 LEAVES = ("", "now", "off")
 """Reasons for the end of a node. `now`: AWS reclaims a spot node in two minutes; `off`: the node is shutting down."""
 _LATEST = 2.5e11
@@ -31,7 +31,7 @@ _BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 ADDRESS = re.compile(rf"{_BYTE}(\.{_BYTE}){{3}}")
 """Pattern of an IPv4 address."""
 _Address = Annotated[str, matching("the IPv4 address of a node", ADDRESS)]
-_Gpus = Annotated[int, within(0, MOST_GPUS)]
+_Gpus = Annotated[int, within(0, MAX_GPUS)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +52,9 @@ class Attempt(LaunchDocument):
     The nodes agree on an attempt by a conditional write. Each agent stops the ranks of older attempts.
     """
 
-    number: Annotated[int, within(1, MOST_ATTEMPTS)]
+    number: Annotated[int, within(1, MAX_ATTEMPTS)]
     """Number of the attempt, counted over all launches of the run."""
-    members: Annotated[tuple[Member, ...], of_length(1, 2 * MOST_NODES)]
+    members: Annotated[tuple[Member, ...], of_length(1, 2 * MAX_NODES)]
     """Training nodes first, then readers. The first node serves NFS and copies the results."""
     port: Annotated[int, within(1024, 64_999)]
     """Port on the first node where ranks meet."""
@@ -149,7 +149,7 @@ class NodeStatus(LaunchDocument):
         """Return the node as a member of an attempt, or None if it has not reported an address."""
         return Member(instance=instance, address=self.address, gpus=self.gpus) if self.address else None
 
-    def has_come_to(self, phase: str) -> bool:
+    def has_reached(self, phase: str) -> bool:
         """Return whether the node has reached a phase; False for a node that failed."""
         return self.phase != "failed" and PHASES.index(self.phase) >= PHASES.index(phase)
 

@@ -36,7 +36,7 @@ from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, STOP_SECONDS
 _UPLOAD_SECONDS = 5.0
 _PROGRESS_SECONDS = 30.0
 _STAGE, _TRAIN, _READER = "stage", "train", "reader-"
-_LAST_BYTES = 4096
+_LOG_TAIL_BYTES = 4096
 _ENDED = ("lost", -signal.SIGTERM, 128 + signal.SIGTERM)
 """States of programs that another process ended, as when the machine shuts down."""
 
@@ -45,31 +45,31 @@ Statuses = Mapping[str, NodeStatus]
 
 
 class NodeRun:
-    def __init__(self, request: RunRequest, attempt: Attempt, node: Node, told: NodeStatus | None) -> None:
-        """`told` is the status that an earlier agent reported for the same attempt."""
+    def __init__(self, request: RunRequest, attempt: Attempt, node: Node, reported: NodeStatus | None) -> None:
+        """`reported` is the status that an earlier agent reported for the same attempt."""
         (me,) = (each for each in attempt.members if each.instance == node.instance)
         self.attempt = attempt
         self._request, self._me, self._store = request, me, node.store
         self._machine, self._processes, self._channel = node.machine, node.processes, node.channel
         self._clock, self._pool, self._say = node.clock, node.pool, node.say
-        self.status = told or NodeStatus(
+        self.status = reported or NodeStatus(
             token=attempt.token, phase="stage", attempt=attempt.number, address=me.address, gpus=me.gpus
         )
         self._folder = node.machine.run(request)
         own = node.machine.programs / attempt.name
-        self._meeting = own / "meeting"
+        self._meeting_file = own / "meeting"
         newer = documents.attempt_key(request.run, attempt.number + 1)
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/", newer)
         self._uploading: Future[None] | None = None
-        self._kept: Future[None] | None = None
+        self._earlier_results: Future[None] | None = None
         """Copy of the results that an earlier attempt left on this node."""
-        self._last: Future[None] | None = None
+        self._last_upload: Future[None] | None = None
         """Copy of the results at the end of this attempt."""
-        self._uploaded = -_UPLOAD_SECONDS
+        self._upload_started = -_UPLOAD_SECONDS
         self._progress = RecordedProgress(self._folder, node.clock)
-        self._progressed = -_PROGRESS_SECONDS
+        self._progress_reported = -_PROGRESS_SECONDS
         self._restarts = {reader: Restarts() for reader in attempt.readers_on(me.instance, request)}
-        self._asked: dict[str, float] = {}
+        self._stop_requested: dict[str, float] = {}
         """Time of the first request to stop, for each program."""
 
     def step(self, request: RunRequest, statuses: Statuses, *, leaves: str = "") -> None:
@@ -81,11 +81,11 @@ class NodeRun:
         self.status = replace(self.status, leaves=leaves)
         try:
             if self.status.phase == "stage":
-                self._bring(statuses)
+                self._stage_data(statuses)
             elif self.status.phase == "staged":
-                self._wait(statuses)
+                self._wait_for_others(statuses)
             elif self.status.phase == "run":
-                self._follow(statuses)
+                self._watch(statuses)
             elif self.status.phase == "end":
                 self._end(statuses)
         except (DataError, TrainingError, OSError) as error:
@@ -93,28 +93,28 @@ class NodeRun:
 
     # Phases
 
-    def _bring(self, statuses: Statuses) -> None:
+    def _stage_data(self, statuses: Statuses) -> None:
         state = self._processes.state(self._name(_STAGE))
         if state == "running":
-            self._tell_read()
-            if self._is_to_stop(statuses):
+            self._report_text_progress()
+            if self._must_stop(statuses):
                 self._stop(_STAGE)
         elif state is not None:
-            self._tell_read()
+            self._report_text_progress()
             if state == 0:
-                self._to("staged")
-            elif state in _ENDED and not self._is_to_stop(statuses):
+                self._enter("staged")
+            elif state in _ENDED and not self._must_stop(statuses):
                 self.status = replace(self.status, phase="end", lost=True)
-            elif self._is_to_stop(statuses):
-                self._to("end")
+            elif self._must_stop(statuses):
+                self._enter("end")
             else:
                 raise DataError(self._last_line(self._log(_STAGE)))
-        elif self._is_to_stop(statuses):
-            self._to("end")
+        elif self._must_stop(statuses):
+            self._enter("end")
         else:
-            self._begin_to_bring(statuses)
+            self._begin_staging(statuses)
 
-    def _begin_to_bring(self, statuses: Statuses) -> None:
+    def _begin_staging(self, statuses: Statuses) -> None:
         """Start copying the data, once the first node has everything that this node needs.
 
         With a shared folder, the first node copies the data before all others. Without one, it first copies the results
@@ -124,85 +124,85 @@ class NodeRun:
         if self._me == first:
             self._machine.serve(self._request, self.attempt)
             if self._folder.exists() and not shares:
-                self._kept = self._kept or self._pool.submit(self._sync)
-                if not self._kept.done():
+                self._earlier_results = self._earlier_results or self._pool.submit(self._sync)
+                if not self._earlier_results.done():
                     return
-                self._kept.result()
-            self._start_to_bring()
-        elif (not shares and self.attempt.number == 1) or _has_come_to(statuses, first, "staged"):
+                self._earlier_results.result()
+            self._start_staging()
+        elif (not shares and self.attempt.number == 1) or _has_reached(statuses, first, "staged"):
             self._machine.mount(self._request, first)
             if not shares:
-                self._forget_checkpoints()
-            self._start_to_bring()
+                self._remove_checkpoints()
+            self._start_staging()
 
-    def _wait(self, statuses: Statuses) -> None:
-        if self._is_to_stop(statuses):
-            self._to("end")
-        elif all(_has_come_to(statuses, each, "staged") for each in self.attempt.members if each != self._me):
+    def _wait_for_others(self, statuses: Statuses) -> None:
+        if self._must_stop(statuses):
+            self._enter("end")
+        elif all(_has_reached(statuses, each, "staged") for each in self.attempt.members if each != self._me):
             for folder in (self._folder, self._machine.logs(self._request)):
                 folder.mkdir(parents=True, exist_ok=True)
             if self._me.gpus and self._processes.state(self._name(_TRAIN)) is None:
                 self._start(_TRAIN, self._training(), self._environment())
             for reader in self._restarts:
                 if self._processes.state(self._name(f"{_READER}{reader}")) is None:
-                    self._read(reader)
-            self._to("run")
+                    self._start_reader(reader)
+            self._enter("run")
 
-    def _follow(self, statuses: Statuses) -> None:
+    def _watch(self, statuses: Statuses) -> None:
         """Watch ranks and readers until they end. Readers stop after all ranks, because a stream may have no end."""
         self._upload()
-        self._tell_progress()
-        trains = self._me.gpus and self._look_at_ranks(statuses)
+        self._report_progress()
+        trains = self._me.gpus and self._check_ranks(statuses)
         others = [each for each in self.attempt.trainers if each != self._me]
-        ranks_ended = not trains and all(_has_come_to(statuses, each, "end", failed=True) for each in others)
-        read = [self._look_at(reader, stop=ranks_ended) for reader in self._restarts]
+        ranks_ended = not trains and all(_has_reached(statuses, each, "end", failed=True) for each in others)
+        read = [self._check_reader(reader, stop=ranks_ended) for reader in self._restarts]
         if not trains and not any(read) and (ranks_ended or self._me.gpus):
-            self._to("end")
+            self._enter("end")
 
     def _end(self, statuses: Statuses) -> None:
         """Copy the results. After a finished run, the first node also removes the files that are no longer needed."""
-        if self._last is None and self._uploading is not None and not self._uploading.done():
+        if self._last_upload is None and self._uploading is not None and not self._uploading.done():
             return
         first = self._me == self.attempt.members[0]
         finished = first and (read_json(self._folder / SUMMARY) or {}).get("stopped") is False
         if finished and self._request.stream is not None and not self._have_readers_ended(statuses):
             return
-        self._last = self._last or self._pool.submit(partial(self._sync, last=True))
-        if not self._last.done():
+        self._last_upload = self._last_upload or self._pool.submit(partial(self._sync, last=True))
+        if not self._last_upload.done():
             return
-        self._last.result()
+        self._last_upload.result()
         if finished:
             folder = f"{documents.RUNS}{self._request.run}/{CHECKPOINTS}/"
             for key in self._channel.list(folder):
                 self._channel.remove(key)
             if self._request.stream is not None:
                 shutil.rmtree(self._machine.data(self._request), ignore_errors=True)
-        self._to("failed" if self.status.fails else "done")
+        self._enter("failed" if self.status.fails else "done")
 
     def _have_readers_ended(self, statuses: Statuses) -> bool:
         """Return whether all readers have ended, or had enough time to: their files are removed next."""
         readers = [each.instance for each in self.attempt.members if not each.gpus]
-        since = self._asked.setdefault("end", self._clock())
+        since = self._stop_requested.setdefault("end", self._clock())
         late = self._clock() - since > 2 * STOP_SECONDS
         return late or all(each in statuses and statuses[each].over for each in readers)
 
     # Ranks and readers
 
-    def _look_at_ranks(self, statuses: Statuses) -> bool:
+    def _check_ranks(self, statuses: Statuses) -> bool:
         """Return whether this node's ranks still run. Ask them to stop where they have to."""
         state = self._processes.state(self._name(_TRAIN))
         if state == "running":
-            self.status = replace(self.status, waits=self._meeting.exists())
-            if self._is_to_stop(statuses):
+            self.status = replace(self.status, waits=self._meeting_file.exists())
+            if self._must_stop(statuses):
                 self._stop(_TRAIN)
             return True
-        if state in _ENDED and _TRAIN not in self._asked and not self._request.stop:
+        if state in _ENDED and _TRAIN not in self._stop_requested and not self._request.stop:
             self.status = replace(self.status, lost=True)  # even if ranks of other nodes failed first as a consequence
-        elif isinstance(state, int) and state and not self._is_to_stop(statuses):
+        elif isinstance(state, int) and state and not self._must_stop(statuses):
             self.status = replace(self.status, ranks=state)
         return False
 
-    def _look_at(self, reader: int, *, stop: bool) -> bool:
+    def _check_reader(self, reader: int, *, stop: bool) -> bool:
         """Return whether a reader still runs. Restart one that died, a limited number of times."""
         program = f"{_READER}{reader}"
         state = self._processes.state(self._name(program))
@@ -214,16 +214,16 @@ class NodeRun:
             return False
         folder = reader_folder(self._machine.data(self._request), reader)
         last = self._last_line(self._log(program))
-        if self._restarts[reader].again(max(part_numbers(folder), default=-1)):
+        if self._restarts[reader].may_restart(max(part_numbers(folder), default=-1)):
             with suppress(OSError), self._log(program).open("a") as log:
                 log.write(f"reader {reader} ended with status {state}, and is started again\n")
             self._processes.forget(self._name(program))
-            self._read(reader)
+            self._start_reader(reader)
             return True
-        self._note(f"reader {reader} on the node {self._me.instance} died again and again: {last}")
+        self._set_error(f"reader {reader} on the node {self._me.instance} died repeatedly: {last}")
         return False
 
-    def _is_to_stop(self, statuses: Statuses) -> bool:
+    def _must_stop(self, statuses: Statuses) -> bool:
         """Return whether this node must stop: on request, because a node failed, or because a node is about to end."""
         every = (self.status, *statuses.values())
         return self._request.stop or any(each.fails or each.leaves for each in every)
@@ -238,28 +238,28 @@ class NodeRun:
 
     def _stop(self, program: str) -> None:
         """Ask a program to stop once it has started, and kill it if it does not stop in time."""
-        asked = self._asked.get(program)
+        asked = self._stop_requested.get(program)
         if asked is None:
             if self._processes.stop(self._name(program)):
-                self._asked[program] = self._clock()
+                self._stop_requested[program] = self._clock()
         elif self._clock() - asked > 2 * STOP_SECONDS:
             self._processes.stop(self._name(program), kill=True)
 
-    def _forget_checkpoints(self) -> None:
+    def _remove_checkpoints(self) -> None:
         """Remove checkpoints from the node's own folder: an earlier attempt may have written steps that the others do
         not have."""
         for path in (self._folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN):
             path.unlink()
 
-    def _start_to_bring(self) -> None:
-        goes_on = self.attempt.number > 1 and self._request.share is not None and self._request.stream is None
-        if goes_on and (self._folder / RECORD).exists() and self._machine.data(self._request).exists():
-            self._to("staged")  # an earlier attempt has left all files that are needed
+    def _start_staging(self) -> None:
+        continues = self.attempt.number > 1 and self._request.share is not None and self._request.stream is None
+        if continues and (self._folder / RECORD).exists() and self._machine.data(self._request).exists():
+            self._enter("staged")  # an earlier attempt has left all files that are needed
             return
-        program = staging(self._request, self._machine.programs / self.attempt.name, self._store)
+        program = stage_arguments(self._request, self._machine.programs / self.attempt.name, self._store)
         self._start(_STAGE, program, {})
 
-    def _read(self, reader: int) -> None:
+    def _start_reader(self, reader: int) -> None:
         stream, readers = self._machine.data(self._request), self._request.stream.readers if self._request.stream else 0
         program = ["-m", "corpus.stream", "--stream", str(stream), "--reader", f"{reader}/{readers}"]
         self._start(f"{_READER}{reader}", program, {"OMP_NUM_THREADS": "1"})
@@ -276,17 +276,17 @@ class NodeRun:
         places = {"data": self._machine.data(self._request), "output": self._folder, "cache": self._machine.cache}
         endless = self._request.stream is not None and self._request.stream.follow
         config = from_words(self._request.options, endless=endless, **places)
-        again = self.attempt.number > 1
-        if again:  # the rank of a `slow` option may be lost
+        later = self.attempt.number > 1
+        if later:  # the rank of a `slow` option may be lost
             ranks = sum(each.gpus for each in self.attempt.trainers)
             config = replace(config, slow={rank: slow for rank, slow in config.slow.items() if rank < ranks})
-        return replace(config, resume=config.resume or again, force=config.force and not again)
+        return replace(config, resume=config.resume or later, force=config.force and not later)
 
     def _environment(self) -> dict[str, str]:
         # Without this variable, a rank that finds no GPU would compute on the CPU, at the price of a GPU. Emulated
         # nodes have no GPU.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
-        own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting)}
+        own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting_file)}
         if len(self.attempt.trainers) > 1 and (device := device_of(self._me.address)):
             # Gloo binds to the address of the host name. That may be the loopback interface or Docker's bridge, which
             # other nodes cannot reach (nss-myhostname(8)). NCCL skips both.
@@ -309,10 +309,10 @@ class NodeRun:
             if not self._uploading.done():
                 return
             if error := self._uploading.exception():
-                self._say(f"results were not copied, which is tried again: {type(error).__name__}: {error}")
+                self._say(f"the agent could not copy results and tries again: {type(error).__name__}: {error}")
             self._uploading = None
-        if self._clock() - self._uploaded >= _UPLOAD_SECONDS:
-            self._uploaded = self._clock()
+        if self._clock() - self._upload_started >= _UPLOAD_SECONDS:
+            self._upload_started = self._clock()
             self._uploading = self._pool.submit(self._sync)
 
     def _sync(self, *, last: bool = False) -> None:
@@ -326,49 +326,49 @@ class NodeRun:
         for log in map(self._log, programs):
             self._uploads.copy(log, log.name)
 
-    def _tell_read(self) -> None:
+    def _report_text_progress(self) -> None:
         with suppress(OSError, DataError):
             path = self._machine.programs / self.attempt.name / "progress.json"
             self.status = replace(self.status, **vars(TextProgress.from_json(path.read_bytes())))
 
-    def _tell_progress(self) -> None:
+    def _report_progress(self) -> None:
         """Report the progress of the ranks, at most every 30 seconds: each changed status costs a write to the
         bucket."""
-        if self._me.gpus and self._clock() - self._progressed >= _PROGRESS_SECONDS:
-            self._progressed = self._clock()
+        if self._me.gpus and self._clock() - self._progress_reported >= _PROGRESS_SECONDS:
+            self._progress_reported = self._clock()
             if self._me == self.attempt.members[0]:  # the shared folder may hang on other nodes
-                self._progress.look()
-            told, used = self._progress, self._machine.gpu_use()
-            trouble = "; ".join(filter(None, (self._machine.full_disk(), told.hung)))
-            self.status = replace(self.status, starts=told.attempt, gpu_use=used, trouble=trouble)
-            self.status = replace(self.status, step=told.step, steps=told.steps, ends=told.ends)
+                self._progress.update()
+            progress, used = self._progress, self._machine.gpu_use()
+            trouble = "; ".join(filter(None, (self._machine.full_disk(), progress.hung)))
+            self.status = replace(self.status, starts=progress.attempt, gpu_use=used, trouble=trouble)
+            self.status = replace(self.status, step=progress.step, steps=progress.steps, ends=progress.ends)
 
     def _last_line(self, log: Path) -> str:
         with suppress(OSError), log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _LAST_BYTES))
+            file.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
             lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
             if lines:
                 return lines[-1]
         return "it printed nothing"
 
-    def _to(self, phase: str) -> None:
+    def _enter(self, phase: str) -> None:
         self.status = replace(self.status, phase=phase)
 
-    def _note(self, error: str) -> None:
-        self.status = replace(self.status, error=error[: documents.MOST_ERROR])
+    def _set_error(self, error: str) -> None:
+        self.status = replace(self.status, error=error[: documents.MAX_ERROR_LENGTH])
 
     def _fail(self, error: str) -> None:
-        self._note(error)
+        self._set_error(error)
         if self.status.phase != "run":  # in phase `run`, ranks and readers are asked to stop first
-            self._to("failed" if self.status.phase == "end" else "end")
+            self._enter("failed" if self.status.phase == "end" else "end")
 
 
-def _has_come_to(statuses: Statuses, member: Member, phase: str, *, failed: bool = False) -> bool:
+def _has_reached(statuses: Statuses, member: Member, phase: str, *, failed: bool = False) -> bool:
     found = statuses.get(member.instance)
-    return found is not None and ((failed and found.phase == "failed") or found.has_come_to(phase))
+    return found is not None and ((failed and found.phase == "failed") or found.has_reached(phase))
 
 
-def staging(request: RunRequest, folder: Path, store: str, *more: str) -> list[str]:
+def stage_arguments(request: RunRequest, folder: Path, store: str, *more: str) -> list[str]:
     """Return the arguments of the program that copies a run's data to this node.
 
     `folder` receives the request for the program and the program's progress.

@@ -22,7 +22,7 @@ State = int | Literal["running", "lost"] | None
 """Exit status, as in `subprocess`; "lost" if it is unknown, as after a reboot; None for a program that was never
 started."""
 
-RESTARTS = 3
+MAX_RESTARTS = 3
 """Maximum number of consecutive restarts without progress."""
 _START_SECONDS = 30.0
 _IDENTITY, _EXIT = "process", "exit"
@@ -121,7 +121,7 @@ class Restarts:
     def __init__(self) -> None:
         self._deaths, self._progress = 0, -1
 
-    def again(self, progress: int) -> bool:
+    def may_restart(self, progress: int) -> bool:
         """Record a death and return whether to restart. `progress` is the total progress so far."""
         self._deaths = 1 if progress > self._progress else self._deaths + 1
         self._progress = progress
@@ -129,7 +129,7 @@ class Restarts:
 
     @property
     def exhausted(self) -> bool:
-        return self._deaths > RESTARTS
+        return self._deaths > MAX_RESTARTS
 
 
 def _scope() -> Sequence[str]:

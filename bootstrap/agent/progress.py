@@ -16,14 +16,14 @@ HUNG_SECONDS, _HUNG_STEPS = 300.0, 50
 class RecordedProgress:
     """Latest step, total steps, expected end and number of starts from a run's record; None where unknown.
 
-    Each call of `look` reads only what was added since the previous one.
+    Each call of `update` reads only what was added since the previous one.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._record, self._offset, self._clock = folder / RECORD, 0, clock
-        self._moved = clock()
+        self._last_progress = clock()
         """Time of the last step or start, by `clock`: the times in the record can jump."""
-        self._usual: float | None = None
+        self._step_seconds: float | None = None
         """Usual seconds for each step, also from before a restart; None before the first step."""
         self._first: Step | None = None
         """First step since the ranks started."""
@@ -52,19 +52,19 @@ class RecordedProgress:
     @property
     def hung(self) -> str:
         """Sentence about hanging ranks, or an empty string."""
-        if self._usual is None:
+        if self._step_seconds is None:
             return ""
-        still = self._clock() - self._moved
-        if still < max(HUNG_SECONDS, _HUNG_STEPS * self._usual):
+        idle = self._clock() - self._last_progress
+        if idle < max(HUNG_SECONDS, _HUNG_STEPS * self._step_seconds):
             return ""
-        return f"no step for {still / 60:.0f} minutes, where one took {self._usual:.2f} s before"
+        return f"no step for {idle / 60:.0f} minutes; a step usually takes {self._step_seconds:.2f} s"
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Read new lines of the record. A record that is unreadable now is read by the next call."""
         with suppress(OSError), self._record.open("rb") as file:
             if self._record.stat().st_size < self._offset:  # the run started from the beginning
                 self._offset, self.steps, self.attempt, self._first, self._latest = 0, None, None, None, None
-                self._usual = None
+                self._step_seconds = None
             file.seek(self._offset)
             for line in file:
                 if not line.endswith(b"\n"):
@@ -77,9 +77,9 @@ class RecordedProgress:
             case Start():
                 self.attempt, self._first = (self.attempt or 0) + 1, None
                 self.steps = line.steps if line.epochs < ENDLESS else None
-                self._moved = self._clock()
+                self._last_progress = self._clock()
             case Step():
                 self._first, self._latest = self._first or line, line
                 done = line.step - self._first.step
-                self._usual = (line.time - self._first.time) / done if done > 0 else self._usual or 0.0
-                self._moved = self._clock()
+                self._step_seconds = (line.time - self._first.time) / done if done > 0 else self._step_seconds or 0.0
+                self._last_progress = self._clock()

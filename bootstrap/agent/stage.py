@@ -32,11 +32,11 @@ from corpus.text import STOPWORD_LISTS
 from corpus.text_request import TextProgress, TextRequest
 from trainer.output.run_files import CHECKPOINTS, RECORD, STREAM
 
-_TELL_SECONDS = 2.0
+_REPORT_SECONDS = 2.0
 _CHECKPOINT = re.compile(rf"{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt")
 
 
-def stage(request: RunRequest, machine: Machine, channel: Store, tell: Callable[[TextProgress], None]) -> None:
+def stage(request: RunRequest, machine: Machine, channel: Store, publish: Callable[[TextProgress], None]) -> None:
     """Copy a run's data and, for a run that continues, its record and checkpoints. Existing files are kept.
 
     Raises DataError, OSError and the errors of S3.
@@ -44,7 +44,7 @@ def stage(request: RunRequest, machine: Machine, channel: Store, tell: Callable[
     for folder in (machine.run(request), machine.data(request).parent, machine.cache):
         folder.mkdir(parents=True, exist_ok=True)
     machine.cache.chmod(0o700)
-    _bring_results(request, machine.run(request), channel)
+    _copy_results(request, machine.run(request), channel)
     if request.stream is not None:
         stream = machine.data(request)
         write_settings(stream, request.stream)
@@ -53,53 +53,53 @@ def stage(request: RunRequest, machine: Machine, channel: Store, tell: Callable[
 
             put_back(machine.run(request), stream)
     elif request.texts is not None:
-        _encode(request, machine, tell)
+        _encode(request, machine, publish)
     else:
-        _bring_dataset(request, machine, channel)
+        _copy_dataset(request, machine, channel)
 
 
-def _bring_dataset(request: RunRequest, machine: Machine, channel: Store) -> None:
+def _copy_dataset(request: RunRequest, machine: Machine, channel: Store) -> None:
     if not (data := machine.data(request)).exists():
         address = str(request.dataset)
-        holds, key = (open_store(address), s3.place_of(address).key) if s3.is_s3(address) else (channel, address)
-        holds.get(key, data)
+        holder, key = (open_store(address), s3.place_of(address).key) if s3.is_s3(address) else (channel, address)
+        holder.get(key, data)
 
 
-def _bring_results(request: RunRequest, run: Path, channel: Store) -> None:
+def _copy_results(request: RunRequest, run: Path, channel: Store) -> None:
     """Copy the missing record and checkpoints of a run that continues."""
     folder = f"{documents.RUNS}{request.run}/"
     names = [key.removeprefix(folder) for key in channel.list(folder)]
-    begun = (run / RECORD).exists()
+    started = (run / RECORD).exists()
     for name in names:
-        wanted = _CHECKPOINT.fullmatch(name) or (name in (RECORD, STREAM) and not begun)
+        wanted = _CHECKPOINT.fullmatch(name) or (name in (RECORD, STREAM) and not started)
         if wanted and not (run / name).exists():
             channel.get(folder + name, run / name)
 
 
-def _encode(request: RunRequest, machine: Machine, tell: Callable[[TextProgress], None]) -> None:
+def _encode(request: RunRequest, machine: Machine, publish: Callable[[TextProgress], None]) -> None:
     """Encode the texts on the node's own disks, if it has any, and copy the dataset from and to the shared folder."""
     assert request.texts is not None
     data, shared = machine.data(request), machine.shared_data(request)
     for left in data.parent.glob("texts-*.parts"):  # left by a killed process
         shutil.rmtree(left)
     if not data.exists() and not shared.exists():
-        read, told = 0, time.monotonic()
+        read, reported = 0, time.monotonic()
 
         def report(size: int) -> None:
-            nonlocal read, told
+            nonlocal read, reported
             read += size
-            if time.monotonic() - told >= _TELL_SECONDS:
-                tell(TextProgress(read=read))
-                told = time.monotonic()
+            if time.monotonic() - reported >= _REPORT_SECONDS:
+                publish(TextProgress(read=read))
+                reported = time.monotonic()
 
         parts = data.with_name(f"{data.stem}.parts")
         parts.mkdir()
         try:
-            counts = _counted(request.texts, parts, report)
+            counts = _make_dataset(request.texts, parts, report)
             (parts / DATASET_NAME).rename(data)
         finally:
             shutil.rmtree(parts, ignore_errors=True)
-        tell(TextProgress(read=read, **{name: counts[name] for name in ("lines", "malformed", "empty")}))
+        publish(TextProgress(read=read, **{name: counts[name] for name in ("lines", "malformed", "empty")}))
     for source, there in ((data, shared), (shared, data)):
         if not there.exists():
             there.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def _encode(request: RunRequest, machine: Machine, tell: Callable[[TextProgress]
                 shutil.copyfile(source, partial)
 
 
-def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) -> dict[str, Any]:
+def _make_dataset(texts: TextRequest, folder: Path, report: Callable[[int], None]) -> dict[str, Any]:
     """Encode the dataset in a folder and return its counts.
 
     Removing duplicates takes the preprocessing jobs; otherwise one pass over the texts suffices.
@@ -119,7 +119,7 @@ def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) ->
     from jobs.preparation import PreparedWork
 
     if texts.settings.stopwords not in STOPWORD_LISTS:
-        raise DataError(f"{texts.settings.stopwords!r} is no list of stopwords")
+        raise DataError(f"{texts.settings.stopwords!r} is not a list of stopwords")
     own = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed")}
     work = PreparedWork(**own, stopwords=frozenset(), plain_bytes=texts.plain_bytes)
     try:
@@ -144,26 +144,26 @@ class _Steps:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Bring to this node what a run learns from.")
+    parser = argparse.ArgumentParser(description="Copy a run's data to this node.")
     for name, kind in (("request", Path), ("store", str), ("progress", Path)):
         parser.add_argument(name, type=kind)
-    parser.add_argument("--ahead", action="store_true", help="bring the dataset alone, before the node takes part")
-    asked = parser.parse_args()
+    parser.add_argument("--ahead", action="store_true", help="copy only the dataset, before the node takes part")
+    arguments = parser.parse_args()
     # SystemExit runs the same cleanup as an error.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
-    def tell(progress: TextProgress) -> None:
-        write_text(str(asked.progress), json.dumps(asdict(progress)))
+    def publish(progress: TextProgress) -> None:
+        write_text(str(arguments.progress), json.dumps(asdict(progress)))
 
     try:
-        request = RunRequest.from_json(asked.request.read_text("utf-8"))
-        with s3.explained_errors(asked.store, "read"):
-            machine, channel = this_machine(), open_store(asked.store)
-            if asked.ahead:
+        request = RunRequest.from_json(arguments.request.read_text("utf-8"))
+        with s3.explained_errors(arguments.store, "read"):
+            machine, channel = this_machine(), open_store(arguments.store)
+            if arguments.ahead:
                 machine.data(request).parent.mkdir(parents=True, exist_ok=True)
-                _bring_dataset(request, machine, channel)
+                _copy_dataset(request, machine, channel)
             else:
-                stage(request, machine, channel, tell)
+                stage(request, machine, channel, publish)
     except (DataError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-MOST_BYTES = 1 << 20
+MAX_DOCUMENT_BYTES = 1 << 20
 """Maximum size of a document; the rest is not read."""
-_UNCHANGED, _ABSENT = ("304", "NotModified"), ("404", "NoSuchKey")
+_NOT_MODIFIED, _MISSING = ("304", "NotModified"), ("404", "NoSuchKey")
 
 
 class Document(NamedTuple):
@@ -96,42 +96,42 @@ class Bucket(Store):
         `call` makes each small request, for example with retries. `explained` is a context that converts the errors of
         all requests.
         """
-        self.name, self._bucket, self._given = f"s3://{bucket}", bucket, client
+        self.name, self._bucket, self._client_given = f"s3://{bucket}", bucket, client
         self._call, self._explained = call, explained
 
     @property
     def _client(self) -> "S3Client":
-        return self._given or s3.client()
+        return self._client_given or s3.client()
 
-    def _ask(self, call: Callable[["S3Client", S3Path], Result], key: str) -> Result:
+    def _call_s3(self, call: Callable[["S3Client", S3Path], Result], key: str) -> Result:
         with self._explained():
             found: Result = self._call(partial(call, self._client, S3Path(self._bucket, key)))
             return found
 
     def read(self, key: str, known: Document | None = None) -> Document | None:
-        return self._ask(partial(_read_object, known), key)
+        return self._call_s3(partial(_read_object, known), key)
 
     def read_from(self, key: str, offset: int, most: int) -> bytes:
-        return self._ask(lambda client, place: s3.read_from(client, place, offset, most), key)
+        return self._call_s3(lambda client, place: s3.read_from(client, place, offset, most), key)
 
     def write(self, key: str, text: str) -> None:
-        self._ask(lambda client, place: s3.put(client, place, text.encode()), key)
+        self._call_s3(lambda client, place: s3.put(client, place, text.encode()), key)
 
     def write_if(self, key: str, text: str, known: Document | None) -> bool:
         etag = known.tag if known else None
-        return self._ask(lambda client, place: s3.put_if(client, place, text.encode(), etag=etag), key)
+        return self._call_s3(lambda client, place: s3.put_if(client, place, text.encode(), etag=etag), key)
 
     def list(self, prefix: str) -> Mapping[str, StoredFile]:
-        def ask(client: "S3Client", place: S3Path) -> dict[str, StoredFile]:
+        def list_files(client: "S3Client", place: S3Path) -> dict[str, StoredFile]:
             found = s3.list_objects(client, place)
             return {
                 each["Key"]: StoredFile(each["Size"], each["LastModified"].timestamp(), each["ETag"]) for each in found
             }
 
-        return self._ask(ask, prefix)
+        return self._call_s3(list_files, prefix)
 
     def size(self, key: str) -> int | None:
-        found = self._ask(s3.head_or_none, key)
+        found = self._call_s3(s3.head_or_none, key)
         return None if found is None else found["ContentLength"]
 
     def get(self, key: str, path: Path, *, changed: float | None = None, count: Callable[[int], None] = ignore) -> None:
@@ -146,7 +146,7 @@ class Bucket(Store):
             s3.upload(self._client, path, S3Path(self._bucket, key), count=count)
 
     def remove(self, key: str) -> None:
-        self._ask(lambda client, place: client.delete_object(Bucket=place.bucket, Key=place.key), key)
+        self._call_s3(lambda client, place: client.delete_object(Bucket=place.bucket, Key=place.key), key)
 
 
 def _read_object(known: Document | None, client: "S3Client", place: S3Path) -> Document | None:
@@ -155,10 +155,10 @@ def _read_object(known: Document | None, client: "S3Client", place: S3Path) -> D
         found = client.get_object(Bucket=place.bucket, Key=place.key, **condition)
     except ClientError as error:
         code = error.response["Error"]["Code"]
-        if code in _UNCHANGED:
+        if code in _NOT_MODIFIED:
             return known
-        if code in _ABSENT:
+        if code in _MISSING:
             return None
         raise
     with found["Body"] as body:
-        return Document(body.read(MOST_BYTES + 1).decode("utf-8", "replace"), found["ETag"])
+        return Document(body.read(MAX_DOCUMENT_BYTES + 1).decode("utf-8", "replace"), found["ETag"])

@@ -8,7 +8,7 @@ from pathlib import Path
 from bootstrap.agent.store import Store
 from common.files import files_below
 
-_UNWANTED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+(-attempt-[0-9]+)?\.(log|json)")
+_EXCLUDED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+(-attempt-[0-9]+)?\.(log|json)")
 """Temporary and hidden files, and files that each node copies itself."""
 
 
@@ -29,16 +29,16 @@ class Uploads:
 
         Nothing is removed if the folder is missing, for example because the shared folder is no longer mounted.
         """
-        there = {name: state for name, state in self._files() if wanted(name)}
-        for name, state in there.items():
+        present = {name: state for name, state in self._files() if wanted(name)}
+        for name, state in present.items():
             if self._known.get(name) != state:
                 with suppress(FileNotFoundError):  # a checkpoint that a newer one has just replaced
                     if self._is_replaced():
                         return
                     self._channel.put(self._folder / name, self._prefix + name)
                     self._known[name] = state
-        for name in self._known.keys() - there.keys():
-            if any(other > name and _folder(other) == _folder(name) for other in there) and not self._is_replaced():
+        for name in self._known.keys() - present.keys():
+            if any(other > name and _folder(other) == _folder(name) for other in present) and not self._is_replaced():
                 self._channel.remove(self._prefix + name)
                 del self._known[name]
 
@@ -55,7 +55,7 @@ class Uploads:
     def _files(self) -> Iterator[tuple[str, tuple[int, int]]]:
         for path in files_below(self._folder):
             name = path.relative_to(self._folder).as_posix()
-            if not _UNWANTED.fullmatch(name) and path.is_file():
+            if not _EXCLUDED.fullmatch(name) and path.is_file():
                 with suppress(FileNotFoundError):
                     yield name, _state(path)
 

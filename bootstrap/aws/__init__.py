@@ -1,1 +1,1 @@
-"""Access to an AWS account: sessions, S3, CloudFormation's stacks, the CDK, and the ownership of resources."""
+"""Access to an AWS account: sessions, S3, CloudFormation stacks, the CDK, and names of resources."""

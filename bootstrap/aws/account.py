@@ -1,4 +1,4 @@
-"""The user's AWS account, by the credentials of the environment as they are, and when these end."""
+"""AWS account of the user: sessions from the environment's credentials, and the time at which these expire."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -12,14 +12,20 @@ from common.aws_session import core_session
 
 
 def connect(region: str | None = None, config: Config = account.SHORT_TIMEOUTS) -> boto3.Session:
-    """A session whose clients fail soon without a network; without a region, in that of the AWS configuration."""
+    """Return a session with short timeouts, so that calls fail soon without a network.
+
+    `region` defaults to the region of the AWS configuration.
+    """
     core = core_session()
     core.set_default_client_config(config)
     return boto3.Session(botocore_session=core, region_name=region)
 
 
 def credentials_end(session: boto3.Session) -> datetime | None:
-    """When the session's credentials end; None where nobody tells, or botocore renews them, as those of a role."""
+    """Return the time at which the session's credentials expire.
+
+    None if it is unknown, or if botocore renews the credentials, as it does for a role.
+    """
     credentials = session.get_credentials()
     if credentials is None or credentials.method != EnvProvider.METHOD:
         return None
@@ -31,21 +37,21 @@ def credentials_end(session: boto3.Session) -> datetime | None:
 
 
 def credentials_warning(session: boto3.Session, seconds: float, what: str, then: str) -> str | None:
-    """What to tell before work that takes about so many seconds, where the session's credentials end before it.
+    """Return a warning if the session's credentials expire before work of about `seconds` ends.
 
-    `what` is the work, and `then` what happens at their end and what to do, as the rest of a sentence.
+    `what` names the work. `then` is the end of the sentence: what happens when the credentials expire, and what to do.
     """
     end, done = credentials_end(session), datetime.now(UTC) + timedelta(seconds=seconds)
     if end is None or end >= done:
         return None
     return (
-        f"your AWS credentials end at {end.astimezone(UTC):%Y-%m-%d %H:%M} UTC, and {what} is expected to last until "
-        f"about {done:%Y-%m-%d %H:%M} UTC; {then}"
+        f"your AWS credentials expire at {end.astimezone(UTC):%Y-%m-%d %H:%M} UTC, but {what} is expected to last "
+        f"until about {done:%Y-%m-%d %H:%M} UTC; {then}"
     )
 
 
 class Account(account.Account):
-    """An account of Shoal's user."""
+    """Account of Shoal's user, by default with a new session."""
 
     def __init__(self, session: boto3.Session | None = None) -> None:
         super().__init__(session or connect())

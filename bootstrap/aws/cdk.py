@@ -1,4 +1,5 @@
-"""Runs the command `cdk` on the project's app; its output goes to a log, and is shown when it fails."""
+"""Execution of the command `cdk` on the project's app. Its output goes to a log; the end of the log is shown on
+failure."""
 
 import itertools
 import os
@@ -16,20 +17,20 @@ from common.private_folders import temporary_folder
 from infra.policies import QUALIFIER, TOOLKIT, TOOLKIT_STACK
 
 ROOT = Path(__file__).parents[2]
-"""The folder of app.py; in a checkout also of cdk.json, by which `cdk` finds app.py."""
+"""Folder of app.py. A checkout also has cdk.json there, from which `cdk` reads the app's command."""
 
 WHEELS = ROOT / "build" / "wheels" / "here"
-"""The libraries that emulated nodes install; those that are deployed are for AWS's machines."""
+"""Folder of the libraries that emulated nodes install. The deployed ones are built for AWS's machines."""
 
 TOPOLOGIES = ROOT / "topologies"
-"""The folder of the topologies that the app knows."""
+"""Folder of the topologies that the app knows."""
 
 BOOTSTRAP = ("bootstrap", "--qualifier", QUALIFIER, "--toolkit-stack-name", TOOLKIT_STACK)
-"""The command that prepares a region with roles that are not those of other apps of the CDK."""
+"""Arguments of the command that prepares a region, with roles separate from those of other CDK apps."""
 
 _LAST_LINES = 25
-_LOOK_SECONDS = 1.0
-_BETWEEN_LOOKS, _MOST_LOOKS = 0.05, 200
+_CHECK_SECONDS = 1.0
+_CHECK_PAUSE, _MAX_CHECKS = 0.05, 200
 """Seconds between two checks whether the processes have ended, and the number of checks before SIGKILL."""
 
 
@@ -42,27 +43,28 @@ def prepare(
     execution: Sequence[str] = (),
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `cdk bootstrap` for a region of an account, which is needed once, for all topologies.
+    """Run `cdk bootstrap` for a region of an account, which is needed once for all topologies.
 
-    `execution` has the ARNs of the policies of what CloudFormation may do, and then no role of the bootstrap may
-    change a stack of another app; empty: everything, as the CDK has it.
+    `execution` holds the ARNs of the policies that limit CloudFormation; no role of the bootstrap can then change a
+    stack of another app. If it is empty, CloudFormation may do everything, the default of the CDK.
 
-    It runs in an empty folder. Beside app.py the CDK would first run the app, which takes longer than the bootstrap.
+    The command runs in an empty folder. In the folder of app.py, the CDK would first run the app, which takes longer
+    than the bootstrap.
     """
-    with temporary_folder("shoal-cdk-") as nowhere:
+    with temporary_folder("shoal-cdk-") as empty:
         place = f"aws://{account}/{region}"
         run(
-            [*BOOTSTRAP, place, *(limits(execution) if execution else [])],
+            [*BOOTSTRAP, place, *(role_limits(execution) if execution else [])],
             environment=environment,
-            assembly=nowhere / "assembly",
+            assembly=empty / "assembly",
             log=log,
-            root=nowhere,
+            root=empty,
             watch=watch,
         )
 
 
-def limits(execution: Sequence[str]) -> list[str]:
-    """The options of BOOTSTRAP that limit the roles which it makes: CloudFormation's by the policies of these ARNs."""
+def role_limits(execution: Sequence[str]) -> list[str]:
+    """Return the options of BOOTSTRAP that limit the roles it creates: CloudFormation's role by these policy ARNs."""
     boundary = ["--custom-permissions-boundary", TOOLKIT, "--apply-permissions-boundary-to-all-roles"]
     return ["--cloudformation-execution-policies", ",".join(execution), *boundary]
 
@@ -76,24 +78,27 @@ def run(
     root: Path = ROOT,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `cdk ARGUMENTS`; `assembly` is the folder for what it synthesises, `log` the file for its output.
+    """Run `cdk ARGUMENTS`.
 
-    `watch` is called every second while it runs. Raises ShoalError when it is not installed, or, with the end of the
-    log, when it fails. The command and the app that it started have ended in every case.
+    `assembly` is the folder of the synthesised templates, and `log` is the file for the output. `watch` is called every
+    second.
+
+    Raises ShoalError if `cdk` is not installed, or, with the end of the log, if it fails. On return and on any error,
+    the command and its child processes have ended.
     """
     command = ["cdk", *arguments, "--output", os.fspath(assembly), "--no-color", "--no-notices"]
-    if root == ROOT and not (ROOT / "cdk.json").exists():  # an installed Shoal
+    if root == ROOT and not (ROOT / "cdk.json").exists():  # Shoal is installed as a package
         command += ["--app", shlex.join([sys.executable, os.fspath(ROOT / "app.py")])]
         root = log.parent
     log.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with log.open("ab") as written:
+        with log.open("ab") as output:
             running = subprocess.Popen(
                 command,
                 cwd=root,
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
-                stdout=written,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 process_group=0,
             )
@@ -104,28 +109,28 @@ def run(
             "elsewhere install Node.js 22 or newer and run: npm install --global aws-cdk@2"
         ) from None
     try:
-        while not _ended(running, _LOOK_SECONDS):
+        while not _ends_within(running, _CHECK_SECONDS):
             watch()
     finally:
-        _end(running)
+        _end_group(running)
     if running.returncode:
         last = "\n".join(log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:])
         raise ShoalError(f"`cdk {' '.join(arguments)}` failed; the end of {log}:\n{last}")
 
 
-def _end(leader: "subprocess.Popen[bytes]") -> None:
-    """End a process and all that it started; some of these can outlive it."""
-    signals = itertools.chain([signal.SIGTERM], itertools.repeat(0, _MOST_LOOKS), [signal.SIGKILL])
+def _end_group(leader: "subprocess.Popen[bytes]") -> None:
+    """End a process and its children: some children can outlive it."""
+    signals = itertools.chain([signal.SIGTERM], itertools.repeat(0, _MAX_CHECKS), [signal.SIGKILL])
     with suppress(ProcessLookupError):
         for number in signals:
             os.killpg(leader.pid, number)
             leader.poll()
-            time.sleep(_BETWEEN_LOOKS)
+            time.sleep(_CHECK_PAUSE)
     leader.wait()
 
 
-def _ended(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
-    """Whether the process ends within `seconds`."""
+def _ends_within(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    """Return whether the process ends within `seconds`."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

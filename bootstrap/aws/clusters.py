@@ -1,4 +1,4 @@
-"""The state of an EMR cluster, also of one that EMR has forgotten."""
+"""State of an EMR cluster, including one that EMR no longer knows."""
 
 from typing import TYPE_CHECKING
 
@@ -9,11 +9,14 @@ if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import ClusterStatusTypeDef
 
 ENDED = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
-"""The states in which a cluster does no more work."""
+"""States in which a cluster does no more work."""
 
 
 def status_of(emr: "EMRClient", cluster: str) -> "ClusterStatusTypeDef":
-    """A cluster's state and the reason for it. EMR forgets a cluster after two months; it is then TERMINATED."""
+    """Return a cluster's state and its reason.
+
+    EMR forgets a cluster after two months; its state is then TERMINATED.
+    """
     try:
         return emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""Notes in a data bucket which objects of a run were fetched: the bucket outlives its deployment if it holds others."""
+"""Records in a data bucket of the objects that were fetched. The bucket outlives its deployment if it holds others."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,32 +15,35 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 
-_KEPT = 2
-"""Of a run that may go on, the newest checkpoints; the last one may be incomplete."""
+_KEPT_CHECKPOINTS = 2
+"""Number of checkpoints to keep for a run that may continue. The last one may be incomplete."""
 
 
 def unfetched(s3: "S3Client", bucket: str) -> list[str]:
-    """The runs of a data bucket that were not fetched whole, as they are now."""
+    """Return the runs of a data bucket that were not fetched completely in their present state."""
     return cleanup.unfetched(s3, bucket, topology.RUNS_PREFIX, topology.FETCHED_PREFIX)
 
 
-def mark(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> None:
-    """Note of each of these runs that these `etags` were fetched, besides those noted before.
+def record(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> None:
+    """Add the fetched ETags of each run to its record.
 
-    Where the bucket may not be written the run counts as not fetched, and `say` is told.
+    If the bucket is not writable, the run counts as not fetched, and `say` is called with a message.
     """
     for run, found in runs.items():
         key = f"{topology.FETCHED_PREFIX}{run}.json"
         try:
-            noted = {**cleanup.fetched_etags(s3, bucket, key), **found}
-            s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(noted).encode())
+            recorded = {**cleanup.fetched_etags(s3, bucket, key), **found}
+            s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(recorded).encode())
         except (BotoCoreError, ClientError) as error:
-            say(f"{run} was fetched, but s3://{bucket} could not be told, so that it goes on keeping it: {error}")
+            say(f"{run} was fetched, but Shoal cannot record that in s3://{bucket}, which keeps the run: {error}")
 
 
-def forget_checkpoints(s3: "S3Client", folder: S3Path, say: Callable[[str], None]) -> None:
-    """Remove the checkpoints of a run that has finished and whose model is there, and of another all but the newest
-    two: SageMaker, unlike agents, leaves them in the bucket. Where that is refused, `say` is told."""
+def remove_checkpoints(s3: "S3Client", folder: S3Path, say: Callable[[str], None]) -> None:
+    """Remove the checkpoints that are no longer needed, which SageMaker leaves in the bucket.
+
+    A finished run with a model keeps no checkpoint, and another run its newest two. If S3 refuses, `say` is called with
+    a message.
+    """
     checkpoints = sorted(each["Key"] for each in list_objects(s3, S3Path(folder.bucket, f"{folder.key}{CHECKPOINTS}/")))
     if not checkpoints:
         return
@@ -49,13 +52,13 @@ def forget_checkpoints(s3: "S3Client", folder: S3Path, say: Callable[[str], None
     model = {each["Key"] for each in list_objects(s3, S3Path(folder.bucket, f"{folder.key}{MODEL}/"))}
     has_finished = summary is not None and '"stopped": false' in summary and bool(weights & model)
     try:
-        for key in checkpoints if has_finished else checkpoints[:-_KEPT]:
+        for key in checkpoints if has_finished else checkpoints[:-_KEPT_CHECKPOINTS]:
             s3.delete_object(Bucket=folder.bucket, Key=key)
     except (BotoCoreError, ClientError) as error:
-        say(f"checkpoints that nobody needs any more stay in {folder}: {error}")
+        say(f"Shoal cannot delete the checkpoints in {folder}, which are no longer needed: {error}")
 
 
 def put(s3: "S3Client", place: S3Path, run: str, text: str, say: Callable[[str], None]) -> None:
-    """Write an object of a run that nobody needs to fetch, because it only has what the command was told."""
+    """Write an object of a run and record it as fetched, because the user already has its content."""
     etag = s3.put_object(Bucket=place.bucket, Key=place.key, Body=text.encode())["ETag"]
-    mark(s3, place.bucket, {run: {place.key.rpartition("/")[2]: etag}}, say)
+    record(s3, place.bucket, {run: {place.key.rpartition("/")[2]: etag}}, say)

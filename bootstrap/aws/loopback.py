@@ -1,6 +1,6 @@
-"""Finds out whether the emulator that the environment names does not run.
+"""Check whether the emulator in the environment is running.
 
-Look at an error's whole chain of causes, because libraries wrap the error that names the address.
+Look at an error's whole chain of causes: libraries wrap the error that names the address.
 """
 
 import os
@@ -14,13 +14,13 @@ from common.errors import ShoalError
 from infra.caller import emulated
 
 START = "no emulator answers there: start `shoal embedded`, and use the environment that it prints"
-"""The advice for that case."""
+"""Advice for an emulator that does not answer."""
 
 
-def is_gone(error: BaseException | None) -> bool:
-    """Whether an error, or one of its causes, is that nothing answers at an address of this machine."""
+def is_unreachable(error: BaseException | None) -> bool:
+    """Return whether an error or one of its causes says that an address of this machine does not answer."""
     while error is not None:
-        # Behind an SSLError something answers, or the CA bundle cannot be read.
+        # An SSLError means that something answers, or that the CA bundle is unreadable.
         if (
             isinstance(error, NoConnectionError | HTTPClientError)
             and not isinstance(error, SSLError)
@@ -32,9 +32,9 @@ def is_gone(error: BaseException | None) -> bool:
 
 
 def require_s3() -> None:
-    """Raise ShoalError where S3 is emulated and the emulator does not run.
+    """Raise ShoalError if S3 is emulated and the emulator is not running.
 
-    Without this check the readers would try again for more than a minute, as they do on a cluster.
+    Without this check, readers would retry for more than a minute, as they do on a cluster.
     """
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     if not emulated(endpoint):
@@ -45,4 +45,4 @@ def require_s3() -> None:
             (str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)), timeout=5
         ).close()
     except (OSError, ValueError) as error:
-        raise ShoalError(f"there is no S3 at {endpoint} ({error}); {START}") from error
+        raise ShoalError(f"Shoal cannot reach S3 at {endpoint} ({error}); {START}") from error

@@ -1,22 +1,22 @@
-"""The patterns of all names that Shoal gives. A name from a bucket or from AWS is checked before it is used in a
-command on a node or as a file's name here.
+"""Patterns of all names that Shoal gives.
 
-Nodes can write to the data bucket, and so can somebody who took over a node. Quoting a name for the shell is not
-enough, because names are also parts of paths.
+Check a name from a bucket or from AWS before you use it in a command on a node or as a file name on this machine. Nodes
+can write to the data bucket, and so can anyone who controls a node. Quoting a name for the shell is not enough, because
+names are also parts of paths.
 """
 
 import re
 from ipaddress import AddressValueError, IPv4Address
 
-from bootstrap.agent.documents import ATTEMPTS, END_NAME, INSTANCE, REQUEST_NAME, has_time
+from bootstrap.agent.documents import ATTEMPTS, END_NAME, INSTANCE, REQUEST_NAME, has_start_time
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from infra import addresses, parts, topology
 from trainer.output.run_files import CHECKPOINTS, MODEL, MODEL_FILES, RECORD, STREAM, SUMMARY, VECTOR_FILES
 
 SETS = "sets/"
-"""Where a run has files of the machine that launched it: the sets on which word embeddings are evaluated, and the
-vectors from which a classifier starts."""
+"""Folder of a run with files of the machine that launched it: evaluation sets of word embeddings, and the vectors from
+which a classifier starts."""
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
@@ -30,40 +30,40 @@ _DATASET = re.compile(rf"{topology.DATASETS_PREFIX}{DIGEST_PATTERN.pattern}/{re.
 
 
 def is_run(name: str) -> bool:
-    """Whether this is the name of a training run: deployment, time, and four digits."""
-    return _RUN.fullmatch(name) is not None and has_time(name)
+    """Return whether this is the name of a training run: deployment, time, and four hexadecimal digits."""
+    return _RUN.fullmatch(name) is not None and has_start_time(name)
 
 
 def is_dataset(key: str) -> bool:
-    """Whether this is the key of a dataset, which has the dataset's digest."""
+    """Return whether this is the key of a dataset, which contains the dataset's digest."""
     return _DATASET.fullmatch(key) is not None
 
 
 def bucket(name: str) -> str:
-    """The name of a bucket. Like all functions below, it raises ShoalError for any other text."""
-    return _matching(addresses.BUCKET, name, "a bucket", "3 to 63 small letters, digits, dots and dashes")
+    """Return a bucket's name. Like all functions below, it raises ShoalError for an invalid name."""
+    return _matching(addresses.BUCKET, name, "a bucket", "3 to 63 lowercase letters, digits, dots and dashes")
 
 
 def region(name: str) -> str:
-    """The code of a region."""
-    return _matching(_REGION, name, "a region", "a code such as us-east-1; name one by --region")
+    """Return the code of a region."""
+    return _matching(_REGION, name, "a region", "a code such as us-east-1; set it with --region")
 
 
 def instance(identifier: str) -> str:
-    """The id of an instance."""
+    """Return the id of an instance."""
     return _matching(INSTANCE, identifier, "an instance", "an id such as i-0123456789abcdef0")
 
 
 def address(text: str) -> str:
-    """An IPv4 address."""
+    """Return an IPv4 address."""
     try:
         return str(IPv4Address(text))
     except AddressValueError:
-        raise ShoalError(f"{text!r} cannot be a node's address: it must be like 10.0.1.20") from None
+        raise ShoalError(f"a node's address must be an IPv4 address such as 10.0.1.20, not {text!r}") from None
 
 
 def run(name: str) -> str:
-    """The name of a training run."""
+    """Return the name of a training run."""
     if not is_run(name):
         rule = "DEPLOYMENT.YYYYMMDDTHHMMSS-XXXX, as `shoal train` gives it"
         raise ShoalError(f"{name!r} cannot name a training run: it must be {rule}")
@@ -71,7 +71,7 @@ def run(name: str) -> str:
 
 
 def result(name: str) -> str:
-    """The name of a file that a training run writes, below the run's folder."""
+    """Return the name of a file that a training run writes, relative to the run's folder."""
     return _matching(
         _RESULT,
         name,
@@ -83,13 +83,13 @@ def result(name: str) -> str:
 
 
 def dataset(key: str) -> str:
-    """The key of a dataset."""
+    """Return the key of a dataset."""
     return _matching(
         _DATASET,
         key,
         "a dataset",
-        f"{topology.DATASETS_PREFIX}DIGEST/{DATASET_NAME}, with the digest that `shoal dataset info` prints; give a "
-        "file of this machine by --data, and Shoal uploads it there",
+        f"{topology.DATASETS_PREFIX}DIGEST/{DATASET_NAME}, with the digest that `shoal dataset info` prints; upload "
+        "a file of this machine with --data",
     )
 
 

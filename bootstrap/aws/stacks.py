@@ -1,7 +1,7 @@
-"""CloudFormation stacks: their state, owner and events, and waiting until one is stable.
+"""CloudFormation stacks: state, owner and events, and waiting for a stable state.
 
-A deleted stack is found by its ARN only, not by its name. Use `describe` for the first call, so that a missing network
-is reported at once, and `watch` for repeated ones, which tries again.
+A deleted stack is found only by its ARN, not by its name. Use `describe` for the first call, so that a missing network
+is reported at once. Use `watch` for repeated calls, which are retried.
 """
 
 import time
@@ -20,33 +20,33 @@ Stack = Mapping[str, Any]
 Event = Mapping[str, Any]
 StackAction = Literal["deploy", "wait", "delete", "roll back"]
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
+_MIN_PAUSE, _MAX_PAUSE = 0.5, 5.0
 _STARTING_SECONDS = 2.0
-"""Until a stack shows the state of an operation that was just started."""
+"""Seconds until a stack shows the state of an operation that was just started."""
 describe = describe_stack
 _EMPTY = "REVIEW_IN_PROGRESS"
-"""The state of a stack of which only a change set exists: it has no resources and no tags."""
-_HALF_MADE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
+"""State of a stack that has only a change set: it has no resources and no tags."""
+_INCOMPLETE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
 
 
 def watch(cloudformation: Any, name: str) -> Stack | None:
-    """As `describe`, for repeated calls: it waits for a network that is away for minutes."""
+    """Describe a stack in a repeated call, which is retried if the network is down."""
     return retrying(lambda: describe(cloudformation, name))
 
 
 def wait(cloudformation: Any, name: str, tick: Callable[[str], None], *, but: Collection[str] = ()) -> Stack | None:
-    """Wait until no operation runs on a stack, except those `but`; returns it, None when it is gone.
+    """Wait until no operation runs on a stack, except those in `but`. Return the stack, or None if it no longer exists.
 
-    `tick` is called with its status before each pause; the pauses grow from half a second to five.
+    `tick` is called with the stack's status before each pause. Pauses grow from half a second to five seconds.
     """
-    pause = _FIRST_PAUSE
+    pause = _MIN_PAUSE
     while True:
         stack = watch(cloudformation, name)
         if stack is None or not stack["StackStatus"].endswith("_IN_PROGRESS") or stack["StackStatus"] in but:
             return stack
         tick(stack["StackStatus"])
         time.sleep(pause)
-        pause = min(1.5 * pause, _LONGEST_PAUSE)
+        pause = min(1.5 * pause, _MAX_PAUSE)
 
 
 def outputs(stack: Stack) -> dict[str, str]:
@@ -54,7 +54,7 @@ def outputs(stack: Stack) -> dict[str, str]:
 
 
 def owner_and_topology(stack: Stack | None) -> tuple[str, str] | None:
-    """The stack's owner and topology; None when there is no stack, or an empty one."""
+    """Return the stack's owner and topology, or None if the stack does not exist or is empty."""
     if stack is None or stack["StackStatus"] == _EMPTY:
         return None
     tags = read_tags(stack.get("Tags"))
@@ -62,23 +62,23 @@ def owner_and_topology(stack: Stack | None) -> tuple[str, str] | None:
 
 
 def name_conflict(stack: Stack | None, *, deployment: str, owner: str, made_from: str) -> str | None:
-    """The refusal for another owner or another topology (`made_from`); None without a conflict."""
+    """Return an error message if the stack has another owner or topology (`made_from`), else None."""
     found = owner_and_topology(stack)
     if found is None or found == (owner, made_from):
         return None
     return (
-        f"the deployment '{deployment}' belongs to {found[0]} (topology {found[1]}); choose another name by "
-        f"--deployment NAME, or destroy that one first: shoal destroy {deployment}"
+        f"the deployment '{deployment}' belongs to {found[0]} (topology {found[1]}); choose another name with "
+        f"--deployment NAME, or destroy that deployment first: shoal destroy {deployment}"
     )
 
 
 def next_action(status: str | None) -> StackAction:
-    """What a stack in this state needs next; `status` is None when there is no stack."""
+    """Return the next action for a stack in this state; None stands for a missing stack."""
     if status is None or status == _EMPTY:
         return "deploy"
     if status.endswith("_IN_PROGRESS"):
         return "wait"
-    if status in _HALF_MADE:
+    if status in _INCOMPLETE:
         return "delete"
     return "roll back" if status == "UPDATE_ROLLBACK_FAILED" else "deploy"
 
@@ -86,7 +86,7 @@ def next_action(status: str | None) -> StackAction:
 def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stack | None:
     """Bring a stack into a state that can be deployed, after an interrupted deployment or destruction.
 
-    Returns the stack in that state; None when there is none any more. Raises ShoalError when CloudFormation fails.
+    Returns the stack in that state, or None if it no longer exists. Raises ShoalError if CloudFormation fails.
     """
     tried: set[StackAction] = set()
     while True:
@@ -100,8 +100,8 @@ def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stac
         if action != "wait":
             if action in tried:
                 raise ShoalError(
-                    f"CloudFormation could not {action} what an earlier deployment left ({name}, {status}): "
-                    f"{stack.get('StackStatusReason', 'no reason was given')}; remove it by `shoal destroy`"
+                    f"CloudFormation could not {action} the stack {name} of an earlier deployment ({status}): "
+                    f"{stack.get('StackStatusReason', 'no reason was given')}; remove it with `shoal destroy`"
                 )
             tried.add(action)
             _start(cloudformation, stack, action)
@@ -111,7 +111,7 @@ def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stac
 
 
 def events(cloudformation: Any, stack: str) -> list[Event]:
-    """The events of the stack of this name or ARN, the newest first; none when there is no stack."""
+    """Return the events of a stack by name or ARN, the newest first; empty for a missing stack."""
     pages = cloudformation.get_paginator("describe_stack_events")
     try:
         return retrying(lambda: [event for page in pages.paginate(StackName=stack) for event in page["StackEvents"]])

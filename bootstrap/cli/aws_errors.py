@@ -18,7 +18,7 @@ from botocore.exceptions import (
 )
 
 from bootstrap.aws import loopback
-from bootstrap.aws.retry import NOT_ACCEPTED, THROTTLED
+from bootstrap.aws.retry import CREDENTIAL_ERRORS, THROTTLED
 
 AwsError = BotoCoreError | ClientError | Boto3Error
 
@@ -39,13 +39,13 @@ def sentence(error: AwsError) -> str:
             f"cannot reach AWS ({_words(error)}); check that AWS_CA_BUNDLE, or ca_bundle in your AWS profile, "
             "names a file of certificates, and check the proxy if there is one"
         )
-    if loopback.is_gone(error):
+    if loopback.is_unreachable(error):
         return f"cannot reach AWS ({_words(error)}); {loopback.START}"
     if isinstance(error, NoConnectionError | HTTPClientError):
         return f"cannot reach AWS ({_words(error)}); check the network, and the proxy if there is one"
     if isinstance(error, ClientError):
         code = error.response["Error"].get("Code", "")
-        if code in NOT_ACCEPTED:
+        if code in CREDENTIAL_ERRORS:
             return f"AWS rejected your credentials ({_words(error)}); renew them, or set AWS_PROFILE to another profile"
         if code in _NOT_ALLOWED:
             return (

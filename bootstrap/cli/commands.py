@@ -151,11 +151,11 @@ def _explanation(error: Exception) -> str | None:
     known = str(error) if isinstance(error, _KNOWN) else None
     if "botocore" not in sys.modules:  # the command has used no AWS
         return known
-    from bootstrap.aws.loopback import START, is_gone
+    from bootstrap.aws.loopback import START, is_unreachable
     from bootstrap.cli.aws_errors import AwsError, sentence
 
     if known is not None:
-        return f"{known}; {START}" if is_gone(error) else known
+        return f"{known}; {START}" if is_unreachable(error) else known
     return sentence(error) if isinstance(error, AwsError) else None
 
 

@@ -8,7 +8,7 @@ from bootstrap.training.places.this_machine import ThisMachine
 from common.cores import cores
 from experiments.estimate import NOTHING
 from experiments.plans.parts import Arm, PlannedRun
-from experiments.plans.prices import DatasetSize, RunPrice, cannot_tell, training_price
+from experiments.plans.prices import DatasetSize, RunPrice, training_price, unknown_price
 from infra.topology import Topology, name_of
 from trainer.config import TrainConfig
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, was_stopped
@@ -41,7 +41,7 @@ class LocalMachine:
         return any((run.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN))
 
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:  # noqa: ARG002
-        return cannot_tell("training time on this machine is unknown", dollars=NOTHING)
+        return unknown_price("training time on this machine is unknown", dollars=NOTHING)
 
 
 class Deployments:
@@ -88,9 +88,9 @@ class Deployments:
         `size`: None if the source is not a dataset, or its size is unknown here.
         """
         if MODELS[config.model].learns == "words":
-            return cannot_tell("training time of word embeddings is unknown")
+            return unknown_price("training time of word embeddings is unknown")
         if size is None:
-            return cannot_tell("the size of the deployment's newest dataset is unknown; give the dataset by --data")
+            return unknown_price("the size of the deployment's newest dataset is unknown; give the dataset by --data")
         return training_price(self.topology(run.arm), config, size)
 
 

@@ -26,9 +26,9 @@ from corpus.reading.lines import LongLine, split_lines
 from corpus.reading.sources import EXPANSION, InputFile, Inputs, digest_of_files
 from corpus.reading.storage import open_blocks, writable
 from experiments.forecast import workers_of
-from experiments.plans.kept import PREPROCESSING
 from experiments.plans.parts import Arm, PlannedRun
 from experiments.plans.prices import RunPrice, preprocessing_price, price_of_cores
+from experiments.plans.stored import PREPROCESSING
 from infra import catalog
 from trainer.output.run_files import read_json, write_whole
 

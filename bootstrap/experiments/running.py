@@ -13,9 +13,9 @@ from bootstrap.progress import Bars
 from common.display import plural
 from common.errors import DataError, ExperimentError, TrainingError
 from experiments.plans.experiment_files import ExperimentFile
-from experiments.plans.kept import Kept, joined, read_kept, require_same, write_kept
-from experiments.plans.parts import Arm, PlannedRun, chosen_arms, planned_runs
+from experiments.plans.parts import Arm, PlannedRun, planned_runs, select_arms
 from experiments.plans.prices import RunPrice
+from experiments.plans.stored import StoredExperiment, read_stored, require_same, with_earlier_deployments, write_stored
 
 RunMaker = Trainings | Preprocessings
 
@@ -47,13 +47,13 @@ def plan_runs(file: ExperimentFile, maker: RunMaker, *, output: Path, names: Seq
 
     Raises ExperimentError if no arm can run there, or if the output holds other runs.
     """
-    chosen = chosen_arms(file.experiment, names)
+    chosen = select_arms(file.experiment, names)
     left_out = tuple((arm, why) for arm in chosen if (why := maker.why_not(arm)))
     arms = tuple(arm for arm in chosen if not maker.why_not(arm))
     if not arms:
         first, why = left_out[0]
         raise ExperimentError(f"no arm of '{file.name}' can run there: '{first.name}', because {why}")
-    before = read_kept(output)
+    before = read_stored(output)
     runs = tuple(planned_runs(arms, file.experiment.repeats, output))
     if before is not None:
         require_same(before, _kept(file, maker, arms), output)
@@ -68,7 +68,9 @@ def run_experiment(plan: RunningPlan, bars: Bars) -> str | None:
     Raises ExperimentError, which names the run, if a run fails. The same command then continues with that run.
     """
     names = [arm.name for arm in plan.arms]
-    write_kept(plan.output, joined(read_kept(plan.output), _kept(plan.file, plan.maker, plan.arms), names))
+    write_stored(
+        plan.output, with_earlier_deployments(read_stored(plan.output), _kept(plan.file, plan.maker, plan.arms), names)
+    )
     for arm, why in plan.left_out:
         bars.note(f"left out: '{arm.name}', because {why}")
     left = plan.unfinished()
@@ -85,8 +87,8 @@ def run_experiment(plan: RunningPlan, bars: Bars) -> str | None:
     return None
 
 
-def _kept(file: ExperimentFile, maker: RunMaker, arms: Sequence[Arm]) -> Kept:
+def _kept(file: ExperimentFile, maker: RunMaker, arms: Sequence[Arm]) -> StoredExperiment:
     deployments = {arm.name: name for arm in arms if (name := maker.where.deployment_of(arm))}
-    return Kept(
+    return StoredExperiment(
         name=file.name, experiment=file.experiment, cores=maker.where.cores, deployments=deployments, data=maker.data
     )

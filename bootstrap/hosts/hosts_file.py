@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-from bootstrap.agent.documents import MOST_GPUS, MOST_NODES
+from bootstrap.agent.documents import MAX_GPUS, MAX_NODES
 from bootstrap.agent.node_documents import ADDRESS
 from common.errors import DataError, ShoalError
 from common.files import require_regular
@@ -83,8 +83,8 @@ def read_hosts(path: Path) -> HostsFile:
     for host in hosts:
         if [each.label for each in hosts].count(host.label) > 1:
             raise ShoalError(f"{path} lists {host.label} twice; list it once, with gpus=N for several ranks")
-    if not 0 < len(hosts) <= MOST_NODES:
-        raise ShoalError(f"{path} lists {len(hosts):,} hosts; list 1 to {MOST_NODES:,}, one per line: user@host")
+    if not 0 < len(hosts) <= MAX_NODES:
+        raise ShoalError(f"{path} lists {len(hosts):,} hosts; list 1 to {MAX_NODES:,}, one per line: user@host")
     if "folder" not in common:
         raise ShoalError(
             f"{path} names no shared folder; add folder=/PATH on a network file system (any folder if there is one "
@@ -128,8 +128,8 @@ def _host(found: re.Match[str], options: Mapping[str, str], where: str) -> Host:
     port, gpus, address = found["port"], options.get("gpus"), options.get("address")
     if port is not None and not 0 < int(port) < 1 << 16:
         raise ShoalError(f"{where}: the port must be 1 to 65535, but is {port}")
-    if gpus is not None and not (gpus.isascii() and gpus.isdecimal() and 0 < int(gpus) <= MOST_GPUS):
-        raise ShoalError(f"{where}: gpus must be 1 to {MOST_GPUS}, but is '{gpus}'")
+    if gpus is not None and not (gpus.isascii() and gpus.isdecimal() and 0 < int(gpus) <= MAX_GPUS):
+        raise ShoalError(f"{where}: gpus must be 1 to {MAX_GPUS}, but is '{gpus}'")
     if address is not None and not ADDRESS.fullmatch(address):
         raise ShoalError(f"{where}: address must be an IPv4 address, such as 10.0.0.1, but is '{address}'")
     return Host(

@@ -27,7 +27,7 @@ from infra import topology
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyPreview:
-    """A deployment before its deletion; `unfetched` are the runs of `bucket` that were not fetched whole."""
+    """A deployment before its deletion; `unfetched` are the runs of `bucket` that were not fetched completely."""
 
     stack: str | None
     things: Sequence[FoundResource]

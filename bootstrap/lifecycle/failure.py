@@ -126,4 +126,4 @@ def _logs(account: Account, nodes: S3Path) -> dict[S3Path, str]:
     s3 = account.client("s3")
     keys = [key for key in sorted(objects.sizes(s3, nodes)) if _LOG.search(key)]
     places = [S3Path(nodes.bucket, key) for key in keys]
-    return {place: text for place in places if (text := objects.unpacked(read_from(s3, place, 0)))}
+    return {place: text for place in places if (text := objects.log_tail(read_from(s3, place, 0)))}

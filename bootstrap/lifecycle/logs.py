@@ -74,7 +74,7 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
         raise ShoalError(f"the node '{only}' has not reported; these have: {known}")
     found = []
     for instance in reported if only is None else [only]:
-        report = boot_report.of_node(account, bucket, instance)
+        report = boot_report.read_report(account, bucket, instance)
         lines = report.get("log", "").strip().splitlines()[-tail:]
         python = f", Python {report['python']}" if "python" in report else ""
         state = report.get("state", "unknown") + python
@@ -152,7 +152,7 @@ def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> 
         f"{topology.EMR_LOGS_PREFIX}{cluster}/steps/{step['Id']}/stderr.gz",
     )
     packed = read_from(account.client("s3"), log, 0) if log.bucket else b""
-    lines = objects.unpacked(packed).splitlines()[-tail:] if packed else []
+    lines = objects.log_tail(packed).splitlines()[-tail:] if packed else []
     details = step["Status"].get("FailureDetails", {})
     why = details.get("Message") or details.get("Reason") or "no reason was given"
     return LogExcerpt(

@@ -63,7 +63,7 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
     try:
         number = context.account.number()
     except (BotoCoreError, ClientError) as error:
-        return f"could not be asked ({error})" + (f"; {loopback.START}" if loopback.is_gone(error) else ""), []
+        return f"could not be asked ({error})" + (f"; {loopback.START}" if loopback.is_unreachable(error) else ""), []
     found = [finding for each in _RULES for finding in _run(*each, context)]
     return f"account {number}, {topology.region}", sorted(found, key=lambda finding: finding.level != "error")
 

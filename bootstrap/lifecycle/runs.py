@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from bootstrap.agent.documents import FINGERPRINT
 from bootstrap.aws.deployment import Deployment
-from bootstrap.preprocessing.attaching import BegunPreprocessing, steps_of
+from bootstrap.preprocessing.attaching import StartedPreprocessing, steps_of
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.progress import Bars
 from bootstrap.training.attaching import find_training, wanted_trainings
@@ -32,7 +32,7 @@ def find_run(deployment: Deployment, run: str | None) -> BegunRun:
     """The run of this name, or else the first training that has not ended, or else the preprocessing that waits or
     runs, or else the last of what has ended. Raises ShoalError where there is none."""
     if FINGERPRINT.fullmatch(run) if run is not None else _preprocesses(deployment):
-        return BegunPreprocessing(deployment, run)
+        return StartedPreprocessing(deployment, run)
     return find_training(deployment, run)
 
 

@@ -136,7 +136,7 @@ def groups_now(account: Account, deployment: str, bucket: str | None) -> list[Gr
     for group, tags in fleet.scaling_groups(account.client("autoscaling"), deployment):
         serving = [each for each in group["Instances"] if each["LifecycleState"] == "InService"]
         running = [each["InstanceId"] for each in serving]
-        states = [boot_report.of_node(account, bucket, each).get("state") for each in running]
+        states = [boot_report.read_report(account, bucket, each).get("state") for each in running]
         found.append(
             GroupStatus(
                 name=tags[topology.TAG_GROUP],

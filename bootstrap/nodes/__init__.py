@@ -1,1 +1,1 @@
-"""A deployment's nodes that train or read: which run, scaling them up and to zero, and running commands on them."""
+"""Node groups of a deployment: running nodes, scaling up and to zero, and first-boot reports."""

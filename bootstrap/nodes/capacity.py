@@ -1,6 +1,6 @@
-"""Decides what to do while AWS has started fewer nodes than requested: wait, use on demand, change zone, or give up.
+"""Decision while AWS has started fewer nodes than requested: wait, use on demand, change the zone, or give up.
 
-`scale_up` carries the decision out. Do not change zone because of a quota: it holds for all zones, and every change
+`scale_up` carries the decision out. Do not change the zone because of a quota: it holds for all zones, and every change
 ends the existing nodes.
 """
 
@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from enum import Enum
 
 SPOT_SECONDS = 600
-"""How long a group may wait for spot instances while AWS refuses nothing."""
+"""Maximum seconds that a group waits for spot instances without a refusal from AWS."""
 
 
 class Refusal(Enum):
-    """Why AWS started no instance."""
+    """Reason why AWS started no instance."""
 
     QUOTA = "quota"
     NOT_OFFERED = "not offered"
     NO_SPOT = "no spot capacity"
     NO_CAPACITY = "no capacity"
     PASSING = "passing"
-    """AWS tries again by itself."""
+    """AWS retries by itself."""
     PERMANENT = "permanent"
     """It lasts until somebody changes the account, a policy or the topology."""
     OTHER = "other"
 
 
-_WORDS = (
+_PATTERNS = (
     (
         Refusal.QUOTA,
         r"vcpulimitexceeded|vcpu (capacity|limit)|instancelimitexceeded|current instance limit"
@@ -50,7 +50,7 @@ _ADVICE = (
         r"currently being verified|being validated|pendingverification",
         "AWS verifies new accounts before they may start such instances, which takes up to some hours; try again then",
     ),
-    (r"currently blocked|\bblocked\b.*account", "open a case at AWS Support, as the account is blocked"),
+    (r"currently blocked|\bblocked\b.*account", "the account is blocked; open a case with AWS Support"),
     (
         r"not authorized to perform|unauthorizedoperation|explicit deny",
         "a service control policy or a permissions boundary denies it; whoever manages the organization can allow it",
@@ -65,64 +65,68 @@ _ADVICE = (
         "the image of the launch template is gone; deploy again, which takes today's image",
     ),
 )
-"""What to do about a refusal that lasts, by AWS's words: those of EC2's error codes in its API reference."""
+"""Advice for permanent refusals, by patterns of AWS's messages: those of EC2's error codes in its API reference."""
 
 REPEATED = 2
-"""A refusal of an unknown kind lasts if AWS has given it so often."""
+"""Number of times after which a refusal of an unknown kind counts as permanent."""
 _VARYING = re.compile(r"[\w+/=-]*\d[\w+/=-]*")
-"""What differs between two messages of the same kind: ids, addresses, encoded explanations."""
+"""Parts that differ between two messages of the same kind: ids, addresses, encoded explanations."""
 
 
 def classify_refusal(message: str) -> Refusal:
-    """The kind of AWS's reason for a failed launch."""
-    if found := next((kind for kind, words in _WORDS if re.search(words, message, re.IGNORECASE | re.DOTALL)), None):
+    """Return the kind of AWS's reason for a failed launch."""
+    if found := next((kind for kind, words in _PATTERNS if re.search(words, message, re.IGNORECASE | re.DOTALL)), None):
         return found
     return Refusal.PERMANENT if _advice(message) else Refusal.OTHER
 
 
 def _advice(message: str) -> str | None:
-    """What to do about a refusal that lasts; None for one of another kind."""
+    """Return the advice for a permanent refusal, or None for another kind."""
     return next((advice for words, advice in _ADVICE if re.search(words, message, re.IGNORECASE | re.DOTALL)), None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupState:
-    """A node group while it is scaled up."""
+    """Node group while it is scaled up."""
 
     name: str
     instance_type: str
     size: int
     existing: int
-    """The number of nodes that it has, including those that boot."""
+    """Number of its nodes, including those that are booting."""
     spot: bool
     """Whether the missing nodes are requested as spot instances."""
     refusals: tuple[str, ...] = ()
     """AWS's messages for launches that failed since the request, the newest first."""
 
     @property
-    def short(self) -> bool:
-        """Whether nodes are missing."""
+    def lacks_nodes(self) -> bool:
+        """True if nodes are missing."""
         return self.existing < self.size
 
     def last_refusal(self, kind: Refusal) -> str | None:
-        """AWS's latest message of this kind, while nodes are missing."""
-        return next((message for message in self.refusals if self.short and classify_refusal(message) is kind), None)
+        """Return AWS's latest message of this kind if nodes are missing, else None."""
+        return next(
+            (message for message in self.refusals if self.lacks_nodes and classify_refusal(message) is kind), None
+        )
 
     def lasting_refusal(self) -> tuple[str, str] | None:
-        """A message of AWS's that will not change by waiting, with what to do; None while nodes may still come."""
+        """Return a message of AWS that waiting does not resolve, with advice; None if nodes may still start."""
         if message := self.last_refusal(Refusal.PERMANENT):
             return message, str(_advice(message))
-        unknown = [message for message in self.refusals if self.short and classify_refusal(message) is Refusal.OTHER]
-        times = Counter(_VARYING.sub("", message) for message in unknown)
-        again = next((message for message in unknown if times[_VARYING.sub("", message)] >= REPEATED), None)
+        unknown = [
+            message for message in self.refusals if self.lacks_nodes and classify_refusal(message) is Refusal.OTHER
+        ]
+        counts = Counter(_VARYING.sub("", message) for message in unknown)
+        repeated = next((message for message in unknown if counts[_VARYING.sub("", message)] >= REPEATED), None)
         return (
-            None if again is None else (again, "AWS has refused it alike before; change what it names, and try again")
+            None if repeated is None else (repeated, "AWS repeated this refusal; change what it names, and try again")
         )
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Nothing to do yet."""
+    """Wait: nothing to do yet."""
 
 
 @dataclass(frozen=True)
@@ -134,14 +138,14 @@ class TakeOnDemand:
 
 @dataclass(frozen=True)
 class MoveZone:
-    """Change all groups to the next zone, because this one has no nodes for `group`."""
+    """Move all groups to the next zone, because this one has no nodes for `group`."""
 
     group: str
 
 
 @dataclass(frozen=True)
 class GiveUp:
-    """No nodes are available; `sentence` tells the user why."""
+    """End with an error, because no nodes are available. `sentence` is the message for the user."""
 
     sentence: str
 
@@ -150,26 +154,24 @@ Action = Wait | TakeOnDemand | MoveZone | GiveUp
 
 
 def next_action(groups: Sequence[GroupState], *, seconds: float, tried: Sequence[str], zones_left: bool) -> Action:
-    """What to do about the missing nodes.
+    """Return what to do about the missing nodes.
 
-    Args:
-        groups: all of them, as they are now.
-        seconds: since the request or the last action.
-        tried: the zones so far, the present one last.
-        zones_left: whether a zone was not tried yet.
+        Args:
+            groups: State of all groups.
+            seconds: Seconds since the request or the last action.
+            tried: Zones so far, the current one last.
+    =>         zones_left: Whether there is another zone to try.
     """
     for group in groups:
         if message := group.last_refusal(Refusal.QUOTA):
             return GiveUp(
-                f"AWS refuses the account more {group.instance_type} for '{group.name}', and says: {_quote(message)}; "
-                "ask for a higher quota in Service Quotas, or write fewer or smaller nodes into the topology"
+                f"AWS refuses more {group.instance_type} for '{group.name}' because of a quota: {_quote(message)}; "
+                "request a higher quota in Service Quotas, or use fewer or smaller nodes in the topology"
             )
     for group in groups:
         if lasting := group.lasting_refusal():
             message, advice = lasting
-            return GiveUp(
-                f"AWS starts no {group.instance_type} for '{group.name}', and says: {_quote(message)}; {advice}"
-            )
+            return GiveUp(f"AWS does not start {group.instance_type} for '{group.name}': {_quote(message)}; {advice}")
     for group in groups:
         message = group.last_refusal(Refusal.NOT_OFFERED) or (
             None if group.spot else group.last_refusal(Refusal.NO_CAPACITY)
@@ -181,12 +183,14 @@ def next_action(groups: Sequence[GroupState], *, seconds: float, tried: Sequence
 
 
 def _lacks_spot(group: GroupState, seconds: float) -> bool:
-    """Whether to stop waiting for spot instances."""
+    """Return whether to stop waiting for spot instances."""
     # AWS can still refuse an earlier spot request after the group was changed to on demand.
     if group.last_refusal(Refusal.NO_SPOT):
         return True
     return (
-        group.spot and group.short and (seconds >= SPOT_SECONDS or group.last_refusal(Refusal.NO_CAPACITY) is not None)
+        group.spot
+        and group.lacks_nodes
+        and (seconds >= SPOT_SECONDS or group.last_refusal(Refusal.NO_CAPACITY) is not None)
     )
 
 
@@ -194,8 +198,8 @@ def _exhausted(group: GroupState, message: str, tried: Sequence[str]) -> str:
     where = tried[0] if len(tried) == 1 else f"{', '.join(tried[:-1])} and {tried[-1]}"
     elsewhere = "another zone, " if len(tried) == 1 else ""
     return (
-        f"AWS has no {group.instance_type} for '{group.name}' in {where} now, and says: {_quote(message)}; "
-        f"try again later, or take {elsewhere}another instance type or another region in the topology"
+        f"AWS has no {group.instance_type} for '{group.name}' in {where} now: {_quote(message)}; "
+        f"try again later, or use {elsewhere}another instance type or another region in the topology"
     )
 
 

@@ -1,7 +1,8 @@
-"""A deployment's nodes that train or read: its groups, the running nodes, and scaling groups to zero.
+"""Nodes of a deployment: its node groups, the running nodes, and scaling groups to zero.
 
-A reader is no rank: never take all nodes for those that train. Whoever scaled groups up (`scale_up`) must end with
-`scale_to_zero`, because running nodes cost money. Neither a second Ctrl-C nor an error of one group stops it.
+A reader has no rank: do not use all nodes as training nodes. Code that scales groups up (`scale_up`) must end with
+`scale_to_zero`, because running nodes cost money. Neither a second Ctrl-C nor an error of one group stops
+`scale_to_zero`.
 """
 
 import shlex
@@ -36,20 +37,20 @@ _TO_ZERO = ("aws", "autoscaling", "set-desired-capacity", "--desired-capacity", 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuNode:
-    """A running instance, also of readers, which have no GPU. Raises ShoalError for an invalid id or address."""
+    """Running instance of a node group. Raises ShoalError for an invalid id or address."""
 
     instance_id: str
     group: str
     instance_type: str
     market: str
-    """`on-demand` or `spot`: its actual market, which can differ from its group's."""
+    """`on-demand` or `spot`: the actual market, which can differ from that of the group."""
     zone: str
     address: str
-    """Its private IPv4 address."""
+    """Private IPv4 address."""
     gpus: int
-    """The number of its GPUs that are used, a rank each; 0 of a reader."""
+    """Number of GPUs in use, each with one rank; 0 for a reader."""
     launched: datetime
-    """When its cost began."""
+    """Start of the instance's costs."""
     role: str = "train"
     """`train` or `read`."""
 
@@ -60,19 +61,19 @@ class GpuNode:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuGroup:
-    """An auto scaling group of the deployment; `size` is its number of nodes when it is scaled up."""
+    """Auto Scaling group of the deployment. `size` is its number of nodes when it is scaled up."""
 
     name: str
     scaling_group: str
     size: int
     desired: int
-    """Its desired capacity now."""
+    """Current desired capacity."""
     gpus: int
-    """The number of GPUs of each node that are used."""
+    """Number of GPUs in use on each node."""
     spot: bool
     """Whether it prefers spot instances."""
     stays: bool
-    """Whether its nodes run from the deployment on (`start: deploy`), not only during a training."""
+    """Whether its nodes run for the whole life of the deployment (`start: deploy`)."""
     role: str = "train"
     """`train` or `read`."""
     efa: bool = False
@@ -80,9 +81,9 @@ class GpuGroup:
 
 
 def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
-    """The node groups that train, in alphabetical order, and with `readers` those that read, after them.
+    """Return the training groups in alphabetical order, and with `readers` also the reader groups, after them.
 
-    Raises ShoalError when there is none.
+    Raises ShoalError if the deployment has no node groups.
     """
     found = [
         GpuGroup(
@@ -107,20 +108,20 @@ def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
 
 
 def role_of(tags: Mapping[str, str]) -> str:
-    """What the nodes of a group do, by its tags: `train` or `read`. Older deployments have no tag for it."""
+    """Return the role of a group's nodes from its tags: `train` or `read`. Older deployments do not have the tag."""
     return tags.get(topology.TAG_ROLE, "train")
 
 
 def scale_to_zero(
     deployment: Deployment, scaled: Sequence[GpuGroup], *, unless: Callable[[], bool] = lambda: False
 ) -> None:
-    """Scale these groups to zero, except those that stay; does not wait until their nodes have ended.
+    """Scale these groups to zero, except those that stay, without waiting until their nodes have ended.
 
-    `unless` tells whether they are needed for something else, and none is scaled then; where AWS does not answer that
-    in time, all are.
+    `unless` returns True if the groups are needed for something else; no group is scaled then. If AWS does not answer
+    that in time, all are scaled.
 
-    Raises ShoalError with the commands to type for groups that could not be scaled to zero. When the user leaves before
-    AWS has answered, prints the same and raises Abandoned.
+    Raises ShoalError with the commands to run for groups that could not be scaled. If the user leaves before AWS
+    answers, prints the same message and raises Abandoned.
     """
     running = [group for group in scaled if not group.stays]
     until = time.monotonic() + _TO_ZERO_SECONDS
@@ -145,16 +146,15 @@ def scale_to_zero(
 
 
 def running_nodes_warning(running: Sequence[GpuGroup]) -> str:
-    """The warning for groups that could not be scaled to zero, without those that stay anyway."""
+    """Return the warning for groups that could not be scaled to zero, without those that stay anyway."""
     commands = [
         shlex.join([*_TO_ZERO, "--auto-scaling-group-name", group.scaling_group])
         for group in running
         if not group.stays
     ]
     return (
-        "GPU nodes may still run, and cost money, because AWS could not be reached; the deployment's guard ends them "
-        "when they have had no work for a while; to end them sooner, type:"
-        + "".join(f"\n  {each}" for each in commands)
+        "GPU nodes may still be running and cost money, because AWS did not answer; the deployment's guard stops them "
+        "when they have been idle for a while; to stop them sooner, run:" + "".join(f"\n  {each}" for each in commands)
     )
 
 
@@ -178,7 +178,7 @@ def _ignoring_signals() -> Iterator[None]:
 
 
 def nodes(deployment: Deployment) -> list[GpuNode]:
-    """The running nodes, sorted by group and instance id: first those that train, the first of which serves NFS."""
+    """Return the running nodes by group and instance id, training nodes first. The first one serves NFS."""
     tags_of = {
         instance["InstanceId"]: tags
         for group, tags in scaling_groups(deployment.session.client("autoscaling"), deployment.name)
@@ -209,14 +209,14 @@ def nodes(deployment: Deployment) -> list[GpuNode]:
 
 
 def of_role(found: Sequence[GpuNode], role: parts.Role) -> list[GpuNode]:
-    """Those of the nodes that train, or those that read."""
+    """Return the nodes with this role."""
     return [node for node in found if node.role == role]
 
 
 def scaling_groups(
     autoscaling: "AutoScalingClient", deployment: str
 ) -> list[tuple["AutoScalingGroupTypeDef", dict[str, str]]]:
-    """The auto scaling groups of a deployment's nodes, also of readers, each with its tags."""
+    """Return the Auto Scaling groups of a deployment's nodes, readers included, with their tags."""
     pages = autoscaling.get_paginator("describe_auto_scaling_groups").paginate()
     tagged = [(group, read_tags(group.get("Tags"))) for page in pages for group in page["AutoScalingGroups"]]
     return [

@@ -1,7 +1,7 @@
-"""Scales a deployment's node groups up, waits until their nodes are ready, and scales to zero at the end.
+"""Scaling of a deployment's node groups: start their nodes, wait until these are ready, and scale to zero at the end.
 
-All groups run in one zone, and change it together where it has no capacity. Every wait has a limit: a group without
-capacity, or with a node that never reports, would otherwise wait for ever, while the other nodes cost money.
+All groups run in one zone, and change it together if it has no capacity. Every wait has a limit. Without it, a group
+without capacity or a node that never reports would wait forever, while the other nodes cost money.
 """
 
 import time
@@ -26,8 +26,8 @@ from infra.topology_error import TopologyError
 
 READY_SECONDS = 900
 _METAL_SECONDS = 1200
-"""What a bare-metal instance may take from running to its network, because its server verifies all of its hardware (EC2
-user guide, release notes of instance types, read on 2026-11-29)."""
+"""Additional seconds for a bare-metal instance between its running state and its network: its server first verifies all
+hardware (EC2 user guide, release notes of instance types, read on 2026-11-29)."""
 LONGEST_READY_SECONDS = READY_SECONDS + _METAL_SECONDS
 _PAUSE_SECONDS = 1.0
 
@@ -41,14 +41,18 @@ def scaled_up(
     start: bool = True,
     stays: Callable[[], bool] = lambda: False,
 ) -> Iterator[list[GpuNode]]:
-    """All nodes of the deployment that train, ready, and with `readers` those that read, after them; without `start`
-    those that run already.
+    """Yield all training nodes once they are ready, and with `readers` also the readers, after them.
 
-    At the end all groups are scaled to zero, except those that stay; also a group that a killed command left. Where
-    `stays()` is true then, or the block is left by Detached, none is. Missing spot instances are replaced by on demand,
-    and a zone without capacity by the next; a stage of `bars` shows that. Raises ShoalError when no zone is left, when
-    AWS names a quota, when a node fails to boot (with the last line of its log), or when not all nodes are ready in
-    time. A user who leaves while AWS does not answer (Abandoned) sees what still runs.
+    Without `start`, yield the nodes that already run. At the end, all groups are scaled to zero except those that stay,
+    including groups that a killed command left running. They are not scaled if `stays()` returns True or if Detached
+    leaves the block.
+
+    Missing spot instances are replaced by on-demand instances, and a zone without capacity by the next one; `bars`
+    shows this.
+
+    Raises ShoalError if no zone is left, AWS names a quota, or not all nodes are ready in time. It also raises it, with
+    the last line of the log, if a node fails to boot. If the user leaves while AWS does not answer (Abandoned), a
+    message names what still runs.
     """
     groups = fleet.groups(deployment, readers=True)
     left = False
@@ -69,7 +73,7 @@ def scaled_up(
 
 @dataclass(frozen=True, kw_only=True)
 class Zone:
-    """A zone that nodes can run in."""
+    """Zone in which nodes can run."""
 
     name: str
     subnet: str
@@ -81,15 +85,15 @@ class _ScaleUp:
         self._s3 = deployment.session.client("s3")
         self._groups = scaling_group.scaling_groups(deployment, readers=readers)
         self._size = sum(group.node_group.size for group in self._groups)
-        here, *self._untried = zones(deployment, self._groups)
-        self._tried = [here]
+        zone, *self._remaining_zones = zones(deployment, self._groups)
+        self._tried_zones = [zone]
         self._ready: set[str] = set()
-        self._seen: set[str] = set()
+        self._seen_nodes: set[str] = set()
         self._seconds = ready_seconds(name for group in self._groups for name in group.instance_types)
         self._since = time.monotonic()
 
     def run(self) -> list[GpuNode]:
-        """Request all nodes; returns them when they are ready."""
+        """Request all nodes, and return them when they are ready."""
         self._stage("")
         self._request_nodes()
         while True:
@@ -101,8 +105,8 @@ class _ScaleUp:
             match capacity.next_action(
                 states,
                 seconds=time.monotonic() - self._since,
-                tried=[zone.name for zone in self._tried],
-                zones_left=bool(self._untried),
+                tried=[zone.name for zone in self._tried_zones],
+                zones_left=bool(self._remaining_zones),
             ):
                 case capacity.TakeOnDemand(names):
                     self._take_on_demand([group for group in self._groups if group.name in names])
@@ -111,15 +115,15 @@ class _ScaleUp:
                 case capacity.GiveUp(sentence):
                     raise ShoalError(sentence)
                 case capacity.Wait():
-                    self._wait(lambda: _late(running, self._ready, self._seen, states))  # noqa: B023
+                    self._wait(lambda: _timeout_reason(running, self._ready, self._seen_nodes, states))  # noqa: B023
 
     def running(self) -> list[GpuNode]:
-        """The running nodes of these groups; readers that stay may run, too."""
+        """Return the running nodes of these groups. Readers that stay may run, too, but belong to other groups."""
         names = {group.name for group in self._groups}
         return [node for node in retrying(partial(fleet.nodes, self._deployment)) if node.group in names]
 
     def _all_ready(self, running: Sequence[GpuNode]) -> bool:
-        self._seen |= {node.instance_id for node in running}
+        self._seen_nodes |= {node.instance_id for node in running}
         for node in running:
             if node.instance_id not in self._ready and is_ready(self._s3, self._deployment, node):
                 self._ready.add(node.instance_id)
@@ -128,27 +132,28 @@ class _ScaleUp:
         return ready == len(running) == self._size
 
     def _refresh(self) -> None:
-        found = scaling_group.described_by_name(self._deployment)
+        found = scaling_group.descriptions_by_name(self._deployment)
         for group in self._groups:
             group.refresh(found[group.node_group.scaling_group])
 
     def _request_nodes(self) -> None:
         for group in self._groups:
-            group.request_nodes(self._tried[-1].subnet)
+            group.request_nodes(self._tried_zones[-1].subnet)
         self._since = time.monotonic()
 
     def _take_on_demand(self, scarce: Sequence[ScalingGroup]) -> None:
         prices = [f"{group.name} on demand{_price(self._deployment, group.instance_types)}" for group in scarce]
-        self._stage(f": {', '.join(prices)}, as the spot market of {self._tried[-1].name} has none")
+        self._stage(f": {', '.join(prices)}, because {self._tried_zones[-1].name} has no spot capacity")
         for group in scarce:
             group.request_on_demand()
         self._since = time.monotonic()
 
     def _move(self, name: str) -> None:
-        """Change all groups to the next zone, after their nodes have ended: nodes in two zones cannot train."""
-        full, here = self._tried[-1], self._untried.pop(0)
-        self._tried.append(here)
-        self._stage(f" in {here.name}, as {full.name} has none for {name}")
+        """Change all groups to the next zone, after their nodes have ended: nodes in two zones cannot train
+        together."""
+        full, zone = self._tried_zones[-1], self._remaining_zones.pop(0)
+        self._tried_zones.append(zone)
+        self._stage(f" in {zone.name}, because {full.name} has no capacity for {name}")
         for group in self._groups:
             group.scale_to_zero()
         self._since = time.monotonic()
@@ -162,25 +167,25 @@ class _ScaleUp:
         self._bars.stage(f"start nodes{how}", self._size, unit="node")
 
     def _wait(self, why: Any) -> None:
-        """Wait a second. Raises ShoalError with what `why` returns when the time is up."""
+        """Wait a second. Raises ShoalError with the result of `why` when the time is up."""
         if time.monotonic() - self._since > self._seconds:
-            raise ShoalError(f"{self._seconds // 60} minutes were not enough to start the nodes: {why()}")
+            raise ShoalError(f"the nodes did not start within {self._seconds // 60} minutes: {why()}")
         time.sleep(_PAUSE_SECONDS)
 
 
 def ready_seconds(instance_types: Iterable[str]) -> int:
-    """How long nodes of these types may take to be ready."""
+    """Return the seconds that nodes of these types may take to be ready."""
     return READY_SECONDS + _METAL_SECONDS * any(".metal" in each for each in instance_types)
 
 
 def zones(deployment: Deployment, groups: Sequence[ScalingGroup]) -> list[Zone]:
-    """The zones that the groups can use, first the one where their nodes run or would start."""
-    here = min(groups, key=lambda group: group.existing == 0).subnet
+    """Return the zones that the groups can use. The first is the one where their nodes run or would start."""
+    current = min(groups, key=lambda group: group.existing == 0).subnet
     tags = {topology.TAG_DEPLOYMENT: deployment.name, topology.TAG_NODES: "true"}
     found = _subnets(deployment, Filters=[{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()])
-    if here not in [zone.subnet for zone in found]:  # a network of the user does not have Shoal's tag
-        found = _subnets(deployment, SubnetIds=[here])
-    at = [zone.subnet for zone in found].index(here)
+    if current not in [zone.subnet for zone in found]:  # a network of the user does not have Shoal's tag
+        found = _subnets(deployment, SubnetIds=[current])
+    at = [zone.subnet for zone in found].index(current)
     return [*found[at:], *found[:at]]
 
 
@@ -191,7 +196,7 @@ def _subnets(deployment: Deployment, **chosen: Any) -> list[Zone]:
 
 
 def is_ready(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
-    """Whether a node's first boot reported that it is ready. Raises ShoalError when it reported a failure."""
+    """Return whether a node reported that it is ready. Raises ShoalError if it reported a failure."""
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     place = S3Path(bucket, f"{topology.NODES_PREFIX}{node.instance_id}.json")
     report = retrying(partial(read_text, s3, place))
@@ -203,22 +208,22 @@ def is_ready(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
     last = fields["log"].strip().splitlines()[-1:] or ["its log is empty"]
     has = f", which has Python {fields['python']}," if "python" in fields else ""
     failed = f"({node.group}){has} failed to boot: {last[0]}"
-    raise ShoalError(f"the node {node.instance_id} {failed}; all of it: {place}")
+    raise ShoalError(f"the node {node.instance_id} {failed}; see {place}")
 
 
 def _price(deployment: Deployment, types: Sequence[str]) -> str:
     try:
-        each = [catalog.prices(str(deployment.session.region_name)).hourly(name) for name in types]
+        hourly = [catalog.prices(str(deployment.session.region_name)).hourly(name) for name in types]
     except TopologyError:
         return ""
-    return f" ({' to '.join(f'${price:g}' for price in sorted({min(each), max(each)}))} an hour each)"
+    return f" ({' to '.join(f'${price:g}' for price in sorted({min(hourly), max(hourly)}))} an hour each)"
 
 
-def _late(running: Sequence[GpuNode], ready: set[str], seen: set[str], states: Sequence[GroupState]) -> str:
+def _timeout_reason(running: Sequence[GpuNode], ready: set[str], seen: set[str], states: Sequence[GroupState]) -> str:
     silent = [node for node in running if node.instance_id not in ready]
     ended = len(seen) - len(running)
-    missing = [f"{group.size - group.existing} of '{group.name}'" for group in states if group.short]
-    message = next((f' and says: "{words}"' for group in states for words in group.refusals), "")
+    missing = [f"{group.size - group.existing} of '{group.name}'" for group in states if group.lacks_nodes]
+    message = next((f': "{words}"' for group in states for words in group.refusals), "")
     parts = [f"{len(running) - len(silent)} of {sum(group.size for group in states)} are ready"]
     if missing:
         parts.append(f"AWS did not start {', '.join(missing)}{message}")
@@ -227,7 +232,7 @@ def _late(running: Sequence[GpuNode], ready: set[str], seen: set[str], states: S
     if silent:
         names = ", ".join(f"{node.instance_id} ({node.group})" for node in silent)
         parts.append(
-            f"{names} never reported; what it printed: aws ec2 get-console-output --output text --instance-id "
-            f"{silent[0].instance_id}"
+            f"{names} never reported; to see the console output, run: aws ec2 get-console-output --output text "
+            f"--instance-id {silent[0].instance_id}"
         )
     return "; ".join(parts)

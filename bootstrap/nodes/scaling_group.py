@@ -1,4 +1,4 @@
-"""An auto scaling group while it is scaled up: its nodes, AWS's refusals, and requests for nodes.
+"""Auto Scaling group while it is scaled up: its nodes, AWS's refusals, and requests for nodes.
 
 Old failures are recognised by the ids of activities, because the clocks of AWS and of this machine differ. Do not
 change the group's market while spot instances run, because AWS would replace them.
@@ -20,7 +20,7 @@ _RECENT_ACTIVITIES = 50
 
 
 class ScalingGroup:
-    """A node group as Auto Scaling described it last; `refresh` sets a newer description."""
+    """Node group as described by Auto Scaling; `refresh` sets a newer description."""
 
     def __init__(self, deployment: Deployment, node_group: GpuGroup, found: "AutoScalingGroupTypeDef") -> None:
         self.node_group = node_group
@@ -33,26 +33,26 @@ class ScalingGroup:
         self.instance_types = instance_types(self._ec2, found)
 
     def refresh(self, found: "AutoScalingGroupTypeDef") -> None:
-        """Set what Auto Scaling reports of the group now."""
+        """Set a newer description of the group."""
         self._described = found
 
     @property
     def subnet(self) -> str:
-        """The subnet in which its instances start."""
+        """Subnet in which its instances start."""
         return self._described["VPCZoneIdentifier"].split(",")[0]
 
     @property
     def empty(self) -> bool:
-        """Whether it has no instance, not even one that is ending."""
+        """True if the group has no instance, not even one that is terminating."""
         return not self._described["Instances"]
 
     @property
     def existing(self) -> int:
-        """The number of its instances that are not ending."""
+        """Number of its instances that are not terminating."""
         return sum(not each["LifecycleState"].startswith("Terminat") for each in self._described["Instances"])
 
     def state(self) -> GroupState:
-        """What `capacity` needs to know of it."""
+        """Return the state of the group for `capacity.next_action`."""
         refusals = [
             each.get("StatusMessage", "")
             for each in (self._activities() if self.existing < self.node_group.size else ())
@@ -68,7 +68,7 @@ class ScalingGroup:
         )
 
     def request_nodes(self, subnet: str) -> None:
-        """Request all of its nodes, in this subnet, on the market that it prefers."""
+        """Request all nodes of the group in this subnet, on the market that it prefers."""
         changes: dict[str, Any] = {"VPCZoneIdentifier": subnet} if subnet != self.subnet else {}
         if self.node_group.spot and self.empty and self._on_demand_base:
             changes["MixedInstancesPolicy"] = self._with_on_demand(0)
@@ -76,14 +76,14 @@ class ScalingGroup:
         self._request(self.node_group.size, **changes)
 
     def request_on_demand(self) -> None:
-        """Request the missing nodes on demand; running spot instances stay."""
+        """Request the missing nodes on demand. Running spot instances stay."""
         size = self.node_group.size
         policy = self._with_on_demand(self._on_demand_base + size - self.existing)
         self._on_demand = True
         self._request(size, MixedInstancesPolicy=policy)
 
     def scale_to_zero(self) -> None:
-        """Scale to zero, also a group whose nodes usually stay."""
+        """Scale to zero, even if the group's nodes usually stay."""
         self._request(0)
 
     @property
@@ -91,11 +91,11 @@ class ScalingGroup:
         return self._described["MixedInstancesPolicy"]["InstancesDistribution"].get("OnDemandBaseCapacity", 0)
 
     def _with_on_demand(self, count: int) -> dict[str, Any]:
-        """The policy by which the first `count` instances are on demand, and all others spot instances."""
+        """Return the policy in which the first `count` instances are on demand, and all others spot instances."""
         policy: dict[str, Any] = dict(self._described["MixedInstancesPolicy"])
         template = _template(self._described)
-        # AWS reports a template's id and name, and refuses a request with both. What a distribution leaves out can fall
-        # back to its default.
+        # AWS reports a template's id and name, but refuses a request with both. Fields that a distribution omits can
+        # fall back to their defaults.
         return {
             "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": template},
             "InstancesDistribution": {
@@ -106,14 +106,14 @@ class ScalingGroup:
         }
 
     def _request(self, size: int, **changes: Any) -> None:
-        """Request a size. With changes AWS tries a launch with the caller's permissions, so they are made seldom."""
+        """Request a size. AWS tests changes by a launch with the caller's permissions, so pass none without need."""
         self._known = {each["ActivityId"] for each in self._activities()}
         call: Any = self._client.update_auto_scaling_group if changes else self._client.set_desired_capacity
         name = self.node_group.scaling_group
         retrying(partial(call, AutoScalingGroupName=name, DesiredCapacity=size, **changes))
 
     def _activities(self) -> "list[ActivityTypeDef]":
-        """The latest activities, the newest first."""
+        """Return the latest activities, the newest first."""
         call = partial(
             self._client.describe_scaling_activities,
             AutoScalingGroupName=self.node_group.scaling_group,
@@ -123,22 +123,24 @@ class ScalingGroup:
 
 
 def scaling_groups(deployment: Deployment, *, readers: bool = False) -> list[ScalingGroup]:
-    """The deployment's node groups, as `fleet.groups` has them. Raises ShoalError when there is none."""
-    found = described_by_name(deployment)
+    """Return the deployment's node groups in the order of `fleet.groups`. Raises ShoalError without node groups."""
+    found = descriptions_by_name(deployment)
     chosen = fleet.groups(deployment, readers=readers)
     return [ScalingGroup(deployment, each, found[each.scaling_group]) for each in chosen]
 
 
-def described_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupTypeDef]":
-    """What Auto Scaling reports now of the deployment's groups, by the scaling group's name."""
+def descriptions_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupTypeDef]":
+    """Return Auto Scaling's current descriptions of the deployment's groups, by name."""
     client = deployment.session.client("autoscaling")
     found = retrying(partial(fleet.scaling_groups, client, deployment.name))
     return {group["AutoScalingGroupName"]: group for group, _ in found}
 
 
 def instance_types(ec2: Any, found: "AutoScalingGroupTypeDef") -> list[str]:
-    """The types that a group's nodes may have, by its policy or else by its launch template. Raises LookupError or
-    ClientError where it has none, or one that was deleted."""
+    """Return the instance types that a group's nodes may have, from its policy or else its launch template.
+
+    Raises LookupError or ClientError if the group has no launch template or a deleted one.
+    """
     if several := found.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {}).get("Overrides"):
         return [each["InstanceType"] for each in several]
     template = _template(found)

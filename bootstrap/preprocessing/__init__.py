@@ -1,1 +1,1 @@
-"""Starts and follows preprocessing on a deployment's EMR cluster; previews and warnings for all preprocessing."""
+"""Preprocessing on a deployment's EMR cluster, and previews and warnings for all preprocessing."""

@@ -1,6 +1,6 @@
-"""A preprocessing on a deployment that another command has begun: followed to its dataset from any machine, or stopped.
+"""Preprocessing that another command started on a deployment: followed to its dataset from any machine, or stopped.
 
-All of it is in the names and the arguments of the cluster's steps, and in the folder of the work.
+The names and arguments of the cluster's steps and the folder of the work contain all that is needed.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bootstrap.agent.documents import FINGERPRINT, Cancellation, step_name
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.work import FAILURE, FOLLOWED, remember
+from bootstrap.preprocessing.work import FAILURE, FOLLOWED, record_result
 from bootstrap.progress import Bars
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, list_objects, put
@@ -23,31 +23,33 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 _PREFIX = step_name("", "").partition(" ")[0]
-"""Of the names of all steps of Shoal."""
+"""Prefix of the names of all steps of Shoal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """The steps of a run of the jobs that wait or run."""
+    """Pending and running steps of a preprocessing run."""
 
     run: str
     ids: dict[str, str]
-    """By their names, in the order in which they run."""
+    """Ids of the steps by name, in the order in which they run."""
 
 
 def steps_of(cluster: EmrCluster, run: str | None) -> Steps | None:
-    """The steps of a run, by default of one that waits or runs; None where there are none."""
+    """Return the active steps of a run, by default of any run, or None if no step is active."""
     found: dict[str, dict[str, str]] = {}
     for name, step in cluster.active_steps(_PREFIX).items():
-        of_run, _, title = name.strip().partition(": ")
-        if FINGERPRINT.fullmatch(of_run) and run in (None, of_run):
-            found.setdefault(of_run, {})[title] = step
+        run_name, _, title = name.strip().partition(": ")
+        if FINGERPRINT.fullmatch(run_name) and run in (None, run_name):
+            found.setdefault(run_name, {})[title] = step
     return next((Steps(run=name, ids=ids) for name, ids in found.items()), None)
 
 
 def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
-    """Follow a preprocessing to its end, or find what one has left that has ended. Raises ShoalError where there is
-    none, and what `preprocess_on_deployment` raises."""
+    """Follow a preprocessing to its end, or return the result of one that has ended.
+
+    Raises ShoalError if there is neither, and the errors of `preprocess_on_deployment`.
+    """
     s3 = deployment.session.client("s3")
     work = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.WORK_PREFIX)
     cluster = EmrCluster(deployment)
@@ -59,13 +61,13 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
     put(s3, followed, b"")
     cluster.follow(steps.ids, S3Path(folder.bucket, folder.key + FAILURE), bars)
     made = read_merge_result(str(summary))
-    remember(s3, steps.run, made)
-    objects.remove(s3, folder, but=(summary, followed))
+    record_result(s3, steps.run, made)
+    objects.remove(s3, folder, keep=(summary, followed))
     return made
 
 
-class BegunPreprocessing:
-    """A preprocessing on a deployment's cluster that some command has begun, by default the one that waits or runs."""
+class StartedPreprocessing:
+    """Preprocessing on a deployment's cluster that another command started, by default the active one."""
 
     results, continued = "", "the command that began it"
 
@@ -73,21 +75,23 @@ class BegunPreprocessing:
         self.deployment, self.name = deployment, run or ""
 
     def follow(self, output: Path, bars: Bars) -> MergeResult:  # noqa: ARG002
-        """As `attach`, which leaves nothing in an output folder."""
+        """Run `attach`, which writes nothing to an output folder."""
         return attach(self.deployment, self.name or None, bars)
 
     def stop(self, bars: Bars) -> tuple[str, str]:  # noqa: ARG002
-        """Cancel its steps that wait or run; returns how it ended, and no reason. Raises ShoalError where there are
-        none, or where jobs of theirs may go on."""
+        """Cancel its active steps. Return how it ended, and an empty reason.
+
+        Raises ShoalError if no step is active, or if some of its jobs may still be running.
+        """
         cluster = EmrCluster(self.deployment)
         steps = steps_of(cluster, self.name or None)
         if steps is None:
-            raise _nothing(self.deployment.name, self.name or None)
+            raise _nothing_runs(self.deployment.name, self.name or None)
         self.name = steps.run
         tokens = cluster.tokens(steps.ids.values(), steps.run)
         if not tokens:
             raise ShoalError(
-                f"the steps of run {steps.run} are of an earlier version of Shoal; cancel them in EMR's console"
+                f"an earlier version of Shoal submitted the steps of run {steps.run}; cancel them in EMR's console"
             )
         for token in tokens:
             cluster.cancel(steps.ids.values(), Cancellation(run=steps.run, token=token))
@@ -95,7 +99,7 @@ class BegunPreprocessing:
 
 
 def _newest_summary(s3: "S3Client", work: S3Path, deployment: str, run: str | None) -> S3Path:
-    """The result of a run that has ended, by default of the last one."""
+    """Return the address of the result of a finished run, by default the last one."""
     found = [
         each
         for each in list_objects(s3, work)
@@ -104,16 +108,14 @@ def _newest_summary(s3: "S3Client", work: S3Path, deployment: str, run: str | No
         and run in (None, parts[0])
     ]
     if not found:
-        raise _nothing(deployment, run)
+        raise _nothing_runs(deployment, run)
     return S3Path(work.bucket, max(found, key=lambda each: each["LastModified"])["Key"])
 
 
-def _nothing(deployment: str, run: str | None) -> ShoalError:
+def _nothing_runs(deployment: str, run: str | None) -> ShoalError:
     if run is None:
         return ShoalError(
-            f"nothing runs on '{deployment}': no training is wanted of its nodes, and no preprocessing runs on its "
-            "cluster or has left a result there"
+            f"nothing runs on '{deployment}': its nodes have no request to train, and no preprocessing runs on its "
+            "cluster or has a result there"
         )
-    return ShoalError(
-        f"the preprocessing {run} does not run on the cluster of '{deployment}', and has left no result there"
-    )
+    return ShoalError(f"the preprocessing {run} does not run on the cluster of '{deployment}' and has no result there")

@@ -1,7 +1,7 @@
-"""A deployment's EMR cluster: submits steps, finds them again, waits for them, cancels them, explains why one failed.
+"""EMR cluster of a deployment: submit, find, follow and cancel steps, and explain why one failed.
 
-Do not rely on a step's log for errors, because EMR copies it to the bucket minutes after the step has ended, and it
-lacks the output of streaming tasks. A step writes its error for the user to the object `failure`.
+Do not rely on a step's log for errors. EMR copies it to the bucket minutes after the step has ended, and it lacks the
+output of streaming tasks. A step writes its error for the user to the object `failure`.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.agent.documents import MOST_ERROR, TOKEN, Cancellation
+from bootstrap.agent.documents import MAX_ERROR_LENGTH, TOKEN, Cancellation
 from bootstrap.aws import clusters, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
@@ -36,18 +36,18 @@ _ACTIVE_STATES = ("PENDING", "RUNNING", "CANCEL_PENDING")
 _LOG_PATIENCE_SECONDS = 20
 _CANCEL_SECONDS = 60
 _ANSWER_SECONDS = 300
-"""For a step to end its work on YARN: the commands of YARN are slow on a primary node that is busy."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+"""Seconds for a step to end its work on YARN: YARN's commands are slow on a busy primary node."""
+_MIN_PAUSE, _MAX_PAUSE = 0.5, 15.0
 
 
 class EmrCluster:
-    """The running cluster of a deployment. Raises ShoalError when it has ended."""
+    """Running cluster of a deployment. Raises ShoalError if the cluster has ended."""
 
     def __init__(self, deployment: Deployment) -> None:
         if kind := deployment.outputs.get(topology.OUTPUT_ON_NODE):
             raise ShoalError(
-                f"the deployment '{deployment.name}' has no cluster: its node, {kind}, preprocesses what it trains on; "
-                f"type: shoal train --deployment {deployment.name} --input FILE... --output DIR"
+                f"the deployment '{deployment.name}' has no cluster: its node ({kind}) preprocesses its own data; "
+                f"run: shoal train --deployment {deployment.name} --input FILE... --output DIR"
             )
         self._session = deployment.session
         self._s3 = deployment.session.client("s3")
@@ -62,7 +62,7 @@ class EmrCluster:
             )
 
     def workers(self) -> WorkerResources:
-        """The resources of the nodes that map and reduce: core and task nodes, or a primary node that is alone."""
+        """Return the resources of the nodes that map and reduce: core and task nodes, or else the primary node."""
         nodes: Counter[catalog.InstanceType] = Counter()
         groups = self._groups()
         for group in [each for each in groups if each["InstanceGroupType"] != "MASTER"] or groups:
@@ -72,9 +72,11 @@ class EmrCluster:
     def _groups(self) -> "list[InstanceGroupTypeDef]":
         return self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
 
-    def spending(self, ids: Collection[str]) -> Callable[[], float | None]:
-        """What returns the dollars of the nodes since the first of these steps was submitted, as if those that run now
-        had run all that time; None where that cannot be told."""
+    def cost_so_far(self, ids: Collection[str]) -> Callable[[], float | None]:
+        """Return a function for the cost in dollars since the first of these steps was submitted.
+
+        The cost assumes that the present nodes ran all the time. The function returns None if the cost is unknown.
+        """
         groups = self._groups()
         described = [self._emr.describe_step(ClusterId=self.id, StepId=each)["Step"]["Status"] for each in ids]
         created = [each.get("Timeline", {}).get("CreationDateTime") for each in described]
@@ -83,15 +85,15 @@ class EmrCluster:
             rates = [each["RunningInstanceCount"] * cost.emr_node(each["InstanceType"], prices) for each in groups]
         except TopologyError:
             return lambda: None
-        began = min(filter(None, created), default=None)
-        if began is None or not sum(rates):
+        started = min(filter(None, created), default=None)
+        if started is None or not sum(rates):
             return lambda: None
-        return lambda: sum(rates) * max(0.0, (datetime.now(UTC) - began).total_seconds()) / 3600
+        return lambda: sum(rates) * max(0.0, (datetime.now(UTC) - started).total_seconds()) / 3600
 
     def active_steps(self, prefix: str) -> dict[str, str]:
-        """The ids of the steps that wait or run and whose names begin with `prefix`, by the rest of the name.
+        """Return the ids of the active steps with names that start with `prefix`, by the rest of the name.
 
-        The oldest is the first; EMR lists the newest first.
+        The oldest step is the first, although EMR lists the newest first.
         """
         pages = self._emr.get_paginator("list_steps").paginate(ClusterId=self.id, StepStates=["PENDING", "RUNNING"])
         listed = [step for page in pages for step in page["Steps"]]
@@ -99,11 +101,11 @@ class EmrCluster:
         return {name.removeprefix(prefix): found[name] for name in found if name.startswith(prefix)}
 
     def submit(self, steps: Sequence["StepConfigTypeDef"]) -> list[str]:
-        """Submit steps, which run in this order; returns their ids."""
+        """Submit steps, which run in this order, and return their ids."""
         return self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
 
     def tokens(self, ids: Collection[str], run: str) -> set[str]:
-        """Those of the launches of a run that have submitted these steps, which are in the steps' arguments."""
+        """Return the tokens of the launches of a run that submitted these steps, from the steps' arguments."""
         found = set()
         for each in ids:
             step = retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each))["Step"]
@@ -113,10 +115,10 @@ class EmrCluster:
 
     @contextmanager
     def cancelling(self, ids: Collection[str], cancellation: Cancellation) -> Iterator[None]:
-        """Cancel what is left of these steps where the block ends with an error, unless AWS cannot be reached.
+        """Cancel the unfinished steps if the block ends with an error, unless AWS does not answer.
 
-        The steps are those of this launch, by `step_arguments.cancellable`. Raises Abandoned when the user interrupts
-        again, before AWS has answered; then the steps continue. Raises ShoalError where jobs of theirs may go on.
+        The steps belong to this launch (`step_arguments.cancellable`). Raises Abandoned if the user interrupts again
+        before AWS has answered; the steps then continue. Raises ShoalError if some of their jobs may still be running.
         """
         try:
             yield
@@ -126,7 +128,7 @@ class EmrCluster:
             try:
                 if retrying.unanswered:
                     note(
-                        "the steps are cancelled as soon as AWS answers. Ctrl-C again leaves at once, and they continue"
+                        "Shoal cancels the steps as soon as AWS answers; press Ctrl-C again to leave, and they continue"
                     )
                 self.cancel(ids, cancellation)
             except KeyboardInterrupt as interrupt:
@@ -134,39 +136,39 @@ class EmrCluster:
             raise
 
     def follow(self, ids: Mapping[str, str], failure: S3Path, bars: Bars) -> None:
-        """Return when these steps, the ids by their names, have completed; each is a stage with the cost so far.
+        """Wait until these steps, ids by name, have completed. Each is a stage of `bars`, with the cost so far.
 
         Raises DataError with the sentence that a step wrote to `failure`, or ShoalError with the reason that EMR or
         the step's log gives.
         """
-        spent = self.spending(ids.values()) if ids else (lambda: None)
+        cost_now = self.cost_so_far(ids.values()) if ids else (lambda: None)
         for name, step_id in ids.items():
             bars.stage(name, 0)
-            self._wait(step_id, failure, bars, spent)
+            self._wait(step_id, failure, bars, cost_now)
 
-    def _wait(self, step_id: str, failure: S3Path, bars: Bars, spent: Callable[[], float | None]) -> None:
-        pause = _FIRST_PAUSE
+    def _wait(self, step_id: str, failure: S3Path, bars: Bars, cost_now: Callable[[], float | None]) -> None:
+        pause = _MIN_PAUSE
         while True:
             step = retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=step_id))
             state = step["Step"]["Status"]["State"]
             if state == "COMPLETED":
                 return
             if state not in _ACTIVE_STATES:
-                raise self._explained(step, failure)
-            if (dollars := spent()) is not None:
+                raise self._failure_of(step, failure)
+            if (dollars := cost_now()) is not None:
                 bars.say(**{"cost so far": f"${dollars:,.2f}"})
             bars.tick()
             time.sleep(pause)
-            pause = min(pause * 1.2, _LONGEST_PAUSE)
+            pause = min(pause * 1.2, _MAX_PAUSE)
 
     def _end(self) -> str | None:
-        """Why the cluster has ended; None while it runs."""
+        """Return why the cluster has ended, or None while it runs."""
         status = clusters.status_of(self._emr, self.id)
         if status["State"] not in clusters.ENDED:
             return None
         return status.get("StateChangeReason", {}).get("Message") or f"state {status['State']}"
 
-    def _explained(self, step: "DescribeStepOutputTypeDef", failure: S3Path) -> Exception:
+    def _failure_of(self, step: "DescribeStepOutputTypeDef", failure: S3Path) -> Exception:
         if sentence := read_text(self._s3, failure):
             return DataError(sentence)
         if end := self._end():
@@ -182,17 +184,17 @@ class EmrCluster:
             or "no reason given"
         )
         return ShoalError(
-            f"the step '{step['Step']['Name']}' ended as {status['State']}: {reason}; its log (after some minutes): "
-            f"{log}, and those of its tasks: {self._logs}containers/"
+            f"the step '{step['Step']['Name']}' ended as {status['State']}: {reason}; after some minutes its log is in "
+            f"{log}, and the logs of its tasks in {self._logs}containers/"
         )
 
     def _last_line(self, log: S3Path) -> str | None:
-        """The last line of a step's standard error, if the log bucket has it soon."""
+        """Return the last line of a step's standard error, if the log bucket has it in time."""
         place = S3Path(log.bucket, f"{log.key}stderr.gz")
         deadline = time.monotonic() + _LOG_PATIENCE_SECONDS
         while time.monotonic() < deadline:
             if packed := read_from(self._s3, place, 0):
-                lines = objects.unpacked(packed).splitlines()
+                lines = objects.log_tail(packed).splitlines()
                 return lines[-1] if lines else None
             time.sleep(2)
         return None
@@ -200,23 +202,23 @@ class EmrCluster:
     def cancel(self, ids: Collection[str], cancellation: Cancellation) -> None:
         """End the steps that have not ended, and wait until they write no more.
 
-        A step that runs ends its own work first, and then waits to be ended.
+        A running step first ends its own work, and then waits to be ended.
         """
         if not self._unfinished(ids):
             return
-        wanted = S3Path(self._data, cancellation.key)
-        retrying(partial(put, self._s3, wanted, cancellation.to_json().encode()))
+        place = S3Path(self._data, cancellation.key)
+        retrying(partial(put, self._s3, place, cancellation.to_json().encode()))
         self._cancel_steps(self._unfinished(ids, "PENDING"))
         answer = self._answer(ids, cancellation)
         self._cancel_steps(self._unfinished(ids), StepCancellationOption="TERMINATE_PROCESS")
         deadline = time.monotonic() + _CANCEL_SECONDS
         while self._unfinished(ids) and time.monotonic() < deadline:
-            time.sleep(_FIRST_PAUSE)
-        retrying(partial(objects.remove, self._s3, wanted))
+            time.sleep(_MIN_PAUSE)
+        retrying(partial(objects.remove, self._s3, place))
         if answer.error:
             raise ShoalError(
-                f"the steps of run {cancellation.run} are cancelled, but its jobs may go on on the cluster {self.id}, "
-                f"which costs money until they end: {answer.error}"
+                f"the steps of run {cancellation.run} are cancelled, but its jobs may continue on the cluster "
+                f"{self.id}, which costs money until they end: {answer.error}"
             )
 
     def _cancel_steps(self, ids: Collection[str], **options: Any) -> None:
@@ -224,7 +226,8 @@ class EmrCluster:
             retrying(partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=list(ids), **options))
 
     def _answer(self, ids: Collection[str], cancellation: Cancellation) -> Cancellation:
-        """What the step that runs has done, once it has; nothing was to do where all steps have ended."""
+        """Return the answer of the running step, once it has ended its work; without a running step there is nothing to
+        end."""
         deadline = time.monotonic() + _ANSWER_SECONDS
         while self._unfinished(ids):
             if time.monotonic() > deadline:
@@ -233,13 +236,13 @@ class EmrCluster:
                 try:
                     answer = Cancellation.from_json(text)
                 except DataError as error:
-                    return replace(cancellation, error=f"its answer cannot be used: {error}"[:MOST_ERROR])
+                    return replace(cancellation, error=f"Shoal cannot read its answer: {error}"[:MAX_ERROR_LENGTH])
                 if answer.token == cancellation.token:
                     return answer
-            time.sleep(_FIRST_PAUSE)
+            time.sleep(_MIN_PAUSE)
         return cancellation
 
     def _unfinished(self, ids: Collection[str], *states: str) -> list[str]:
-        """Those of the steps that have not ended, or are in one of these states."""
+        """Return the ids of the steps that have not ended, or are in one of these states."""
         described = {each: retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each)) for each in ids}
         return [each for each in ids if described[each]["Step"]["Status"]["State"] in (states or _ACTIVE_STATES)]

@@ -1,4 +1,4 @@
-"""Warnings about a dataset, before and after it is made: one class alone, too few rows, an odd threshold."""
+"""Warnings about a dataset, before and after it is made: only one class, too few rows, an unusual threshold."""
 
 from math import ceil
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def dataset_warnings(made: "MergeResult", settings: Settings) -> list[str]:
-    """What a person should know of a dataset that was made with these settings; warnings of the input come first."""
+    """Return warnings about a dataset that was made with these settings. Warnings about the input come first."""
     counts = made.counts
     found = [*made.warnings, *(threshold_warnings(settings) if counts["ratings"]["before"] else ())]
     classes = {label: number for label, number in counts["labels"]["after"].items() if number}
@@ -25,27 +25,27 @@ def too_few_warnings(train: int, test: int, settings: Settings) -> list[str]:
     if train >= MIN_TRAINING_ROWS and test >= MIN_ROWS:
         return []
     return [
-        f"training needs at least {MIN_TRAINING_ROWS} rows to learn from and {MIN_ROWS} to test, and has "
+        f"training needs at least {MIN_TRAINING_ROWS} training rows and {MIN_ROWS} test rows, but the dataset has "
         f"{train:,} and {test:,}; {_advice(settings)}"
     ]
 
 
 def _advice(settings: Settings) -> str:
-    """What gives training enough rows."""
+    """Return advice that gives training enough rows."""
     if settings.test_input:
-        return "give more texts by --input or --test-input"
+        return "add more texts with --input or --test-input"
     if not settings.test_share:
-        return "give a --test-share, or --test-input"
+        return "set --test-share, or add --test-input"
     texts = max(ceil(MIN_ROWS / settings.test_share), ceil(MIN_TRAINING_ROWS / (1 - settings.test_share)))
-    return f"give about {2 * texts:,} distinct texts or more, another --test-share, or --test-input"
+    return f"use at least about {2 * texts:,} distinct texts, another --test-share, or --test-input"
 
 
 def threshold_warnings(settings: Settings) -> list[str]:
-    """A warning where ratings have an unusual range, but the usual threshold divides them into classes."""
+    """Return a warning if ratings have an unusual range, but the default threshold divides them into classes."""
     (low, high), usual = map(settings.in_units, settings.rating_range), DEFAULT
     if high == str(usual.rating_range[1]) or settings.in_units(settings.positive_from) != str(usual.positive_from):
         return []
     return [
-        f"ratings go from {low} to {high}, but count as positive from {usual.positive_from}, as ratings up to "
-        f"{usual.rating_range[1]} do; set the first positive rating by --positive-from"
+        f"ratings range from {low} to {high}, but those from {usual.positive_from} count as positive, the default for "
+        f"ratings up to {usual.rating_range[1]}; set the first positive rating with --positive-from"
     ]

@@ -1,8 +1,8 @@
-"""Preprocessing on a deployment's EMR cluster: uploads the reviews, submits the jobs as steps, returns their result.
+"""Preprocessing on a deployment's EMR cluster: upload the reviews, submit the jobs as steps, and return the result.
 
-Do not write a second pipeline for the cluster: the plan is that of `jobs.preparation`, and here its steps only become
-steps of EMR. The work is named by its input and settings, so that the same command finds what an earlier one began: it
-follows steps that still run, and leaves out those that are finished.
+Do not write a second pipeline for the cluster: `jobs.preparation` makes the plan, and this module only converts its
+steps to EMR steps. The name of the work depends on its input and settings. So the same command finds the work of an
+earlier one: it follows steps that still run, and skips finished ones.
 """
 
 import secrets
@@ -25,7 +25,7 @@ from bootstrap.preprocessing.step_arguments import (
     spark_arguments,
     streaming_arguments,
 )
-from bootstrap.preprocessing.work import ClusterWork, made_before, remember
+from bootstrap.preprocessing.work import ClusterWork, find_result, record_result
 from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from corpus.dataset_settings import Settings
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 RUNNERS = {"streaming": streaming_arguments, "spark": spark_arguments}
-"""The runners of jobs on a cluster; the first one is the default."""
+"""Runners of jobs on a cluster; the first one is the default."""
 
 # A task should take longer than its start.
 _TASK_BYTES = 32 << 20
-# With two tasks a vCPU the last ones end at about the same time, although nodes are not equally fast.
+# With two tasks for each vCPU, the last ones end at about the same time, even if some nodes are slower.
 _TASKS_PER_VCPU = 2
 # Writing the task files and submitting the steps takes seconds.
 _CLAIM_SECONDS = 120.0
@@ -56,9 +56,9 @@ _PAUSE_SECONDS = 1.0
 class LaunchOptions:
     runner: str = "streaming"
     detach: bool = False
-    """Whether the command ends as soon as the cluster has its steps."""
+    """Whether the command ends as soon as the steps are submitted."""
     force: bool = False
-    """Whether the jobs run although the dataset of the same work is there."""
+    """Whether the jobs run even if a dataset of the same work exists."""
 
 
 def preprocess_on_deployment(
@@ -73,17 +73,20 @@ def preprocess_on_deployment(
 ) -> MergeResult:
     """Turn raw reviews into a dataset in the deployment's data bucket, in a folder named by its digest.
 
-    Files of this machine are uploaded to the raw bucket first; s3:// addresses must be in the deployment's own buckets,
-    or within its topology's inputs. If the dataset of the same work is there, it is returned as it is. If another call
-    has submitted the same work, and its steps still run, this call follows them. Ctrl-C cancels the steps that this
-    call submitted and removes their files; steps of another call continue. With `launch.detach`, and when the terminal
-    is closed, all of them continue, and Detached is raised with the name of the work. `say` takes a sentence for the
-    user. Raises DataError for input that cannot be used, and ShoalError when the cluster cannot do the work; steps that
-    are finished are then kept for the next call.
+    Local files are uploaded to the raw bucket first. s3:// addresses must be in the deployment's own buckets or within
+    its topology's inputs. An existing dataset of the same work is returned as it is. If another call submitted the same
+    work and its steps still run, this call follows them.
+
+    Ctrl-C cancels the steps that this call submitted, and removes their files; steps of another call continue. With
+    `launch.detach`, and when the terminal is closed, all steps continue, and Detached is raised with the name of the
+    work. `say` is called with messages for the user.
+
+    Raises DataError for invalid input, and ShoalError if the cluster cannot do the work. Finished steps are then kept
+    for the next call.
     """
     cluster = EmrCluster(deployment)
     for address in filter(is_s3, inputs.addresses):
-        deployment.readable(address, topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET)
+        deployment.require_readable(address, topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET)
     resources = cluster.workers()
     prepared = prepare_work(
         inputs,
@@ -98,18 +101,18 @@ def preprocess_on_deployment(
     )
     run, s3 = prepared.name, deployment.session.client("s3")
     datasets = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.DATASETS_PREFIX)
-    if not launch.force and (before := _found(s3, datasets, prepared)):
-        say("nothing was run: the dataset of this input and these settings is there; to make it again, add --force")
-        return before
+    if not launch.force and (existing := _existing_result(s3, datasets, prepared)):
+        say("nothing to do: the dataset of this input and these settings exists; to make it again, add --force")
+        return existing
     folder = S3Path(datasets.bucket, f"{topology.WORK_PREFIX}{run}/")
-    prepared, beside = prepared.with_stopwords_at(str(folder))
+    prepared, extra_files = prepared.with_stopwords_at(str(folder))
     plan = prepared.plan(
         work=str(folder).rstrip("/"),
         output=str(datasets).rstrip("/"),
         tasks=min(_TASKS_PER_VCPU * resources.vcpus, max(1, prepared.plain_bytes // _TASK_BYTES)),
     )
     cancellation = Cancellation(run=run, token=secrets.token_hex(4))
-    work = ClusterWork(s3=s3, run=run, plan=plan, beside=beside)
+    work = ClusterWork(s3=s3, run=run, plan=plan, extra_files=extra_files)
 
     def configure(step: JobStep | CommandStep) -> "StepConfigTypeDef":
         if isinstance(step, JobStep):
@@ -128,28 +131,29 @@ def preprocess_on_deployment(
         with cluster.cancelling(ids.values(), cancellation) if own else nullcontext():
             _wait_for_steps(cluster, work, ids, bars, detach=launch.detach)
         made = read_merge_result(plan.summary)
-        remember(s3, run, made)
+        record_result(s3, run, made)
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Abandoned):
             _remove_work_files(work.remove, say)
             say(
-                f"the steps of run {run} are cancelled, and what they made is removed; the cluster costs money until "
-                f"it was idle for a while: shoal status {deployment.name} says how much, shoal destroy "
-                f"{deployment.name} ends it"
+                f"Shoal cancelled the steps of run {run} and removed their files; the cluster costs money until "
+                f"it has been idle for a while: shoal status {deployment.name} shows how much, shoal destroy "
+                f"{deployment.name} deletes it"
             )
         else:
-            origin = "" if own else ", which another command began,"
+            origin = "" if own else ", which another command started,"
             say(
-                f"run {run}{origin} continues; the same command follows it again; to cancel its steps, type: "
+                f"run {run}{origin} continues; run the same command to follow it again; to cancel its steps, run: "
                 f"shoal stop {deployment.name} {run}"
             )
         raise
     except (DataError, ShoalError) as error:
         if not own:
             raise
-        left = work.unfinished()
-        lost = isinstance(error, DataError) and left == plan.steps()[-1:]  # the finished steps cannot lead to a dataset
-        if lost or left == plan.steps():
+        unfinished = work.unfinished()
+        # The last step reads the finished ones, so an error in its data makes them useless.
+        fruitless = isinstance(error, DataError) and unfinished == plan.steps()[-1:]
+        if fruitless or unfinished == plan.steps():
             _remove_work_files(work.remove, say)
             raise
         raise type(error)(
@@ -159,23 +163,26 @@ def preprocess_on_deployment(
     return made
 
 
-def _found(s3: "S3Client", datasets: S3Path, work: PreparedWork) -> MergeResult | None:
-    """The dataset of the same work, if it is there, and within the limits, which are no part of a work's name: else the
-    jobs say what exceeds them."""
-    if (made := made_before(s3, work.name, datasets)) is None:
+def _existing_result(s3: "S3Client", datasets: S3Path, work: PreparedWork) -> MergeResult | None:
+    """Return the existing dataset of the same work, if it is within the limits.
+
+    The name of a work does not include its limits. For a dataset that exceeds them, return None: the jobs then report
+    what exceeds the limits.
+    """
+    if (made := find_result(s3, work.name, datasets)) is None:
         return None
     if made.counts["malformed"] / max(1, made.counts["lines"]) > work.max_malformed:
         return None
-    remember(s3, work.name, made)  # the newest dataset is the one that is trained on
+    record_result(s3, work.name, made)  # training uses the newest dataset
     return made
 
 
 def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -> None:
-    """Remove the files that steps pass on; if that fails, the work has not failed."""
+    """Remove the intermediate files of the steps. A failure to do so is no failure of the work."""
     try:
         remove()
     except ShoalError as error:
-        say(f"the files between the steps were not removed; the bucket deletes them after two days: {error}")
+        say(f"Shoal did not remove the intermediate files; the bucket deletes them after two days: {error}")
 
 
 def _submit_or_join(
@@ -186,7 +193,7 @@ def _submit_or_join(
 ) -> tuple[dict[str, str], bool]:
     """Submit the work's steps, or find those that another command submitted and that still run.
 
-    Returns the steps' ids by their names, and whether this command submitted them.
+    Returns the steps' ids by name, and whether this command submitted them.
     """
     since = None
     # Ask for active steps before finished ones: a step that ends in between then counts as finished.
@@ -206,29 +213,29 @@ def _submit_or_join(
             finally:
                 work.release()
         if since is None:
-            say(f"another command is about to begin run {work.run}, the same work; waiting for it")
+            say(f"another command is about to start run {work.run}, the same work; waiting for it")
             since = time.monotonic()
         elif time.monotonic() - since > _CLAIM_SECONDS:
-            work.release()  # the command that claimed it was killed before it submitted anything
+            work.release()  # the command with the claim was killed before it submitted anything
         time.sleep(_PAUSE_SECONDS)
     work.follow()
-    left = {step.name for step in work.unfinished()}
-    finished = ", ".join(step.name for step in work.plan.steps() if step.name not in left) or "nothing"
-    say(f"following run {work.run}, the same work, which another command began; finished so far: {finished}")
+    unfinished = {step.name for step in work.unfinished()}
+    finished = ", ".join(step.name for step in work.plan.steps() if step.name not in unfinished) or "nothing"
+    say(f"following run {work.run}, the same work, which another command started; finished so far: {finished}")
     return ids, False
 
 
 def _wait_for_steps(
     cluster: EmrCluster, work: ClusterWork, ids: Mapping[str, str], bars: Bars, *, detach: bool
 ) -> None:
-    """Return when all steps have completed. Raises Detached where they are left to themselves."""
+    """Wait until all steps have completed. Raises Detached if they are left running."""
     if detach and ids:
         raise Detached(work.run)
-    left = [step.name for step in work.unfinished()]
-    if failed := [name for name in left if name not in ids]:
-        raise ShoalError(f"the step '{failed[0]}' of an earlier command has just failed; type the command again")
+    unfinished = [step.name for step in work.unfinished()]
+    if failed := [name for name in unfinished if name not in ids]:
+        raise ShoalError(f"the step '{failed[0]}' of an earlier command has just failed; run the command again")
     try:
-        cluster.follow({name: ids[name] for name in left}, work.failure, bars)
+        cluster.follow({name: ids[name] for name in unfinished}, work.failure, bars)
     except KeyboardInterrupt as interrupt:
         if name_of(interrupt) != signal.SIGHUP.name:
             raise

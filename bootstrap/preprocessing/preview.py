@@ -1,4 +1,4 @@
-"""Previews preprocessing without doing it: how the input is read, what the work takes, and what it would write."""
+"""Preview of preprocessing: how the input is read, what the work takes, and what it would write."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,17 +23,17 @@ _RESULTS = ("dataset.h5", "counts.json")
 class PreprocessingPreview:
     inspection: InputInspection
     settings: Settings
-    """With what the input determines of them."""
+    """Settings, including those that the input determines."""
     estimated: Estimate
     cores: int
     output: tuple[str, ...]
     """Addresses of the files that would be written."""
     uploads_to: str | None = None
-    """Where files of this machine would be copied first."""
+    """Address to which local files would be uploaded first."""
 
     @property
     def warnings(self) -> list[str]:
-        """What a person should know; the rows may be too few even if all texts were distinct."""
+        """Warnings for the user. There may be too few rows even if all texts are distinct."""
         rows = self.inspection.rows
         test = round(rows * self.settings.test_share)
         return [
@@ -49,27 +49,27 @@ class PreprocessingPreview:
 
 
 def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, processes: bool) -> PreprocessingPreview:
-    """What preprocessing on this machine would do; with `processes` on all cores, otherwise on one.
+    """Return a preview of preprocessing on this machine, on all cores if `processes`, else on one.
 
-    Raises DataError for input that cannot be read, or where it is not clear how.
+    Raises DataError if the input is unreadable or ambiguous.
     """
-    # Results on S3 are in a folder that is named by their digest, so that no result replaces another one.
+    # Results on S3 are in a folder named by their digest, so that no result replaces another one.
     home = join(output, "DIGEST") if output and is_s3(output) else output
     return _preview(inputs, settings, cores=cores() if processes else 1, output=output, home=home, uploads_to=None)
 
 
 def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deployment") -> PreprocessingPreview:
-    """What preprocessing on a deployment's cluster would do.
+    """Return a preview of preprocessing on a deployment's cluster.
 
-    Raises DataError for input that cannot be read, and ShoalError for an S3 address that the cluster may
-    not read, and for a cluster that has ended.
+    Raises DataError for unreadable input. Raises ShoalError for an S3 address that the cluster cannot read, and for a
+    cluster that has ended.
     """
     from bootstrap.aws.objects import RAW_PREFIX
     from bootstrap.preprocessing.cluster import EmrCluster
     from infra import topology
 
     for address in filter(is_s3, inputs.addresses):
-        deployment.readable(address, topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET)
+        deployment.require_readable(address, topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET)
     return _preview(
         inputs,
         settings,
@@ -96,11 +96,11 @@ def _preview(
 
 
 def check_preview(preview: PreprocessingPreview, *, max_malformed: float) -> None:
-    """Raise DataError where the run would end with an error if all of its input is like the sample."""
+    """Raise DataError if the run would end with an error, assuming that all input is like the sample."""
     from corpus.reading.acceptance import check_input
 
     preview.inspection.check_values(preview.settings, max_malformed)
     try:
         check_input(preview.inspection.sample.tally, max_malformed, dry_run=True)
     except DataError as error:
-        raise DataError(f"if all of the input is as the sample is, the run will end so: {error}") from error
+        raise DataError(f"if all input is like the sample, the run will fail: {error}") from error

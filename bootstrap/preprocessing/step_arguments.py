@@ -1,4 +1,4 @@
-"""The arguments of EMR steps: Hadoop Streaming jobs, Spark jobs and plain commands.
+"""Arguments of EMR steps: Hadoop Streaming jobs, Spark jobs and plain commands.
 
 Do not quote words as for a shell, because Streaming splits a command in its own way: two adjacent quoted words stay two
 words.
@@ -15,28 +15,28 @@ from jobs.steps import CommandStep, JobStep
 
 PYTHON = "/usr/local/bin/shoal-python"
 HARNESS = "/opt/shoal/venv/lib/python3.11/site-packages/mrjob/spark/harness.py"
-"""mrjob's own way to run a job on Spark, where bootstrap/preprocessing/emr/install.sh puts it."""
+"""Path of mrjob's program that runs a job on Spark, where bootstrap/preprocessing/emr/install.sh installs it."""
 
 # On EMR, YARN has three quarters of a node's memory, and one node also runs the job's application master.
 _YARN_SHARE = 0.75
 _MASTER_MB = 1024
-# A task is a JVM that moves blocks of some megabytes, and beside it Python, which takes under 300 MB, with a full
-# vocabulary under 700.
+# A task is a JVM that moves blocks of some megabytes, plus a Python process that takes under 300 MB, or under 700 MB
+# with a full vocabulary.
 _HEAP_MB = 768
-_LEAST_TASK_MB = 1536
-_MOST_CORES = 4
-# By EMR's interface. Only the names of classes can be so long.
-_MOST_LETTERS = 10_280
+_MIN_TASK_MB = 1536
+_MAX_CORES = 4
+# Limit of EMR's API. Only class names can be so long.
+_MAX_CHARACTERS = 10_280
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerResources:
-    """The resources of the nodes that map and reduce.
+    """Resources of the nodes that map and reduce.
 
-    vcpus: of all of them.
-    cores: an executor's, so that one fits on each node beside the application master.
-    task_mb: memory for each task, and for each core of an executor: when there is one on every vCPU, or more where
-        that would be too little; some vCPUs then have no task of their own.
+    vcpus: Total vCPUs of these nodes.
+    cores: vCPUs of an executor, so that one fits on each node along with the application master.
+    task_mb: Memory for each task, and for each core of an executor. It divides a node's memory by its vCPUs, but has
+        a minimum; some vCPUs then have no task of their own.
     """
 
     vcpus: int
@@ -46,30 +46,32 @@ class WorkerResources:
 
 def workers(nodes: Mapping[InstanceType, int]) -> WorkerResources:
     free = {kind: int(_YARN_SHARE * 1024 * kind.memory) - _MASTER_MB for kind in nodes}
-    task_mb = max(_LEAST_TASK_MB, min(free[kind] // kind.vcpu for kind in nodes) // 64 * 64)
+    task_mb = max(_MIN_TASK_MB, min(free[kind] // kind.vcpu for kind in nodes) // 64 * 64)
     return WorkerResources(
         vcpus=sum(kind.vcpu * count for kind, count in nodes.items()),
-        cores=min(_MOST_CORES, *(min(kind.vcpu, free[kind] // task_mb) for kind in nodes)),
+        cores=min(_MAX_CORES, *(min(kind.vcpu, free[kind] // task_mb) for kind in nodes)),
         task_mb=task_mb,
     )
 
 
 def streaming_arguments(step: JobStep, *, reducers: int, run: str, resources: WorkerResources) -> list[str]:
-    """The arguments of Hadoop Streaming for a job; `reducers` is the number of reduce tasks, `run` names the work."""
+    """Return the arguments of Hadoop Streaming for a job. `reducers` is the number of reduce tasks; `run` names the
+    work."""
     names = {option: f"{option.lstrip('-')}.txt" for option in step.files}
     files = ",".join(f"{step.files[option]}#{name}" for option, name in names.items())
     arguments = [*step.arguments, *(f"{option}={name}" for option, name in names.items())]
 
     def task(kind: str) -> str:
         words = ["shoal-python", "-m", step.module, "--step-num=0", f"--{kind}", *arguments]
-        return _fitting(" ".join(map(_quoted, words)))
+        return _within_limit(" ".join(map(_quoted, words)))
 
     properties = {
         "mapreduce.job.name": step_name(run, step.name),
         "mapreduce.job.reduces": reducers if step.reduces else 0,
-        # A file is one task: those of the first job hold a line each, and those of the others are a reducer's.
+        # Each file is one task: files of the first job hold one line, and files of later jobs are the output of one
+        # reducer.
         "mapreduce.input.fileinputformat.split.minsize": 1 << 40,
-        # A line ends at \n alone; Hadoop's default also ends it at \r.
+        # A line ends only at \n; Hadoop's default also ends it at \r.
         "textinputformat.record.delimiter": "\n",
         "mapreduce.map.memory.mb": resources.task_mb,
         "mapreduce.reduce.memory.mb": resources.task_mb,
@@ -79,7 +81,7 @@ def streaming_arguments(step: JobStep, *, reducers: int, run: str, resources: Wo
         # EMR gives the application master half a node, which would leave the vCPUs of small clusters idle.
         "yarn.app.mapreduce.am.resource.mb": _MASTER_MB,
         "yarn.app.mapreduce.am.command-opts": f"-Xmx{_MASTER_MB * 3 // 4}m",
-        # Blocks are base64 of packed numbers, of which Snappy takes away a twelfth.
+        # Blocks are base64 of packed numbers, which Snappy shrinks by only a twelfth.
         "mapreduce.map.output.compress": "false",
         # A reducer that waits for the last mappers holds memory in which one of them could run.
         "mapreduce.job.reduce.slowstart.completedmaps": 0.95,
@@ -96,12 +98,13 @@ def streaming_arguments(step: JobStep, *, reducers: int, run: str, resources: Wo
 
 
 def spark_arguments(step: JobStep, *, reducers: int, run: str, resources: WorkerResources) -> list[str]:
-    """The arguments of `spark-submit` for a job, by mrjob's harness; the tasks open the step's files themselves."""
+    """Return the arguments of `spark-submit` for a job, with mrjob's harness. Tasks open the step's files
+    themselves."""
     settings = {
         "spark.pyspark.python": PYTHON,
         "spark.pyspark.driver.python": PYTHON,
         "spark.executor.cores": resources.cores,
-        # Python's memory is beside the heap.
+        # Python's memory is outside the heap.
         "spark.executor.memory": f"{resources.cores * resources.task_mb * 2 // 5}m",
         "spark.executor.memoryOverhead": f"{resources.cores * resources.task_mb * 3 // 5}m",
         "spark.hadoop.mapreduce.input.fileinputformat.split.minsize": 1 << 40,
@@ -111,36 +114,36 @@ def spark_arguments(step: JobStep, *, reducers: int, run: str, resources: Worker
         *("spark-submit", "--master", "yarn", "--deploy-mode", "client", "--name", step_name(run, step.name)),
         *(argument for name, value in settings.items() for argument in ("--conf", f"{name}={value}")),
         *(HARNESS, f"{step.module}.{step.job}", ",".join(step.inputs), step.output),
-        *("--job-args", _fitting(shlex.join([*step.arguments, *files]))),
+        *("--job-args", _within_limit(shlex.join([*step.arguments, *files]))),
         *(("--num-reducers", str(reducers)) if step.reduces else ()),
     ]
 
 
 def command_arguments(step: CommandStep, failure: str) -> list[str]:
-    """The command of a step of one process; it writes an error of the data to the address `failure`."""
+    """Return the command of a step with one process. The step writes an error in the data to the address `failure`."""
     return ["shoal-python", "-m", step.module, *step.arguments, f"--failure={failure}"]
 
 
 def cancellable(arguments: Sequence[str], bucket: str, cancellation: Cancellation) -> list[str]:
-    """The arguments of a step that ends when its cancellation is in the bucket."""
+    """Return the arguments of a step that ends once its cancellation is in the bucket."""
     return ["shoal-step", bucket, cancellation.run, cancellation.token, *arguments]
 
 
-def _fitting(argument: str) -> str:
-    """The argument. Raises ShoalError where EMR would refuse it for its length."""
-    if len(argument) > _MOST_LETTERS:
+def _within_limit(argument: str) -> str:
+    """Return the argument. Raises ShoalError if it is too long for EMR."""
+    if len(argument) > _MAX_CHARACTERS:
         raise ShoalError(
-            f"the names of the classes are too long: with them an argument of a step has {len(argument):,} letters, "
-            f"and EMR takes at most {_MOST_LETTERS:,}; give shorter labels"
+            f"the names of the classes are too long: an argument of a step has {len(argument):,} characters with them, "
+            f"and EMR accepts at most {_MAX_CHARACTERS:,}; use shorter labels"
         )
     return argument
 
 
 def _quoted(word: str) -> str:
-    """A word that Streaming reads as one word. Raises ShoalError for a word with both kinds of quotes."""
+    """Return a word quoted so that Streaming reads it as one word. Raises ShoalError if it has both kinds of quotes."""
     if word and not set(word) & set(" '\""):
         return word
     for quote in ("'", '"'):
         if quote not in word:
             return f"{quote}{word}{quote}"
-    raise ShoalError(f"{word} has both kinds of quotes, which Hadoop Streaming cannot pass on; leave out one kind")
+    raise ShoalError(f"{word} has both kinds of quotes, which Hadoop Streaming cannot pass on; use only one kind")

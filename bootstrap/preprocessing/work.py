@@ -1,7 +1,7 @@
-"""The files of one preprocessing run in the data bucket: which steps are finished, who submits them, what is removed.
+"""Files of a preprocessing run in the data bucket: markers of finished steps, the claim to submit them, and cleanup.
 
-Several commands may ask for the same work: one submits it, the others follow. A step's marker counts for a day only,
-because the bucket deletes old objects one by one, and a marker may outlive a part of its folder.
+Several commands may ask for the same work: one submits it, and the others follow. A step's marker is valid for one day
+only. The bucket deletes old objects one by one, so a marker may outlive a part of its folder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,20 +24,22 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 FAILURE, FOLLOWED = "failure.txt", "followed"
-"""Names in the folder of a run: what is wrong with its data, and that another command follows it."""
+"""Names in the folder of a run: the error in its data, and the mark that another command follows it."""
 _CLAIM = "claim"
 # The bucket deletes objects after two days, and a step may take a day for its output.
 _MARKER_LIFETIME = timedelta(days=1)
 
 
-def remember(s3: "S3Client", run: str, made: MergeResult) -> None:
-    """Write beside a dataset which work made it, so that the same work is not done again; it is the newest then."""
+def record_result(s3: "S3Client", run: str, made: MergeResult) -> None:
+    """Record with a dataset which work made it, so that the work is not repeated. The dataset counts as the newest
+    then."""
     place = place_of(made.dataset)
     put(s3, S3Path(place.bucket, f"{place.key.rpartition('/')[0]}/{run}.json"), orjson.dumps(asdict(made)))
 
 
-def made_before(s3: "S3Client", run: str, datasets: S3Path) -> MergeResult | None:
-    """The result of this work, where its dataset is still there; None else, also for a note that is not Shoal's."""
+def find_result(s3: "S3Client", run: str, datasets: S3Path) -> MergeResult | None:
+    """Return the result of this work if its dataset still exists, else None. A record that Shoal did not write is
+    ignored."""
     for each in list_objects(s3, datasets):
         if not each["Key"].endswith(f"/{run}.json"):
             continue
@@ -52,25 +54,25 @@ def made_before(s3: "S3Client", run: str, datasets: S3Path) -> MergeResult | Non
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterWork:
-    """A plan, and its files in the plan's folder.
+    """Plan of a preprocessing, and the files in its folder.
 
-    run: the name of the work; the same work has the same name.
-    beside: further files that tasks need, by address.
+    run: Name of the work; the same work has the same name.
+    beside: Additional files that tasks need, by address.
     """
 
     s3: "S3Client"
     run: str
     plan: Plan
-    beside: Mapping[str, bytes]
-    _own_name: bytes = field(default_factory=lambda: uuid4().hex.encode(), init=False)
+    extra_files: Mapping[str, bytes]
+    _claimant: bytes = field(default_factory=lambda: uuid4().hex.encode(), init=False)
 
     @property
     def failure(self) -> S3Path:
-        """Where a step writes what is wrong with the data."""
+        """Address to which a step writes an error in the data."""
         return self._place(FAILURE)
 
     def unfinished(self) -> list[JobStep | CommandStep]:
-        """The steps from the first unfinished one on, in order; a marker older than a day does not count."""
+        """Return the steps from the first unfinished one on, in order. A marker older than a day does not count."""
         steps = self.plan.steps()
         oldest = datetime.now(UTC) - _MARKER_LIFETIME
         for number, step in enumerate(steps):
@@ -80,17 +82,17 @@ class ClusterWork:
         return []
 
     def claim(self) -> bool:
-        """Whether this command may submit the work; of several commands only one may, until `release`."""
-        return put_new(self.s3, self._place(_CLAIM), self._own_name)
+        """Claim the work, and return whether that succeeded. Only one command may submit the work until `release`."""
+        return put_new(self.s3, self._place(_CLAIM), self._claimant)
 
     def release(self) -> None:
-        """Remove the claim, whichever command has it."""
+        """Remove the claim of any command."""
         objects.remove(self.s3, self._place(_CLAIM))
 
     def prepare(self, steps: Sequence[JobStep | CommandStep]) -> None:
         """Write the task files, and remove the output of an earlier attempt at these steps.
 
-        Otherwise tasks would also read the files of an attempt with another number of tasks.
+        Tasks would otherwise also read the files of an attempt with another number of tasks.
         """
         files = self.plan.task_files()
         stale = {address.rpartition("/")[0] for address in files}
@@ -99,21 +101,21 @@ class ClusterWork:
             objects.remove(self.s3, place_of(f"{folder}/"))
         for place in (*(place_of(step.done_file) for step in steps), self.failure, self._place(FOLLOWED)):
             objects.remove(self.s3, place)
-        objects.put(self.s3, {**files, **self.beside})
+        objects.put(self.s3, {**files, **self.extra_files})
 
     def follow(self) -> None:
         """Ask the command that finishes the work to keep its summary for this command."""
         put(self.s3, self._place(FOLLOWED), b"")
 
     def finish(self) -> None:
-        """Delete the work's files; its summary stays where other commands follow the work."""
+        """Delete the work's files. The summary stays if other commands follow the work."""
         followed = self._place(FOLLOWED)
         others = head_or_none(self.s3, followed)
-        objects.remove(self.s3, self._place(""), but=() if others is None else (place_of(self.plan.summary), followed))
+        objects.remove(self.s3, self._place(""), keep=() if others is None else (place_of(self.plan.summary), followed))
 
     def remove(self) -> None:
         objects.remove(self.s3, self._place(""))
 
     def _place(self, name: str) -> S3Path:
-        """A file in the folder of the work; "": the folder itself."""
+        """Return the address of a file in the folder of the work, or of the folder itself for an empty name."""
         return place_of(f"{self.plan.work}/{name}")

@@ -1,1 +1,1 @@
-"""The end of a deployment: find everything that belongs to it, delete it, and prove that it is gone."""
+"""Removal of a deployment: find everything that belongs to it, delete it, and prove that it no longer exists."""

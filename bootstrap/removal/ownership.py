@@ -1,6 +1,6 @@
-"""Finds out whether a resource belongs to a deployment, and whether a bucket must outlive it.
+"""Ownership of resources: whether a resource belongs to a deployment, and whether a bucket must outlive it.
 
-Do not compare names by a prefix, because `Shoal-a-` also begins the names of the deployment `a-b`.
+Do not compare names by a prefix, because `Shoal-a-` is also a prefix of the names of the deployment `a-b`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,12 +16,12 @@ from common.display import plural
 from infra import policies, topology
 
 KINDS = {name: kind for name, kind in kinds.KINDS.items() if not kind.is_foreign}
-"""The kinds of resources that deployments have."""
-_OF_TOOLKIT = f"cdk-{policies.QUALIFIER}-"
+"""Kinds of resources that deployments have."""
+_TOOLKIT_PREFIX = f"cdk-{policies.QUALIFIER}-"
 
 
 class Ownership(Owner):
-    """What an account reports under a deployment's name."""
+    """Records of an account about one deployment."""
 
     def __init__(self, account: Account, deployment: str) -> None:
         super().__init__(account)
@@ -29,32 +29,35 @@ class Ownership(Owner):
         self.stack = topology.stack_name(deployment)
 
     def why_kept(self, bucket: str) -> tuple[str, Sequence[str]]:
-        """As `why_kept` below."""
+        """Return the result of `why_kept` below."""
         return why_kept(self.account, bucket)
 
     def may_empty(self, bucket: str) -> bool:
-        """Not where its topology keeps the data: AWS deletes such a bucket only if it is empty."""
+        """Return False if the topology keeps the data: AWS deletes such a bucket only if it is empty."""
         return keep_tag(self.account, bucket) != "true"
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
-        """Whether these tags, in any of AWS's forms, name the deployment."""
+        """Return whether these tags, in any of AWS's forms, name the deployment."""
         return read_tags(tags).get(topology.TAG_DEPLOYMENT) == self.deployment
 
     def may_own(self, record: ResourceRecord) -> bool:
-        """Whether a record's tags are worth a call: all names from CloudFormation contain `shoal`, and the tagging
-        service finds the rest. The toolkit's own names contain it, too, and its tags may not be readable."""
+        """Return whether a record could be the deployment's, so that reading its tags is worth a call.
+
+        All names from CloudFormation contain `shoal`, and the tagging service finds the rest. Names of the CDK toolkit
+        contain it, too, but are excluded, because its tags may not be readable.
+        """
         texts = (value.lower() for value in record.values() if isinstance(value, str))
-        return any("shoal" in text.replace(_OF_TOOLKIT, "") for text in texts)
+        return any("shoal" in text.replace(_TOOLKIT_PREFIX, "") for text in texts)
 
     def has_name(self, cloudformation: str, name: str) -> bool:
-        """Whether a parameter is in the deployment's folder, or a budget is its own."""
+        """Return whether a parameter is in the deployment's folder, or a budget has the deployment's name."""
         if cloudformation == "AWS::Budgets::Budget":
             return name == topology.budget_name(self.deployment, self.account.region)
         return cloudformation == "AWS::SSM::Parameter" and name.startswith(f"/shoal/{self.deployment}/")
 
     @cached_property
     def networks(self) -> set[str]:
-        """The ids of the deployment's own VPCs."""
+        """Ids of the deployment's own VPCs."""
 
         def listed() -> set[str]:
             vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
@@ -64,7 +67,8 @@ class Ownership(Owner):
 
     @cached_property
     def arns(self) -> list[str]:
-        """The ARNs that AWS's tagging service reports for its tag: not all types, and some that are deleted already."""
+        """ARNs with the deployment's tag from AWS's tagging service, which lacks some types and lists some deleted
+        resources."""
 
         def listed() -> list[str]:
             filters = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
@@ -77,7 +81,7 @@ class Ownership(Owner):
 
     @cached_property
     def stack_resources(self) -> set[tuple[str, str]]:
-        """Types and identifiers in the stacks of its name, also in stacks deleted within 90 days."""
+        """Types and identifiers of resources in stacks with this name, including stacks deleted within 90 days."""
 
         def listed() -> set[tuple[str, str]]:
             return {
@@ -93,9 +97,9 @@ class Ownership(Owner):
 
 
 def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
-    """Why a bucket outlives the stack, by its tag, and the runs for which it does; empty where it does not.
+    """Return why a bucket outlives the stack, and the runs that it is kept for; empty if it is not kept.
 
-    Raises OwnershipUnknownError when that cannot be read: such a bucket must not be emptied.
+    Raises OwnershipUnknownError if the tag or the runs are unreadable: such a bucket must not be emptied.
     """
     try:
         keep = keep_tag(account, bucket)
@@ -106,11 +110,11 @@ def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
         raise keep_unknown(error) from None
     if not runs:
         return "", []
-    named = f"it holds {plural(len(runs), 'run')} not fetched whole: {', '.join(runs)}"
+    named = f"it holds {plural(len(runs), 'run')} not fetched completely: {', '.join(runs)}"
     return f"{named}; `shoal fetch` fetches, and `shoal destroy --delete-runs` deletes them", runs
 
 
 def is_empty(account: Account, bucket: str) -> bool:
-    """Whether a bucket holds nothing, older versions included."""
+    """Return whether a bucket is empty, older versions included."""
     page = account.client("s3").list_object_versions(Bucket=bucket, MaxKeys=1)
     return not page.get("Versions") and not page.get("DeleteMarkers")

@@ -1,4 +1,4 @@
-"""Finds everything of a deployment that is left in an account, whatever the state of its stack, and deletes it."""
+"""Search of an account for everything that a deployment left, in any state of its stack, and its deletion."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ from bootstrap.removal.ownership import KINDS, Ownership
 
 
 def find_resources(deployment: str, account: Account) -> list[FoundResource]:
-    """Everything that belongs to the deployment, as `find_owned` returns it."""
+    """Return all resources of the deployment, as `find_owned` finds them."""
     return find_owned(Ownership(account, deployment), KINDS)
 
 
 def find_buckets(deployment: str, account: Account) -> list[FoundResource]:
-    """The deployment's buckets alone, as `find_resources` finds them."""
+    """Return only the deployment's buckets, as `find_resources` finds them."""
     return list(of_kind(Ownership(account, deployment), BUCKET))
 
 
@@ -25,6 +25,6 @@ def sweep(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     stuck_seconds: float = STUCK_SECONDS,
 ) -> list[FoundResource]:
-    """Delete everything that belongs to the deployment, as `delete_found` does."""
+    """Delete all resources of the deployment with `delete_found`, and return them."""
     found = find_resources(deployment, account)
     return delete_found(Ownership(account, deployment), found, progress=progress, stuck_seconds=stuck_seconds)

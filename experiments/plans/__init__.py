@@ -1,1 +1,1 @@
-"""Experiments as files: what is compared, the runs that follow from it, and what these would take and cost."""
+"""Experiments as files: the arms that they compare, the runs that follow, and their predicted time and cost."""

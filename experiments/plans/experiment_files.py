@@ -1,7 +1,6 @@
-"""Reads and checks an experiment's file: one of those that Shoal has, by its name, or any other by its path.
+"""Reader of experiment files: one of Shoal's by its name, or any other by its path.
 
-Its settings are checked by the trainer's own rules. Do not read a setting by its YAML type alone: YAML takes 8e-3 for a
-text.
+Settings are validated by the trainer's own rules. Do not rely on a setting's YAML type alone: YAML reads 8e-3 as text.
 """
 
 import difflib
@@ -24,40 +23,40 @@ from trainer.options.section import options
 from trainer.registry import WORD_MODELS
 
 FOLDER = Path(__file__).parents[1]
-"""The folder of the files that Shoal has."""
+"""Folder of Shoal's own experiment files."""
 
-_DECIDED: Mapping[str, str] = {
-    **dict.fromkeys(("data", "output", "resume", "force"), "the command gives it; leave it out."),
-    "seed": "it is the number of the repeat; leave it out.",
+_RESERVED: Mapping[str, str] = {
+    **dict.fromkeys(("data", "output", "resume", "force"), "the command sets it; leave it out."),
+    "seed": "each repeat sets its own; leave it out.",
     "slow": "write it below `local` of the arm, such as `{slow: [1, 2]}`.",
 }
 _OPTIONS: Mapping[str, Option] = {each.name: each for each in options(TrainConfig)}
 _DATA, _OUTPUT = Path("dataset"), Path("output")
-"""In the place of those that a command gives."""
+"""Placeholders for the paths that a command sets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentFile:
     name: str
-    """That of its file."""
+    """Name of the file without its ending."""
     experiment: Experiment
 
 
 def names() -> list[str]:
-    """The experiments that Shoal has, in alphabetical order."""
+    """Return the names of Shoal's own experiments in alphabetical order."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
 def load(given: str) -> ExperimentFile:
     """Read an experiment: one of Shoal's by its name, or any file by its path, which ends in .yaml or .yml.
 
-    Raises ExperimentError with one sentence that contains file, line and field.
+    Raises ExperimentError with the file, line and field.
     """
     path = Path(given) if is_file(given) else FOLDER / f"{given}.yaml"
     if not is_file(given) and given not in names():
         nearest = difflib.get_close_matches(given, names(), n=2, cutoff=0.4)
-        hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"there are: {', '.join(names())}."
-        raise ExperimentError(f"There is no experiment '{given}'; {hint} Your own are given by their file.")
+        hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"Shoal has: {', '.join(names())}."
+        raise ExperimentError(f"There is no experiment '{given}'; {hint} Name your own by the path of its file.")
     if not path.exists():
         raise ExperimentError(f"There is no file {given}; check the path.")
     try:
@@ -73,7 +72,8 @@ def load(given: str) -> ExperimentFile:
 
 
 def _check_settings(source: Document, found: Experiment) -> None:
-    """Raise TopologyError, with the line, for settings that no training takes: an arm's own, or else shared ones."""
+    """Raise TopologyError with the line of a setting that no training accepts, in the arm's settings or the shared
+    ones."""
     for index, arm in enumerate(found.arms) if found.kind != "preprocessing" else ():
         (run,) = planned_runs([arm], 1, _OUTPUT)
         try:
@@ -87,7 +87,7 @@ def _check_settings(source: Document, found: Experiment) -> None:
 
 
 class SettingError(ValueError):
-    """A setting that cannot be; `name` is None where it is not one alone."""
+    """Invalid setting. `name=None` stands for an invalid combination of settings."""
 
     def __init__(self, name: str | None, sentence: str) -> None:
         super().__init__(sentence)
@@ -102,8 +102,11 @@ def config_of(
     local: bool,
     resume: bool = False,
 ) -> TrainConfig:
-    """The configuration of a run. Raises SettingError for a setting that is no option of `shoal train`, or has a value
-    that cannot be, also beside the arm's `local`."""
+    """Return the configuration of a run.
+
+    Raises SettingError for a setting that is not an option of `shoal train`, has an invalid value, or conflicts with
+    the arm's `local`.
+    """
     given = {name: _value(name, value) for name, value in experiment.settings_of(run.arm).items()}
     try:
         made = configured({**given, "data": data, "output": run.folder})
@@ -119,18 +122,19 @@ def config_of(
 
 
 def require_kind(experiment: Experiment, config: TrainConfig) -> None:
-    """Raise SettingError where a model is none of those that an experiment of its kind compares."""
+    """Raise SettingError if the model does not belong to the experiment's kind."""
     if experiment.kind == "words" and config.model not in WORD_MODELS:
         raise SettingError(
-            "model", f"{config.model} learns no word embeddings; take {' or '.join(WORD_MODELS)}, or `kind: training`."
+            "model",
+            f"{config.model} does not learn word embeddings; use {' or '.join(WORD_MODELS)}, or `kind: training`.",
         )
     if experiment.kind == "training" and config.model in WORD_MODELS:
         raise SettingError("model", f"{config.model} learns word embeddings; write `kind: words`.")
 
 
 def _value(name: str, value: Any) -> Any:
-    if name in _DECIDED:
-        raise SettingError(name, _DECIDED[name])
+    if name in _RESERVED:
+        raise SettingError(name, _RESERVED[name])
     if name not in _OPTIONS:
         nearest = difflib.get_close_matches(name.replace("-", "_"), _OPTIONS, n=1, cutoff=0.5)
         hint = (
@@ -138,7 +142,7 @@ def _value(name: str, value: Any) -> Any:
             if nearest
             else "`shoal train --help-all` lists them, here with underscores."
         )
-        raise SettingError(name, f"'{name}' is no option of `shoal train`; {hint}")
+        raise SettingError(name, f"'{name}' is not an option of `shoal train`; {hint}")
     kind = _OPTIONS[name].kind
     if (kind is bool) != isinstance(value, bool) or not isinstance(value, str | int | float):
         need = "true or false" if kind is bool else "one value (in quotes where it is a word such as off)"

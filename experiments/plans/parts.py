@@ -1,7 +1,7 @@
-"""The parts of an experiment's file: their fields, defaults and rules; and the runs that follow from them.
+"""Fields of an experiment file with defaults and rules, and the runs that follow from them.
 
-A field's `description` completes the sentence "... must be ...", and its first example is a valid value; messages show
-both, as those of topologies do (infra/document.py).
+A field's `description` completes the sentence "... must be ...", and its first example is a valid value. Messages show
+both, as for topologies (infra/document.py).
 """
 
 import re
@@ -15,22 +15,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from common.errors import ExperimentError
 from infra.document import FieldError
 
-_MOST_RANKS = 64
+_MAX_RANKS = 64
 
 Kind = Literal["training", "words", "preprocessing"]
-"""Of trainings those of models that classify texts, from a dataset, and those of word embeddings, from text."""
+"""Kinds of experiments: trainings of classifiers on a dataset, of word embeddings on text, or preprocessing."""
 Tokeniser = Literal["treebank", "punctuation", "spaces", "letters"]
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
 class Part(BaseModel):
-    """What all parts have in common: no unknown field, no silent conversion, no change."""
+    """Base of all parts: no unknown fields, no silent conversions, no changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Text(Part):
-    """How the text is read from which word embeddings are learnt (corpus/stream/stream_settings.py)."""
+    """Settings of the text for word embeddings (corpus/stream/stream_settings.py)."""
 
     tokeniser: Tokeniser = Field(
         default="punctuation", description=f"one of {', '.join(get_args(Tokeniser))}", examples=["treebank"]
@@ -40,15 +40,15 @@ class Text(Part):
 
 
 class Local(Part):
-    """What an arm is on this machine: of a training `ranks` or `slow`, of preprocessing `workers`."""
+    """Form of an arm on this machine: `ranks` or `slow` for a training, `workers` for preprocessing."""
 
     ranks: int | None = Field(
-        default=None, ge=1, le=_MOST_RANKS, description=f"a number of ranks from 1 to {_MOST_RANKS}", examples=[2]
+        default=None, ge=1, le=_MAX_RANKS, description=f"a number of ranks from 1 to {_MAX_RANKS}", examples=[2]
     )
     slow: tuple[Factor, ...] = Field(
         default=(),
         strict=False,
-        max_length=_MOST_RANKS,
+        max_length=_MAX_RANKS,
         description="a list with a factor of at least 1 for each rank, by which it is slowed down",
         examples=["[1, 2]"],
     )
@@ -57,24 +57,24 @@ class Local(Part):
     )
 
     @model_validator(mode="after")
-    def _one_of_three(self) -> Self:
+    def _has_exactly_one_form(self) -> Self:
         if sum(map(bool, (self.ranks, self.slow, self.workers))) != 1:
             raise ValueError("write one of `ranks`, `slow` and `workers`.")
         return self
 
     @property
     def world_size(self) -> int:
-        """Ranks of a training."""
+        """Number of ranks of a training."""
         return self.ranks or len(self.slow)
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the ranks differ in speed on purpose."""
+        """True if the ranks differ in speed on purpose."""
         return len({*self.slow}) > 1
 
 
 class Arm(Part):
-    """One of the things that an experiment compares."""
+    """One setting that an experiment compares."""
 
     name: str = Field(
         min_length=1,
@@ -101,15 +101,15 @@ class Arm(Part):
 
     @field_validator("name")
     @classmethod
-    def _can_be_a_folder(cls, name: str) -> str:
+    def _names_a_folder(cls, name: str) -> str:
         if not _folder(name):
-            raise ValueError(f"'{name}' has no letter and no digit, and folders are named by it; write another.")
+            raise ValueError(f"'{name}' has no letter or digit for the name of its folder; choose another.")
         return name
 
     @model_validator(mode="after")
-    def _runs_somewhere(self) -> Self:
+    def _has_a_place(self) -> Self:
         if self.topology is None and self.local is None:
-            raise ValueError("it says nowhere what to run it on; add `local`, such as `{ranks: 2}`, or a `topology`.")
+            raise ValueError("it has no place to run; add `local`, such as `{ranks: 2}`, or a `topology`.")
         return self
 
     @property
@@ -126,7 +126,7 @@ def _as_list(value: Any) -> Any:
 
 
 class Experiment(Part):
-    """An experiment's file."""
+    """Content of an experiment file."""
 
     about: str = Field(
         min_length=1, max_length=1000, description="a sentence on what is compared", examples=["1 to 8 ranks"]
@@ -158,12 +158,12 @@ class Experiment(Part):
 
     @field_validator("arms")
     @classmethod
-    def _folders_of_their_own(cls, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
+    def _have_distinct_folders(cls, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
         for index, arm in enumerate(arms):
             for other in arms[:index]:
                 if arm.folder == other.folder:
                     raise FieldError(
-                        f"'{arm.name}' and '{other.name}' would have the same folder; give each a name of its own.",
+                        f"'{arm.name}' and '{other.name}' would have the same folder; give each a different name.",
                         index,
                         "name",
                     )
@@ -174,22 +174,22 @@ class Experiment(Part):
         names = [arm.name for arm in self.arms]
         for name in self.baseline:
             if name not in names:
-                raise FieldError(f"there is no arm '{name}'; there are {', '.join(names)}.", "baseline")
+                raise FieldError(f"there is no arm '{name}'; the arms are {', '.join(names)}.", "baseline")
         return self
 
     @model_validator(mode="after")
-    def _fields_of_the_kind(self) -> Self:
+    def _fields_match_the_kind(self) -> Self:
         preprocesses = self.kind == "preprocessing"
         if preprocesses and self.settings:
-            raise FieldError("are those of trainings; leave them out.", "settings")
+            raise FieldError("apply only to trainings; leave them out.", "settings")
         if self.text is not None and self.kind != "words":
-            raise FieldError("goes with `kind: words`; leave it out.", "text")
+            raise FieldError("applies only to `kind: words`; leave it out.", "text")
         for index, arm in enumerate(self.arms):
             if preprocesses and arm.settings:
-                raise FieldError("are those of trainings; leave them out.", "arms", index, "settings")
+                raise FieldError("apply only to trainings; leave them out.", "arms", index, "settings")
             if not preprocesses and arm.share is not None:
                 raise FieldError(
-                    "goes with preprocessing; write `settings: {train_share: 0.25}`.", "arms", index, "share"
+                    "applies only to preprocessing; write `settings: {train_share: 0.25}`.", "arms", index, "share"
                 )
             if arm.local and preprocesses != (arm.local.workers is not None):
                 fields = "`workers`" if preprocesses else "`ranks` or `slow`"
@@ -197,7 +197,7 @@ class Experiment(Part):
         return self
 
     def settings_of(self, arm: Arm) -> dict[str, Any]:
-        """The options of an arm's trainings: the shared ones, and its own in their place."""
+        """Return the options of an arm's trainings: the shared ones, overridden by its own."""
         return {**self.settings, **arm.settings}
 
 
@@ -205,14 +205,17 @@ class Experiment(Part):
 class PlannedRun:
     arm: Arm
     repeat: int
-    """From 1."""
+    """Number of the repeat, from 1."""
     folder: Path
-    """Of its results."""
+    """Folder of the run's results."""
 
 
 def planned_runs(arms: Sequence[Arm], repeats: int, output: Path) -> list[PlannedRun]:
-    """All runs, in the order in which they are made: the first of each arm, then the second of each. So what changes on
-    a machine meanwhile (its clock, other programs) changes all arms alike, and after each round there is a result."""
+    """Return all runs in order: the first run of each arm, then the second of each.
+
+    So changes of the machine over time (its clock, other programs) affect all arms alike, and each round gives a
+    result.
+    """
     return [
         PlannedRun(arm=arm, repeat=repeat, folder=run_folder(output, arm, repeat))
         for repeat in range(1, repeats + 1)
@@ -221,12 +224,12 @@ def planned_runs(arms: Sequence[Arm], repeats: int, output: Path) -> list[Planne
 
 
 def run_folder(output: Path, arm: Arm, repeat: int) -> Path:
-    """The folder of a run; `repeat` is from 1."""
+    """Return the folder of a run. `repeat` starts at 1."""
     return output / arm.folder / str(repeat)
 
 
-def chosen_arms(experiment: Experiment, names: Sequence[str]) -> list[Arm]:
-    """The arms of these names, or all where there are none. Raises ExperimentError for a name that no arm has."""
+def select_arms(experiment: Experiment, names: Sequence[str]) -> list[Arm]:
+    """Return the arms with these names, or all if `names` is empty. Raises ExperimentError for an unknown name."""
     known = {arm.name: arm for arm in experiment.arms}
     for name in names:
         if name not in known:

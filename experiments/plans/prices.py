@@ -1,6 +1,6 @@
-"""What the runs of an experiment would take and cost, before they are made.
+"""Predicted time and cost of an experiment's runs.
 
-Do not take what is not known for nothing: a limit of dollars cannot be kept with it.
+Do not count an unknown cost as zero: a limit in dollars cannot hold then.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ class DatasetSize(NamedTuple):
     train: int
     test: int
     words: float = 100.0
-    """Of a row, on average."""
+    """Mean number of words of a row."""
 
-    def learnt(self, config: TrainConfig) -> int:
+    def training_rows(self, config: TrainConfig) -> int:
         return config.rows_to_learn(self.train - max(1, int(self.train * VALIDATION_SHARE)))
 
     def training(self, config: TrainConfig, ranks: int, embedding: int) -> Training:
-        """An LSTM's training on it, with vectors of so many numbers."""
-        rows, words = self.learnt(config), min(self.words, config.row_length)
+        """Return an LSTM's training on the dataset, with word vectors of `embedding` numbers."""
+        rows, words = self.training_rows(config), min(self.words, config.row_length)
         batch = config.requested_batch(ranks) or forecast.default_batch(rows)
         return Training(
             rows=rows,
@@ -47,29 +47,29 @@ class DatasetSize(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RunPrice:
-    """What a run would take and cost; None where that is not known."""
+    """Predicted time and cost of a run; None if unknown."""
 
     seconds: Estimate | None = None
     dollars: Estimate | None = None
     basis: str
-    """What it follows from, or why it is not known."""
+    """Source of the prediction, or why it is unknown."""
 
 
-def cannot_tell(why: str, *, dollars: Estimate | None = None) -> RunPrice:
-    """The price of a run of which no time is known."""
+def unknown_price(why: str, *, dollars: Estimate | None = None) -> RunPrice:
+    """Return the price of a run with an unknown time."""
     return RunPrice(dollars=dollars, basis=f"cannot tell: {why}")
 
 
 def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
-    """A training on a topology's GPUs, from the start of its nodes to their end, with the cluster that idles beside
-    it."""
+    """Return the price of a training on a topology's GPUs, from the start of its nodes to their end, including the idle
+    cluster."""
     nodes = forecast.nodes_of(topology)
     if not nodes:
-        return cannot_tell(f"{topology.name} has no GPUs")
+        return unknown_price(f"{topology.name} has no GPUs")
     if not MODELS[config.model].has_known_rates:
-        return cannot_tell(f"how fast GPUs train --model {config.model} is not known")
+        return unknown_price(f"how fast GPUs train --model {config.model} is not known")
     if config.embedding is None:
-        return cannot_tell("the size of the vectors in --embeddings is not known")
+        return unknown_price("the size of the vectors in --embeddings is not known")
     work = size.training(config, sum(node.gpus for node in nodes), config.embedding)
     found = predict(topology, Work(rows=work.rows, epochs=work.epochs, known=work))
     if found.unknown:
@@ -78,9 +78,9 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
 
 
 def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:
-    """A preprocessing on a topology's cluster, which is there already."""
+    """Return the price of a preprocessing on a topology's existing cluster."""
     if (made := topology.preprocessing) is None:
-        return cannot_tell(f"{topology.name} has no cluster to preprocess with")
+        return unknown_price(f"{topology.name} has no cluster to preprocess with")
     seconds = forecast.cluster_seconds(
         made.primary.instance_type, forecast.workers_of(made), raw_bytes, fixed_rows=True
     )
@@ -103,13 +103,13 @@ def total_dollars(prices: Sequence[RunPrice]) -> Estimate:
 
 
 def require_price(prices: Sequence[RunPrice], most: float | None) -> None:
-    """Raise ExperimentError where these runs may cost more than `most` dollars; None: they may cost any number."""
+    """Raise ExperimentError if these runs may cost more than `most` dollars. None: no limit."""
     if most is None:
         return
     if unknown := next((price for price in prices if price.dollars is None), None):
         raise ExperimentError(
-            f"what the runs cost cannot be held below ${most:,.2f}, because one has no price ({unknown.basis}); run "
-            "the other --arms, or leave out --max-price, and max_price in the file"
+            f"Shoal cannot keep the runs below ${most:,.2f}, because one has no price ({unknown.basis}); run "
+            "other --arms, or remove --max-price and max_price of the file"
         )
     dollars = total_dollars(prices)
     if dollars.high > most:

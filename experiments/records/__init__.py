@@ -1,1 +1,1 @@
-"""What runs left: their records, read, compared, and explained cause by cause."""
+"""Records of runs: read, compared, and explained by cause."""

@@ -1,4 +1,4 @@
-"""Several runs beside each other: in which settings they differ, and whether they can be compared at all."""
+"""Comparison of runs: the settings in which they differ, and whether they can be compared at all."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,15 +9,15 @@ from typing import Any
 from common.display import plural
 from experiments.records.runs import RunRecord
 
-_NO_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes", "record_every")
-"""What does not change what is learnt, nor how fast."""
+_IRRELEVANT_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes", "record_every")
+"""Settings that change neither the model nor the speed."""
 
 
 def differing_settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """For each run the settings in which not all runs agree, with the number of its ranks."""
+    """Return for each run the settings that differ between runs, including the number of ranks."""
     all_settings = [
         {
-            **{name: value for name, value in run.latest.config.items() if name not in _NO_SETTINGS},
+            **{name: value for name, value in run.latest.config.items() if name not in _IRRELEVANT_SETTINGS},
             "epochs": run.latest.epochs,
             "global_batch": run.latest.global_batch,
             "ranks": run.latest.world_size,
@@ -29,12 +29,12 @@ def differing_settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
         for run in runs
     ]
     names = dict.fromkeys(name for settings in all_settings for name in settings)
-    apart = [name for name in names if len({repr(settings.get(name)) for settings in all_settings}) > 1]
-    return [{name: settings.get(name) for name in apart} for settings in all_settings]
+    differing = [name for name in names if len({repr(settings.get(name)) for settings in all_settings}) > 1]
+    return [{name: settings.get(name) for name in differing} for settings in all_settings]
 
 
-def described(settings: Mapping[str, Any]) -> str:
-    """Settings in words, such as `hidden 64, slow 1:2.0`; without those that are empty."""
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Format settings as text, such as `hidden 64, slow 1:2.0`, without empty ones."""
     return ", ".join(
         f"{name} {_word(value)}" for name, value in settings.items() if value not in (None, "", {}, [], ())
     )
@@ -49,53 +49,53 @@ def _word(value: Any) -> str:
 
 
 def devices(names: Sequence[str]) -> str:
-    """The devices of ranks, equal ones counted."""
+    """Return the devices of ranks as text, counting equal ones."""
     return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRow:
-    """A run in the table of runs; None for what is not known."""
+    """Row in the table of runs. None stands for an unknown value."""
 
     run: str
-    """Its name among these runs."""
+    """Unique name among these runs."""
     folder: str
     state: str
     model: str
     ranks: int
     devices: str
     where: str | None
-    """This machine or a deployment, with its nodes."""
+    """This machine or a deployment, with the types of its nodes."""
     rows: int | None
-    """To train on."""
+    """Number of training rows."""
     epochs: int
     global_batch: int
     measures: Mapping[str, float]
-    """On the test rows; of a run that has not ended, on the validation rows after its latest epoch."""
+    """Measures on the test rows; for an unfinished run, on the validation rows after its latest epoch."""
     loss: float | None
     seconds: float
-    """Of training, without evaluation, where the run told it; else from its start to its last line."""
+    """Seconds of training without evaluation, from the summary. Without one, from the first start to the last line."""
     rows_per_second: float | None
     share_of_ideal: float | None
-    """The rate over the sum of the rates that the ranks reach by themselves."""
+    """Rows per second divided by the sum of the rates that the ranks reach by themselves."""
     balanced: float | None
-    """The same, of the rates that the ranks had during the run."""
+    """Rows per second divided by the sum of the ranks' rates during the run."""
     launched: float
-    """Seconds of all its launches."""
+    """Seconds of all launches."""
     dollars: float | None
     starts: int
     began: str
-    """In UTC."""
+    """Start of the run in UTC."""
     data: str
-    """The beginning of the dataset's digest."""
+    """First characters of the dataset's digest."""
     settings: Mapping[str, Any]
-    """Those in which not all runs of the table agree."""
+    """Settings that differ between the runs of the table."""
     left_out: int
-    """Lines of the record that could not be used."""
+    """Number of unusable lines in the record."""
 
 
 def table_of(runs: Sequence[RunRecord], names: Sequence[str] = ()) -> list[RunRow]:
-    """What runs were, took and brought, a row each; `names`: those of the runs, by default their folders'."""
+    """Return a row for each run. `names` defaults to the names of the runs' folders."""
     return [
         _row(run, settings, name)
         for run, settings, name in zip(runs, differing_settings(runs), names or [run.name for run in runs], strict=True)
@@ -103,7 +103,11 @@ def table_of(runs: Sequence[RunRecord], names: Sequence[str] = ()) -> list[RunRo
 
 
 def _row(run: RunRecord, settings: Mapping[str, Any], name: str) -> RunRow:
-    seconds, rate, share = run.told("seconds"), run.told("samples_per_second"), run.told("share_of_ideal")
+    seconds, rate, share = (
+        run.summary_number("seconds"),
+        run.summary_number("samples_per_second"),
+        run.summary_number("share_of_ideal"),
+    )
     latest = run.steps[-1] if run.steps else None
     rate = latest.rows_per_second if rate is None and latest else rate
     own = run.own_rates if len(run.own_rates) > 1 and min(run.own_rates) > 0 else ()
@@ -123,7 +127,7 @@ def _row(run: RunRecord, settings: Mapping[str, Any], name: str) -> RunRow:
         seconds=run.seconds if seconds is None else seconds,
         rows_per_second=rate,
         share_of_ideal=rate / sum(own) if share is None and rate is not None and own else share,
-        balanced=run.told("balanced"),
+        balanced=run.summary_number("balanced"),
         launched=run.launched,
         dollars=run.dollars,
         starts=len(run.starts),
@@ -144,8 +148,10 @@ def _where(run: RunRecord) -> str | None:
 
 
 def common_measures(runs: Sequence[RunRecord]) -> list[str]:
-    """The measures that every run has that has any, in the order of the first; without those of its data alone, and
-    without what calibration chose."""
+    """Return the measures that all runs with measures share, in the order of the first.
+
+    Measures that depend only on the data, and results of calibration, are left out.
+    """
     named = [run.measures for run in runs if run.measures]
     left_out = ("majority", "loss", "temperature", "threshold", "uncalibrated_log_loss")
     return [
@@ -154,11 +160,11 @@ def common_measures(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def warnings(runs: Sequence[RunRecord]) -> list[str]:
-    """Sentences on what keeps these runs from being compared, and on what could not be read."""
+    """Return warnings about runs on different data, and about unreadable lines."""
     found = []
     if len(digests := Counter(run.latest.digest for run in runs)) > 1:
         parts = "; ".join(f"{digest[:12]}: {plural(count, 'run')}" for digest, count in digests.items())
-        found.append(f"these runs learnt from different data, so their measures cannot be compared ({parts})")
+        found.append(f"these runs used different data, so do not compare their measures ({parts})")
     found += [
         f"{run.folder}: {plural(run.left_out, 'line')} of its record left out as damaged, or of another version"
         for run in runs

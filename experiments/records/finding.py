@@ -1,4 +1,4 @@
-"""Finds the folders of runs, and of other things that a folder may hold, below those that a user names."""
+"""Search for the folders of runs, and of other files, below the folders that a user names."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,15 +7,15 @@ from pathlib import Path
 from common.errors import ExperimentError
 from trainer.output.run_files import RECORD
 
-_DEEP = 4
-"""Folders below the given one that are searched for runs."""
+_MAX_DEPTH = 4
+"""Maximum depth of the search below a given folder."""
 _NUMBERS = re.compile(r"([0-9]{1,18})")
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """The folders of runs among these and below them, each once, in order.
+    """Return the folders of runs at and below these paths, each once, in order.
 
-    Raises ExperimentError for a path without one.
+    Raises ExperimentError for a path without a run.
     """
     found: dict[Path, Path] = {}
     for path in paths:
@@ -31,20 +31,22 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
 
 
 def find_below(paths: Sequence[Path], name: str) -> list[Path]:
-    """The folders with a file of this name among these and below them, each once, in order."""
-    found = [each for path in paths if path.is_dir() for each in sorted(_below(path, name, _DEEP), key=_by_numbers)]
+    """Return the folders with a file of this name at and below these paths, each once, in order."""
+    found = [
+        each for path in paths if path.is_dir() for each in sorted(_below(path, name, _MAX_DEPTH), key=_by_numbers)
+    ]
     return list({each.resolve(): each for each in found}.values())
 
 
-def _below(folder: Path, name: str, deep: int) -> Iterator[Path]:
+def _below(folder: Path, name: str, depth: int) -> Iterator[Path]:
     if (folder / name).is_file():
         yield folder
-    elif deep:
+    elif depth:
         for each in folder.iterdir():
             if each.is_dir() and not each.is_symlink():
-                yield from _below(each, name, deep - 1)
+                yield from _below(each, name, depth - 1)
 
 
 def _by_numbers(path: Path) -> list[tuple[int, str]]:
-    """What to sort paths by so that run-10 comes after run-9."""
+    """Return a sort key for paths that places run-10 after run-9."""
     return [(int(each), "") if each.isascii() and each.isdigit() else (-1, each) for each in _NUMBERS.split(str(path))]

@@ -1,8 +1,8 @@
-"""What runs did, read from their folders: the records that trainings leave (trainer/output/lines.py).
+"""Records of runs, read from the folders that trainings write (trainer/output/lines.py).
 
-A record may be of a run that goes on, or that was cut off in the middle of a line, and of a version with other fields.
-So a line that is not what it should be is left out and counted. Do not take all lines of steps for steps of the run: a
-resumed run repeats those after its latest checkpoint, and only the last of them count.
+A run may still be in progress or may have been cut off in the middle of a line, and its record may be from a version
+with other fields. So invalid lines are skipped and counted. Do not count all step lines as steps of the run: a resumed
+run repeats the steps after its latest checkpoint, and only the last repetition counts.
 """
 
 import math
@@ -23,11 +23,11 @@ _L = TypeVar("_L", bound=Line)
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """A run from one of its starts to the next, or to its last line."""
+    """Part of a run from one start to the next, or to its last line."""
 
     start: Start
     until: float
-    """The time of its last line, since 1970."""
+    """Time of the last line in seconds since 1970."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,20 +35,20 @@ class RunRecord:
     folder: Path
     starts: tuple[Start, ...]
     steps: tuple[Step, ...]
-    """Those that count, in order."""
+    """Steps that count, in order."""
     epochs: tuple[Epoch, ...]
     notes: tuple[Note, ...]
     sessions: tuple[Session, ...]
     test: Test | None
     summary: Mapping[str, Any] | None
-    """None of a run that has not ended."""
+    """Content of summary.json; None for an unfinished run."""
     launches: tuple[Mapping[str, Any], ...]
-    """What each of the commands that ran it knew (nodes, cost, stages), the latest one last; those that were killed are
-    not there."""
+    """Content of launch.json (nodes, cost, stages) for each command that ran the run, the latest last. Killed commands
+    are missing."""
     last: float
-    """The time of the last line, since 1970."""
+    """Time of the last line in seconds since 1970."""
     left_out: int
-    """Lines that could not be used."""
+    """Number of unusable lines."""
 
     @property
     def name(self) -> str:
@@ -64,52 +64,52 @@ class RunRecord:
 
     @property
     def seconds(self) -> float:
-        """From its first start to its last line."""
+        """Seconds from the first start to the last line."""
         return self.last - self.begin.time
 
     @property
     def state(self) -> str:
-        """finished, stopped, or unfinished: it goes on, or was cut off."""
+        """State of the run: `finished`, `stopped`, or `unfinished` for a run that is in progress or was cut off."""
         if self.summary is None:
             return "unfinished"
         return "stopped" if self.summary.get("stopped") else "finished"
 
     @property
     def measures(self) -> Mapping[str, float]:
-        """The measures on the test rows, or, before these, on the validation rows after the latest epoch."""
+        """Measures on the test rows or, before they exist, on the validation rows after the latest epoch."""
         if self.test is not None:
             return numbers(self.test.measures)
         return numbers(self.epochs[-1].validation) if self.epochs else {}
 
     @property
     def own_rates(self) -> Sequence[float]:
-        """What each rank reaches by itself, rows/s: the higher of two measurements, once the run has ended."""
-        told = (self.summary or {}).get("own_rates")
-        rates = [each for each in told if isinstance(each, int | float)] if isinstance(told, list) else []
+        """Rows per second that each rank reaches by itself. After the run has ended, the higher of two measurements."""
+        listed = (self.summary or {}).get("own_rates")
+        rates = [each for each in listed if isinstance(each, int | float)] if isinstance(listed, list) else []
         return rates if len(rates) == self.latest.world_size else self.latest.own_rates
 
-    def told(self, name: str) -> float | None:
-        """A number of its summary; None where there is none."""
+    def summary_number(self, name: str) -> float | None:
+        """Return a number of the summary, or None if it is missing."""
         return numbers(self.summary or {}).get(name)
 
     def passed(self, moment: float) -> float:
-        """Seconds of the run until a moment since 1970, without those between its starts."""
+        """Return the seconds of the run until a moment in seconds since 1970, without the time between its starts."""
         return sum(max(0.0, min(moment, each.until) - each.start.time) for each in self.sessions)
 
     @property
     def dollars(self) -> float | None:
-        """What its nodes cost, of all launches that tell it; None where none does, or nothing was paid."""
+        """Cost of the run's nodes in dollars, over all launches with a known cost; None without any."""
         costs = [costs["cost"] for costs in map(numbers, self.launches) if "cost" in costs]
         return sum(costs) if costs else None
 
     @property
     def launched(self) -> float:
-        """Seconds of all its launches; from its first start to its last line where they are not known."""
+        """Seconds of all launches. If unknown, the seconds from the first start to the last line."""
         return sum(numbers(each).get("seconds", 0.0) for each in self.launches) or self.seconds
 
 
 def numbers(measures: Mapping[str, Any]) -> dict[str, float]:
-    """Those that are finite numbers, by their names."""
+    """Return the finite numbers among the values, by name."""
     return {
         name: float(value)
         for name, value in measures.items()
@@ -118,12 +118,12 @@ def numbers(measures: Mapping[str, Any]) -> dict[str, float]:
 
 
 def full_steps(run: RunRecord) -> list[Step]:
-    """The steps of at least half a global batch: shorter ones, at ends of epochs, say little by themselves."""
+    """Return the steps with at least half a global batch. Shorter ones, at ends of epochs, are too noisy."""
     return [step for step in run.steps if 2 * sum(step.split) >= run.latest.global_batch]
 
 
 def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[_T], list[str]]:
-    """What `read` gives for each of these folders, and the sentence of each ExperimentError that it raises."""
+    """Return the results of `read` for these folders, and the message of each ExperimentError that it raises."""
     found: list[_T] = []
     problems: list[str] = []
     for folder in folders:
@@ -135,7 +135,7 @@ def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[
 
 
 def read_run(folder: Path) -> RunRecord:
-    """The run of a folder. Raises ExperimentError where its record cannot be read, or has no start of a run."""
+    """Return the run in a folder. Raises ExperimentError if its record is unreadable or has no start."""
     with explain_os_error(ExperimentError, f"cannot read {folder / RECORD}", "give the --output of `shoal train`"):
         lines = [each for each in require_regular(folder / RECORD).read_bytes().splitlines() if each.strip()]
     parts, left_out = _parts(lines)
@@ -146,7 +146,7 @@ def read_run(folder: Path) -> RunRecord:
         )
     if any(part.start.config.get("sleep") for part in parts):
         raise ExperimentError(
-            f"{folder / RECORD} is of ranks that slept instead of computing, as those of 0.2.0 could; leave it out"
+            f"{folder / RECORD} is of ranks that slept instead of computing, which version 0.2.0 allowed; leave it out"
         )
     launches = read_launches(folder)
     steps: list[Step] = []
@@ -184,11 +184,11 @@ def read_run(folder: Path) -> RunRecord:
 class _Part(NamedTuple):
     start: Start
     lines: list[Line]
-    """The start and the lines up to the next one."""
+    """The start and the lines up to the next start."""
 
 
 def _parts(lines: Sequence[bytes]) -> tuple[list[_Part], int]:
-    """The lines from each start on, and the number of those that are not what they should be."""
+    """Return the lines by their start, and the number of invalid lines."""
     parts: list[_Part] = []
     left_out = 0
     for line in map(parse_line, lines):
@@ -197,7 +197,7 @@ def _parts(lines: Sequence[bytes]) -> tuple[list[_Part], int]:
         elif line is not None and parts:
             parts[-1].lines.append(line)
         else:
-            left_out += not isinstance(line, Search | Trial)  # these come before the run
+            left_out += not isinstance(line, Search | Trial)  # these precede the run
     return parts, left_out
 
 

@@ -1,4 +1,4 @@
-"""Reads the summary of a training run and checks it, because others may write where a deployment's nodes write."""
+"""Reader of a run's summary. It validates all fields, because the nodes of a deployment can write the file."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ class _Checked(BaseModel):
 
 
 class _Summary(_Checked):
-    """The fields that are read of every summary; those of a finished run follow."""
+    """Fields required in every summary. Finished runs have additional ones, below."""
 
     stopped: bool
     rows: int
@@ -40,7 +40,7 @@ class _Summary(_Checked):
     profile: list[dict[str, float]]
 
 
-class _OfWords(_Summary):
+class _EmbeddingSummary(_Summary):
     vocabulary: int
     words_a_row: float
     loss: float
@@ -58,15 +58,15 @@ class _Confusion(_Checked):
 
 
 _measures: dict[str, Any] = dict.fromkeys((*MEASURES, *CALIBRATION), (float, ...))
-_of_two: dict[str, Any] = dict.fromkeys(MEASURES_OF_TWO, (float, ...))
-_OfClasses = create_model("_OfClasses", __base__=_Summary, **_measures, confusion=(_Confusion, ...))
-_OfTwo = create_model("_OfTwo", __base__=_OfClasses, **_of_two)
+_two_class_measures: dict[str, Any] = dict.fromkeys(MEASURES_OF_TWO, (float, ...))
+_ClassifierSummary = create_model("_ClassifierSummary", __base__=_Summary, **_measures, confusion=(_Confusion, ...))
+_TwoClassSummary = create_model("_TwoClassSummary", __base__=_ClassifierSummary, **_two_class_measures)
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
-    """The content of a run's summary.json, or None when the run has not written one.
+    """Return the content of a run's summary.json, or None if the run has not written one.
 
-    Raises ShoalError where a field that Shoal reads is missing or has a wrong type.
+    Raises ShoalError if a field that Shoal reads is missing or has a wrong type.
     """
     path = folder / SUMMARY
     try:
@@ -75,24 +75,21 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
         return None
     except (ValueError, RecursionError):
         content = None
-    wrong = "it is no JSON object"
+    wrong = "it is not a JSON object"
     if isinstance(content, dict):
         try:
             _kind(content).model_validate(content)
             return content
         except ValidationError as error:
             wrong = f"'{error.errors()[0]['loc'][0]}' is missing or of a wrong type"
-    raise ShoalError(
-        f"{path} is not the summary of a training: {wrong}; look into the logs beside it for what wrote it, and train "
-        "again"
-    )
+    raise ShoalError(f"{path} is not the summary of a training: {wrong}; check the logs in its folder, and train again")
 
 
 def _kind(content: dict[str, Any]) -> type[_Summary]:
     if content.get("stopped") is True:
         return _Summary
     if "vocabulary" in content:
-        return _OfWords
+        return _EmbeddingSummary
     confusion = content.get("confusion")
     classes = confusion.get("classes") if isinstance(confusion, dict) else None
-    return _OfClasses if isinstance(classes, list) and len(classes) > 2 else _OfTwo
+    return _ClassifierSummary if isinstance(classes, list) and len(classes) > 2 else _TwoClassSummary

@@ -1,1 +1,1 @@
-"""What runs took and brought, as one HTML page: `page.py` composes it of sections, each of figures."""
+"""Results of runs as one HTML page: `writing.py` composes it from sections of tables and plots."""

@@ -1,8 +1,8 @@
-"""Draws plots: a Vega-Lite specification and rows to an SVG, by vl-convert, which needs no browser and no network.
+"""Renderer of plots: a Vega-Lite specification and rows become an SVG by vl-convert, without a browser or network.
 
-Colours are names of the page's style sheet (`var(--c1)`, `currentColor`), so that one SVG fits a light and a dark page,
-and paper. A plot is as wide as a phone's screen: wide pages show several beside each other. Do not let it measure texts
-in the page's font: that is another one in each browser, and a wider one than it assumed would be cut off.
+Colours are names of the page's style sheet (`var(--c1)`, `currentColor`), so that one SVG fits light and dark pages,
+and paper. A plot is as wide as a phone's screen; wide pages show several in a row. Do not measure texts in the page's
+font: it differs between browsers, and a wider one than assumed would be cut off.
 """
 
 import re
@@ -17,11 +17,11 @@ from experiments.report.tables import Row, Value
 
 WIDTH, HEIGHT = 340, 250
 _FONT = "Liberation Mono"
-"""In which texts are measured: no wider one is usual. The page's style sheet has the font that is shown."""
+"""Font for measuring texts: no usual font is wider. The page's style sheet sets the displayed font."""
 COLOURS = [f"var(--c{number})" for number in range(1, 7)]
-"""Of things that differ in kind; the page's style sheet defines them for each theme."""
+"""Colours of categories; the page's style sheet defines them for each theme."""
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [12, 3]]
-"""Of lines, in the same order, so that nothing depends on colour alone."""
+"""Dash patterns of lines, in the same order, so that nothing depends on colour alone."""
 
 _CONFIG: Mapping[str, Any] = {
     "background": None,
@@ -45,7 +45,7 @@ _CONFIG: Mapping[str, Any] = {
         "labelSeparation": 4,
         "tickCount": 4,
     },
-    # Long names beside bars leave little width; a number that has no place beside another would not be shown.
+    # Long names of bars leave little width, and overlapping labels would be hidden.
     "axisXQuantitative": {"tickCount": {"expr": "max(2, floor(width / 70))"}, "format": ",~f"},
     "legend": {
         "orient": "bottom",
@@ -65,16 +65,17 @@ _CONFIG: Mapping[str, Any] = {
 
 
 class DrawingError(Exception):
-    """A plot that vl-convert does not draw."""
+    """A plot that vl-convert rejects."""
 
 
 def svg(rows: Sequence[Row], spec: Mapping[str, Any], *, title: str, description: str, name: str) -> str:
-    """The SVG element of a specification and its rows; it fills the width of its place. Raises DrawingError.
+    """Return the SVG element of a specification and its rows. It fills the width of its container.
 
-    `name`: its own in a page, of lower-case letters, digits and `-`.
+    `name` is unique in a page, with lower-case letters, digits and `-`. Raises DrawingError if vl-convert rejects the
+    plot.
 
-    Names come from files, and may have any character. One that XML does not have would end the whole process, by a
-    panic in vl-convert; so none that is not printed gets there.
+    Names come from files and may have any character. A character that XML does not allow would end the whole process by
+    a panic in vl-convert, so unprintable characters are replaced.
     """
     whole = {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
@@ -102,7 +103,7 @@ def _printable(part: Any) -> Any:
 
 
 def _plain(row: Row) -> dict[str, Value]:
-    """The fields that a plot can have; its numbers have the digits that a screen shows."""
+    """Return the fields that a plot can use, with numbers rounded to the digits that a screen shows."""
     found = {key: value for key, value in row.items() if value is None or isinstance(value, str | int | float)}
     return {key: float(f"{each:.4g}") if isinstance(each, float) else each for key, each in found.items()}
 
@@ -120,10 +121,9 @@ _UNSEEN = re.compile(r'<path[^>]* display="none"/>|<path d="M0,0h[\d.]+v[\d.]+h-
 
 
 def _slim(raw: str, attributes: str, label: str) -> str:
-    """The SVG without what a page does not need: sizes, names, defaults, and digits that no screen shows.
+    """Return the SVG without parts that a page does not need: sizes, names, defaults, and invisible digits.
 
-    It is one image to a screen reader. What Vega says of each mark becomes its title, which browsers show beside the
-    pointer.
+    A screen reader sees one image. Vega's label of each mark becomes its title, which browsers show at the pointer.
     """
     found = _OPENING.search(raw)
     if found is None:

@@ -1,4 +1,4 @@
-"""Draws the plots of a table: each as a specification of Vega-Lite, and that as an SVG."""
+"""Plots of a table: each becomes a Vega-Lite specification, and that an SVG."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,13 +10,13 @@ from experiments.report.drawing import COLOURS, DASHES, HEIGHT, svg
 from experiments.report.tables import Plot, Table, shortened
 
 Spec = dict[str, Any]
-_LEGEND_ROW, _MOST_NAMES, _MOST_POINTS = 15, 8, 120
-"""Pixels of a line of a legend; names that colours tell apart; rows whose points are drawn on lines."""
+_LEGEND_ROW, _MAX_NAMES, _MAX_POINTS = 15, 8, 120
+"""Pixels of a line of a legend; maximum number of names with colours of their own; maximum rows for points on lines."""
 _DASHED = {"strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6, "aria": False}
 
 
 def drawn(table: Table) -> Iterator[tuple[str, str]]:
-    """The title and the SVG element of each plot of a table. Raises DrawingError."""
+    """Return the title and the SVG element of each plot of a table. Raises DrawingError."""
     number = count(1)
     for plot in table.plots:
         for title, part in _parts(plot, table):
@@ -25,7 +25,7 @@ def drawn(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _parts(plot: Plot, table: Table) -> Iterator[tuple[str, Table]]:
-    """The title and the rows of each of a plot's drawings."""
+    """Return the title and the rows of each drawing of a plot."""
     names = table.values(plot.each)
     if not names:
         yield plot.title, table
@@ -46,16 +46,16 @@ def _spec(plot: Plot, table: Table) -> Spec:
         return _bars(plot, table)
     assert isinstance(plot.x, str)
     names = table.values(plot.by) if plot.by else []
-    told = coloured(plot.by, names) if 1 < len(names) <= _MOST_NAMES else {}
+    encodings = colour_encodings(plot.by, names) if 1 < len(names) <= _MAX_NAMES else {}
     base: Spec = {
-        "height": height_of(names if told else []),
+        "height": height_of(names if encodings else []),
         "encoding": {
             "x": number(plot.x, table, is_log=bool(plot.ideal)),
             "y": number(plot.y, table, is_log=bool(plot.ideal)),
         },
     }
     if plot.kind == "points":
-        colour = {key: each for key, each in told.items() if key == "color"}
+        colour = {key: each for key, each in encodings.items() if key == "color"}
         layers = [{"mark": {"type": "point", "filled": True, "size": 70}, "encoding": colour}]
         if plot.ideal:
             base["transform"] = [{"filter": f"isValid(datum.{plot.ideal})"}]
@@ -64,7 +64,7 @@ def _spec(plot: Plot, table: Table) -> Spec:
         return {**base, "layer": layers}
     detail = [each for each in (plot.by, plot.style, "run") if each]
     mark: Spec = {"type": "line", "strokeWidth": 1.8, "strokeCap": "round"}
-    if len(table.rows) <= _MOST_POINTS:
+    if len(table.rows) <= _MAX_POINTS:
         mark["point"] = {"filled": True, "size": 20}
     styled: Spec = {}
     if plot.style and len(styles := table.values(plot.style)) > 1:
@@ -74,7 +74,7 @@ def _spec(plot: Plot, table: Table) -> Spec:
         styled = {"strokeWidth": {**name(plot.style), **widths}, "strokeOpacity": {**name(plot.style), **pale}}
         base["height"] += 2 * _LEGEND_ROW
     details = {"detail": [name(each) for each in dict.fromkeys(detail)]}
-    return {**base, "mark": mark, "encoding": {**base["encoding"], **details, **told, **styled}}
+    return {**base, "mark": mark, "encoding": {**base["encoding"], **details, **encodings, **styled}}
 
 
 def _bars(plot: Plot, table: Table) -> Spec:
@@ -92,7 +92,7 @@ def _bars(plot: Plot, table: Table) -> Spec:
         side = f"{json.dumps(heads)}[indexof({json.dumps(keys)}, datum.side)]"
         spec["transform"] = [{"fold": list(keys), "as": ["side", "number"]}, {"calculate": side, "as": "which"}]
         encoding["x"] = {**x, "field": "number", "title": None}
-        encoding |= {"yOffset": name("which", order=heads), "color": coloured("which", heads)["color"]}
+        encoding |= {"yOffset": name("which", order=heads), "color": colour_encodings("which", heads)["color"]}
     elif plot.ends and all(table.values(end) for end in plot.ends):
         low, high = plot.ends
         across = {"x": {**x, "field": low}, "x2": {"field": high}}
@@ -103,7 +103,7 @@ def _bars(plot: Plot, table: Table) -> Spec:
 
 
 def number(key: str, table: Table, *, zero: bool = False, is_log: bool = False) -> Spec:
-    """An axis of a column's numbers; whole ones of which there are few are all named, and shares from 0 on."""
+    """Return an axis of a column's numbers. A few whole numbers all get a label, and shares start at 0."""
     values = table.values(key)
     is_share = any(column.key == key and column.form.endswith("%") for column in table.columns)
     most = max((each for each in values if isinstance(each, int | float)), default=0)
@@ -115,20 +115,20 @@ def number(key: str, table: Table, *, zero: bool = False, is_log: bool = False) 
 
 
 def name(field: str, *, order: Sequence[str] | None = None) -> Spec:
-    """An axis of names, in the order of the rows or in this one."""
+    """Return an axis of names in the order of the rows, or in `order`."""
     return {"field": field, "type": "nominal", "title": None, "sort": None if order is None else list(order)}
 
 
 def rows_of(field: str, names: Sequence[str]) -> Spec:
-    """An axis of these names down the side of bars; long ones are shown without their middle."""
+    """Return a vertical axis of these names for bars. Long names are shown without their middle."""
     short = {str(each): shortened(str(each), 22) for each in names}
     label = f"{json.dumps(list(short.values()))}[indexof({json.dumps(list(short))}, datum.label)]"
     axis = {"title": None, "labelLimit": 0, "labelOverlap": False, "labelExpr": label}
     return {**name(field, order=names), "axis": axis}
 
 
-def coloured(field: str, names: Sequence[str]) -> Spec:
-    """The encodings that tell these names apart: by colour, and lines by their dashes too."""
+def colour_encodings(field: str, names: Sequence[str]) -> Spec:
+    """Return the encodings that distinguish these names: colours, and dashes for lines."""
     legend = {"columns": _columns(names)}
     colours = [COLOURS[place % len(COLOURS)] for place in range(len(names))]
     dashes = [DASHES[(place + place // len(COLOURS)) % len(DASHES)] for place in range(len(names))]
@@ -144,5 +144,5 @@ def _columns(names: Sequence[str]) -> int:
 
 
 def height_of(names: Sequence[str]) -> int:
-    """The height of a plot with a legend of these names, so that it is as high as one without."""
+    """Return the height of a plot with a legend of these names, so that its plot area is as high as without one."""
     return HEIGHT + _LEGEND_ROW * (-(-len(names) // _columns(names)) if len(names) > 1 else 0)

@@ -1,28 +1,28 @@
-"""The rows of a report's tables: a function for each, of what was found or of an experiment's result."""
+"""Rows of a report's tables: a function for each table, from the found runs or from an experiment's result."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
 from common.display import length_bins
-from experiments.records.comparing import common_measures, described, table_of
+from experiments.records.comparing import common_measures, settings_text, table_of
 from experiments.records.runs import RunRecord, full_steps, numbers
-from experiments.report.subjects import MOST_LINES, DataCounts, Found, Subject, groups
-from experiments.report.tables import Row, thinned
+from experiments.report.subjects import MAX_LINES, DataCounts, ReportContent, Subject, groups
+from experiments.report.tables import Row, split_range
 from experiments.results import ExperimentResult
 
-MOST_DATASETS, MOST_NAMES, MOST_RUNS = 4, 20, 4
-"""Datasets; classes or words of each; runs whose ranks are shown."""
-_OF_COLUMNS = ("model", "ranks", "devices", "rows", "epochs", "global_batch")
+MAX_DATASETS, MAX_NAMES, MAX_RUNS = 4, 20, 4
+"""Maximum number of datasets, of classes or words of each, and of runs with plots of their ranks."""
+_COLUMN_SETTINGS = ("model", "ranks", "devices", "rows", "epochs", "global_batch")
 """Settings with a column of their own."""
-_MOST_NOTES = 60
-_MOST_POINTS, _FEWEST_POINTS = 160, 8
-"""Points of lines: of all runs together, and of a run however many there are."""
+_MAX_NOTES = 60
+_MAX_POINTS, _MIN_POINTS = 160, 8
+"""Points of lines: of all runs together, and the minimum for each run."""
 TRAINING, VALIDATION = "training", "validation"
-"""The rows of which a loss is."""
+"""Rows that a loss was computed on."""
 
 
-def what_ran(content: Found) -> Iterator[Row]:
+def run_rows(content: ReportContent) -> Iterator[Row]:
     runs = [each.run for each in content.subjects]
     measures = common_measures(runs)
     for subject, row in zip(content.subjects, table_of(runs, [each.name for each in content.subjects]), strict=True):
@@ -30,90 +30,101 @@ def what_ran(content: Found) -> Iterator[Row]:
             **vars(row),
             "group": subject.group,
             "measures": {name: row.measures.get(name) for name in measures},
-            "settings": described({name: value for name, value in row.settings.items() if name not in _OF_COLUMNS}),
+            "settings": settings_text(
+                {name: value for name, value in row.settings.items() if name not in _COLUMN_SETTINGS}
+            ),
             "several_starts": row.starts if row.starts > 1 else None,
         }
 
 
-def notes(content: Found) -> Sequence[Row]:
-    """Problems that did not end the runs."""
+def notes(content: ReportContent) -> Sequence[Row]:
+    """Yield the notes of runs: problems that did not end them."""
     return [
         {"run": each.name, "after": each.run.passed(note.time), "note": note.text}
         for each in content.subjects
         for note in each.run.notes
-    ][:_MOST_NOTES]
+    ][:_MAX_NOTES]
 
 
-def _drawn(content: Found) -> list[Subject]:
-    """The runs of the first groups."""
-    return [each for group in list(groups(content.subjects).values())[:MOST_LINES] for each in group]
+def _drawn(content: ReportContent) -> list[Subject]:
+    """Return the runs of the first groups."""
+    return [each for group in list(groups(content.subjects).values())[:MAX_LINES] for each in group]
 
 
-def _who(subject: Subject) -> Row:
+def _identity(subject: Subject) -> Row:
     drawn_as = subject.group if subject.group != subject.name else None
     return {"drawn_as": drawn_as, "group": subject.group, "run": subject.name}
 
 
-def losses(content: Found) -> Iterator[Row]:
-    """Points of the training rows, and then of the validation rows, of each run."""
+def losses(content: ReportContent) -> Iterator[Row]:
+    """Yield points of the loss on training rows, and then on validation rows, of each run."""
     subjects = _drawn(content)
-    most = max(_FEWEST_POINTS, _MOST_POINTS // max(1, len(subjects)))
+    most = max(_MIN_POINTS, _MAX_POINTS // max(1, len(subjects)))
     for subject in subjects:
         run = subject.run
         an_epoch = run.latest.steps / max(1, run.latest.epochs)
         for of, step, moment, loss in _loss_points(run, most, an_epoch):
             epoch = step / an_epoch if an_epoch else None
-            yield {**_who(subject), "of": of, "step": step, "epoch": epoch, "time": run.passed(moment), "loss": loss}
+            yield {
+                **_identity(subject),
+                "of": of,
+                "step": step,
+                "epoch": epoch,
+                "time": run.passed(moment),
+                "loss": loss,
+            }
 
 
 def _loss_points(run: RunRecord, most: int, an_epoch: float) -> Iterator[tuple[str, int, float, float]]:
-    """The rows, step, time and loss of at most `most` points each; `an_epoch`: the steps of an epoch."""
+    """Yield the rows, step, time and loss of at most `most` points for each kind of rows. `an_epoch` is the steps per
+    epoch."""
     full = full_steps(run)
-    for part in thinned(len(full), most):
+    for part in split_range(len(full), most):
         steps = full[part.start : part.stop]
         yield TRAINING, steps[-1].step, steps[-1].time, fmean(step.loss for step in steps)
     found = [(epoch, loss) for epoch in run.epochs if (loss := numbers(epoch.validation).get("loss")) is not None]
-    for part in thinned(len(found), most):
+    for part in split_range(len(found), most):
         epoch, loss = found[part.stop - 1]
         yield VALIDATION, round(epoch.epoch * an_epoch), epoch.time, loss
 
 
-def epochs(content: Found) -> Iterator[Row]:
+def epochs(content: ReportContent) -> Iterator[Row]:
     for subject in _drawn(content):
         run = subject.run
         whole = run.passed(run.last)
         for epoch in run.epochs:
-            told, passed = numbers(epoch.validation), run.passed(epoch.time)
-            loss = {"loss, validation rows": told.pop("loss")} if "loss" in told else {}
-            told.pop("majority", None)
+            measures, passed = numbers(epoch.validation), run.passed(epoch.time)
+            loss = {"loss, validation rows": measures.pop("loss")} if "loss" in measures else {}
+            measures.pop("majority", None)
             yield {
-                **_who(subject),
+                **_identity(subject),
                 "epoch": epoch.epoch,
                 "time": passed,
                 "dollars": run.dollars * passed / whole if run.dollars is not None and whole else None,
-                "measures": {**told, "loss, training rows": epoch.loss, **loss},
+                "measures": {**measures, "loss, training rows": epoch.loss, **loss},
             }
 
 
-def shares(content: Found) -> Iterator[Row]:
-    """The mean shares of the ranks between two points of time; of many ranks the smallest, the median, the largest."""
+def shares(content: ReportContent) -> Iterator[Row]:
+    """Yield the mean shares of the ranks over time. For many ranks, yield the smallest, the median and the largest
+    share."""
     several = [each for each in content.subjects if each.run.latest.world_size > 1]
-    for subject in several[:MOST_RUNS]:
+    for subject in several[:MAX_RUNS]:
         run, count = subject.run, subject.run.latest.world_size
         kept = [step for step in full_steps(run) if len(step.split) == count]
-        for part in thinned(len(kept), _MOST_POINTS // min(count, MOST_LINES)):
+        for part in split_range(len(kept), _MAX_POINTS // min(count, MAX_LINES)):
             steps = kept[part.start : part.stop]
             whole = sum(sum(step.split) for step in steps)
             means = [sum(rows) / whole for rows in zip(*(step.split for step in steps), strict=True)]
             named = {f"rank {rank}": share for rank, share in enumerate(means)}
-            if count > MOST_LINES:
+            if count > MAX_LINES:
                 named = {"smallest share": min(means), "median share": median(means), "largest share": max(means)}
             for rank, share in named.items():
                 yield {"run": subject.name, "rank": rank, "time": run.passed(steps[-1].time), "share": share}
 
 
 def about(found: ExperimentResult) -> str:
-    """What an experiment was for."""
+    """Return a description of an experiment."""
     of = found.kept.experiment
     baseline = f" Speed-ups are to {' or '.join(of.baseline)}." if of.baseline else ""
     runs = f" Each arm runs {of.repeats} times, in turns." if of.repeats > 1 else ""
@@ -149,51 +160,53 @@ def measures_of_arms(found: ExperimentResult) -> Iterator[Row]:
             }
 
 
-def datasets(content: Found) -> Iterator[Row]:
+def datasets(content: ReportContent) -> Iterator[Row]:
     learnt = [each.run.latest.digest for each in content.subjects]
     for name, data in _data(content):
         runs = sum(digest == data.digest for digest in learnt) if learnt else None
         yield {**dict(data.counts), "dataset": name, "digest": (data.digest or "not known")[:12], "learnt": runs}
 
 
-def _data(content: Found) -> Iterator[tuple[str | None, DataCounts]]:
-    """The datasets with their names; a single one needs none."""
-    for each in content.data[:MOST_DATASETS]:
+def _data(content: ReportContent) -> Iterator[tuple[str | None, DataCounts]]:
+    """Yield the datasets with their names. A single dataset needs no name."""
+    for each in content.data[:MAX_DATASETS]:
         yield each.name if len(content.data) > 1 else None, each
 
 
-def _counted(content: Found, found: Callable[[DataCounts], Mapping[str, Any]]) -> Iterator[Row]:
+def _counted(content: ReportContent, found: Callable[[DataCounts], Mapping[str, Any]]) -> Iterator[Row]:
     for name, data in _data(content):
         for each, number in found(data).items():
             numbers = number if isinstance(number, dict) else {"number": number}
             yield {"dataset": name, "name": each, **numbers}
 
 
-def _both(before: Mapping[str, int], after: Mapping[str, int], names: Sequence[str]) -> dict[str, dict[str, int]]:
+def _before_and_after(
+    before: Mapping[str, int], after: Mapping[str, int], names: Sequence[str]
+) -> dict[str, dict[str, int]]:
     return {name: {"before": before.get(name, 0), "after": after.get(name, 0)} for name in names}
 
 
-def ratings(content: Found) -> Iterator[Row]:
+def ratings(content: ReportContent) -> Iterator[Row]:
     def found(data: DataCounts) -> Mapping[str, Any]:
         counted = data.counts.ratings
-        return _both(counted.before, counted.after, list(counted.before))
+        return _before_and_after(counted.before, counted.after, list(counted.before))
 
     return _counted(content, found)
 
 
-def classes(content: Found) -> Iterator[Row]:
+def classes(content: ReportContent) -> Iterator[Row]:
     def found(data: DataCounts) -> Mapping[str, Any]:
         counted, named = data.counts.labels, {str(label): name for label, name in enumerate(data.classes)}
-        frequent = sorted(counted.after, key=lambda label: -counted.after[label])[:MOST_NAMES]
-        both = _both(counted.before, counted.after, [label for label in counted.after if label in frequent])
+        frequent = sorted(counted.after, key=lambda label: -counted.after[label])[:MAX_NAMES]
+        both = _before_and_after(counted.before, counted.after, [label for label in counted.after if label in frequent])
         return {named.get(label, label): each for label, each in both.items()}
 
     return _counted(content, found)
 
 
-def lengths(content: Found) -> Iterator[Row]:
+def lengths(content: ReportContent) -> Iterator[Row]:
     return _counted(content, lambda data: length_bins(data.counts.lengths))
 
 
-def words(content: Found) -> Iterator[Row]:
-    return _counted(content, lambda data: dict(data.counts.frequent_words[:MOST_NAMES]))
+def words(content: ReportContent) -> Iterator[Row]:
+    return _counted(content, lambda data: dict(data.counts.frequent_words[:MAX_NAMES]))

@@ -1,10 +1,10 @@
-"""The sections of a report, as data: tables of what was found, and the plots of these tables."""
+"""Sections of a report, as data: their tables, and the plots of these tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from experiments.report import rows
-from experiments.report.subjects import MOST_LINES, Found
+from experiments.report.subjects import MAX_LINES, ReportContent
 from experiments.report.tables import MEASURES, Column, Plot, Section, TableSpec
 
 _RUN = Column(key="run", head="run")
@@ -50,13 +50,13 @@ class _SectionSpec:
 RUNS = (
     _SectionSpec(
         key="runs",
-        title="What ran",
+        title="Overview",
         tables=(
-            TableSpec(key="runs", title="Runs", rows=rows.what_ran, columns=_WHAT_RAN, upright=True),
+            TableSpec(key="runs", title="Runs", rows=rows.run_rows, columns=_WHAT_RAN, upright=True),
             TableSpec(
                 key="measures",
                 title="Measures",
-                rows=rows.what_ran,
+                rows=rows.run_rows,
                 columns=(_RUN, _MEASURES),
                 upright=True,
                 text="On the test rows; of a run that has not ended, on the validation rows after its latest epoch.",
@@ -64,7 +64,7 @@ RUNS = (
             TableSpec(
                 key="money",
                 title="Time and money",
-                rows=rows.what_ran,
+                rows=rows.run_rows,
                 columns=_TIME_AND_MONEY,
                 upright=True,
                 text="The share of ideal is the rate over the sum of the ranks' own rates; balanced is the same over "
@@ -87,8 +87,8 @@ RUNS = (
     ),
     _SectionSpec(
         key="learning",
-        title="What was learnt",
-        text=f"Curves are those of the first {MOST_LINES} kinds of runs; runs that differ in their seed alone are of "
+        title="Learning curves",
+        text=f"Curves are those of the first {MAX_LINES} kinds of runs; runs that differ in their seed alone are of "
         "one kind. Time includes evaluation, but not what passed between two starts.",
         tables=(
             TableSpec(
@@ -127,7 +127,7 @@ RUNS = (
     ),
     _SectionSpec(
         key="ranks",
-        title="What each rank did",
+        title="Ranks",
         tables=(
             TableSpec(
                 key="shares",
@@ -135,8 +135,8 @@ RUNS = (
                 rows=rows.shares,
                 columns=(_RUN, Column(key="rank", head="rank"), _SINCE, Column(key="share", head="share", form=".1%")),
                 plots=(Plot(title="Shares of the ranks", kind="lines", x="time", y="share", by="rank", each="run"),),
-                text=f"The share of the rows of a global batch, over time, of the first {rows.MOST_RUNS} runs; of more "
-                f"than {MOST_LINES} ranks the smallest, the median and the largest share.",
+                text=f"The share of the rows of a global batch, over time, of the first {rows.MAX_RUNS} runs; of more "
+                f"than {MAX_LINES} ranks the smallest, the median and the largest share.",
                 is_folded=True,
             ),
         ),
@@ -180,7 +180,7 @@ EXPERIMENT = (
             Column(key="of_bound", head="share of own rates", form=".0%"),
         ),
         plots=(Plot(title="Speed-up", kind="points", x="ranks", y="speed_up", ideal="ideal", several="ranks"),),
-        text="The dashed line is linear scaling; arms without an efficiency are not drawn beside it. No balancer can "
+        text="The dashed line is linear scaling; arms without an efficiency are not drawn. No balancer can "
         "exceed the sum of the rates that the ranks reach by themselves.",
     ),
     TableSpec(
@@ -202,8 +202,8 @@ EXPERIMENT = (
 DATA = _SectionSpec(
     key="data",
     title="The data",
-    text=f"Texts before and after duplicates are taken out, of the first {rows.MOST_DATASETS} datasets; of more than "
-    f"{rows.MOST_NAMES} classes or words the most frequent.",
+    text=f"Texts before and after duplicates are taken out, of the first {rows.MAX_DATASETS} datasets; of more than "
+    f"{rows.MAX_NAMES} classes or words the most frequent.",
     tables=(
         TableSpec(
             key="dataset",
@@ -269,8 +269,8 @@ DATA = _SectionSpec(
 )
 
 
-def sections(content: Found) -> list[Section]:
-    """What there is to show, in the order of the page; sections without tables are left out."""
+def sections(content: ReportContent) -> list[Section]:
+    """Return the sections in the order of the page, without empty ones."""
     found = [
         _section(f"experiment-{number}", f"The experiment {each.kept.name}", rows.about(each), EXPERIMENT, each, number)
         for number, each in enumerate(content.experiments, 1)
@@ -280,8 +280,8 @@ def sections(content: Found) -> list[Section]:
 
 
 def _section(key: str, title: str, text: str, specs: Sequence[TableSpec], content: object, number: int = 1) -> Section:
-    """Its tables have keys of their own; `number`: that of several sections of the same tables."""
-    made = [table for spec in specs if (table := spec.made(content)) is not None]
+    """Return a section with unique keys for its tables. `number` distinguishes several sections of the same tables."""
+    made = [table for spec in specs if (table := spec.build(content)) is not None]
     apart = f"-{number}" if number > 1 else ""
     tables = [replace(table, key=f"{table.key}{apart}") for table in made]
     return Section(key=key, title=title, text=text, tables=tables)

@@ -1,4 +1,4 @@
-"""What a report is about: runs, each with the name that it has in every plot, and the datasets that were given."""
+"""Subjects of a report: runs, each with one name for all plots, experiments, and datasets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from common.errors import DataError, ExperimentError
 from corpus.dataset import open_dataset
 from corpus.layout import COUNTS_NAME, DATASET_NAME, is_digest
-from experiments.plans.kept import NAME as EXPERIMENT
-from experiments.records.comparing import described, differing_settings
+from experiments.plans.stored import NAME as EXPERIMENT
+from experiments.records.comparing import differing_settings, settings_text
 from experiments.records.finding import find_below, find_runs
 from experiments.records.runs import RunRecord, read_all, read_run
 from experiments.report.tables import shortened
@@ -19,29 +19,29 @@ from experiments.results import ExperimentResult, read_experiment
 from trainer.output.run_files import RECORD
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
-_MOST_LETTERS = 36
-MOST_LINES = 8
-"""Names that plots with lines tell apart."""
+_MAX_CHARACTERS = 36
+MAX_LINES = 8
+"""Maximum number of names that plots with lines distinguish."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     run: RunRecord
     name: str
-    """Its own."""
+    """Unique name of the run."""
     group: str
-    """That of the runs with the same settings but for the seed: they are drawn alike."""
+    """Name of the runs that differ only in their seed. They are drawn alike."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataCounts:
-    """What preprocessing counted of a dataset (counts.json)."""
+    """Counts of a dataset from preprocessing (counts.json)."""
 
     folder: Path
     digest: str | None
-    """None where the dataset is not beside its counts."""
+    """Digest of the dataset, or None if the dataset is not in the same folder."""
     classes: Sequence[str]
-    """Their names by label; empty where they are not known."""
+    """Names of the classes by label; empty if unknown."""
     counts: "Counts"
 
     @property
@@ -50,7 +50,7 @@ class DataCounts:
 
 
 class _Change(BaseModel):
-    """Numbers by a name, of all texts and of the distinct ones."""
+    """Numbers by name, of all texts and of the distinct ones."""
 
     before: dict[str, Count]
     after: dict[str, Count]
@@ -75,25 +75,25 @@ class Counts(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class ReportContent:
     subjects: Sequence[Subject]
     experiments: Sequence[ExperimentResult]
     data: Sequence[DataCounts]
     problems: Sequence[str]
-    """Sentences on runs that cannot be read, and are left out."""
+    """Messages about unreadable runs, which are left out."""
 
 
-def find_subjects(folders: Sequence[Path]) -> Found:
-    """The runs, experiments and datasets in these folders.
+def find_subjects(folders: Sequence[Path]) -> ReportContent:
+    """Return the runs, experiments and datasets in these folders.
 
-    Raises ExperimentError for a folder with none of them, and where nothing of a kind can be read.
+    Raises ExperimentError for an empty folder, and if nothing is readable.
     """
     for folder in folders:
         if not any(find_below([folder], name) for name in (EXPERIMENT, COUNTS_NAME)):
             find_runs([folder])
     planned = find_below(folders, EXPERIMENT)
     experiments, unread = read_all(read_experiment, planned)
-    own = [each.resolve() for each in planned]  # datasets of an experiment's runs are no subjects
+    own = [each.resolve() for each in planned]  # datasets of an experiment's runs are not shown
     counted = [each for each in find_below(folders, COUNTS_NAME) if not {*own} & {*each.resolve().parents}]
     data = [read_counts(folder) for folder in counted]
     known = {run.folder.resolve(): run for each in experiments for arm in each.arms for run in arm.runs}
@@ -104,11 +104,13 @@ def find_subjects(folders: Sequence[Path]) -> Found:
     if problems and not (runs or experiments or data):
         raise ExperimentError(problems[0])
     problems += [each for found in experiments for each in found.problems if each not in problems]
-    return Found(subjects=_named(runs, _arms(experiments)), experiments=experiments, data=data, problems=problems)
+    return ReportContent(
+        subjects=_subjects(runs, _arms(experiments)), experiments=experiments, data=data, problems=problems
+    )
 
 
 def _arms(experiments: Sequence[ExperimentResult]) -> dict[Path, str]:
-    """The name of the arm by the folder of a run; the experiment's folder before it, where there are several."""
+    """Return the name of the arm by the folder of a run, preceded by the experiment's folder if there are several."""
     names = _short_names([each.folder.resolve() for each in experiments])
     return {
         run.folder.resolve(): arm.name if len(experiments) == 1 else f"{name}, {arm.name}"
@@ -119,7 +121,7 @@ def _arms(experiments: Sequence[ExperimentResult]) -> dict[Path, str]:
 
 
 def read_counts(folder: Path) -> DataCounts:
-    """What preprocessing counted of the dataset in this folder. Raises ExperimentError."""
+    """Return the counts of the dataset in this folder. Raises ExperimentError if they are missing or invalid."""
     path = folder / COUNTS_NAME
     try:
         counts = Counts.model_validate_json(path.read_bytes())
@@ -139,23 +141,27 @@ def read_counts(folder: Path) -> DataCounts:
                 classes=dataset.settings.classes or ("negative", "positive"),
                 counts=counts,
             )
-    except DataError:  # it is not there: on S3 a dataset's folder has its digest for a name
+    except DataError:  # without the dataset file: on S3, a dataset's folder is named by its digest
         name = folder.resolve().name
         return DataCounts(folder=folder, digest=name if is_digest(name) else None, classes=(), counts=counts)
 
 
-def _named(runs: Sequence[RunRecord], arms: Mapping[Path, str]) -> list[Subject]:
-    """The runs with their names: their folders', as short as tells them apart. Their group has the name of its
-    settings, of its first run where these are many, or of the arm of an experiment, by the folders of its runs."""
+def _subjects(runs: Sequence[RunRecord], arms: Mapping[Path, str]) -> list[Subject]:
+    """Return the runs with unique names and the names of their groups.
+
+    A name is the shortest unique end of the run's path. A group is named by the arm of an experiment, else by its
+    settings, or by its first run if these are many.
+    """
     names = _short_names([run.folder.resolve() for run in runs])
     differing = differing_settings(runs)
-    settings = [described({name: each[name] for name in each if name != "seed"}) for each in differing]
+    settings = [settings_text({name: each[name] for name in each if name != "seed"}) for each in differing]
     repeated = len(set(settings)) < len(runs) and len(set(settings)) > 1
     first = dict(reversed([*zip(settings, names, strict=True)]))
-    own = [group if 0 < len(group) <= _MOST_LETTERS else first[group] for group in settings] if repeated else names
-    groups = _elided([arms.get(run.folder.resolve(), group) for run, group in zip(runs, own, strict=True)])
+    own = [group if 0 < len(group) <= _MAX_CHARACTERS else first[group] for group in settings] if repeated else names
+    groups = _shorten_all([arms.get(run.folder.resolve(), group) for run, group in zip(runs, own, strict=True)])
     return [
-        Subject(run=run, name=name, group=group) for run, name, group in zip(runs, _elided(names), groups, strict=True)
+        Subject(run=run, name=name, group=group)
+        for run, name, group in zip(runs, _shorten_all(names), groups, strict=True)
     ]
 
 
@@ -166,18 +172,18 @@ def groups(subjects: Sequence[Subject]) -> dict[str, list[Subject]]:
     return found
 
 
-def _elided(names: Sequence[str]) -> list[str]:
-    """The names without the middle of those that are too long for a plot; different names stay different."""
+def _shorten_all(names: Sequence[str]) -> list[str]:
+    """Shorten the names that are too long for a plot, without their middle. Different names stay different."""
     found: dict[str, str] = {}
     for name in names:
-        short = shortened(name, _MOST_LETTERS)
+        short = shortened(name, _MAX_CHARACTERS)
         if name not in found:
             found[name] = short if short not in found.values() else f"{short} ({len(found) + 1})"
     return [found[name] for name in names]
 
 
 def _short_names(folders: Sequence[Path]) -> list[str]:
-    """The ends of paths, of as many parts as tell them apart."""
+    """Return the shortest ends of paths that are unique."""
     deepest = max((len(folder.parts) for folder in folders), default=1)
     for parts in range(1, deepest + 1):
         names = [str(Path(*folder.parts[-parts:])) for folder in folders]

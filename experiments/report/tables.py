@@ -1,6 +1,7 @@
-"""Tables of a report: their columns are data, their rows are records, and their plots are drawn of these rows alone.
+"""Tables of a report: columns are data, rows are records, and plots are drawn only from these rows.
 
-So table, CSV and plot cannot disagree. A row may have more fields than the table has columns; plots know them all.
+So table, CSV and plot cannot disagree. A row may have more fields than the table has columns; plots can use all of
+them.
 """
 
 import csv
@@ -15,73 +16,73 @@ from common.display import printable
 Value = str | int | float | None
 Row = Mapping[str, Any]
 MEASURES = "measures"
-"""The column of a row's measures by their names: each measure becomes a column of its own."""
+"""Key of the column of a row's measures by name. Each measure becomes a column of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
     key: str
-    """The field of its rows: letters and `_`."""
+    """Field of the rows: letters and `_`."""
     head: str
     form: str = ""
-    """How a person is shown its numbers, as of format()."""
+    """Format of displayed numbers, as for format()."""
     is_time: bool = False
-    """Its fields are seconds, shown in the unit that fits all of them; the head gets the unit."""
+    """Whether the fields are seconds. They are shown in a unit that fits all of them, and the head gets the unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """A drawing of a table's rows. `x`, `y` and the other fields that name columns are keys."""
+    """Plot of a table's rows. `x`, `y` and the other fields that name columns are keys."""
 
     title: str
     kind: Literal["lines", "bars", "points"]
     x: str | tuple[str, ...]
-    """Of bars that are numbers beside names: their lengths; several columns are bars beside each other."""
+    """For bars, their lengths; several columns give bars next to each other."""
     y: str
     by: str = ""
-    """Of lines and points: names that have colours."""
+    """For lines and points, the column of names that get colours."""
     style: str = ""
-    """Of lines: names that are told apart by breadth, the second broad and pale."""
+    """For lines, the column of names that differ in width; the second is broad and pale."""
     ends: tuple[str, str] | None = None
-    """Of bars: the ends of a range that is drawn across."""
+    """For bars, the columns with the ends of a range that is drawn as a line."""
     ideal: str = ""
-    """Of points: the y of a dashed line; only rows that have it are drawn. Both axes are logarithmic."""
+    """For points, the y of a dashed line. Only rows with this field are drawn, and both axes are logarithmic."""
     each: str = ""
-    """Names of which each has a plot of its own."""
+    """Column of names that each get a plot of their own."""
     several: str = ""
-    """The plot is left out where this column has one value alone."""
+    """Column that must have several values; otherwise the plot is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
     key: str
-    """Its place in the page, and the name of its CSV: lower-case letters and `-`."""
+    """Anchor in the page and name of the CSV file: lower-case letters and `-`."""
     title: str
     columns: Sequence[Column]
     rows: Sequence[Row]
     plots: Sequence[Plot] = ()
     text: str = ""
-    """What there is to know before one looks at it."""
+    """Explanation above the table."""
     is_folded: bool = False
-    """Whether the table is shown only when it is asked for."""
+    """Whether the table is folded until the reader opens it."""
 
     def values(self, key: str) -> list[Any]:
-        """The different values of a column, in the order of the rows, without those that are not known."""
+        """Return the distinct values of a column in the order of the rows, without unknown ones."""
         return list(dict.fromkeys(row[key] for row in self.rows if row.get(key) not in (None, "")))
 
     def head(self, key: str) -> str:
         return next((column.head for column in self.columns if column.key == key), key)
 
     def cells(self) -> list[list[str]]:
-        """The rows as a person is shown them; a dash for what is not known."""
+        """Return the rows as displayed, with a dash for unknown values."""
         return [[shown(row.get(column.key), column.form) for column in self.columns] for row in self.rows]
 
     def numbers(self) -> list[bool]:
-        """Which columns have numbers: they are set to the right."""
+        """Return which columns have numbers. These are aligned to the right."""
         return [any(isinstance(row.get(column.key), int | float) for row in self.rows) for column in self.columns]
 
     def csv(self) -> str:
-        """The table as CSV. A text that a spreadsheet would take for a formula begins with an apostrophe there."""
+        """Return the table as CSV. A text that a spreadsheet would read as a formula gets an apostrophe in front."""
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow(column.head for column in self.columns)
@@ -91,23 +92,23 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class TableSpec:
-    """A table of a section, as data."""
+    """Table of a section, as data."""
 
     key: str
     title: str
     rows: Callable[[Any], Iterable[Row]]
-    """Of what the section is about."""
+    """Function that returns the rows for the section's content."""
     columns: Sequence[Column]
     plots: Sequence[Plot] = ()
     text: str = ""
     is_folded: bool = False
     upright: bool = False
-    """A single row is shown as a line for each of its columns."""
+    """Whether a single row is shown vertically, with a line for each column."""
     labels: int = 1
-    """The first columns, which say what a row is of; without others there is no table."""
+    """Number of leading columns that identify a row. A table with no other columns is left out."""
 
-    def made(self, content: Any) -> Table | None:
-        """The table without the columns and plots of which nothing is known; None where nothing is."""
+    def build(self, content: Any) -> Table | None:
+        """Return the table without empty columns and plots, or None if no data is left."""
         rows = [dict(row) for row in self.rows(content)]
         if not rows:
             return None
@@ -127,7 +128,7 @@ class TableSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of the page with a title."""
+    """Part of the page with a title."""
 
     key: str
     title: str
@@ -136,7 +137,7 @@ class Section:
 
 
 def _spread(column: Column, rows: Sequence[dict[str, Any]]) -> list[Column]:
-    """The columns of the measures that the rows have; any other column by itself."""
+    """Return the columns of the rows' measures, or the column itself if it is not the column of measures."""
     if column.key != MEASURES:
         return [column]
     names = list(dict.fromkeys(name for row in rows for name in row.get(MEASURES) or ()))
@@ -149,7 +150,7 @@ def _spread(column: Column, rows: Sequence[dict[str, Any]]) -> list[Column]:
 
 
 def _in_unit(column: Column, rows: Sequence[dict[str, Any]]) -> Column:
-    """A column of times with its unit; its fields are changed to that unit."""
+    """Return a column of times with its unit, after converting its fields to the unit."""
     if not column.is_time:
         return column
     known = [row[column.key] for row in rows if row.get(column.key) is not None]
@@ -174,7 +175,7 @@ def _has_data(plot: Plot, table: Table) -> bool:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, without its middle where it has more than so many letters: names often differ at their ends alone."""
+    """Return the text, without its middle if it is longer than `most`: names often differ only at their ends."""
     kept = most // 2 - 1
     return text if len(text) <= most else f"{text[:kept]}…{text[-kept:]}"
 
@@ -187,15 +188,15 @@ def shown(value: Value, form: str) -> str:
     return format(value, form) if form else str(value)
 
 
-def thinned(count: int, most: int) -> list[range]:
-    """At most `most` neighbouring ranges of about equal length that cover `count` positions."""
+def split_range(count: int, most: int) -> list[range]:
+    """Return at most `most` adjacent ranges of about equal length that cover `count` positions."""
     parts = min(count, max(1, most))
     edges = [part * count // parts for part in range(parts + 1)] if parts else []
     return [range(first, last) for first, last in pairwise(edges)]
 
 
 def time_unit(most_seconds: float) -> tuple[float, str]:
-    """In which unit times up to this are readable: its seconds, and its sign."""
+    """Return a readable unit for times up to `most_seconds`: its seconds, and its symbol."""
     if most_seconds < 200:
         return 1.0, "s"
     return (60.0, "min") if most_seconds < 3 * 3600 else (3600.0, "h")

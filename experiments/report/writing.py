@@ -1,4 +1,4 @@
-"""Writes a report of folders: what is in them, as sections, and one HTML page that asks no network for anything."""
+"""Report on folders: one HTML page with sections, which loads nothing from the network."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,24 +16,24 @@ from experiments.records.comparing import RunRow, common_measures, table_of, war
 from experiments.report.drawing import DrawingError
 from experiments.report.plots import drawn
 from experiments.report.sections import sections
-from experiments.report.subjects import Found, find_subjects
+from experiments.report.subjects import ReportContent, find_subjects
 from experiments.report.tables import Table, time_unit
 
 
 class Report(NamedTuple):
-    """A page, and what is said of it on a terminal."""
+    """Page, with the figures and warnings for the terminal."""
 
     page: str
     summary: Mapping[str, str]
-    """Its headline figures, in words."""
+    """Headline figures as text, by name."""
     runs: Sequence[RunRow]
     warnings: Sequence[str]
 
 
 def report(folders: Sequence[Path], *, now: float) -> Report:
-    """The report of the runs and datasets in these folders; `now`: seconds since 1970.
+    """Return the report on the runs and datasets in these folders. `now` is in seconds since 1970.
 
-    Raises ExperimentError for a folder with neither, and for what cannot be read.
+    Raises ExperimentError for a folder without any, and if none is readable.
     """
     content = find_subjects(folders)
     runs = [each.run for each in content.subjects]
@@ -56,9 +56,9 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
 
 
 def _plots(table: Table) -> list[tuple[str, Markup]]:
-    """The title and the SVG of each of its plots."""
+    """Return the title and the SVG of each plot of a table."""
     try:
-        return [(title, Markup(svg)) for title, svg in drawn(table)]  # noqa: S704  drawing.py escapes what is in it
+        return [(title, Markup(svg)) for title, svg in drawn(table)]  # noqa: S704  drawing.py escapes its content
     except DrawingError:
         return [(table.title, Markup("<p>This plot could not be drawn; its numbers are in the table.</p>"))]
 
@@ -67,7 +67,7 @@ def _text(name: str) -> str:
     return files("experiments.report").joinpath(name).read_text("utf-8")
 
 
-def _title(content: Found) -> str:
+def _title(content: ReportContent) -> str:
     if content.experiments:
         return ", ".join(each.kept.name for each in content.experiments)
     if len(content.subjects) == 1:
@@ -75,7 +75,7 @@ def _title(content: Found) -> str:
     return f"{len(content.subjects)} runs" if content.subjects else "data"
 
 
-def _headlines(content: Found, table: Sequence[RunRow]) -> dict[str, str]:
+def _headlines(content: ReportContent, table: Sequence[RunRow]) -> dict[str, str]:
     runs = [each.run for each in content.subjects]
     if not runs and content.experiments:
         arms = [arm for each in content.experiments for arm in each.arms]

@@ -87,7 +87,7 @@ def test_an_image_without_a_driver_is_reported(gpu_node: Callable[..., Node]) ->
 
 def test_an_image_without_pytorch_is_reported(gpu_node: Callable[..., Node]) -> None:
     said = booted(gpu_node(without={"python"}))
-    assert said == ("failed", ["this image has no /opt/pytorch/bin/python: it must be one with PyTorch"])
+    assert said == ("failed", ["this image has no /opt/pytorch/bin/python; use an image with PyTorch"])
 
 
 def test_an_unsupported_python_is_reported(gpu_node: Callable[..., Node]) -> None:
@@ -97,7 +97,7 @@ def test_an_unsupported_python_is_reported(gpu_node: Callable[..., Node]) -> Non
     python.write_text(python.read_text().replace("exec", f"{unsupported}\nexec"))
     state, log = booted(node)
     assert state == "failed"
-    assert log[-1] == "the deployment's libraries cannot be installed for this image's Python; pip says why above"
+    assert log[-1] == "pip cannot install the deployment's libraries for this image's Python; see its output above"
     assert any("h5py" in line for line in log)
 
 
@@ -105,7 +105,7 @@ def test_a_package_missing_from_the_repository_is_reported(gpu_node: Callable[..
     state, log = booted(gpu_node(), share="efs")
     assert (state, log[-1]) == (
         "failed",
-        "this image has no mount.efs, and amazon-efs-utils cannot be installed from Amazon Linux's repository in S3",
+        "this image has no mount.efs, and dnf cannot install amazon-efs-utils from Amazon Linux's repository in S3",
     )
     assert "Could not resolve host" in log[-2]
 
@@ -142,7 +142,7 @@ def test_the_bootstrap_action_installs_on_the_image(emr_node: Callable[..., Node
 
 def test_an_emr_image_without_the_python_is_reported(emr_node: Callable[..., Node]) -> None:
     status, said = installed(emr_node(without={"python3.11"}))
-    assert (status, said[-1]) == (1, "this image has no python3.11, which the deployment's libraries are for")
+    assert (status, said[-1]) == (1, "this image has no python3.11, which the deployment's libraries require")
 
 
 def test_a_wrong_clock_of_an_emr_node_is_reported(emr_node: Callable[..., Node]) -> None:
@@ -150,5 +150,5 @@ def test_a_wrong_clock_of_an_emr_node_is_reported(emr_node: Callable[..., Node])
     assert status == 1
     # Both archives are downloaded in parallel.
     assert said[-1].startswith(
-        tuple(f"s3://cdk/{name}.zip cannot be downloaded; it is " for name in ("code", "wheels"))
+        tuple(f"this node cannot download s3://cdk/{name}.zip; its clock: " for name in ("code", "wheels"))
     )

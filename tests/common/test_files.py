@@ -50,7 +50,7 @@ def test_concurrent_writers_of_one_file_do_not_interfere(tmp_path: Path) -> None
 
 
 def test_an_unwritable_launch_record_is_ignored(tmp_path: Path) -> None:
-    write_launch(tmp_path / "gone", goes_on=False, seconds=1.0)
+    write_launch(tmp_path / "gone", continues=False, seconds=1.0)
 
 
 @pytest.mark.parametrize("is_folder", [False, True])

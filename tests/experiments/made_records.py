@@ -1,4 +1,4 @@
-"""Records of trainings, as trainer/output/reporter.py describes them."""
+"""Records of trainings for tests, as trainer/output/reporter.py describes them."""
 
 import json
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ def end(time: float, **content: Any) -> dict[str, Any]:
 
 
 def write(folder: Path, *lines: Mapping[str, Any] | str) -> Path:
-    """A folder with a record of these lines; a text is written as it is."""
+    """Write a record of these lines to a folder; a text is written as it is."""
     folder.mkdir(parents=True, exist_ok=True)
     text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
     (folder / "record.jsonl").write_text(text)
@@ -75,7 +75,7 @@ def write(folder: Path, *lines: Mapping[str, Any] | str) -> Path:
 
 
 def whole(folder: Path, **changes: Any) -> Path:
-    """The folder of a finished run; `changes`: of its start."""
+    """Write the folder of a finished run. `changes` override fields of its start."""
     return write(
         folder,
         start(**changes),
@@ -91,8 +91,11 @@ def whole(folder: Path, **changes: Any) -> Path:
 
 
 def line(text: str) -> dict[str, Any]:
-    """A line of a record by its kind and its numbers, such as `step 10 106` or `start 118 from 10 ranks 3`. Ends are
-    `ended` and `halted`, or with MEASURED `measured` and `stopped`, and `waited`, of which six seconds for text."""
+    """Return a line of a record from a short form, such as `step 10 106` or `start 118 from 10 ranks 3`.
+
+    Ends are `ended` and `halted`, or with MEASURED also `measured` and `stopped`, and `waited`, with six seconds of
+    waiting for text.
+    """
     kind, at, *numbers = text.split()
     if kind == "start":
         more = dict(zip(numbers[::2], map(int, numbers[1::2]), strict=True))

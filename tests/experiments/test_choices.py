@@ -1,4 +1,4 @@
-"""What machines and topologies take and cost: for each of them, with all that is paid for meanwhile."""
+"""Time and cost of machines and topologies, with all that is charged at the same time."""
 
 import re
 from dataclasses import replace
@@ -22,7 +22,7 @@ def of(name: str) -> topology.Topology:
 
 
 @pytest.mark.parametrize("name", topology.names(TOPOLOGIES))
-def test_every_topology_has_a_prediction_whose_range_is_in_order(name: str) -> None:
+def test_every_topology_has_a_prediction_with_an_ordered_range(name: str) -> None:
     chosen = of(name)
     found = predict(chosen, WORK if chosen.preprocessing or chosen.preprocesses_on_node else TRAINING)
     assert 0 < found.seconds.low < found.seconds.middle < found.seconds.high
@@ -30,7 +30,7 @@ def test_every_topology_has_a_prediction_whose_range_is_in_order(name: str) -> N
     assert all(stage.basis for stage in found.stages)
 
 
-def test_a_node_that_preprocesses_takes_what_one_machine_does_and_copies_no_dataset() -> None:
+def test_a_node_that_preprocesses_takes_as_long_as_one_machine_and_copies_no_dataset() -> None:
     start, made, train = predict(of("one-node"), WORK).stages
     (machine,) = (each for each in machines(WORK, "us-east-1") if each.name == "g6e.2xlarge")
     seconds = {stage.name: stage.seconds.middle for stage in machine.stages}
@@ -40,13 +40,13 @@ def test_a_node_that_preprocesses_takes_what_one_machine_does_and_copies_no_data
     assert (there[0], there[2]) == (start, train)
 
 
-def test_readers_which_a_training_on_a_dataset_does_not_start_change_nothing() -> None:
+def test_readers_do_not_change_a_training_on_a_dataset() -> None:
     alone, read_for = (predict(of(name), TRAINING) for name in ("embeddings-4x1gpu", "embeddings-4x1gpu-2readers"))
     assert read_for.stages == alone.stages
 
 
 @pytest.mark.parametrize("name", ["fasttext", "mixed-g5-g4dn"])
-def test_nodes_that_start_with_the_deployment_cost_as_much_while_they_train(name: str) -> None:
+def test_nodes_that_start_with_the_deployment_cost_the_same_during_training(name: str) -> None:
     chosen = of(name)
     early = tuple(group.model_copy(update={"start": "deploy"}) for group in chosen.training)
     later, before = predict(chosen, TRAINING), predict(chosen.model_copy(update={"training": early}), TRAINING)
@@ -54,7 +54,7 @@ def test_nodes_that_start_with_the_deployment_cost_as_much_while_they_train(name
     assert later.stages[-1].dollars.middle > 0
 
 
-def test_an_idle_cluster_is_paid_for_until_the_guard_ends_it() -> None:
+def test_an_idle_cluster_costs_money_until_the_guard_stops_it() -> None:
     chosen = of("mixed-g5-g4dn")
     (idle,) = [stage for stage in predict(chosen, WORK).stages if stage.name == "the idle cluster"]
     assert idle.seconds.high == 0
@@ -67,7 +67,7 @@ def test_spot_nodes_have_a_wide_range_of_dollars() -> None:
     assert train.dollars.high / train.dollars.low > 2 * train.seconds.high / train.seconds.low
 
 
-def test_a_share_is_paid_for_by_the_gib_that_are_written_once_and_read_by_each_node() -> None:
+def test_a_share_costs_one_write_and_a_read_for_each_node() -> None:
     chosen = of("demo")
     prices = catalog.prices(chosen.region).other
     found = predict(chosen, Work(rows=10 << 30, epochs=1))
@@ -79,17 +79,17 @@ def test_a_share_is_paid_for_by_the_gib_that_are_written_once_and_read_by_each_n
 def test_a_topology_without_a_cluster_cannot_preprocess() -> None:
     with pytest.raises(ExperimentError, match="reference-1g3 has no cluster"):
         predict(of("reference-1g3"), WORK)
-    with pytest.raises(ExperimentError, match="reference-emr-2 has no GPUs; give --raw-bytes"):
+    with pytest.raises(ExperimentError, match="reference-emr-2 has no GPUs; add --raw-bytes"):
         predict(of("reference-emr-2"), TRAINING)
 
 
-def test_a_training_job_is_predicted_as_a_node_at_its_own_price() -> None:
+def test_a_training_job_is_predicted_as_a_node_with_the_price_of_the_job() -> None:
     job, node = (predict(of(name), TRAINING).stages[-1] for name in ("managed", "scaling-a10g"))
     assert job.seconds == node.seconds
     assert job.dollars.high == pytest.approx(job.seconds.high * 1.408 / 3600)
 
 
-def test_the_cheapest_machine_of_each_model_is_listed_and_each_that_is_faster_by_a_quarter() -> None:
+def test_the_cheapest_machine_of_each_model_and_those_a_quarter_faster_are_listed() -> None:
     here, *rented = machines(WORK, "us-east-1")
     assert (here.name, here.model, here.dollars.high) == (HERE, FASTTEXT, 0.0)
     assert {each.model for each in rented} == {FASTTEXT, LSTM}

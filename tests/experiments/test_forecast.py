@@ -1,4 +1,4 @@
-"""The one model of time: more work never takes less, and the range of a result follows from those of assumptions."""
+"""Model of time: more work never takes less, and the range of a result follows from the ranges of assumptions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,7 @@ WORK = Training(rows=1_000_000, epochs=4, dataset_bytes=4e8, global_batch=1024)
 
 
 @given(estimates, estimates)
-def test_ranges_stay_in_order_and_have_the_worst_of_both(one: Estimate, other: Estimate) -> None:
+def test_ranges_stay_ordered_and_combine_the_worst_cases(one: Estimate, other: Estimate) -> None:
     for found in (one + other, one * other, one / other, 2.0 / one, total([one, other, NOTHING])):
         assert found.low <= found.middle <= found.high
     assert (one * other).high == pytest.approx(one.high * other.high)
@@ -88,7 +88,7 @@ def test_preprocessing_does_not_scale_beyond_its_one_node() -> None:
     assert some / 3 < many < some
 
 
-def test_the_rows_of_the_reference_are_made_faster() -> None:
+def test_the_rows_of_the_reference_preset_are_preprocessed_faster() -> None:
     ragged, fixed = (machine_seconds(1e9, 4.0, 1.0, fixed_rows=fixed).middle for fixed in (False, True))
     assert ragged == pytest.approx(1.7 * fixed)
     ragged, fixed = (
@@ -97,7 +97,7 @@ def test_the_rows_of_the_reference_are_made_faster() -> None:
     assert ragged - 150 == pytest.approx(1.7 * (fixed - 150))
 
 
-def test_the_reference_takes_what_it_took_on_one_gpu() -> None:
+def test_the_prediction_for_the_reference_equals_its_measurement() -> None:
     for kind, measured in REFERENCE.values():
         work = Training(rows=REFERENCE_ROWS // 10, epochs=10, dataset_bytes=4e9, global_batch=128)
         found = training_stage([Node(kind, 1)], work)
@@ -105,7 +105,7 @@ def test_the_reference_takes_what_it_took_on_one_gpu() -> None:
         assert "the reference's own time" in found.basis
 
 
-def test_a_gpu_that_nobody_measured_has_a_wide_range_by_its_tflops() -> None:
+def test_an_unmeasured_gpu_has_a_wide_range_around_its_tflops() -> None:
     (known, _), (guessed, source) = (gpu_rate(catalog.find(name).gpu) for name in ("g3.4xlarge", "g4dn.xlarge"))
     assert "T4 not measured" in source
     assert guessed.high / guessed.low > known.high / known.low

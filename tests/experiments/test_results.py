@@ -1,4 +1,4 @@
-"""What an experiment found is read from the records of its runs."""
+"""Results of an experiment are read from the records of its runs."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ import yaml
 
 from bootstrap.cli.learning.experiment import found_result
 from common.errors import ExperimentError
-from experiments.plans.kept import Kept, read_kept, require_same, write_kept
 from experiments.plans.parts import Experiment
+from experiments.plans.stored import StoredExperiment, read_stored, require_same, write_stored
 from experiments.results import read_experiment
 from tests.experiments import made_records as records
 
@@ -25,7 +25,7 @@ def experiment(*arms: dict[str, Any], **changes: Any) -> Experiment:
 
 
 def trained(folder: Path, seconds: float, *, ranks: int = 1) -> None:
-    """A finished run that took so long."""
+    """Write a finished run of this duration."""
     start = records.start(world_size=ranks, devices=["CPU"] * ranks)
     ended = {"seconds": seconds, "rows_seen": 1280, "share_of_ideal": 0.9}
     losses = [records.step(step, 101 + step, loss=1.0 - 0.04 * step) for step in range(1, 21)]
@@ -41,21 +41,21 @@ def trained(folder: Path, seconds: float, *, ranks: int = 1) -> None:
 
 
 def words(folder: Path, seconds: float, losses: list[float], bytes_a_step: float) -> None:
-    """A finished run that learnt word embeddings, with their losses after each epoch."""
+    """Write a finished run of word embeddings, with its losses after each epoch."""
     judged = [
         records.epoch(number, 101.0 + number, pip_loss=loss, pip_mean_square=loss / 1000)
         for number, loss in enumerate(losses, 1)
     ]
-    told = {"epochs": 2, "samples_per_second": 1280 / seconds, "words_a_row": 100.0, "bytes_a_step": bytes_a_step}
-    ended = records.end(120.0, **{"seconds": seconds, "rows_seen": 1280, **told})
+    summary = {"epochs": 2, "samples_per_second": 1280 / seconds, "words_a_row": 100.0, "bytes_a_step": bytes_a_step}
+    ended = records.end(120.0, **{"seconds": seconds, "rows_seen": 1280, **summary})
     steps = [records.step(number, 101.0) for number in range(1, 21)]
     records.write(folder, records.start(world_size=1), *steps, *judged, records.tested(119.0), ended)
 
 
 def results(case: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The results of arms, without what is not known of them."""
+    """Return the results of arms, without unknown values."""
     about = {"baseline": ["a", "z"], "repeats": 1, **case.get("experiment", {})}
-    write_kept(folder, Kept(name="mine", experiment=experiment(*case["arms"], **about), cores=2))
+    write_stored(folder, StoredExperiment(name="mine", experiment=experiment(*case["arms"], **about), cores=2))
     for path, run in case["runs"].items():
         (words if "losses" in run else trained)(folder / path, **run)
     arms = found_result(read_experiment(folder)).content["arms"]
@@ -67,7 +67,7 @@ def results(case: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def near(value: Any) -> Any:
-    """The same, with numbers that are equal when they are nearly so."""
+    """Return the results with numbers that compare approximately."""
     if isinstance(value, dict):
         return {key: near(each) for key, each in value.items()}
     return pytest.approx(value, 1e-4) if isinstance(value, float) else value
@@ -83,23 +83,25 @@ def test_preprocessing_is_compared_by_bytes_a_second(tmp_path: Path) -> None:
         {"name": "a", "local": {"workers": 1}, "share": 0.5},
         {"name": "z", "local": {"workers": 2}},
     ]
-    write_kept(tmp_path, Kept(name="mine", experiment=experiment(*arms, kind="preprocessing", repeats=1), cores=2))
+    write_stored(
+        tmp_path, StoredExperiment(name="mine", experiment=experiment(*arms, kind="preprocessing", repeats=1), cores=2)
+    )
     for name, workers, seconds, size in (("a", 1, 10.0, 500), ("z", 2, 12.5, 1000)):
         (tmp_path / name / "1").mkdir(parents=True)
-        told = {"seconds": seconds, "bytes": size, "workers": workers}
-        (tmp_path / name / "1" / "preprocessing.json").write_bytes(orjson.dumps(told))
+        content = {"seconds": seconds, "bytes": size, "workers": workers}
+        (tmp_path / name / "1" / "preprocessing.json").write_bytes(orjson.dumps(content))
     found = {arm.name: arm for arm in read_experiment(tmp_path).arms}
     assert (found["z"].ranks, found["z"].speed_up, found["z"].efficiency) == (2, 1.6, 0.8)
     assert found["a"].settings == {"share": 0.5}
-    for damaged, why in (("{}", "lacks the seconds, bytes or workers"), ("[", "cannot be read")):
+    for damaged, why in (("{}", "lacks the seconds, bytes or workers"), ("[", "cannot read")):
         (tmp_path / "a/1/preprocessing.json").write_text(damaged)
         result = read_experiment(tmp_path)
         assert why in result.problems[0]
         assert [arm.finished for arm in result.arms] == [0, 1]
 
 
-def test_an_earlier_experiment_that_had_no_target_says_so_and_is_read(tmp_path: Path) -> None:
-    kept = Kept(
+def test_an_earlier_experiment_with_an_empty_target_is_read(tmp_path: Path) -> None:
+    kept = StoredExperiment(
         name="mine",
         experiment=experiment({"name": "a", "local": {"ranks": 1}}, {"name": "z", "local": {"ranks": 2}}),
         cores=2,
@@ -107,14 +109,14 @@ def test_an_earlier_experiment_that_had_no_target_says_so_and_is_read(tmp_path: 
     content = json.loads(kept.model_dump_json())
     content["experiment"]["target"] = None
     (tmp_path / "experiment.json").write_text(json.dumps(content))
-    assert read_kept(tmp_path) == kept
+    assert read_stored(tmp_path) == kept
     content["experiment"]["target"] = {"loss": 0.5}
     (tmp_path / "experiment.json").write_text(json.dumps(content))
     with pytest.raises(ExperimentError, match=r"of this version \(experiment\.target: "):
-        read_kept(tmp_path)
+        read_stored(tmp_path)
 
 
-def test_a_folder_that_holds_none_or_a_damaged_one_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_a_valid_experiment_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match=r"has no experiment\.json; give the --output of"):
         read_experiment(tmp_path)
     (tmp_path / "experiment.json").write_text('{"name": "x", "experiment": {"arms": []}}')
@@ -134,9 +136,9 @@ def test_a_folder_that_holds_none_or_a_damaged_one_is_named(tmp_path: Path) -> N
         ),
     ],
 )
-def test_runs_that_do_not_go_together_are_not_mixed(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_runs_that_do_not_belong_together_are_not_mixed(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
     (tmp_path / "a/1").mkdir(parents=True)
-    before = Kept(
+    before = StoredExperiment(
         name="mine", experiment=experiment({"name": "a", "local": {"ranks": 1}}, baseline=[]), cores=2, data="d"
     )
     require_same(before, before.model_copy(update={"data": None}), tmp_path)

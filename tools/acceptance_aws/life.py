@@ -173,7 +173,7 @@ class AcceptanceRun:
             self._record(Step(name="cdk bootstrap", outcome=SKIPPED, detail=detail))
             return
         place = f"aws://{self._setup.number}/{self._parameters.region}"
-        words = ["cdk", *cdk.BOOTSTRAP, place, *cdk.limits(execution(self._account))]
+        words = ["cdk", *cdk.BOOTSTRAP, place, *cdk.role_limits(execution(self._account))]
         self._command("cdk bootstrap", words, self._environment({}), cwd=self._parameters.folder)
 
     # The training

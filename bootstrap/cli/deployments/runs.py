@@ -41,7 +41,7 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
     columns: Rows = {
         "run": "{folder}",
         "state": "{state}",
-        "settings that differ": lambda each: _shortened(comparing.described(each["settings"])),
+        "settings that differ": lambda each: _shortened(comparing.settings_text(each["settings"])),
         **{measure: partial(_measured, measure=measure) for measure in measures},
         "time": "{seconds:duration}",
         "rows/s": "{rows_per_second:,.0f}",

@@ -296,7 +296,7 @@ def found_result(result: "ExperimentResult") -> Result:
     if not any(arm.finished for arm in result.arms):
         return Result(content, [*parts, "No run has finished."])
     for spec in EXPERIMENT:
-        if made := spec.made(result):
+        if made := spec.build(result):
             right = [place for place, is_number in enumerate(made.numbers()) if is_number]
             parts.append(table(made.cells(), [column.head for column in made.columns], right=right, ruled=True))
     advice = f"A report of all runs: shoal report {shlex.quote(str(result.folder))}"

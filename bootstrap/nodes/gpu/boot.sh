@@ -1,9 +1,9 @@
 #!/bin/bash
-# First boot of a GPU node, or of a reader, which has none: mount the share, install Shoal's code, check that the GPUs
-# compute, start the agent (bootstrap/agent), which does all else, and report `ready`, or `failed` with the end of the log.
-# Reads DEPLOYMENT, DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of efs), CODE_URL, WHEELS_URL, GPUS (how many
-# its type has) and RANKS (how many of them train) from the environment.
-# Everything is written below NODE_ROOT, which is empty on a real node; an emulated node has no GPU.
+# First boot of a GPU node or a reader: mount the share, install Shoal's code, check the GPUs of a node that has any,
+# start the agent (bootstrap/agent), which does the rest, and report `ready`, or `failed` with the end of the log.
+# Reads DEPLOYMENT, DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of EFS), CODE_URL, WHEELS_URL, GPUS (number of
+# GPUs of the instance type) and RANKS (number of GPUs that train) from the environment.
+# All files are below NODE_ROOT, which is empty on a real node. An emulated node has no GPU.
 set -euo pipefail
 
 root=${NODE_ROOT:-}
@@ -15,8 +15,8 @@ instance=
 
 report() {
     local reader=$python
-    [ -x "$reader" ] || reader=python3 # the system's own
-    # Until the instance's id is known, the report has the host's name, which contains its address.
+    [ -x "$reader" ] || reader=python3 # the Python of the system
+    # Until the instance's id is known, the report has the name of the host, which contains its address.
     tail -n 20 "$log" |
         "$reader" -c 'import json, platform, sys; print(json.dumps({"state": sys.argv[1],
             "python": platform.python_version(), "log": sys.stdin.read()}))' "$1" |
@@ -27,27 +27,27 @@ report() {
 trap '[ $? = 0 ] || report failed || true; cat "$log" >&3' EXIT
 exec 3>&1 >>"$log" 2>&1
 fail() {
-    # The last line of the log is what `shoal train` shows.
+    # `shoal train` shows the last line of the log.
     echo "$1" >&2
     exit 1
 }
 
 instance=$(ec2-metadata --instance-id | sed 's/.*: *//')
 address=$(ec2-metadata --local-ipv4 | sed 's/.*: *//')
-[ -x "$python" ] || fail "this image has no $python: it must be one with PyTorch"
+[ -x "$python" ] || fail "this image has no $python; use an image with PyTorch"
 mkdir -p "$home" "$share" "$root/usr/local/bin"
 need() {
-    # Of the image's repositories only Amazon Linux's own, which is in S3, can be reached.
+    # Nodes can reach only one of the image's repositories: Amazon Linux's own, which is in S3.
     [ -n "$root" ] || command -v "$1" >/dev/null ||
         dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux "$2" ||
-        fail "this image has no $1, and $2 cannot be installed from Amazon Linux's repository in S3"
+        fail "this image has no $1, and dnf cannot install $2 from Amazon Linux's repository in S3"
 }
 case $SHARE_KIND in
 efs)
     need mount.efs amazon-efs-utils
     mount -t efs -o tls,iam "$SHARE_ID:/" "$share"
     ;;
-nfs) need exportfs nfs-utils ;; # the request of a run says which node serves
+nfs) need exportfs nfs-utils ;; # the attempt of a run determines the node that serves
 none) ;;
 *) fail "SHARE_KIND is '$SHARE_KIND', but must be efs, nfs or none" ;;
 esac
@@ -56,7 +56,7 @@ esac
 # function does it, with blank disks only. Without such disks there is no /mnt/local.
 own_disks() {
     local own=$root/mnt/local image=$root/opt/dlami/nvme disk disks blank=()
-    systemctl start dlami-nvme.service || true # if it is running already, this waits for its end
+    systemctl start dlami-nvme.service || true # if it is already running, this waits until it has ended
     if mountpoint -q "$image"; then
         mkdir -p "$image/shoal" && ln -sfn "$image/shoal" "$own"
         return
@@ -78,7 +78,7 @@ own_disks() {
     mkfs.xfs -q "$disk" && mkdir -p "$own" || return
     mount -o noatime "$disk" "$own" || { rmdir "$own" && return 1; }
 }
-own_disks || echo "the node's own disks cannot be used; its root volume is used instead" >&2
+own_disks || echo "this node cannot use its own disks and uses its root volume instead" >&2
 
 aws s3 cp --only-show-errors "$CODE_URL" "$home/code.zip" &
 aws s3 cp --only-show-errors "$WHEELS_URL" "$home/wheels.zip"
@@ -87,7 +87,7 @@ wait $!
 "$python" -m zipfile -e "$home/wheels.zip" "$home/wheels"
 "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-compile --upgrade \
     --find-links "$home/wheels" --target "$home/site" -r "$home/wheels/requirements.txt" ||
-    fail "the deployment's libraries cannot be installed for this image's Python; pip says why above"
+    fail "pip cannot install the deployment's libraries for this image's Python; see its output above"
 
 # Quotes a value for the scripts that are written below.
 quoted() { printf %q "$1"; }
@@ -107,9 +107,9 @@ chmod 755 "$root/usr/local/bin/shoal-python" "$root/usr/local/bin/shoal-agent"
 "$root/usr/local/bin/shoal-python" -c 'import trainer.start'
 # Without a working driver the node would train on its CPU, at the price of its GPUs.
 [ -n "${NODE_ROOT:-}" ] || [ "$GPUS" = 0 ] || "$root/usr/local/bin/shoal-python" -m trainer.devices "$GPUS"
-# Programs that the agent has started go on while it is started again; one that is killed for memory does not end it.
+# Programs of the agent continue while it restarts (KillMode). One that is killed for memory does not end it (OOMPolicy).
 mkdir -p "$root/etc/systemd/system"
-# Where the machine shuts down the agent still has the network, to stop its ranks with a checkpoint and say so.
+# During a shutdown the agent still has the network (After), to stop its ranks with a checkpoint and report that.
 cat >"$root/etc/systemd/system/shoal-agent.service" <<UNIT
 [Unit]
 Wants=network-online.target

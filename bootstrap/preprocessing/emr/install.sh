@@ -1,7 +1,7 @@
 #!/bin/bash
 # Bootstrap action of every EMR node: install.sh CODE_ZIP WHEELS_ZIP REGION (the first two s3://...).
-# The nodes cannot reach a package index, so the libraries are uploaded as wheels. Everything is written below
-# NODE_ROOT, which is empty on a real node; there EMR runs this script as the user hadoop, who may use sudo.
+# Nodes cannot reach a package index, so the libraries are uploaded as wheels. All files are below
+# NODE_ROOT, which is empty on a real node. There, EMR runs this script as the user hadoop, who may use sudo.
 set -euo pipefail
 
 code=$1
@@ -11,14 +11,14 @@ root=${NODE_ROOT:-}
 home=$root/opt/shoal
 as_root=sudo
 [ -z "$root" ] || as_root=
-# A node has no region configured, and only S3 of its own region can be reached.
+# A node has no configured region, and can reach S3 only in its own region.
 export AWS_REGION=$region AWS_DEFAULT_REGION=$region
 
 fail() {
     echo "$1" >&2
     exit 1
 }
-command -v python3.11 >/dev/null || fail "this image has no python3.11, which the deployment's libraries are for"
+command -v python3.11 >/dev/null || fail "this image has no python3.11, which the deployment's libraries require"
 
 $as_root mkdir -p "$home" "$root/usr/local/bin"
 [ -z "$root" ] && sudo chown "$(id -un)" "$home"
@@ -27,17 +27,17 @@ trap 'rm -rf "$download"' EXIT
 
 fetch() {
     aws s3 cp --only-show-errors "$1" "$download/$2" && return
-    # S3 refuses whom it does not know, and also a clock that is 15 minutes off, in the same words.
-    local there
-    there=$(curl --silent --head --max-time 10 "https://s3.$region.amazonaws.com" | sed -n 's/^date: //Ip' | tr -d '\r')
-    fail "$1 cannot be downloaded; it is $(date --utc) by this node's clock, and ${there:-unknown} by S3's"
+    # S3 has the same error message for unknown identities and for a clock that is 15 minutes off.
+    local s3_date
+    s3_date=$(curl --silent --head --max-time 10 "https://s3.$region.amazonaws.com" | sed -n 's/^date: //Ip' | tr -d '\r')
+    fail "this node cannot download $1; its clock: $(date --utc), S3's clock: ${s3_date:-unknown}"
 }
 fetch "$code" code.zip &
 fetch "$wheels" wheels.zip
 wait $!
 python3.11 -m zipfile -e "$download/code.zip" "$home/code"
 python3.11 -m zipfile -e "$download/wheels.zip" "$download/wheels"
-# Python's own pip would first have to be unpacked and installed; the uploaded one runs from its wheel.
+# The pip of Python would first have to be installed; the uploaded one runs from its wheel.
 python3.11 -m venv --without-pip "$home/venv"
 pip=("$download"/wheels/pip-*.whl)
 PYTHONPATH=${pip[0]} "$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-compile \
@@ -69,7 +69,7 @@ if [ -z "\${CONTAINER_ID:-}" ] && [ -d $(quoted "$root/emr/metricscollector") ];
 fi
 exec $(quoted "$home/venv/bin/python") "\$@"
 RUN
-# Runs the command of a step so that it can be cancelled. This alone is no work, so it does not touch EMR's file.
+# Runs the command of a step so that it can be cancelled. It does no work by itself, so it does not touch EMR's file.
 $as_root tee "$root/usr/local/bin/shoal-step" >/dev/null <<STEP
 #!/bin/bash
 export PYTHONPATH=$(quoted "$home/code") AWS_REGION=$(quoted "$region") AWS_DEFAULT_REGION=$(quoted "$region")

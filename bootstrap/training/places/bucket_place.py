@@ -138,7 +138,7 @@ class InBucket(Place):
             return newest
         if not is_s3(address):
             return self._upload(Path(address), bars)
-        place = self.deployment.readable(address, topology.OUTPUT_DATA_BUCKET)
+        place = self.deployment.require_readable(address, topology.OUTPUT_DATA_BUCKET)
         names.dataset(place.key)
         if place.key not in objects.sizes(self._s3, place):
             raise ShoalError(f"there is no dataset at {address}; check the address")
@@ -168,7 +168,7 @@ class InBucket(Place):
         if config.embeddings is not None and not is_s3(config.embeddings):
             vectors_size(config.embeddings)  # vectors that are not there are told before anything costs money
         for address in filter(is_s3, (*config.similarity, *config.analogy, config.embeddings or "")):
-            self.deployment.readable(
+            self.deployment.require_readable(
                 address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
             )
 

@@ -36,7 +36,7 @@ def carry_out(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] |
     if ended.launch:
         launched |= {"stages": stages.found, "cost": stages.spent}
     launched |= {"predicted": predicted} if predicted else {}
-    write_launch(config.output, goes_on=config.resume, where=place.name, **launched, **ended.launch)
+    write_launch(config.output, continues=config.resume, where=place.name, **launched, **ended.launch)
     if ended.failure or ended.summary is None:
         for sentence in ended.told.get("refused", ()):  # which no summary tells
             bars.note(f"not fetched: {sentence}")

@@ -25,7 +25,7 @@ from common.errors import ShoalError
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source as FileSource
-from experiments.forecast import NODES_START, Node, of_group
+from experiments.forecast import NODES_START, Node, group_nodes
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
@@ -66,7 +66,7 @@ class OnDeployment(InBucket):
                 "as by `aws s3 cp`, to an address within the `inputs` of the topology "
                 f"'{self.deployment.topology}', and give that"
             )
-        self.deployment.readable(address)
+        self.deployment.require_readable(address)
 
     @property
     def preprocesses(self) -> bool:
@@ -77,7 +77,7 @@ class OnDeployment(InBucket):
         """Into a folder of the raw bucket: a run that begins later must not find the files of another command there."""
         for source in sources:
             if is_s3(source.address):
-                self.deployment.readable(source.address, topology.OUTPUT_RAW_BUCKET)
+                self.deployment.require_readable(source.address, topology.OUTPUT_RAW_BUCKET)
         raw = s3.S3Path(self.deployment.output(topology.OUTPUT_RAW_BUCKET), f"{objects.RAW_PREFIX}{name}/")
         return objects.upload_reviews(self._s3, sources, raw, bars)
 
@@ -116,7 +116,7 @@ class OnDeployment(InBucket):
         """All of its groups that train, and with `readers` of those that read. Raises ShoalError where it has none."""
         groups = scaling_groups(self.deployment, readers=readers)
         found = [(each.node_group, each.instance_types) for each in groups]
-        return [node for group, types in found for node in of_group(types, group.size, group.gpus, group.efa)]
+        return [node for group, types in found for node in group_nodes(types, group.size, group.gpus, group.efa)]
 
     def hourly(self, nodes: Sequence[Node]) -> float | None:
         """As `Spending` counts."""

@@ -20,7 +20,7 @@ from bootstrap.aws import fetched, names
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.objects import is_marker
 from bootstrap.aws.paths import path_below
-from bootstrap.aws.retry import Abandoned, is_not_accepted
+from bootstrap.aws.retry import Abandoned, is_credentials_error
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import Launch, LaunchOptions
@@ -161,7 +161,7 @@ class RemoteRun(Run):
         if self.deployment is not None and not copied.refused:
             bucket = self.deployment.output(topology.OUTPUT_DATA_BUCKET)
             s3 = self.deployment.session.client("s3")
-            fetched.mark(s3, bucket, {self.name: copied.tags}, bars.note)
+            fetched.record(s3, bucket, {self.name: copied.tags}, bars.note)
         self.give_up()
         if summary is not None and summary["stopped"] and not stopped:
             bars.note(f"the run is stopped, because {self.why_stopped(summary)}")
@@ -202,7 +202,7 @@ class RemoteRun(Run):
             mark_handled(interrupt)
             raise Detached from None
         except (BotoCoreError, ClientError) as error:
-            if not is_not_accepted(error):
+            if not is_credentials_error(error):
                 raise
             raise Detached(f"AWS does not accept your credentials any more ({error})") from error
 
@@ -248,7 +248,7 @@ class AgentRun(RemoteRun):
                 return
             if self.wishes.detach and attempt:
                 raise Detached
-            if attempt and all(name in statuses and statuses[name].has_come_to("staged") for name in attempt.instances):
+            if attempt and all(name in statuses and statuses[name].has_reached("staged") for name in attempt.instances):
                 return
             silent = [each for each in launch.started if attempt is None and each not in statuses]
             if silent and time.monotonic() - since > _ANSWER_SECONDS:

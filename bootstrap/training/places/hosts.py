@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.agent import documents
 from bootstrap.agent.folder import Folder
 from bootstrap.agent.store import Bucket, Store
-from bootstrap.aws.retry import is_not_accepted, retrying
+from bootstrap.aws.retry import is_credentials_error, retrying
 from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
@@ -195,7 +195,7 @@ class HostsRun(AgentRun):
         that is back within GONE_SECONDS costs the run nothing."""
         now, beats = time.monotonic(), self.store.list(documents.NODES)
         for host in self.hosts.file.hosts:
-            beat = beats.get(documents.beat_key(host.instance))
+            beat = beats.get(documents.heartbeat_key(host.instance))
             tag = beat.tag if beat else ""
             known, since, pause = self._heard.setdefault(host.instance, (tag, now, _SILENT_SECONDS))
             if tag != known:
@@ -235,7 +235,7 @@ def _explained(address: str) -> Iterator[None]:
             yield
     except DataError as error:
         cause = error.__cause__
-        if isinstance(cause, BotoCoreError | ClientError) and is_not_accepted(cause):
+        if isinstance(cause, BotoCoreError | ClientError) and is_credentials_error(cause):
             why = f"AWS does not accept the credentials of this command for {address} ({cause})"
             raise LostError(f"{why}; renew them, or set AWS_PROFILE to others") from error
         raise LostError(str(error)) from error

@@ -298,14 +298,14 @@ class NodeLaunch(Launch):
         """When it was asked for; of one that an earlier command has begun, the time in the run's name."""
         if not self.found:
             return self._began
-        return documents.began(self.run)
+        return documents.start_time(self.run)
 
     def claim(self, wishes: LaunchOptions, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
         new = super().claim(wishes, bars, anew=anew, **wanted)
         if new:  # nobody needs to fetch what the command was told
             tag = self.wanted.store.list(self._copy_key)[self._copy_key].tag
             s3 = self.deployment.session.client("s3")
-            fetched.mark(s3, self._bucket, {self.run: {REQUEST_NAME: tag}}, bars.note)
+            fetched.record(s3, self._bucket, {self.run: {REQUEST_NAME: tag}}, bars.note)
         return new
 
     def require_free(self, run: str) -> None:

@@ -173,7 +173,7 @@ class ManagedRun(RemoteRun):
         """Bring the files of this machine to the bucket, and start the job. Raises ShoalError where SageMaker refuses
         it."""
         if self.config.resume:
-            fetched.forget_checkpoints(self._s3, self._folder, bars.note)  # each is brought into the container
+            fetched.remove_checkpoints(self._s3, self._folder, bars.note)  # each is brought into the container
         else:
             bring(self._s3, self.config, self._sets, bars)
         place = self._place
@@ -269,7 +269,7 @@ class ManagedRun(RemoteRun):
         return self._job.dollars() if self._job else None
 
     def collect(self, bars: Bars, *, stopped: bool) -> Ended:
-        fetched.forget_checkpoints(self._s3, self._folder, bars.note)
+        fetched.remove_checkpoints(self._s3, self._folder, bars.note)
         ended = super().collect(bars, stopped=stopped)
         return replace(ended, told={**ended.told, "job": self.job.name})
 

@@ -1,4 +1,4 @@
-"""The nodes of a run, whose programs and clock a test plays."""
+"""Simulated nodes of a run: the test controls their programs and their clock."""
 
 from pathlib import Path
 
@@ -9,5 +9,5 @@ from tests.bootstrap.agent.world import World, request
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two nodes that share a folder, of which each has been asked to train."""
+    """Two nodes with a shared folder and a request to train."""
     return World(tmp_path, request())

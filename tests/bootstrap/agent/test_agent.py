@@ -1,4 +1,4 @@
-"""Agents of several nodes on one folder: whatever happens in whatever order, a run begins together and ends whole."""
+"""Agents of several nodes on one folder: in any order of events, the nodes start a run together and finish it."""
 
 import itertools
 import json
@@ -11,16 +11,16 @@ from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestDocument
 from bootstrap.agent.folder import Folder
 from bootstrap.agent.machine import Machine
-from tests.bootstrap.agent.test_progress import start as begun
+from tests.bootstrap.agent.test_progress import start as start_line
 from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, World, request
 from trainer.output.run_files import RECORD
 
 
-def test_a_node_tells_the_step_and_the_attempt_that_the_record_has_also_after_its_agent_died(world: World) -> None:
+def test_a_node_reports_the_step_and_attempt_of_the_record_even_after_its_agent_died(world: World) -> None:
     world.train()
-    record = Machine(root=world.root / FIRST).run(world.wanted) / RECORD
+    record = Machine(root=world.root / FIRST).run(world.request) / RECORD
 
-    def told(*lines: str) -> tuple[int | None, int | None]:
+    def reported(*lines: str) -> tuple[int | None, int | None]:
         with record.open("a") as file:
             file.write("".join(lines))
         world.pass_by(70)
@@ -28,20 +28,20 @@ def test_a_node_tells_the_step_and_the_attempt_that_the_record_has_also_after_it
         assert status is not None
         return status.step, status.starts
 
-    start = f"{json.dumps(begun(1.0).plain())}\n"
+    start = f"{json.dumps(start_line(1.0).plain())}\n"
     step = '{{"kind": "step", "time": 1, "step": {}, "epoch": 1, "loss": 0.5, '
     step += '"split": [32], "compute_seconds": [0.1]}}\n'
-    assert told() == (None, None)
-    assert told(start, step.format(1), step.format(7), step.format(8)[:-5]) == (7, 1)
-    assert told("\n", step.format('"x"'), start) == (7, 2)
+    assert reported() == (None, None)
+    assert reported(start, step.format(1), step.format(7), step.format(8)[:-5]) == (7, 1)
+    assert reported("\n", step.format('"x"'), start) == (7, 2)
     world.crash(FIRST)
-    assert told(step.format(9)) == (9, 2)
+    assert reported(step.format(9)) == (9, 2)
     record.write_text(start)
-    assert told() == (None, 1)
+    assert reported() == (None, 1)
 
 
 @pytest.mark.parametrize("trainers", [1, 2])
-def test_ranks_of_several_nodes_meet_at_the_addresses_by_which_the_nodes_are_known(
+def test_ranks_of_several_nodes_bind_to_the_private_address_of_their_node(
     trainers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bootstrap.agent.node_run.device_of", {"10.0.0.1": "ens5"}.get)
@@ -51,9 +51,9 @@ def test_ranks_of_several_nodes_meet_at_the_addresses_by_which_the_nodes_are_kno
     assert given == (["ens5", "ens5"] if trainers > 1 else [None, None])
 
 
-def test_a_node_that_cannot_bring_its_data_ends_the_run_with_its_sentence(world: World) -> None:
+def test_a_node_that_cannot_copy_its_data_ends_the_run_with_its_error(world: World) -> None:
     world.pass_by(15)
-    (world.root / FIRST / "var/lib/shoal/programs" / f"{world.wanted.token}-1" / "stage.log").write_text(
+    (world.root / FIRST / "var/lib/shoal/programs" / f"{world.request.token}-1" / "stage.log").write_text(
         "the disk is full\n"
     )
     world.finish(FIRST, "stage", 1)
@@ -63,12 +63,12 @@ def test_a_node_that_cannot_bring_its_data_ends_the_run_with_its_sentence(world:
     assert world.started("train") == [False, False]
 
 
-def test_readers_go_on_until_all_ranks_have_ended_and_the_stream_is_forgotten_after_them(tmp_path: Path) -> None:
+def test_readers_run_until_all_ranks_have_ended_and_then_the_stream_is_removed(tmp_path: Path) -> None:
     world = World(tmp_path, request(readers=1))
     world.train()
     reader = "i-00000002"
     world.tick(reader)
-    assert world.programs[reader].running() == [f"{world.wanted.token}-1/reader-{number}" for number in (0, 1)]
+    assert world.programs[reader].running() == [f"{world.request.token}-1/reader-{number}" for number in (0, 1)]
     world.finish(SECOND, "train")
     world.pass_by(27)
     assert not world.programs[reader].stopped
@@ -79,7 +79,7 @@ def test_readers_go_on_until_all_ranks_have_ended_and_the_stream_is_forgotten_af
     assert not stream.exists()
 
 
-def test_a_reader_that_dies_again_and_again_ends_the_run(tmp_path: Path) -> None:
+def test_a_reader_that_dies_repeatedly_ends_the_run(tmp_path: Path) -> None:
     world = World(tmp_path, request(trainers=1, readers=1))
     reader = "i-00000001"
     for _ in range(60):
@@ -90,20 +90,20 @@ def test_a_reader_that_dies_again_and_again_ends_the_run(tmp_path: Path) -> None
             for name in world.programs[instance].stopped:
                 world.programs[instance].states[name] = 143
     assert world.phases() == ["done", "failed"]
-    assert "reader 1 on the node i-00000001 died again and again" in world.status(reader).error  # type: ignore[union-attr]
+    assert "reader 1 on the node i-00000001 died repeatedly" in world.status(reader).error  # type: ignore[union-attr]
     assert sum(name.endswith("reader-1") for name in world.programs[reader].started) == 4
 
 
-def test_a_request_of_another_version_is_refused_in_a_status(world: World) -> None:
-    world.channel.write(KEY, RequestDocument(runs=(world.wanted,)).to_json().replace('"version": 2', '"version": 3'))
+def test_a_request_of_another_version_is_refused_in_the_status(world: World) -> None:
+    world.channel.write(KEY, RequestDocument(runs=(world.request,)).to_json().replace('"version": 2', '"version": 3'))
     world.tick(FIRST)
     found = world.status(FIRST)
     assert found is not None
-    assert (found.phase, "of version 3, and this is Shoal's 2; deploy again" in found.error) == ("failed", True)
+    assert (found.phase, "version is 3, but this Shoal uses version 2; deploy again" in found.error) == ("failed", True)
     assert world.started("stage") == [False, False]
 
 
-def test_programs_of_another_launch_end_before_the_next_begins(world: World) -> None:
+def test_programs_of_another_launch_end_before_the_next_starts(world: World) -> None:
     world.pass_by(15)
     world.ask(token="ffffffff")
     world.tick(FIRST)
@@ -114,7 +114,7 @@ def test_programs_of_another_launch_end_before_the_next_begins(world: World) -> 
     assert world.programs[FIRST].started == ["0a1b2c3d-1/stage", "ffffffff-2/stage"]
 
 
-def test_a_node_says_that_it_works_only_while_it_does(world: World) -> None:
+def test_a_node_reports_activity_only_while_it_works(world: World) -> None:
     world.tick(FIRST)
     assert f"nodes/{FIRST}.busy" in world.channel.list("nodes/")
     world.settle()
@@ -126,31 +126,31 @@ def test_a_node_says_that_it_works_only_while_it_does(world: World) -> None:
     assert not list(world.channel.list(f"nodes/{FIRST}"))
 
 
-def test_a_node_that_is_stuck_is_heard_for_a_while_and_is_then_silent(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stuck_node_sends_heartbeats_for_two_minutes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.train()
-    stuck, beat = world.agents[SECOND], documents.beat_key(SECOND)
+    stuck, beat = world.agents[SECOND], documents.heartbeat_key(SECOND)
     found: list[tuple[float, str]] = []
 
-    def look(self: Machine) -> None:  # such as at a mount whose server is gone
+    def wait(self: Machine) -> None:  # as with a mount after its server is lost
         began = world.now
         while world.now - began < 300:
             world.now += 5
-            stuck.beat()
+            stuck.heartbeat()
             found.append((world.now - began, world.channel.list(beat)[beat]))
 
     with monkeypatch.context() as patched:
-        patched.setattr(Machine, "gpu_use", look)
+        patched.setattr(Machine, "gpu_use", wait)
         world.now += 30
         stuck.tick()
     changes = [when for (when, tag), (_, before) in itertools.pairwise(found[::-1]) if tag != before]
     assert 100 < max(changes) <= 120
     assert world.latest is not None
-    assert world.latest.number == 1  # whom it could not hear meanwhile is not gone
+    assert world.latest.number == 1  # it counts no node as gone that it had no chance to read
 
 
-def test_a_node_that_could_not_look_takes_nobody_for_gone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_could_not_read_heartbeats_counts_no_node_as_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.train()
 
     def refused(*_: object) -> NoReturn:
@@ -160,7 +160,7 @@ def test_a_node_that_could_not_look_takes_nobody_for_gone(world: World, monkeypa
         patched.setattr(Folder, "list", refused)
         patched.setattr(Folder, "write", refused)
         world.pass_by(120)
-    world.tick(FIRST)  # hears nobody yet
+    world.tick(FIRST)  # it has not read the heartbeats again yet
     world.tick(FIRST)
     world.pass_by(60)
     assert world.latest is not None

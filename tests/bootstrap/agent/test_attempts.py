@@ -1,4 +1,4 @@
-"""Nodes that come, go and return: attempts follow each other, and the run ends whole."""
+"""Nodes that join, leave and return: attempts follow each other until the run ends."""
 
 import tempfile
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def flat(events: list[Any]) -> Iterator[Any]:
 
 
 def play(world: World, event: str | dict[str, dict[str, Any]]) -> None:
-    """Let an event of the table happen."""
+    """Apply an event of the table."""
     if isinstance(event, dict):
         world.ask(**event["ask"])
         return
@@ -46,11 +46,11 @@ def play(world: World, event: str | dict[str, dict[str, Any]]) -> None:
 def play_on_node(world: World, verb: str, instance: str, *words: str) -> None:
     programs, machine = world.programs[instance], world.agents[instance]._node.machine
     match verb:
-        case "exit" if (name := f"{world.wanted.token}-{words[0]}") in programs.running():
+        case "exit" if (name := f"{world.request.token}-{words[0]}") in programs.running():
             programs.states[name] = int(words[1])
         case "data":
-            machine.data(world.wanted).parent.mkdir(parents=True)
-            machine.data(world.wanted).touch()
+            machine.data(world.request).parent.mkdir(parents=True)
+            machine.data(world.request).touch()
         case "notice":
             world.notices[instance] = words[0]
         case "lose":
@@ -64,7 +64,7 @@ def play_on_node(world: World, verb: str, instance: str, *words: str) -> None:
 
 
 def outcome(world: World) -> dict[str, Any]:
-    """What has come of a run; without what is empty."""
+    """Return the state of a run, without empty values."""
     keys = world.channel.list(documents.attempts_prefix(RUN))
     attempts = [Attempt.from_json(found.text) for key in keys if (found := world.channel.read(key))]
     numbers = {instance: int(instance[-1]) for instance in world.programs}
@@ -94,16 +94,16 @@ def named(programs: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=group["about"]) for group in TABLE for row in group["rows"]])
-def test_what_comes_of_a_run(row: dict[str, Any], tmp_path: Path) -> None:
+def test_a_run_after_these_events_has_this_outcome(row: dict[str, Any], tmp_path: Path) -> None:
     world = World(tmp_path, request(**row.get("request", {})))
     for event in flat(row["events"]):
         play(world, event)
-    assert outcome(world) == row["comes"]
+    assert outcome(world) == row["outcome"]
 
 
-def test_a_node_in_the_place_of_another_leaves_the_log_of_that_one(world: World) -> None:
+def test_a_replacement_node_keeps_the_log_of_the_lost_node(world: World) -> None:
     def prints(instance: str, name: str, text: str) -> None:
-        folder = world.agents[instance]._node.machine.logs(world.wanted)
+        folder = world.agents[instance]._node.machine.logs(world.request)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
 
@@ -126,7 +126,7 @@ EVENTS = st.tuples(
     ),
     st.integers(0, 3),
 )
-MOST_NODES = 5
+MAX_NODES = 5
 
 
 def happen(world: World, event: str, instance: str) -> None:
@@ -159,7 +159,7 @@ def change_nodes(world: World, event: str, instance: str) -> None:
     match event:
         case "lose" if any(world.agents[each]._node.gpus for each in others):
             world.lose(instance)
-        case "join" if len(world.programs) < MOST_NODES:
+        case "join" if len(world.programs) < MAX_NODES:
             world.add(f"i-0000000{len(world.programs)}")
         case "cut":
             world.cut.add(instance)
@@ -168,7 +168,7 @@ def change_nodes(world: World, event: str, instance: str) -> None:
 
 
 @given(st.lists(EVENTS, max_size=60), st.sampled_from(["efs", None]), st.integers(0, 1))
-def test_in_every_order_of_stops_crashes_losses_arrivals_and_ends_an_attempt_begins_together_and_the_run_ends(
+def test_attempts_start_together_and_the_run_ends_after_any_order_of_events(
     events: list[tuple[str, int]], share: str | None, readers: int
 ) -> None:
     share = "efs" if readers else share

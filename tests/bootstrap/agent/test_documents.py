@@ -1,4 +1,4 @@
-"""What is wanted of nodes and what they tell: read as it was written, and all else refused in a sentence."""
+"""Requests, attempts and statuses: they are read as they were written, and anything else is refused with a reason."""
 
 import json
 from dataclasses import replace
@@ -42,7 +42,7 @@ ATTEMPT = Attempt(
     step=7,
     why="the node i-00000004 is gone",
 )
-DOCUMENTS = (  # each is read as it was written, and refused where it was changed: tests/test_stored_documents.py
+DOCUMENTS = (  # tests/test_stored_documents.py reads each as written, and with changes that must be refused
     *REQUESTS,
     *(RequestDocument(runs=(each,)) for each in REQUESTS),
     ATTEMPT,
@@ -53,7 +53,7 @@ DOCUMENTS = (  # each is read as it was written, and refused where it was change
 )
 
 
-def test_nodes_read_texts_of_s3_alone() -> None:
+def test_nodes_read_texts_only_from_s3() -> None:
     here = replace(TEXTS, sources=(replace(TEXTS.sources[0], address="/etc/passwd"),))
     stream = StreamSettings(sources=("s3://pile/a.txt", "/etc/passwd"))
     without = replace(TEXTS, sources=(replace(TEXTS.sources[0], address="s3://"),))
@@ -62,7 +62,7 @@ def test_nodes_read_texts_of_s3_alone() -> None:
             RequestDocument(runs=(replace(REQUESTS[2], **changes),))  # type: ignore[arg-type]
 
 
-def test_the_launch_that_is_asked_for_is_known_also_of_another_version() -> None:
+def test_the_token_of_a_request_of_another_version_is_readable() -> None:
     written = RequestDocument(runs=REQUESTS[:1]).to_json().replace('"version": 2', '"version": 9')
     assert token_in(written) == REQUESTS[0].token
     for without in ("{", '{"runs": 3}', '{"runs": []}', '{"runs": [{"token": "../x"}]}'):
@@ -77,7 +77,7 @@ def test_the_launch_that_is_asked_for_is_known_also_of_another_version() -> None
         *((CANCELLATION, field) for field in ("run", "token")),
     ],
 )
-def test_no_field_of_what_is_wanted_is_a_path_or_a_word_of_a_shell(wanted: Any, field: str, hostile: str) -> None:
+def test_no_field_of_a_request_can_be_a_path_or_a_shell_word(wanted: Any, field: str, hostile: str) -> None:
     written = {**json.loads(wanted.to_json()), field: hostile}
     with pytest.raises(DataError):
         type(wanted).from_json(json.dumps(written))
@@ -94,10 +94,10 @@ def test_no_field_of_what_is_wanted_is_a_path_or_a_word_of_a_shell(wanted: Any, 
         (ATTEMPT, {"step": -1}, "step is -1, but must be 0 to"),
         (REQUESTS[0], {"trainers": 0}, "trainers is 0, but must be 1 to 1,024"),
         (REQUESTS[0], {"min_nodes": 3}, "min_nodes must be 1 to 2"),
-        (REQUESTS[0], {"dataset": None}, "learns from a dataset, from texts or from a stream"),
+        (REQUESTS[0], {"dataset": None}, "needs exactly one of dataset, texts and stream"),
         (REQUESTS[0], {"run": "demo.20269999T999999-0a1b"}, "but must be the name of a run"),
-        (REQUESTS[0], {"version": 2.0}, "it is of version 2.0, and this is Shoal's 2; deploy again"),
-        (REQUESTS[0], {"version": 3}, "it is of version 3, and this is Shoal's 2; deploy again"),
+        (REQUESTS[0], {"version": 2.0}, "its version is 2.0, but this Shoal uses version 2; deploy again"),
+        (REQUESTS[0], {"version": 3}, "its version is 3, but this Shoal uses version 2; deploy again"),
         (REQUESTS[0], {"dataset": "s3://data/datasets/../x/dataset.h5"}, "but must be the address of a dataset"),
         (
             REQUESTS[0],
@@ -108,13 +108,13 @@ def test_no_field_of_what_is_wanted_is_a_path_or_a_word_of_a_shell(wanted: Any, 
         (REQUESTS[0], {"more": 1}, "'more' is not a known field"),
     ],
 )
-def test_a_document_that_cannot_be_is_refused_with_its_fault(given: Any, changes: dict[str, Any], part: str) -> None:
+def test_an_invalid_document_is_refused_with_the_reason(given: Any, changes: dict[str, Any], part: str) -> None:
     with pytest.raises(DataError) as refused:
         type(given).from_json(json.dumps({**json.loads(given.to_json()), **changes}))
     assert part in str(refused.value)
 
 
-def test_readers_take_turns_on_the_nodes_that_read_and_else_on_the_first_that_trains() -> None:
+def test_readers_run_on_the_reader_nodes_or_on_the_first_training_node() -> None:
     stream = replace(REQUESTS[1].stream, readers=3)  # type: ignore[type-var]
     wanted = replace(REQUESTS[1], stream=stream)
     assert [ATTEMPT.readers_on(f"i-0000000{number}", wanted) for number in range(4)] == [[], [], [0, 2], [1]]
@@ -122,7 +122,7 @@ def test_readers_take_turns_on_the_nodes_that_read_and_else_on_the_first_that_tr
     assert [without.readers_on(f"i-0000000{number}", wanted) for number in range(2)] == [[0, 1, 2], []]
 
 
-def test_prefixes_are_those_that_the_stack_lets_nodes_use() -> None:
+def test_prefixes_equal_those_of_the_stack() -> None:
     from bootstrap.agent import documents
 
     prefixes = (topology.REQUESTS_PREFIX, topology.RUNS_PREFIX, topology.NODES_PREFIX, topology.END_NAME)

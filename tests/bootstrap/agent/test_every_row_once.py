@@ -1,7 +1,7 @@
-"""Whatever is lost, cut off, delayed or asked to stop: a run ends with every step made once, and loses no checkpoint.
+"""A run makes each step once and loses no checkpoint, whatever is lost, cut off, delayed or stopped.
 
-Ranks are played. Those of an attempt meet when all of them run, go on from the newest checkpoint that the first one
-finds, and make steps together; a checkpoint is a file with all steps that were made for it.
+Ranks are simulated. The ranks of an attempt meet when all of them run, continue from the newest checkpoint of the first
+one, and make steps together. A checkpoint is a file with all steps so far.
 """
 
 import json
@@ -19,38 +19,41 @@ from bootstrap.agent.stage import stage
 from tests.bootstrap.agent.world import RUN, World, request
 
 STEPS = 40
-"""Of the run."""
+"""Steps of the run."""
 
 
 class Training:
-    """The ranks of a world, whose nodes have folders of their own."""
+    """Ranks of a world in which each node has a folder of its own."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.steps: dict[str, list[int]] = {}
-        """The steps that ranks which have met have made, with those of their checkpoint, by attempt."""
+        """Steps of the ranks that have met, including those before their checkpoint, by attempt."""
         self.best = 0
-        """The newest checkpoint that was ever in the bucket."""
+        """Newest checkpoint that was ever in the bucket."""
         for instance in world.programs:
             self.prepare(instance)
 
     def prepare(self, instance: str) -> None:
-        """Have the dataset on a node."""
+        """Put the dataset on a node."""
         machine = self.world.agents[instance]._node.machine
-        data = machine.data(self.world.wanted)
+        data = machine.data(self.world.request)
         data.parent.mkdir(parents=True, exist_ok=True)
         data.touch()
 
     def folder(self, instance: str) -> Path:
-        return self.world.agents[instance]._node.machine.run(self.world.wanted)
+        return self.world.agents[instance]._node.machine.run(self.world.request)
 
     def look(self) -> None:
-        """Let staging bring what it should, and note the newest checkpoint of the bucket."""
+        """Run the staging programs, and record the newest checkpoint in the bucket."""
         for instance, programs in self.world.programs.items():
             for name in programs.running():
                 if name.endswith("/stage") and instance not in self.world.cut:
                     stage(
-                        self.world.wanted, self.world.agents[instance]._node.machine, self.world.channel, lambda _: None
+                        self.world.request,
+                        self.world.agents[instance]._node.machine,
+                        self.world.channel,
+                        lambda _: None,
                     )
                     programs.states[name] = 0
         kept = self.world.channel.list(f"{documents.RUNS}{RUN}/checkpoints/")
@@ -59,7 +62,7 @@ class Training:
         self.best = max(self.best, newest)
 
     def learn(self, count: int) -> None:
-        """Let ranks that have met make so many steps, and those of whom one is gone fail."""
+        """Make `count` steps with all ranks that have met; ranks fail if one of them is gone."""
         for attempt in self.attempts():
             programs = [self.world.programs[each].states.get(f"{attempt.name}/train") for each in attempt.instances]
             if not any(state == "running" for state in programs):
@@ -71,13 +74,13 @@ class Training:
                     self.end(attempt, instance, 1)
 
     def end(self, attempt: Attempt, instance: str, status: int) -> None:
-        """End the ranks of a node, where they run."""
+        """End the ranks of a node if they run."""
         states, name = self.world.programs[instance].states, f"{attempt.name}/train"
         if states.get(name) == "running":
             states[name] = status
 
     def stop(self) -> None:
-        """Let ranks of which one was asked to stop do so: with a checkpoint, where they have met."""
+        """Stop the attempts in which a rank was asked to stop, with a checkpoint if the ranks have met."""
         for attempt in self.attempts():
             name = f"{attempt.name}/train"
             of = {each: self.world.programs[each] for each in attempt.instances}
@@ -98,7 +101,7 @@ class Training:
         return [Attempt.from_json(each.text) for each in found if each is not None]
 
     def summary(self) -> list[int] | None:
-        """The steps of a run that has come to its end."""
+        """Return the steps of a finished run."""
         found = self.world.channel.read(f"{documents.RUNS}{RUN}/summary.json")
         summary = json.loads(found.text) if found else {"stopped": True}
         return None if summary["stopped"] else list(summary["steps"])
@@ -164,7 +167,7 @@ def happen(training: Training, event: str, number: int) -> None:
 @example([("pass", 1), ("pass", 0), ("learn", 0), ("lose", 1), ("learn", 0)])
 @given(st.lists(EVENTS, max_size=40))
 def test_a_run_ends_with_every_step_made_once(events: list[tuple[str, int]]) -> None:
-    # Losses may come faster here than steps, which alone would end a run after three attempts.
+    # Here losses may come faster than steps, which would end a run after three attempts.
     with tempfile.TemporaryDirectory() as folder, mock.patch("bootstrap.agent.membership.FRUITLESS", 1000):
         world = World(Path(folder), request(trainers=3, share=None))
         training = Training(world)
@@ -177,5 +180,5 @@ def test_a_run_ends_with_every_step_made_once(events: list[tuple[str, int]]) -> 
                 break
             for event in ("pass", "learn"):
                 happen(training, event, 1)
-        assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
+        assert world.end() == RunEnd(token=world.request.token, outcome="finished")
         assert training.summary() == list(range(STEPS))

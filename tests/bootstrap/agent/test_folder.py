@@ -1,4 +1,4 @@
-"""A folder as a store: of a document that several change, each change is of what was there."""
+"""Folder as a store: conditional writes of several writers."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ from bootstrap.agent.folder import Folder
 from bootstrap.agent.store import Document
 
 
-def test_who_has_lost_the_lock_to_somebody_else_writes_nothing(tmp_path: Path) -> None:
+def test_a_writer_that_lost_its_lock_writes_nothing(tmp_path: Path) -> None:
     class Slow(Folder):
-        """Its lock is another's before it writes."""
+        """Store that loses its lock to another process before it writes."""
 
         def read(self, key: str, known: Document | None = None) -> Document | None:
             found = super().read(key, known)

@@ -1,4 +1,4 @@
-"""The agent's two ways to start: on a node, by its environment, and on a host, unless another one runs there."""
+"""Start of the agent: on a node, from the environment; on a host, unless another agent runs there."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from bootstrap.agent import host
 from bootstrap.agent.node_documents import Member
 
 
-def test_a_node_has_its_agent_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_configures_its_agent_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[Any] = []
     monkeypatch.setattr(on_node, "serve", lambda *given, **named: served.append((given, named)))
     given = {
@@ -27,11 +27,11 @@ def test_a_node_has_its_agent_of_the_environment(monkeypatch: pytest.MonkeyPatch
     on_node.main()
     (((group, member), named),) = served
     assert (group, member) == ("demo", Member(instance="i-00000000", address="10.0.0.1", gpus=4))
-    assert (named["store"], named["beat_seconds"]) == ("s3://data", 2.0)
+    assert (named["store"], named["activity_seconds"]) == ("s3://data", 2.0)
 
 
 @pytest.mark.parametrize(
-    ("runs", "busy", "of", "makes_way", "said", "starts"),
+    ("runs", "busy", "owner", "ends", "printed", "starts"),
     [
         (False, False, None, True, {"works": False, "other": None}, True),
         (True, False, "mine", True, {"works": False, "other": None}, False),
@@ -41,12 +41,12 @@ def test_a_node_has_its_agent_of_the_environment(monkeypatch: pytest.MonkeyPatch
         (True, True, "other", True, {"works": True, "other": "other"}, False),
     ],
 )
-def test_an_agent_starts_where_none_runs_or_one_of_other_code_makes_way(
+def test_an_agent_starts_if_none_runs_or_an_idle_one_with_other_code_ends(
     runs: bool,
     busy: bool,
-    of: str | None,
-    makes_way: bool,
-    said: dict[str, Any],
+    owner: str | None,
+    ends: bool,
+    printed: dict[str, Any],
     starts: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -64,10 +64,10 @@ def test_an_agent_starts_where_none_runs_or_one_of_other_code_makes_way(
     for name, value in {"HOME": str(tmp_path), "NODE_ROOT": "", "PYTHONPATH": "/code"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "argv", ["host", *map("".join, options)])
-    monkeypatch.setattr(host, "_locked", lambda _: not runs)
-    monkeypatch.setattr(host, "_told", lambda _: {**own, "store": of, "busy": busy, "process": 7})
-    monkeypatch.setattr(host, "_ended", lambda process, _: process == 7 and makes_way)
+    monkeypatch.setattr(host, "_try_lock", lambda _: not runs)
+    monkeypatch.setattr(host, "_description", lambda _: {**own, "store": owner, "busy": busy, "process": 7})
+    monkeypatch.setattr(host, "_has_ended", lambda process, _: process == 7 and ends)
     monkeypatch.setattr(host.os, "fork", lambda: forked.append(1) or 7)
     assert host.main() == 0
-    assert json.loads(capsys.readouterr().out) == {"gpus": 2, **said}
+    assert json.loads(capsys.readouterr().out) == {"gpus": 2, **printed}
     assert bool(forked) is starts

@@ -1,4 +1,4 @@
-"""What a node's machine reports of its disk and its GPUs."""
+"""Reports of a node about its disk and its GPUs."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ FAILED = "NVIDIA-SMI has failed because it could not communicate with the driver
 
 @pytest.fixture
 def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Makes a command of the system print a text."""
+    """Function that makes a system command print a text."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
 
     def write(name: str, text: str) -> None:
@@ -25,7 +25,7 @@ def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
 
 
 @pytest.mark.parametrize(("used", "reported"), [(97, ""), (98, "98% full"), (99, "99% full")])
-def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: int, reported: str) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: int, reported: str) -> None:
     usage = type(shutil.disk_usage("/"))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(100, used, 100 - used))
     machine = Machine(root=tmp_path)
@@ -44,14 +44,14 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, u
         ("[N/A]", False, None),
     ],
 )
-def test_the_use_of_gpus_is_read_from_numbers_alone(
+def test_gpu_use_is_read_only_from_numbers(
     tmp_path: Path, prints: Callable[..., None], printed: str, computes: bool, used: int | None
 ) -> None:
     prints("nvidia-smi", printed)
     assert (Machine(root=tmp_path).uses_gpus(), Machine(root=tmp_path).gpu_use()) == (computes, used)
 
 
-def test_a_node_without_gpus_uses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_gpus_reports_no_gpu_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not Machine(root=tmp_path).uses_gpus()
     assert Machine(root=tmp_path).gpu_use() is None

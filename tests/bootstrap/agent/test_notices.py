@@ -1,4 +1,4 @@
-"""What AWS says to a node of its end, asked of the emulator's metadata service."""
+"""Notices of AWS about the end of a node, from the emulator's metadata service."""
 
 import os
 
@@ -17,16 +17,16 @@ def at(instance: str, patch: pytest.MonkeyPatch) -> str:
     return spot_notice()
 
 
-def test_a_node_hears_of_its_own_end_alone(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_reads_only_the_notice_of_its_own_end(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
     assert at(ONE, monkeypatch) == ""
     with aws.faults.during(SpotInterruption(instance=ONE)):
         assert (at(ONE, monkeypatch), at(OTHER, monkeypatch)) == ("now", "")
     assert at(ONE, monkeypatch) == ""
-    assert boto3.client("sts").get_caller_identity()["Account"]  # all other requests go on as before
+    assert boto3.client("sts").get_caller_identity()["Account"]  # all other requests work as before
 
 
-@pytest.mark.parametrize(("endpoint", "why"), [("http://127.0.0.1:1", None), ("{aws}/elsewhere", "gives no token")])
-def test_a_service_that_does_not_answer_or_knows_no_token_cannot_tell(
+@pytest.mark.parametrize(("endpoint", "why"), [("http://127.0.0.1:1", None), ("{aws}/elsewhere", "without a token")])
+def test_a_metadata_service_without_an_answer_or_a_token_is_an_error(
     endpoint: str, why: str | None, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = endpoint.format(aws=os.environ["AWS_ENDPOINT_URL"])

@@ -1,4 +1,4 @@
-"""Programs of an agent: they outlive it, and another one finds out what became of them."""
+"""Programs of an agent: they outlive it, and another agent reads how they ended."""
 
 import os
 import signal
@@ -13,13 +13,13 @@ from tests.waiting import until
 NAME = "0a1b2c3d/train"
 WAITS = """
 import signal, sys, time
-heard = []
-signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
+received = []
+signal.signal(signal.SIGTERM, lambda *_: received.append(1))
 print("ready", flush=True)
-while not heard:
+while not received:
     time.sleep(0.01)
 time.sleep(0.3)
-sys.exit(40 + len(heard))
+sys.exit(40 + len(received))
 """
 
 
@@ -41,7 +41,7 @@ def test_a_program_ends_with_its_status_and_its_output_is_kept(processes: Proces
     log = start(processes, tmp_path, "import os, sys; print(os.environ['SAID']); sys.exit(7)", SAID="hello")
     until(lambda: processes.state(NAME) != "running")
     assert (processes.state(NAME), log.read_text()) == (7, "hello\n")
-    (tmp_path / "programs" / NAME).with_name("stage.log").touch()  # what is no program's folder is none
+    (tmp_path / "programs" / NAME).with_name("stage.log").touch()  # a file is not a program
     assert processes.names() == [NAME]
     processes.forget(NAME)
     assert (processes.state(NAME), processes.names()) == (None, [])
@@ -73,7 +73,7 @@ def test_another_agent_finds_a_program_and_stops_it_once(processes: Processes, t
     assert not other.stop(NAME)
 
 
-def test_a_program_whose_end_nobody_saw_is_lost(processes: Processes, tmp_path: Path) -> None:
+def test_a_program_without_a_known_exit_status_is_lost(processes: Processes, tmp_path: Path) -> None:
     log = start(processes, tmp_path, WAITS)
     until(lambda: log.read_text() == "ready\n")
     assert processes.stop(NAME, kill=True)
@@ -81,7 +81,7 @@ def test_a_program_whose_end_nobody_saw_is_lost(processes: Processes, tmp_path: 
     assert processes.state(NAME) == "lost"
 
 
-def test_a_process_that_has_the_number_of_an_ended_one_is_another(processes: Processes, tmp_path: Path) -> None:
+def test_a_reused_process_id_is_another_process(processes: Processes, tmp_path: Path) -> None:
     folder = tmp_path / "programs" / NAME
     folder.mkdir(parents=True)
     (folder / "process").write_text(f"{os.getpid()} 1")
@@ -89,7 +89,7 @@ def test_a_process_that_has_the_number_of_an_ended_one_is_another(processes: Pro
     assert not processes.stop(NAME)
 
 
-def test_a_program_that_only_starts_counts_as_running_for_a_while(
+def test_a_starting_program_counts_as_running_for_a_while(
     processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "programs" / NAME).mkdir(parents=True)
@@ -98,7 +98,7 @@ def test_a_program_that_only_starts_counts_as_running_for_a_while(
     assert processes.state(NAME) == "lost"
 
 
-def test_a_program_that_is_not_there_is_an_error_in_its_log(tmp_path: Path) -> None:
+def test_a_killed_program_has_the_signal_as_its_state(tmp_path: Path) -> None:
     processes = Processes(tmp_path / "programs")
     start(processes, tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     until(lambda: processes.state(NAME) != "running")

@@ -1,4 +1,4 @@
-"""How far a run is, by its record while it grows."""
+"""Progress of a run from its record, while the record grows."""
 
 import json
 from pathlib import Path
@@ -30,43 +30,41 @@ def add(folder: Path, *lines: Line) -> None:
         record.writelines(f"{json.dumps(line.plain())}\n" for line in lines)
 
 
-def test_the_end_is_expected_at_the_speed_since_the_ranks_were_started(
-    tmp_path: Path, progress: RecordedProgress
-) -> None:
-    progress.look()
+def test_the_expected_end_uses_the_speed_since_the_ranks_started(tmp_path: Path, progress: RecordedProgress) -> None:
+    progress.update()
     assert (progress.step, progress.steps, progress.ends, progress.attempt) == (None, None, None, None)
     add(tmp_path, start(1_000.0), step(1, 1_010.0))
-    progress.look()
+    progress.update()
     assert (progress.step, progress.steps, progress.ends, progress.attempt) == (1, 100, None, 1)
     add(tmp_path, step(11, 1_030.0))
-    progress.look()
+    progress.update()
     assert (progress.step, progress.ends) == (11, 1_030.0 + 89 * 2)
     add(tmp_path, start(2_000.0, steps=200, from_step=10), step(11, 2_000.0), step(21, 2_050.0))
-    progress.look()
+    progress.update()
     assert (progress.step, progress.steps, progress.ends, progress.attempt) == (21, 200, 2_050.0 + 179 * 5, 2)
 
 
-def test_a_run_without_an_end_and_steps_that_take_no_time_have_no_end_that_can_be_told(
+def test_an_endless_run_or_steps_without_duration_have_no_expected_end(
     tmp_path: Path, progress: RecordedProgress
 ) -> None:
     add(tmp_path, start(1_000.0, epochs=ENDLESS), step(1, 1_010.0), step(11, 1_030.0))
-    progress.look()
+    progress.update()
     assert (progress.step, progress.steps, progress.ends) == (11, None, None)
     add(tmp_path, start(2_000.0), step(1, 2_010.0), step(11, 2_010.0))
-    progress.look()
+    progress.update()
     assert (progress.step, progress.steps, progress.ends) == (11, 100, None)
 
 
-def test_half_a_line_leaves_what_was_known(tmp_path: Path, progress: RecordedProgress) -> None:
+def test_an_incomplete_line_changes_nothing(tmp_path: Path, progress: RecordedProgress) -> None:
     add(tmp_path, start(1_000.0), step(1, 1_010.0), step(11, 1_030.0))
-    progress.look()
+    progress.update()
     with (tmp_path / "record.jsonl").open("ab") as record:
         record.write(b'{"kind": "step", "time": 10\n{"kind": "st')
-    progress.look()
+    progress.update()
     assert (progress.step, progress.steps, progress.ends) == (11, 100, 1_030.0 + 89 * 2)
 
 
-def test_ranks_that_come_no_further_are_named_after_many_times_a_steps_time(tmp_path: Path) -> None:
+def test_ranks_hang_after_many_times_the_usual_step_time(tmp_path: Path) -> None:
     now = 0.0
     progress = RecordedProgress(tmp_path, lambda: now)
 
@@ -74,35 +72,35 @@ def test_ranks_that_come_no_further_are_named_after_many_times_a_steps_time(tmp_
         nonlocal now
         now = seconds
         add(tmp_path, *lines)
-        progress.look()
+        progress.update()
         return progress.hung
 
     assert at(1e6) == at(2e6, start(0.0)) == ""
     assert at(2e6 + 100, step(0, 0.0), step(100, 100.0)) == ""  # a second each
     assert at(2e6 + 99 + HUNG_SECONDS) == ""
-    assert at(2e6 + 100 + HUNG_SECONDS) == "no step for 5 minutes, where one took 1.00 s before"
+    assert at(2e6 + 100 + HUNG_SECONDS) == "no step for 5 minutes; a step usually takes 1.00 s"
     assert at(3e6, step(101, 101.0)) == ""
 
 
-def test_ranks_that_make_no_step_after_a_restart_are_named(tmp_path: Path) -> None:
+def test_ranks_without_a_step_after_a_restart_hang(tmp_path: Path) -> None:
     now = 0.0
     progress = RecordedProgress(tmp_path, lambda: now)
     add(tmp_path, start(0.0), step(0, 0.0), step(10, 10.0))
-    progress.look()
+    progress.update()
     add(tmp_path, start(20.0))
     now = 1000.0
-    progress.look()
+    progress.update()
     assert progress.hung == ""
     now += HUNG_SECONDS
-    assert progress.hung == "no step for 5 minutes, where one took 1.00 s before"
+    assert progress.hung == "no step for 5 minutes; a step usually takes 1.00 s"
 
 
-def test_ranks_of_slow_steps_are_given_many_of_them(tmp_path: Path) -> None:
+def test_ranks_with_slow_steps_hang_only_after_many_of_them(tmp_path: Path) -> None:
     now = 0.0
     progress = RecordedProgress(tmp_path, lambda: now)
     add(tmp_path, start(0.0), step(0, 0.0), step(1, 100.0))
-    progress.look()
+    progress.update()
     now = HUNG_SECONDS
     assert progress.hung == ""
     now = 5_000.0
-    assert progress.hung == "no step for 83 minutes, where one took 100.00 s before"
+    assert progress.hung == "no step for 83 minutes; a step usually takes 100.00 s"

@@ -1,4 +1,4 @@
-"""The agent as a process: what ends it."""
+"""Agent as a process: which signals end it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a run learns from comes to a node once, whole, and of a run that goes on its results do, too."""
+"""Data of a run is copied to a node once and completely; for a run that continues, its results are copied, too."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,10 +34,10 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     return made
 
 
-def staged(wanted: RunRequest, machine: Machine, bucket: Folder) -> list[TextProgress]:
-    told: list[TextProgress] = []
-    stage(wanted, machine, bucket, told.append)
-    return told
+def staged(asked: RunRequest, machine: Machine, bucket: Folder) -> list[TextProgress]:
+    reported: list[TextProgress] = []
+    stage(asked, machine, bucket, reported.append)
+    return reported
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def disks(machine: Machine) -> None:
     (machine.root / "mnt" / "local").mkdir()
 
 
-def test_a_dataset_comes_to_the_nodes_own_disks_if_it_has_some(machine: Machine, bucket: Folder) -> None:
+def test_a_dataset_is_copied_to_the_nodes_own_disks_if_it_has_any(machine: Machine, bucket: Folder) -> None:
     staged(request(), machine, bucket)
     (shared,) = (machine.share / "datasets").iterdir()
     assert (shared.name, shared.read_text()) == (f"datasets-{'0a' * 16}-dataset.h5", "the dataset")
@@ -62,9 +62,7 @@ def test_a_dataset_comes_to_the_nodes_own_disks_if_it_has_some(machine: Machine,
     staged(request(), machine, bucket)  # what is there is not brought again
 
 
-def test_of_a_run_that_goes_on_its_record_and_checkpoints_come_and_nothing_else(
-    machine: Machine, bucket: Folder
-) -> None:
+def test_only_the_record_and_checkpoints_of_a_continued_run_are_copied(machine: Machine, bucket: Folder) -> None:
     own = ("record.jsonl", "checkpoints/step-000000010.pt")
     for name in (*own, "summary.json", "checkpoints/step-1.pt", "checkpoints/../../step-000000011.pt", ".hidden"):
         bucket.write(f"runs/{RUN}/{name}", name)
@@ -98,22 +96,22 @@ def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(
 ) -> None:
     if own:
         disks(machine)
-    wanted = request(share=share, **NAMED)
-    left = machine.data(wanted).parent / "texts-00000000000f.parts"
+    asked = request(share=share, **NAMED)
+    left = machine.data(asked).parent / "texts-00000000000f.parts"
     left.mkdir(parents=True)
-    told = staged(wanted, machine, bucket)
-    assert told == [TextProgress(read=1_000, lines=80, malformed=3)]
+    reported = staged(asked, machine, bucket)
+    assert reported == [TextProgress(read=1_000, lines=80, malformed=3)]
     other = Machine(root=machine.root.parent / "other")
     (other.root / "mnt").mkdir(parents=True)
     (other.root / "mnt" / "share").symlink_to(machine.share) if share else (other.root / "mnt" / "share").mkdir()
-    staged(wanted, other, bucket)
+    staged(asked, other, bucket)
     assert len(encoded) == (1 if share else 2)
     for each in (machine, other):
-        assert each.data(wanted).read_text() == "encoded"
-        assert [path.name for path in each.data(wanted).parent.iterdir()] == ["texts-0123456789ab.h5"]
+        assert each.data(asked).read_text() == "encoded"
+        assert [path.name for path in each.data(asked).parent.iterdir()] == ["texts-0123456789ab.h5"]
 
 
-def test_an_error_of_the_texts_leaves_nothing_that_counts_as_a_dataset(
+def test_an_error_in_the_texts_leaves_no_dataset(
     machine: Machine, bucket: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -125,41 +123,41 @@ def test_an_error_of_the_texts_leaves_nothing_that_counts_as_a_dataset(
     assert not machine.data(request(**NAMED)).exists()
 
 
-@pytest.mark.parametrize("most", [0.05, 0.0001])
-def test_a_node_that_preprocesses_has_each_text_once_and_nothing_is_left_of_the_work(
-    machine: Machine, bucket: Folder, tmp_path: Path, most: float
+@pytest.mark.parametrize("max_malformed", [0.05, 0.0001])
+def test_a_node_that_preprocesses_removes_duplicates_and_temporary_files(
+    machine: Machine, bucket: Folder, tmp_path: Path, max_malformed: float
 ) -> None:
     written = write_reviews(tmp_path / "reviews.json", texts=300)
     work = prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), DEFAULT)
     texts = TextRequest(
         sources=work.sources,
         settings=work.settings,
-        max_malformed=most,
+        max_malformed=max_malformed,
         plain_bytes=work.plain_bytes,
     )
-    wanted = request(dataset=None, texts=texts, texts_name="0123456789ab")
-    folder = machine.data(wanted).parent
-    if most == 0.05:
-        told = staged(wanted, machine, bucket)
-        assert (told[-1].lines, told[-1].malformed) == (written.lines, written.malformed)
-        with open_dataset(machine.data(wanted)) as made:
+    asked = request(dataset=None, texts=texts, texts_name="0123456789ab")
+    folder = machine.data(asked).parent
+    if max_malformed == 0.05:
+        reported = staged(asked, machine, bucket)
+        assert (reported[-1].lines, reported[-1].malformed) == (written.lines, written.malformed)
+        with open_dataset(machine.data(asked)) as made:
             assert len(made.train) + len(made.test) == written.distinct == 300
         assert [path.name for path in folder.iterdir()] == ["texts-0123456789ab.h5"]
         return
     with pytest.raises(DataError, match="malformed") as caught:
-        staged(wanted, machine, bucket)
+        staged(asked, machine, bucket)
     assert "--output" not in str(caught.value)
     assert list(folder.iterdir()) == []
 
 
-def test_stopwords_of_a_file_are_not_read_for_a_request(machine: Machine, bucket: Folder) -> None:
+def test_a_request_cannot_read_stopwords_from_a_file(machine: Machine, bucket: Folder) -> None:
     settings = replace(TEXTS.settings, duplicates=False, stopwords="/etc/passwd")
-    wanted = request(dataset=None, texts=replace(TEXTS, settings=settings), texts_name="0123456789ab")
-    with pytest.raises(DataError, match="'/etc/passwd' is no list of stopwords"):
-        staged(wanted, machine, bucket)
+    asked = request(dataset=None, texts=replace(TEXTS, settings=settings), texts_name="0123456789ab")
+    with pytest.raises(DataError, match="'/etc/passwd' is not a list of stopwords"):
+        staged(asked, machine, bucket)
 
 
 def test_a_stream_has_its_settings_before_its_readers_start(machine: Machine, bucket: Folder) -> None:
-    wanted = request(readers=1)
-    staged(wanted, machine, bucket)
-    assert read_settings(machine.data(wanted)) == STREAM
+    asked = request(readers=1)
+    staged(asked, machine, bucket)
+    assert read_settings(machine.data(asked)) == STREAM

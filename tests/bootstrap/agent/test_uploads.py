@@ -1,4 +1,4 @@
-"""What a run writes is copied as it changes, and nothing is removed because it cannot be seen."""
+"""Files of a run are copied as they change. Files that disappear with their folder are not removed from the bucket."""
 
 import errno
 import shutil
@@ -14,7 +14,7 @@ OLD, NEW = "checkpoints/step-000000010.pt", "checkpoints/step-000000020.pt"
 
 
 class Run:
-    """The folder of a run, and what the bucket has of it."""
+    """Folder of a run, and its copy in the bucket."""
 
     def __init__(self, root: Path) -> None:
         self.folder, self.bucket = root / "run", Folder(root / "bucket")
@@ -28,7 +28,7 @@ class Run:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
 
-    def there(self) -> list[str]:
+    def copied(self) -> list[str]:
         return [key.removeprefix("runs/a/") for key in self.bucket.list("runs/a/")]
 
 
@@ -37,51 +37,51 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path)
 
 
-def test_what_is_on_its_way_or_copied_by_each_node_itself_is_left_out(run: Run) -> None:
-    assert run.there() == [OLD, "record.jsonl"]
+def test_temporary_files_and_logs_are_not_copied(run: Run) -> None:
+    assert run.copied() == [OLD, "record.jsonl"]
     run.uploads.copy(run.folder / "node-0.log", "node-0.log")
     run.uploads.sync()
-    assert run.there() == [OLD, "node-0.log", "record.jsonl"]
+    assert run.copied() == [OLD, "node-0.log", "record.jsonl"]
 
 
 def test_a_checkpoint_that_a_newer_one_has_replaced_is_removed(run: Run) -> None:
     run.write(NEW)
     (run.folder / OLD).unlink()
     run.uploads.sync()
-    assert run.there() == [NEW, "record.jsonl"]
+    assert run.copied() == [NEW, "record.jsonl"]
 
 
 @pytest.mark.parametrize("gone", ["", "checkpoints"])
-def test_of_a_folder_that_is_gone_nothing_is_removed(run: Run, gone: str) -> None:
+def test_nothing_is_removed_if_the_folder_is_missing(run: Run, gone: str) -> None:
     shutil.rmtree(run.folder / gone)
     run.uploads.sync()
-    assert run.there() == [OLD, "record.jsonl"]
+    assert run.copied() == [OLD, "record.jsonl"]
 
 
-def test_only_what_has_changed_is_copied_again(run: Run) -> None:
+def test_only_changed_files_are_copied_again(run: Run) -> None:
     run.bucket.remove(f"runs/a/{OLD}")
     run.bucket.remove("runs/a/record.jsonl")
     (run.folder / "record.jsonl").write_text("more")
     run.uploads.sync()
-    assert run.there() == ["record.jsonl"]
+    assert run.copied() == ["record.jsonl"]
 
 
-def test_what_an_older_attempt_leaves_replaces_nothing_of_a_newer_one(run: Run) -> None:
+def test_an_older_attempt_replaces_no_file_of_a_newer_one(run: Run) -> None:
     run.bucket.write("attempts/2.json", "{}")
     run.write(NEW)
     (run.folder / OLD).unlink()
     (run.folder / "record.jsonl").write_text("of the older attempt")
     run.uploads.sync()
     run.uploads.copy(run.folder / "node-0.log", "node-0.log")
-    assert run.there() == [OLD, "record.jsonl"]
+    assert run.copied() == [OLD, "record.jsonl"]
     found = run.bucket.read("runs/a/record.jsonl")
     assert found is not None
     assert found.text == "record.jsonl"
 
 
-def test_of_a_file_that_cannot_be_copied_whole_nothing_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_: str, there: str) -> NoReturn:
-        Path(there).write_text("half")
+def test_a_failed_copy_leaves_no_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: str, destination: str) -> NoReturn:
+        Path(destination).write_text("half")
         raise OSError(errno.ENOSPC, "the disk is full")
 
     before = sorted(run.bucket.list(""))

@@ -1,4 +1,4 @@
-"""A folder in the place of the data bucket, programs that do what a test says, and a clock of their own."""
+"""Simulated nodes: a folder as the data bucket, programs that the test controls, and a clock."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -17,14 +17,14 @@ from corpus.stream.stream_settings import StreamSettings
 
 
 class Programs:
-    """The programs of a node, which end when a test says so."""
+    """Programs of a node, ended by the test."""
 
     def __init__(self) -> None:
         self.states: dict[str, State] = {}
         self.started: list[str] = []
         self.stopped: set[str] = set()
         self.environment: Mapping[str, str] = {}
-        """That of the program that started last."""
+        """Environment of the program that started last."""
 
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         del program
@@ -58,7 +58,7 @@ class Programs:
 
 
 class AtOnce(Executor):
-    """An executor that does what it is given before it returns."""
+    """Executor that runs each task before `submit` returns."""
 
     def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> "Future[Any]":
         done: Future[Any] = Future()
@@ -77,13 +77,13 @@ STREAM = StreamSettings(sources=("s3://texts/",), readers=2, follow=True)
 
 def request(*, trainers: int = 2, readers: int = 0, **more: object) -> RunRequest:
     options = {"model": ("skipgram",)} if readers else {}
-    learnt = {"stream": STREAM} if readers else {"dataset": DATASET}
-    made = {"run": RUN, "token": "0a1b2c3d", "share": "efs", "ready": True, "options": options, **learnt, **more}
+    source = {"stream": STREAM} if readers else {"dataset": DATASET}
+    made = {"run": RUN, "token": "0a1b2c3d", "share": "efs", "ready": True, "options": options, **source, **more}
     return RunRequest(trainers=trainers, readers=readers, **made)  # type: ignore[arg-type]
 
 
 class CutChannel:
-    """The bucket as a node reaches it, or does not."""
+    """Bucket as one node reaches it, unless the node is cut off."""
 
     def __init__(self, world: "World", instance: str) -> None:
         self._world, self._instance = world, instance
@@ -95,25 +95,25 @@ class CutChannel:
 
 
 class World:
-    """The nodes of a run, each with its programs and its agent, and the bucket."""
+    """Nodes of a run with their programs and agents, and the bucket."""
 
-    def __init__(self, root: Path, wanted: RunRequest) -> None:
-        self.root, self.wanted, self.now = root, wanted, 0.0
+    def __init__(self, root: Path, run_request: RunRequest) -> None:
+        self.root, self.request, self.now = root, run_request, 0.0
         self.channel = Folder(root / "bucket")
-        self.said: list[str] = []
+        self.logged: list[str] = []
         self.programs: dict[str, Programs] = {}
         self.agents: dict[str, Agent] = {}
         self.gone: set[str] = set()
         self.cut: set[str] = set()
-        """Nodes that do not reach the bucket."""
+        """Nodes that cannot reach the bucket."""
         self.notices: dict[str, str] = {}
-        """What AWS says to nodes of their end."""
-        for number in range(wanted.trainers + wanted.readers):
-            self.add(f"i-0000000{number}", gpus=int(number < wanted.trainers))
+        """Notices of AWS, by node."""
+        for number in range(run_request.trainers + run_request.readers):
+            self.add(f"i-0000000{number}", gpus=int(number < run_request.trainers))
         self.ask()
 
     def add(self, instance: str, *, gpus: int = 1) -> None:
-        """A node that has booted."""
+        """Add a node that has booted."""
         self.programs[instance] = Programs()
         self.agents[instance] = self._agent(instance, gpus)
 
@@ -130,56 +130,56 @@ class World:
             time=lambda: self.now,
             notice=lambda: self.notices.get(instance, ""),
             pool=AtOnce(),
-            say=lambda text: self.said.append(text),
+            say=lambda text: self.logged.append(text),
         )
         return Agent("demo", node)
 
     def ask(self, **changes: object) -> None:
-        """Write the request, with these changes."""
-        self.wanted = replace(self.wanted, **changes)  # type: ignore[arg-type]
-        self.channel.write(KEY, RequestDocument(runs=(self.wanted,)).to_json())
+        """Write the request with these changes."""
+        self.request = replace(self.request, **changes)  # type: ignore[arg-type]
+        self.channel.write(KEY, RequestDocument(runs=(self.request,)).to_json())
 
     def tick(self, instance: str) -> None:
         self.now += 1
         if instance not in self.gone:
             self.agents[instance].tick()
-            self.agents[instance].beat()
+            self.agents[instance].heartbeat()
 
     def pass_by(self, seconds: int) -> None:
-        """Let all nodes that are there work for so many seconds."""
+        """Let all present nodes work for a number of seconds."""
         for _ in range(seconds // len(self.programs) + 1):
             for instance in self.programs:
                 self.tick(instance)
 
     def crash(self, instance: str) -> None:
-        """End an agent, and start it again; its programs go on."""
+        """Kill an agent and start it again. Its programs continue."""
         self.agents[instance] = self._agent(instance, self.agents[instance]._node.gpus)
 
     def lose(self, instance: str) -> None:
-        """End a node, with all of its programs."""
+        """End a node with all of its programs."""
         self.gone.add(instance)
         for name in self.programs[instance].running():
             self.programs[instance].states[name] = "lost"
 
     @property
     def latest(self) -> Attempt | None:
-        """The latest attempt."""
+        """Latest attempt."""
         keys = list(self.channel.list(documents.attempts_prefix(RUN)))
         found = self.channel.read(keys[-1]) if keys else None
         return Attempt.from_json(found.text) if found else None
 
     def end(self) -> RunEnd | None:
-        found = self.channel.read(self.wanted.end_key)
+        found = self.channel.read(self.request.end_key)
         return RunEnd.from_json(found.text) if found else None
 
     def finish(self, instance: str, program: str, status: int = 0) -> None:
-        """End a program of the latest attempt, if it runs."""
+        """End a program of the latest attempt if it runs."""
         name = f"{self.latest.name if self.latest else ''}/{program}"
         if self.programs[instance].states.get(name) == "running":
             self.programs[instance].states[name] = status
 
     def train(self) -> None:
-        """Until all ranks have begun."""
+        """Advance until all ranks have started."""
         for _ in range(20):
             for instance in self.programs:
                 self.tick(instance)
@@ -199,7 +199,7 @@ class World:
                 self.tick(instance)
                 for name in programs.running():
                     kind = name.partition("/")[2]
-                    if not kind.startswith("reader") or name in programs.stopped:  # text without an end
+                    if not kind.startswith("reader") or name in programs.stopped:  # a stream without an end
                         programs.states[name] = 0 if name not in programs.stopped else 143
                     if kind == "train" and name not in programs.stopped:
                         self.channel.write(f"{documents.RUNS}{RUN}/summary.json", '{"stopped": false}')

@@ -1,4 +1,4 @@
-"""How long an account's credentials hold, and what is told where they end too early."""
+"""Expiry of an account's credentials, and the warning if they expire too early."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -26,7 +26,7 @@ END = "AWS_CREDENTIAL_EXPIRATION"
         ("2026-11-26T10:05:00", datetime(2026, 11, 26, 10, 5, tzinfo=UTC)),
     ],
 )
-def test_the_end_of_the_environments_credentials_is_known_where_it_is_written(
+def test_the_expiry_of_the_environments_credentials_is_read(
     written: str | None, end: datetime | None, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if written:
@@ -35,7 +35,7 @@ def test_the_end_of_the_environments_credentials_is_known_where_it_is_written(
 
 
 @pytest.mark.parametrize("method", ["iam-role", "assume-role", "sso", "shared-credentials-file"])
-def test_of_credentials_that_are_renewed_or_never_end_nothing_is_told(
+def test_credentials_that_are_renewed_or_never_expire_have_no_expiry(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(END, "2026-11-26T10:05:00Z")
@@ -45,24 +45,22 @@ def test_of_credentials_that_are_renewed_or_never_end_nothing_is_told(
     assert credentials_warning(session, 60, "it", "x") is None
 
 
-def test_a_warning_names_both_ends_and_what_to_do(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warning_names_both_times_and_what_to_do(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
     end = datetime.now(UTC) + timedelta(minutes=30)
     monkeypatch.setenv(END, end.isoformat())
     session = connect("us-east-1")
     assert credentials_warning(session, 1_700, "the training", "renew them") is None
-    said = credentials_warning(session, 3_600, "the training", "renew them")
-    assert said is not None
-    assert said.startswith(
-        f"your AWS credentials end at {end:%Y-%m-%d %H:%M} UTC, and the training is expected to last until about "
+    printed = credentials_warning(session, 3_600, "the training", "renew them")
+    assert printed is not None
+    assert printed.startswith(
+        f"your AWS credentials expire at {end:%Y-%m-%d %H:%M} UTC, but the training is expected to last until about "
     )
-    assert said.endswith(" UTC; renew them")
+    assert printed.endswith(" UTC; renew them")
 
 
-def test_credentials_whose_written_end_has_passed_are_refused_by_aws(
-    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expired_credentials_are_refused_by_aws(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(END, "2026-01-01T00:00:00Z")
-    s3._client.cache_clear()  # made by other tests, whose credentials had no end
+    s3._client.cache_clear()  # other tests cached a client with credentials that do not expire
     with aws.faults.during(ExpiredCredentials()):
         with pytest.raises(ClientError) as refused:
             connect("us-east-1").client("ec2").describe_vpcs()

@@ -1,4 +1,4 @@
-"""The CDK command ends together with all processes that it started, whatever ends it."""
+"""The CDK command ends with all its child processes, whatever ends it."""
 
 import os
 import signal
@@ -30,16 +30,16 @@ def test_an_interrupt_ends_the_app_with_the_command(tmp_path: Path, monkeypatch:
     assert not psutil.pid_exists(number) or psutil.Process(number).status() == psutil.STATUS_ZOMBIE
 
 
-@pytest.mark.parametrize("begun", [pytest.param("aws-cdk", marks=pytest.mark.soak), "jsii-runtime.js"])
-def test_ctrl_c_ends_cdk_without_a_traceback(begun: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("started", [pytest.param("aws-cdk", marks=pytest.mark.soak), "jsii-runtime.js"])
+def test_ctrl_c_ends_cdk_without_a_traceback(started: str, tmp_path: Path) -> None:
     mark = os.fspath(tmp_path)
     command = ["cdk", "synth", "-c", "topology=demo", "--quiet", "--output", os.fspath(tmp_path / "assembly")]
     running = subprocess.Popen(
         command, cwd=cdk.ROOT, env={**os.environ, MARK: mark}, stderr=subprocess.PIPE, text=True, process_group=0
     )
-    until(lambda: any(begun in line for line in marked(mark)))
+    until(lambda: any(started in line for line in marked(mark)))
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
-    _, said = running.communicate(timeout=PATIENCE)
+    _, printed = running.communicate(timeout=PATIENCE)
     assert running.returncode != 0
-    assert "Traceback" not in said
+    assert "Traceback" not in printed
     assert left_behind(mark) == []

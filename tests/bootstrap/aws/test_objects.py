@@ -1,4 +1,4 @@
-"""Files to S3 and back, against the embedded AWS."""
+"""Uploads to S3 and downloads, against the emulator."""
 
 import gzip
 import os
@@ -22,7 +22,7 @@ FOLDER = S3Path(BUCKET, "reviews/")
 
 
 class Screen:
-    """Takes what a bar shows."""
+    """Progress bar that records what it shows."""
 
     def __init__(self) -> None:
         self.shown: list[int] = []
@@ -63,13 +63,13 @@ def test_a_changed_file_is_uploaded_again_and_an_unchanged_one_is_not(client, tm
     assert stored(client, address) == b"other"
 
 
-def test_a_file_that_changes_while_it_is_uploaded_makes_no_object(client, tmp_path: Path) -> None:
+def test_a_file_that_changes_during_its_upload_leaves_no_object(client, tmp_path: Path) -> None:
     path = tmp_path / "grows.json"
     path.write_text("first")
     changing = lambda **_: os.utime(path, ns=(1, 1))  # noqa: E731
     client.meta.events.register("before-call.s3.PutObject", changing, unique_id="changing")
     try:
-        with pytest.raises(ShoalError, match="has changed while it was uploaded; type the command again"):
+        with pytest.raises(ShoalError, match="changed while Shoal uploaded it; run the command again"):
             objects.upload(client, [path], FOLDER, Screen())
     finally:
         client.meta.events.unregister("before-call.s3.PutObject", unique_id="changing")
@@ -89,12 +89,12 @@ def test_two_files_of_one_name_are_refused(client, tmp_path: Path) -> None:
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "same.json").write_text(folder)
-    with pytest.raises(ShoalError, match=r"two input files are named same\.json"):
+    with pytest.raises(ShoalError, match=r"two input files have the name same\.json"):
         objects.upload(client, [tmp_path / "x" / "same.json", tmp_path / "y" / "same.json"], FOLDER, Screen())
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_names_are_safe_for_hadoop_and_stay_different(one: str, other: str) -> None:
+def test_safe_names_stay_distinct(one: str, other: str) -> None:
     safe = objects.safe_name(one)
     assert re.fullmatch(r"[A-Za-z0-9.=+@_-]+", safe)
     assert safe[0] not in "._"
@@ -117,10 +117,10 @@ def test_a_growing_object_is_read_from_an_offset(client) -> None:
     assert read_from(client, place, 3, 2) == b" t"
 
 
-def test_of_a_log_that_unpacks_to_gigabytes_only_the_end_is_kept() -> None:
+def test_only_the_end_of_a_huge_log_is_kept() -> None:
     packed = gzip.compress(b"\0" * (64 << 20) + b"\nthe end\n", 1)
     tracemalloc.start()
-    text = objects.unpacked(packed)
+    text = objects.log_tail(packed)
     assert tracemalloc.get_traced_memory()[1] < 16 << 20
     tracemalloc.stop()
     assert text.endswith("the end")
@@ -136,7 +136,7 @@ def test_a_folder_can_be_removed(client) -> None:
 def test_kept_objects_of_a_removed_folder_stay(client) -> None:
     for key in ("work/a", "work/b"):
         client.put_object(Bucket=BUCKET, Key=key, Body=b"")
-    objects.remove(client, S3Path(BUCKET, "work/"), but=[S3Path(BUCKET, "work/b")])
+    objects.remove(client, S3Path(BUCKET, "work/"), keep=[S3Path(BUCKET, "work/b")])
     assert list(objects.sizes(client, S3Path(BUCKET, "work/"))) == ["work/b"]
 
 
@@ -145,13 +145,13 @@ def test_an_object_that_s3_does_not_delete_is_an_error(client) -> None:
     client.put_object(Bucket=BUCKET, Key="work/b", Body=b"")
     client.meta.events.register("after-call.s3.DeleteObjects", lambda parsed, **_: parsed.update(Errors=[kept]), "kept")
     try:
-        with pytest.raises(ShoalError, match=f"s3://{BUCKET}/work/b could not be deleted: We encountered"):
+        with pytest.raises(ShoalError, match=f"S3 did not delete s3://{BUCKET}/work/b: We encountered"):
             objects.remove(client, S3Path(BUCKET, "work/"))
     finally:
         client.meta.events.unregister("after-call.s3.DeleteObjects", unique_id="kept")
 
 
-def test_only_one_of_many_writes_a_new_object_and_learns_that_also_after_a_retry(client) -> None:
+def test_one_of_many_writers_creates_an_object_and_knows_it_even_after_a_retry(client) -> None:
     place = S3Path(BUCKET, "claims/one")
     with ThreadPoolExecutor(8) as pool:
         won = list(pool.map(lambda n: put_new(client, place, b"%d" % n), range(8)))
@@ -161,7 +161,7 @@ def test_only_one_of_many_writes_a_new_object_and_learns_that_also_after_a_retry
 
 
 @pytest.mark.parametrize("address", ["bucket/key", "s3://", "s3:///key", "http://x"])
-def test_text_that_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(DataError, match="is not an S3 address"):
         place_of(address)
 

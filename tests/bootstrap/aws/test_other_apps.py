@@ -1,5 +1,7 @@
-"""Whoever has ShoalUser alone gets no role that is not Shoal's, although other apps of the CDK are in the account, with
-stacks that have a role with AdministratorAccess, as `cdk bootstrap` makes it."""
+"""An identity with only the policy ShoalUser gets no role other than Shoal's.
+
+The account has stacks of other CDK apps, with a role with AdministratorAccess, as `cdk bootstrap` creates it.
+"""
 
 import json
 from collections.abc import Callable
@@ -32,7 +34,7 @@ def role(kind: str, qualifier: str = "shoal") -> str:
 
 @pytest.fixture(scope="module")
 def account(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Account:
-    """An account with both bootstraps, an app's stack `theirs`, and a role of the account's that anybody in it gets."""
+    """Account with both bootstraps, an app's stack `theirs`, and a role that any identity of the account may assume."""
     folder, found = tmp_path_factory.mktemp("prepared"), Account()
     log, place = folder / "cdk.log", f"aws://{ACCOUNT}/{REGION}"
     cdk.run(["bootstrap", place], environment={}, assembly=folder / "assembly", log=log, root=folder)
@@ -65,14 +67,14 @@ def refused(ask: Callable[[], Any]) -> bool:
     return False
 
 
-def test_of_all_roles_a_person_gets_two_of_the_cdks(account: Account, person: boto3.Session) -> None:
+def test_a_person_can_assume_only_two_roles_of_the_cdk(account: Account, person: boto3.Session) -> None:
     roles = [each["Arn"] for each in account.items("iam", "list_roles", "Roles")]
     assert len(roles) > 10
     got = {arn for arn in roles if not refused(lambda arn=arn: assumed(person, arn))}
     assert got == {role("deploy"), role("file-publishing")}
 
 
-def test_no_verb_of_iam_or_sts_changes_or_gives_another_role(account: Account) -> None:
+def test_no_action_of_iam_or_sts_changes_or_assumes_another_role(account: Account) -> None:
     policy, who = [statements(document(USER))], f"arn:aws:iam::{ACCOUNT}:user/person"
     others = [role("cfn-exec", "hnb659fds"), role("deploy", "hnb659fds"), f"arn:aws:iam::{ACCOUNT}:role/Admin", who]
     verbs = [
@@ -95,8 +97,8 @@ def test_a_role_of_another_account_is_refused() -> None:
         assert is_allowed(Check(who, "sts:AssumeRole", arn, "allowed"), policy) is allowed
 
 
-def test_the_role_for_deployments_acts_by_no_other_stacks_role(person: boto3.Session) -> None:
-    """A stack keeps its role for later operations, whoever asks for them."""
+def test_the_deployment_role_cannot_use_another_stacks_role(person: boto3.Session) -> None:
+    """A stack keeps its role for later operations of any identity."""
     deploys = assumed(person, role("deploy")).client("cloudformation")
     capable = {"Capabilities": ["CAPABILITY_IAM"], "TemplateBody": MORE}
     assert refused(lambda: deploys.update_stack(StackName="theirs", **capable))

@@ -1,4 +1,4 @@
-"""Names of objects as paths below a folder, or not at all."""
+"""Conversion of object names to paths below a folder."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ names = st.lists(parts, max_size=6).map("/".join)
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of this kind, which fills."""
+    """Folder of this kind, which the test fills."""
     return furnished(tmp_path_factory.mktemp("used"))
 
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def furnished(home: Path) -> Path:
-    """With a link that leads out of it, one that leads nowhere, a file and a folder."""
+    """Folder with a link that leads out of it, a dangling link, a file and a folder."""
     made = home / "results"
     (made / "folder").mkdir(parents=True)
     (made / "file").touch()
@@ -41,20 +41,20 @@ def furnished(home: Path) -> Path:
 
 
 @given(names)
-def test_a_path_is_below_its_folder_and_can_be_written_or_the_name_is_refused(used: Path, name: str) -> None:
+def test_a_name_gives_a_writable_path_below_the_folder_or_is_refused(used: Path, name: str) -> None:
     try:
         path = path_below(used, name)
     except ShoalError as refused:
-        said = str(refused)
+        printed = str(refused)
     else:
-        said = f"{name}: "
+        printed = f"{name}: "
         assert path.relative_to(used).as_posix() == name
         assert path.resolve() == used.resolve() / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as partial:
             partial.touch()
         path.unlink()
-    assert said.startswith(f"{name}: ")
+    assert printed.startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_a_path_is_below_its_folder_and_can_be_written_or_the_name_is_refused(us
         ("a//b", "is empty"),
         ("a/", "is empty"),
         ("", "is empty"),
-        ("a\0b", "cannot be printed"),
-        ("a\nb", "cannot be printed"),
+        ("a\0b", "is not printable"),
+        ("a\nb", "is not printable"),
         ("a\\..\\b", "backslash"),
         ("x" * 201, "too long"),
         ("/".join(["x" * 99] * 50), "too long"),
@@ -81,7 +81,7 @@ def test_a_path_is_below_its_folder_and_can_be_written_or_the_name_is_refused(us
         ("folder", "is a folder"),
     ],
 )
-def test_a_name_that_leads_out_or_is_impossible_is_refused_with_the_reason(
+def test_a_name_that_leaves_the_folder_or_is_invalid_is_refused_with_the_reason(
     folder: Path, name: str, reason: str
 ) -> None:
     with pytest.raises(ShoalError, match=reason):

@@ -1,4 +1,4 @@
-"""Shoal's policies in an account are created once, and renewed where they are another version's."""
+"""Shoal's policies in an account are created once, and updated if they are from another version."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def versions(arn: str) -> list[tuple[str, bool, Any]]:
     ]
 
 
-def test_they_are_created_once_and_the_boundary_is_found(account: Account) -> None:
+def test_policies_are_created_once_and_the_boundary_is_found(account: Account) -> None:
     assert policies.boundary(account) is None
     policies.provide(account)
     policies.provide(account)
@@ -47,7 +47,7 @@ def test_they_are_created_once_and_the_boundary_is_found(account: Account) -> No
         assert versions(policies.arn(account, name)) == [("v1", True, document(name))]
 
 
-def test_another_versions_policy_is_renewed_also_where_five_versions_are_kept(account: Account) -> None:
+def test_a_policy_of_another_version_is_updated_even_with_five_versions(account: Account) -> None:
     policies.provide(account)
     iam, arn = account.client("iam"), policies.arn(account, EXECUTION[0])
     for number in range(4):

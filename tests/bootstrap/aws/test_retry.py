@@ -1,4 +1,4 @@
-"""Calls that are tried again, and what is reported meanwhile."""
+"""Retries of calls, and the messages during them."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ def failing(times: int, error: BotoCoreError | ClientError) -> Callable[[], int]
         refused("InternalFailure", 500),
     ],
 )
-def test_a_transient_error_is_tried_again(error: BotoCoreError | ClientError) -> None:
+def test_a_transient_error_is_retried(error: BotoCoreError | ClientError) -> None:
     assert Retrying(pause=0)(failing(3, error)) == 3
 
 
@@ -60,32 +60,32 @@ def test_attempts_end_after_the_given_time() -> None:
 
 @pytest.fixture
 def released() -> Iterator[threading.Event]:
-    """Lets calls that hang return; does so by itself at the end."""
+    """Event that releases calls that hang; set at the end of the test."""
     event = threading.Event()
     yield event
     event.set()
 
 
-def test_the_user_sees_since_when_and_until_when_it_is_tried_and_when_aws_answers(released: threading.Event) -> None:
-    said: list[str] = []
+def test_messages_state_the_start_and_end_of_retries_and_the_next_answer(released: threading.Event) -> None:
+    printed: list[str] = []
 
     def say(text: str) -> None:
-        said.append(text)
+        printed.append(text)
         released.set()
 
     again = Retrying(notice=0.01, say=say)
     assert again(lambda: released.wait(60)) is True
-    assert [text.split(" ")[:3] for text in said] == [["AWS", "has", "not"], ["AWS", "answers", "again,"]]
-    assert said[0][-48:-13].count(":") == 2
-    assert said[0].endswith(", or until Ctrl-C")
+    assert [text.split(" ")[:3] for text in printed] == [["AWS", "has", "not"], ["AWS", "answers", "again"]]
+    assert printed[0].count(":") == 4
+    assert printed[0].endswith("; press Ctrl-C to leave")
     assert not again.unanswered
 
 
 def test_a_short_failure_is_not_reported() -> None:
-    said: list[str] = []
-    again = Retrying(pause=0, notice=60, say=said.append)
+    printed: list[str] = []
+    again = Retrying(pause=0, notice=60, say=printed.append)
     again(failing(3, EndpointConnectionError(endpoint_url="http://127.0.0.1")))
-    assert said == []
+    assert printed == []
 
 
 def test_ctrl_c_arrives_while_a_call_hangs_and_aws_counts_as_unanswered(released: threading.Event) -> None:

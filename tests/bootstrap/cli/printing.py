@@ -31,8 +31,8 @@ from bootstrap.lifecycle.status import Status
 from bootstrap.removal.ownership import KINDS
 from bootstrap.removal.teardown import DestroyResult
 from bootstrap.training.places.bucket_place import WantedRun
-from experiments.plans.kept import Kept, write_kept
 from experiments.plans.parts import Experiment
+from experiments.plans.stored import StoredExperiment, write_stored
 from infra.rules import Finding
 from tests.bootstrap.cli.command import ACCOUNT, content_of, shoal_here
 from tests.bootstrap.cli.known_model import save
@@ -134,7 +134,7 @@ def unfinished(path: Path, about: str) -> None:
     """Write the folder of an experiment without a finished run."""
     arms = [{"name": "one", "local": {"ranks": 1}}]
     experiment = Experiment.model_validate({"about": about, "kind": "words", "repeats": 1, "arms": arms})
-    write_kept(path, Kept(name="words", experiment=experiment, cores=2))
+    write_stored(path, StoredExperiment(name="words", experiment=experiment, cores=2))
 
 
 MADE: dict[str, Callable[..., object]] = {

@@ -95,7 +95,7 @@ def test_an_unusable_shared_folder_is_reported(hosts: SshHosts) -> None:
 
 
 def test_a_stale_lock_is_removed(hosts: SshHosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bootstrap.agent.folder._LOCKED_SECONDS", 0.3)
+    monkeypatch.setattr("bootstrap.agent.folder._STALE_LOCK_SECONDS", 0.3)
     with HostGroup(read_hosts(hosts.file)) as group:
         folder = store_of(group)
         folder.write("requests/c.json.lock", "of a command that was killed")

@@ -68,7 +68,7 @@ def test_a_deployment_is_refused_while_nodes_train(deployed: CommandUser) -> Non
 @pytest.mark.end_to_end
 def test_another_owner_is_refused_by_either_command(deployed: CommandUser) -> None:
     told = deployed.run("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
-    assert "the deployment 'pair' belongs to ada (topology pair); choose another name by --deployment NAME" in told
+    assert "the deployment 'pair' belongs to ada (topology pair); choose another name with --deployment NAME" in told
     refused = _cdk(deployed, "deploy", "-c", "topology=pair", "-c", "owner=bob")
     assert refused.returncode != 0
     assert "the deployment 'pair' belongs to ada" in refused.stdout

@@ -129,7 +129,7 @@ def test_a_run_counts_as_fetched_until_it_goes_on_unless_checkpoints_are_left(s3
     folder = f"runs/{TWO}/"
     tags = Bucket("noted", s3).list(folder).items()
     checkpoints = {key.removeprefix(folder): found.tag for key, found in tags}
-    fetched.mark(s3, "noted", {TWO: checkpoints}, pytest.fail)
+    fetched.record(s3, "noted", {TWO: checkpoints}, pytest.fail)
     with Bars() as bars:
         fetch_runs(s3, "noted", tmp_path, bars=bars)
     assert fetched.unfetched(s3, "noted") == []
@@ -145,9 +145,9 @@ def test_a_bucket_that_may_not_be_written_is_fetched_from_and_not_told(
 ) -> None:
     said: list[str] = []
     with aws.faults.during(Denied(service="s3", operation="PutObject")):
-        fetched.mark(s3, BUCKET, {ONE: {"x": "y"}}, said.append)
+        fetched.record(s3, BUCKET, {ONE: {"x": "y"}}, said.append)
     assert len(said) == 1
-    assert f"{ONE} was fetched, but s3://{BUCKET} could not be told" in said[0]
+    assert f"{ONE} was fetched, but Shoal cannot record that in s3://{BUCKET}" in said[0]
 
 
 def prepared(output: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The first boot of a GPU node, by the real script on an emulated node."""
+"""First boot of a GPU node: the real script on an emulated node."""
 
 import json
 import re
@@ -18,7 +18,8 @@ MISSING = f"s3://{BUCKET}/missing.zip"
 
 @pytest.fixture
 def boot(aws):
-    """Boots a node to its end with these variables; returns its id and console. It runs until the test ends."""
+    """Function that boots a node with these variables and returns its id and console. The node runs until the test
+    ends."""
     ec2, s3 = boto3.client("ec2"), boto3.client("s3")
     started = []
 
@@ -43,8 +44,8 @@ def boot(aws):
         started.append(identifier)
 
         def ended() -> str | None:
-            said = str(ec2.get_console_output(InstanceId=identifier).get("Output", ""))
-            return said if "user data ended with" in said else None
+            printed = str(ec2.get_console_output(InstanceId=identifier).get("Output", ""))
+            return printed if "user data ended with" in printed else None
 
         return identifier, until(ended)
 
@@ -54,7 +55,7 @@ def boot(aws):
 
 @pytest.fixture
 def reports(aws):
-    """The states that nodes reported, by the name of their object; none of earlier tests."""
+    """States that the nodes of this test reported, by the names of their objects."""
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=BUCKET)
 
@@ -70,29 +71,29 @@ def reports(aws):
 
 
 @pytest.mark.parametrize(
-    ("variables", "said"),
+    ("variables", "printed"),
     [
         ({}, "404"),
         ({"SHARE_KIND": "efs", "SHARE_ID": "fs-nobodys"}, "fs-nobodys"),
         ({"SHARE_KIND": "nsf"}, "SHARE_KIND is 'nsf', but must be efs, nfs or none"),
     ],
 )
-def test_a_failure_is_reported_with_its_last_lines(variables, said, boot, reports):
+def test_a_failure_is_reported_with_its_last_lines(variables, printed, boot, reports):
     identifier, console = boot(CODE_URL=MISSING, WHEELS_URL=MISSING, **variables)
     (found,) = (report for name, report in reports().items() if name == identifier)
     assert found["state"] == "failed"
-    assert said in found["log"]
+    assert printed in found["log"]
     assert found["log"] in console
     assert re.search(r"user data ended with exit code [1-9]", console)
 
 
-def test_a_node_that_cannot_ask_who_it_is_is_reported_under_its_hosts_name(boot, reports):
+def test_a_node_that_cannot_read_its_id_reports_under_its_host_name(boot, reports):
     boot(EC2_INSTANCE_ID="", CODE_URL=MISSING, WHEELS_URL=MISSING)
-    ((name, said),) = reports().items()
+    ((name, printed),) = reports().items()
     assert not name.startswith("i-")
-    assert said["log"].splitlines()[-1] == "ec2-metadata: this machine is no EC2 instance"
+    assert printed["log"].splitlines()[-1] == "ec2-metadata: this machine is no EC2 instance"
 
 
-def test_packages_come_from_the_repository_that_the_closed_network_reaches():
+def test_packages_come_from_the_repository_that_nodes_can_reach():
     (install,) = re.findall(r"dnf .*", SCRIPT.read_text().replace("\\\n", " "))
     assert "--disablerepo='*' --enablerepo=amazonlinux " in install

@@ -1,4 +1,4 @@
-"""Groups are scaled to zero, whatever interrupts that."""
+"""Groups are scaled to zero despite any interrupt."""
 
 import signal
 from typing import Any
@@ -9,7 +9,7 @@ from bootstrap.nodes.fleet import GpuGroup
 
 
 class Interrupting:
-    """A session; Ctrl-C comes while it creates a client."""
+    """Session that receives Ctrl-C while it creates a client."""
 
     def __init__(self) -> None:
         self.at_zero: list[str] = []

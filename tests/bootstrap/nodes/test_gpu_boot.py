@@ -1,4 +1,4 @@
-"""What the first boot of a GPU node does that no emulated node has: GPUs that must compute, and disks of its own."""
+"""Parts of the first boot that emulated nodes do not have: the check of GPUs, and the node's own disks."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def bash(tmp_path: Path) -> Bash:
 
 
 def boots(bash: Bash, devices: str, **environment: str) -> dict[str, str]:
-    """What a node reports whose check of its GPUs ends so."""
+    """Return the report of a node on which the check of GPUs runs `devices`."""
     python = bash.root / "opt" / "pytorch" / "bin" / "python"
     python.write_text(
         f'#!/bin/bash\ncase "$*" in *json*) exec {shlex.quote(sys.executable)} "$@" ;; *devices*) {devices} ;; esac\n'
@@ -40,9 +40,9 @@ def boots(bash: Bash, devices: str, **environment: str) -> dict[str, str]:
     return reported
 
 
-def test_a_node_whose_gpus_do_not_compute_has_failed(bash: Bash) -> None:
-    said = boots(bash, devices='echo "PyTorch finds 0 of $3" >&2; exit 1')
-    assert (said["state"], said["log"].splitlines()[-1]) == ("failed", "PyTorch finds 0 of 8")
+def test_a_node_without_working_gpus_fails(bash: Bash) -> None:
+    reported = boots(bash, devices='echo "PyTorch finds 0 of $3" >&2; exit 1')
+    assert (reported["state"], reported["log"].splitlines()[-1]) == ("failed", "PyTorch finds 0 of 8")
     assert bash.ended.returncode == 1
 
 
@@ -51,10 +51,10 @@ def test_a_node_whose_gpus_do_not_compute_has_failed(bash: Bash) -> None:
     [(0, {}), (1, {"GPUS": "0"}), (1, {"NODE_ROOT": "emulated"})],
     ids=["GPUs that compute", "a reader", "an emulated node"],
 )
-def test_a_node_is_ready_and_names_its_python(bash: Bash, status: int, environment: dict[str, str]) -> None:
+def test_a_ready_node_reports_its_python_version(bash: Bash, status: int, environment: dict[str, str]) -> None:
     given = {name: value.replace("emulated", str(bash.root)) for name, value in environment.items()}
-    said = boots(bash, devices=f"exit {status}", **given)
-    assert (said["state"], said["python"]) == ("ready", ".".join(map(str, sys.version_info[:3])))
+    reported = boots(bash, devices=f"exit {status}", **given)
+    assert (reported["state"], reported["python"]) == ("ready", ".".join(map(str, sys.version_info[:3])))
 
 
 def own_disks(bash: Bash) -> None:
@@ -64,7 +64,7 @@ def own_disks(bash: Bash) -> None:
 
 
 def disk(bash: Bash, name: str, *, kind: str = "disk", blank: bool = True) -> str:
-    """A disk of the node, under the names that AWS's image gives it."""
+    """Disk of the node, under the names that AWS's image gives it."""
     device = bash.root / "dev" / name
     device.parent.mkdir(parents=True, exist_ok=True)
     device.write_text(f"{kind}\n{'' if blank else 'xfs'}")
@@ -94,20 +94,20 @@ def made(bash: Bash) -> list[str]:
         ([{"kind": "disk\npart"}], []),
     ],
 )
-def test_blank_disks_alone_are_used_and_several_become_one(
+def test_only_blank_disks_are_used_and_several_become_one(
     bash: Bash, disks: list[dict[str, Any]], programs: list[str]
 ) -> None:
     devices = [disk(bash, f"nvme{number}n1", **each) for number, each in enumerate(disks, 1)]
     own_disks(bash)
-    told = bash.recorded_words()
+    calls = bash.recorded_words()
     assert made(bash) == programs
     assert (bash.root / "mnt" / "local").exists() == bool(programs)
     if len(devices) > 1:
-        assert told[told.index("--run") + 1 :][:2] == devices
-        assert "--raid-devices=2" in told
+        assert calls[calls.index("--run") + 1 :][:2] == devices
+        assert "--raid-devices=2" in calls
     elif programs:
-        assert told[told.index("mkfs.xfs") :][2] == devices[0]
-        assert told[told.index("mount") :][1:5] == ["-o", "noatime", devices[0], str(bash.root / "mnt" / "local")]
+        assert calls[calls.index("mkfs.xfs") :][2] == devices[0]
+        assert calls[calls.index("mount") :][1:5] == ["-o", "noatime", devices[0], str(bash.root / "mnt" / "local")]
 
 
 def test_disks_that_the_image_has_mounted_are_used(bash: Bash) -> None:
@@ -118,17 +118,17 @@ def test_disks_that_the_image_has_mounted_are_used(bash: Bash) -> None:
     assert made(bash) == []
 
 
-def test_a_disk_that_cannot_be_examined_does_not_count_as_blank(bash: Bash) -> None:
+def test_an_unreadable_disk_is_not_blank(bash: Bash) -> None:
     device = Path(disk(bash, "nvme1n1"))
     device.unlink()
-    device.mkdir()  # nobody can read it, not even root
+    device.mkdir()  # nobody can read a folder, not even root
     bash.add("lsblk", "echo disk")
-    bash.add("blkid", "exit 2")  # it says so of a blank disk and of one that it cannot read
+    bash.add("blkid", "exit 2")  # the same status for a blank disk and one that it cannot read
     own_disks(bash)
     assert made(bash) == []
 
 
-def test_a_disk_that_cannot_be_mounted_is_not_used(bash: Bash) -> None:
+def test_a_disk_that_mount_refuses_is_not_used(bash: Bash) -> None:
     disk(bash, "nvme1n1")
     bash.add("mount", "exit 32")
     own_disks(bash)
@@ -136,7 +136,7 @@ def test_a_disk_that_cannot_be_mounted_is_not_used(bash: Bash) -> None:
     assert not (bash.root / "mnt" / "local").exists()
 
 
-def test_there_are_wheels_for_every_python_that_the_image_may_have() -> None:
+def test_wheels_exist_for_every_python_of_the_image() -> None:
     (versions,) = re.findall(r"^GPU_PYTHONS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert {"3.11", "3.12", "3.13", "3.14"} <= set(versions.split())
     held = zipfile.ZipFile(ROOT / "build" / "wheels" / "gpu.zip").namelist()

@@ -1,4 +1,4 @@
-"""Node groups scaled up on the embedded AWS, where capacity is short, boots fail, and nodes stay."""
+"""Node groups scaled up in the emulator, with missing capacity, failed boots, and nodes that stay."""
 
 import io
 import json
@@ -27,14 +27,14 @@ from tests.fleet import BUCKET, Fleet, report
 
 
 class Stages(Bars):
-    """Remembers what was said."""
+    """Progress bar that records what it shows."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: list[str] = []
+        self.shown: list[str] = []
 
     def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        self.said.append(name)
+        self.shown.append(name)
         super().stage(name, total, unit)
 
 
@@ -49,7 +49,7 @@ def bars() -> Stages:
 
 
 class Brisk(Fleet):
-    """Nodes that run no program when they boot, unless it is given: this process reports in their place."""
+    """Nodes that run no program at boot unless one is given; this process reports for them."""
 
     groups: ClassVar[set[tuple[str, str]]] = set()
 
@@ -91,13 +91,13 @@ def seen(nodes: list[GpuNode]) -> list[tuple[str, str, str]]:
 
 
 def refuses(fleet: Fleet, bars: Stages, sentence: str) -> None:
-    """Its nodes are not started, for this reason, and none is left."""
+    """Assert that the nodes do not start, for this reason, and that none is left running."""
     with pytest.raises(ShoalError, match=sentence), scale_up.scaled_up(fleet.deployment, bars):
         pass
     assert set(fleet.desired().values()) == {0}
 
 
-def test_all_nodes_are_ready_inside_and_none_is_left_outside(fleet, bars) -> None:
+def test_all_nodes_are_ready_inside_the_block_and_end_after_it(fleet, bars) -> None:
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 2, market="spot")
     with scale_up.scaled_up(both.deployment, bars) as nodes:
         assert both.desired() == {"fast": 1, "slow": 2}
@@ -107,22 +107,20 @@ def test_all_nodes_are_ready_inside_and_none_is_left_outside(fleet, bars) -> Non
             ("slow", "us-east-1a", "spot"),
         ]
     assert both.desired() == {"fast": 0, "slow": 0}
-    assert bars.said == ["start nodes"]
+    assert bars.shown == ["start nodes"]
 
 
-def test_missing_spot_nodes_are_taken_on_demand_and_the_next_request_is_for_spot_again(fleet, bars, aws) -> None:
+def test_missing_spot_nodes_are_replaced_on_demand_until_the_next_request(fleet, bars, aws) -> None:
     cheap = fleet().add("cheap", "g5.xlarge", 2, market="spot")
     with aws.faults.during(NoCapacity(market="spot")):
         assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1a", "on-demand")] * 2
-    assert bars.said[1:] == [
-        "start nodes: cheap on demand ($1.006 an hour each), as the spot market of us-east-1a has none"
+    assert bars.shown[1:] == [
+        "start nodes: cheap on demand ($1.006 an hour each), because us-east-1a has no spot capacity"
     ]
     assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1a", "spot")] * 2
 
 
-def test_spot_nodes_of_several_types_are_those_that_there_are_and_on_demand_the_first_of_the_list(
-    fleet, bars, aws
-) -> None:
+def test_spot_nodes_have_any_available_type_and_on_demand_nodes_the_first_type(fleet, bars, aws) -> None:
     mixed = fleet().add("mixed", "g6e.xlarge", 3, "g6.xlarge", "g5.xlarge", market="spot")
     with aws.faults.during(NoCapacity(instance_type="g6e.xlarge")):
         kinds = sorted(node.instance_type for node in mixed.scaled_up(bars))
@@ -130,8 +128,8 @@ def test_spot_nodes_of_several_types_are_those_that_there_are_and_on_demand_the_
     with aws.faults.during(NoCapacity(market="spot")):
         nodes = mixed.scaled_up(bars)
     assert [(node.instance_type, node.market) for node in nodes] == [("g6e.xlarge", "on-demand")] * 3
-    assert bars.said[2:] == [
-        "start nodes: mixed on demand ($0.8048 to $1.861 an hour each), as the spot market of us-east-1a has none"
+    assert bars.shown[2:] == [
+        "start nodes: mixed on demand ($0.8048 to $1.861 an hour each), because us-east-1a has no spot capacity"
     ]
     with aws.faults.during(NoCapacity()):
         refuses(
@@ -139,13 +137,13 @@ def test_spot_nodes_of_several_types_are_those_that_there_are_and_on_demand_the_
         )
 
 
-def test_all_groups_move_when_one_finds_no_capacity(fleet, bars, aws) -> None:
+def test_all_groups_change_zone_if_one_has_no_capacity(fleet, bars, aws) -> None:
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
     with aws.faults.during(NoCapacity(zone="us-east-1a", instance_type="g5.xlarge")):
-        there = [("fast", "us-east-1b", "on-demand"), ("slow", "us-east-1b", "spot")]
-        assert seen(both.scaled_up(bars)) == there
-    assert bars.said[1:] == ["start nodes in us-east-1b, as us-east-1a has none for fast"]
-    assert seen(both.scaled_up(bars)) == there  # what has capacity is not left
+        zones_before = [("fast", "us-east-1b", "on-demand"), ("slow", "us-east-1b", "spot")]
+        assert seen(both.scaled_up(bars)) == zones_before
+    assert bars.shown[1:] == ["start nodes in us-east-1b, because us-east-1a has no capacity for fast"]
+    assert seen(both.scaled_up(bars)) == zones_before  # the next request stays in the zone with capacity
 
 
 def test_a_user_with_shoals_policy_may_change_the_zone_and_the_market(fleet, bars, aws) -> None:
@@ -156,12 +154,12 @@ def test_a_user_with_shoals_policy_may_change_the_zone_and_the_market(fleet, bar
     both.deployment = replace(both.deployment, session=session_with(policy))
     full = NoCapacity(zone="us-east-1a", instance_type="g5.xlarge"), NoCapacity(market="spot")
     with aws.faults.during(*full):
-        there = [("fast", "us-east-1b", "on-demand"), ("slow", "us-east-1b", "on-demand")]
-        assert seen(both.scaled_up(bars)) == there
-    assert seen(both.scaled_up(bars)) == [there[0], ("slow", "us-east-1b", "spot")]
+        zones_before = [("fast", "us-east-1b", "on-demand"), ("slow", "us-east-1b", "on-demand")]
+        assert seen(both.scaled_up(bars)) == zones_before
+    assert seen(both.scaled_up(bars)) == [zones_before[0], ("slow", "us-east-1b", "spot")]
 
 
-def test_without_capacity_anywhere_it_reports_what_was_tried_and_no_node_runs(fleet, bars, aws) -> None:
+def test_without_capacity_in_any_zone_the_error_names_the_zones_and_no_node_runs(fleet, bars, aws) -> None:
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
     with aws.faults.during(NoCapacity(instance_type="g4dn.xlarge")):
         refuses(
@@ -174,10 +172,10 @@ def test_nodes_stay_in_a_pinned_zone_or_in_an_existing_network(fleet, bars, aws,
     only = fleet(**network).add("fast", "g5.xlarge", 1)
     assert [node.zone for node in only.scaled_up(bars)] == ["us-east-1c"]
     with aws.faults.during(NoCapacity(zone="us-east-1c")):
-        refuses(only, bars, r"in us-east-1c now, .* or take another zone, another instance type")
+        refuses(only, bars, r"in us-east-1c now, .* or use another zone, another instance type")
 
 
-def test_readers_start_only_where_they_are_asked_for_and_after_those_that_train(fleet, bars) -> None:
+def test_readers_start_only_on_request_and_are_listed_after_training_nodes(fleet, bars) -> None:
     both = fleet().add("zebra", "g5.xlarge", 1).add("ant", "m5.xlarge", 2, role="read")
     with scale_up.scaled_up(both.deployment, bars) as nodes:
         assert both.desired() == {"zebra": 1, "ant": 0}
@@ -192,7 +190,7 @@ def test_readers_start_only_where_they_are_asked_for_and_after_those_that_train(
     assert both.desired() == {"zebra": 0, "ant": 0}
 
 
-def test_readers_that_stay_are_no_ranks_and_those_that_a_killed_command_left_end(fleet, bars) -> None:
+def test_readers_that_stay_have_no_rank_and_those_of_a_killed_command_end(fleet, bars) -> None:
     trains = fleet().add("train", "g5.xlarge", 1)
     stay = trains.add("stay", "m5.xlarge", 1, role="read", start="deploy").add("left", "m5.xlarge", 1, role="read")
     for name in ("stay", "left"):
@@ -202,7 +200,7 @@ def test_readers_that_stay_are_no_ranks_and_those_that_a_killed_command_left_end
     assert stay.desired() == {"train": 0, "stay": 1, "left": 0}
 
 
-def test_nodes_that_started_with_the_deployment_stay(fleet, bars) -> None:
+def test_nodes_started_with_the_deployment_stay(fleet, bars) -> None:
     both = fleet().add("fast", "g5.xlarge", 1, start="deploy").add("slow", "g4dn.xlarge", 1)
     first = both.scaled_up(bars)
     assert both.desired() == {"fast": 1, "slow": 0}
@@ -210,10 +208,10 @@ def test_nodes_that_started_with_the_deployment_stay(fleet, bars) -> None:
     assert (first[0], first[1].group) == (second[0], second[1].group)
 
 
-def test_a_node_that_never_reports_ends_it(fleet, bars, aws, monkeypatch) -> None:
+def test_a_node_that_never_reports_is_an_error(fleet, bars, aws, monkeypatch) -> None:
     monkeypatch.setattr(scale_up, "READY_SECONDS", 2)
     silent = fleet().add("fast", "g5.xlarge", 1, boot=report(state="ready", log=""))
-    printed = r"i-\w+ \(fast\) never reported; what it printed: aws ec2 get-console-output"
+    printed = r"i-\w+ \(fast\) never reported; to see the console output, run: aws ec2 get-console-output"
     with aws.faults.during(SilentBoot()):
         refuses(silent, bars, rf"0 of 1 are ready; (.*; )?({printed}|AWS)")
 
@@ -223,7 +221,7 @@ def test_bare_metal_may_take_twenty_minutes_more(types, minutes) -> None:
     assert scale_up.ready_seconds(types) == minutes * 60
 
 
-def test_a_node_that_is_replaced_while_it_boots_is_waited_for_anew(fleet, bars, monkeypatch) -> None:
+def test_a_replacement_of_a_booting_node_is_waited_for(fleet, bars, monkeypatch) -> None:
     one = fleet().add("fast", "g5.xlarge", 1)
     ready, gone = scale_up.is_ready, []
 
@@ -239,40 +237,40 @@ def test_a_node_that_is_replaced_while_it_boots_is_waited_for_anew(fleet, bars, 
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("reported", "message"),
     [
         (
             {"state": "failed", "log": "no wheel", "python": "3.15.0"},
             r", which has Python 3.15.0, failed to boot: no w",
         ),
-        ({"state": "ready", "log": ["no text"]}, "its report cannot be read"),
-        (["ready"], "its report cannot be read"),
-        (b'{"state": "\xff', "its report cannot be read"),
-        (b"[" * 200_000, "its report cannot be read"),
-        (b'{"state": "' + bytes(2 << 20), "its report cannot be read"),
+        ({"state": "ready", "log": ["no text"]}, "Shoal cannot read its report"),
+        (["ready"], "Shoal cannot read its report"),
+        (b'{"state": "\xff', "Shoal cannot read its report"),
+        (b"[" * 200_000, "Shoal cannot read its report"),
+        (b'{"state": "' + bytes(2 << 20), "Shoal cannot read its report"),
         ({}, "its log is empty"),
     ],
 )
-def test_a_nodes_report_is_used_as_text_only(said, told) -> None:
+def test_an_invalid_report_of_a_node_is_an_error(reported, message) -> None:
     class Bucket:
         class exceptions:  # noqa: N801
             NoSuchKey = KeyError
 
         def get_object(self, **_: str) -> dict[str, io.BytesIO]:
-            return {"Body": io.BytesIO(said if isinstance(said, bytes) else json.dumps(said).encode())}
+            return {"Body": io.BytesIO(reported if isinstance(reported, bytes) else json.dumps(reported).encode())}
 
     deployment = Deployment(name="x", topology="x", session=boto3.Session(), outputs={topology.OUTPUT_DATA_BUCKET: "x"})
-    with pytest.raises(ShoalError, match=told):
+    with pytest.raises(ShoalError, match=message):
         scale_up.is_ready(Bucket(), deployment, NODE)
 
 
-def test_the_number_of_ready_nodes_is_unknown_if_a_report_may_not_be_read(fleet, bars, aws) -> None:
+def test_the_number_of_ready_nodes_is_unknown_if_a_report_is_unreadable(fleet, bars, aws) -> None:
     one = fleet().add("fast", "g5.xlarge", 1)
     with scale_up.scaled_up(one.deployment, bars):
-        (told,) = status.groups_now(Account(), one.name, BUCKET)
+        (message,) = status.groups_now(Account(), one.name, BUCKET)
         with aws.faults.during(Denied(service="s3", operation="GetObject")):
-            (untold,) = status.groups_now(Account(), one.name, BUCKET)
-    assert (told.running, told.ready) == (1, 1)
-    assert (untold.running, untold.ready) == (1, None)
-    assert described(told).endswith("1 running, 1 ready")
-    assert "ready nodes unknown" in described(untold)
+            (unknown,) = status.groups_now(Account(), one.name, BUCKET)
+    assert (message.running, message.ready) == (1, 1)
+    assert (unknown.running, unknown.ready) == (1, None)
+    assert described(message).endswith("1 running, 1 ready")
+    assert "ready nodes unknown" in described(unknown)

@@ -1,4 +1,4 @@
-"""A node group as Auto Scaling describes it."""
+"""A node group as described by Auto Scaling."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -13,7 +13,7 @@ GROUP = GpuGroup(name="fast", scaling_group="asg", size=2, desired=0, gpus=1, sp
 
 
 class Services:
-    """Auto Scaling and EC2 with one group; it is the deployment and its session, too."""
+    """Stub of Auto Scaling and EC2 with one group, which also acts as the deployment and its session."""
 
     def __init__(self) -> None:
         self.session = self
@@ -57,7 +57,7 @@ def test_only_refusals_since_the_request_count_and_only_while_nodes_are_missing(
     assert group.state().refusals == ()
 
 
-def test_spot_nodes_in_the_same_zone_are_a_change_of_size_alone_which_needs_no_permission_to_start_any(
+def test_a_request_for_spot_nodes_in_the_same_zone_changes_only_the_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(scaling_group, "retrying", lambda call: call())

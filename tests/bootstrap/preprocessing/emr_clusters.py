@@ -1,4 +1,4 @@
-"""Clusters of the embedded EMR whose nodes run the code of this checkout."""
+"""Clusters of the emulated EMR with nodes that run the code of this checkout."""
 
 import sys
 from pathlib import Path
@@ -26,7 +26,7 @@ chmod +x $NODE_ROOT/usr/local/bin/shoal-*
 
 
 def make_buckets() -> Any:
-    """S3, with the buckets of a deployment, and what nodes boot by."""
+    """S3 client, with the buckets of a deployment and the bootstrap script of nodes."""
     s3 = boto3.client("s3")
     for bucket in BUCKETS.values():
         s3.create_bucket(Bucket=bucket)
@@ -40,7 +40,7 @@ def deployment_of(cluster: str) -> Deployment:
 
 
 def deployment(*groups: tuple[str, str, int]) -> Deployment:
-    """One with a cluster of these groups: role, type, how many."""
+    """Deployment with a cluster of these groups: role, type, count."""
     names = ("InstanceRole", "InstanceType", "InstanceCount")
     instances: Any = [dict(zip(names, group, strict=True)) for group in groups or (PRIMARY,)]
     made = boto3.client("emr").run_job_flow(

@@ -54,14 +54,14 @@ def sleeping(name: str) -> Any:
 
 
 def streaming(name: str, launch: Cancellation) -> Any:
-    """A step that submits a job without an end to YARN."""
+    """A step that submits an endless job to YARN."""
     places = ("-input", "s3://data/in/", "-output", f"s3://data/out/{launch.run}")
     job = ("-D", f"mapreduce.job.name={name}", "-D", "mapreduce.job.reduces=0", "-mapper", "sleep 1000", *places)
     return step(name, *cancellable(["hadoop-streaming", *job], "data", launch))
 
 
 class Cluster(EmrCluster):
-    """A cluster of one node, and what is on it."""
+    """Cluster of one node, with access to its logs and YARN."""
 
     def __init__(self, aws: EmbeddedAws) -> None:
         super().__init__(deployment())
@@ -71,12 +71,12 @@ class Cluster(EmrCluster):
         return str(self._emr.describe_step(ClusterId=self.id, StepId=step)["Step"]["Status"]["State"])
 
     def error(self, step: str) -> str:
-        """The standard error of a step so far."""
+        """Return the standard error of a step so far."""
         log = self._root / "mnt" / "var" / "log" / "hadoop" / "steps" / step / "stderr"
         return log.read_text() if log.exists() else ""
 
     def yarn(self, *arguments: str) -> str:
-        """What `yarn` says."""
+        """Return the output of `yarn`."""
         command = [self._root / "usr" / "local" / "bin" / "yarn", *arguments]
         environment = {**os.environ, "NODE_ROOT": str(self._root)}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
@@ -103,19 +103,19 @@ def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(ses
         EmrCluster(ended)
 
 
-def test_a_cluster_that_emr_has_forgotten_has_ended(session) -> None:
+def test_a_cluster_unknown_to_emr_has_ended(session) -> None:
     with pytest.raises(ShoalError, match=r"the cluster j-FORGOTTEN has ended \(state TERMINATED\); `shoal deploy"):
         EmrCluster(deployment_of("j-FORGOTTEN"))
 
 
-def test_steps_that_wait_or_run_are_found_by_the_beginning_of_their_names(session) -> None:
+def test_active_steps_are_found_by_the_prefix_of_their_names(session) -> None:
     there = EmrCluster(deployment())
     names = (f"{OWN}encode", f"{OWN}merge", f"{OTHER}merge", "end cancelled jobs")
     ids = there.submit([sleeping(name) for name in names])
     assert there.active_steps(OWN) == {"encode": ids[0], "merge": ids[1]}
 
 
-def test_steps_continue_when_aws_cannot_be_reached(session) -> None:
+def test_steps_continue_if_aws_does_not_answer(session) -> None:
     there = EmrCluster(deployment())
     (step,) = there.submit([sleeping(f"{OWN}merge")])
     with pytest.raises(EndpointConnectionError), there.cancelling([step], MINE):
@@ -124,7 +124,7 @@ def test_steps_continue_when_aws_cannot_be_reached(session) -> None:
 
 
 @pytest.mark.soak
-def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(session, aws) -> None:
+def test_a_cancelled_step_ends_its_job_on_yarn_but_no_job_of_another_run(session, aws) -> None:
     there, s3 = Cluster(aws), session.client("s3")
     own, other = there.submit([streaming(f"{OWN}encode", MINE), streaming(f"{OTHER}encode", THEIRS)])
     s3.put_object(Bucket="data", Key=MINE.key, Body=b'{"version": 2, "run": "$(reboot)", "token": ""}')
@@ -138,14 +138,14 @@ def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(sess
     assert OWN not in there.yarn("application", "-list")
     assert s3.list_objects_v2(Bucket="data", Prefix="requests/")["KeyCount"] == 0
     until(lambda: OTHER in there.yarn("application", "-list"))
-    session.client("emr").cancel_steps(ClusterId=there.id, StepIds=[other])  # by hand
+    session.client("emr").cancel_steps(ClusterId=there.id, StepIds=[other])  # cancelled by hand
     until(lambda: there.state(other) == "CANCELLED")
     assert there.yarn("application", "-list") == ""
 
 
 @pytest.mark.parametrize(
     ("written", "why"),
-    [(None, "the step has not answered for 1 seconds"), (b"{}", "its answer cannot be used: it is of version None")],
+    [(None, "the step has not answered for 1 seconds"), (b"{}", "Shoal cannot read its answer: its version is")],
 )
 def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypatch, written, why) -> None:
     monkeypatch.setattr(cluster, "_ANSWER_SECONDS", 1)
@@ -154,13 +154,13 @@ def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypa
     if written:
         session.client("s3").put_object(Bucket="data", Key=launch.answer_key, Body=written)
     until(lambda: there._unfinished([own], "RUNNING") == [own])
-    reported = pytest.raises(ShoalError, match=f"are cancelled, but its jobs may go on .*: {why}")
+    reported = pytest.raises(ShoalError, match=f"are cancelled, but its jobs may continue .*: {why}")
     with reported, there.cancelling([own], launch):
         raise KeyboardInterrupt
     assert there.active_steps(OWN) == {}
 
 
-def test_steps_that_only_waited_are_cancelled_at_once(session) -> None:
+def test_pending_steps_are_cancelled_at_once(session) -> None:
     there = EmrCluster(deployment())
     running, waiting = there.submit([sleeping(f"{OTHER}encode"), sleeping(f"{OWN}encode")])
     until(lambda: there._unfinished([running], "RUNNING") == [running])
@@ -170,7 +170,7 @@ def test_steps_that_only_waited_are_cancelled_at_once(session) -> None:
 
 
 class Shown(Bars):
-    """Remembers the stages and the latest figures."""
+    """Progress bar that records the stages and the latest figures."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What bootstrap/preprocessing/emr/install.sh leaves on a node, with small programs in the place of the real ones."""
+"""Files that bootstrap/preprocessing/emr/install.sh leaves on a node, with stubs for the real programs."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import pytest
 from tests.waiting import PATIENCE
 
 SCRIPT = Path(__file__).parents[3] / "bootstrap" / "preprocessing" / "emr" / "install.sh"
-# Makes a virtual environment, whose `python` shows what it is told, and works until the file $AWAITED is there.
+# Creates a virtual environment with a `python` that prints its arguments and works until the file $AWAITED exists.
 PYTHON = r"""
 [ "$2" = venv ] || exit 0
 home=${!#}
@@ -27,7 +27,7 @@ chmod +x "$home/bin/python"
 
 
 class Node:
-    """A node that says no region; `fetching` is the environment of the AWS CLI while it was installed."""
+    """Node without a configured region; `fetching` is the environment of the AWS CLI during the installation."""
 
     def __init__(self, folder: Path) -> None:
         self.root, self._folder, commands = folder / "node", folder, folder / "commands"
@@ -41,17 +41,17 @@ class Node:
         self.fetching = _variables((folder / "aws").read_text())
 
     def python(self, name: str = "shoal-python", **environment: str) -> Mapping[str, str]:
-        """Run Shoal's Python by one of its commands; the environment that it found."""
+        """Run Shoal's Python by one of its commands, and return the environment that it had."""
         command = [self.root / "usr" / "local" / "bin" / name]
         environment |= {"PATH": os.environ["PATH"]}
         process = subprocess.Popen(
             command, cwd=self._folder, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
-        said, _ = process.communicate(timeout=PATIENCE)  # whoever keeps it beyond its end holds no file of it
+        printed, _ = process.communicate(timeout=PATIENCE)  # background processes hold none of its pipes
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         assert process.returncode == 0
-        return _variables(said)
+        return _variables(printed)
 
 
 def _variables(text: str) -> Mapping[str, str]:
@@ -64,11 +64,11 @@ def node(tmp_path: Path) -> Node:
 
 
 def test_each_script_that_calls_aws_has_the_region(node: Node) -> None:
-    for told in (node.fetching, node.python(), node.python("shoal-step")):
-        assert (told.get("AWS_REGION"), told.get("AWS_DEFAULT_REGION")) == ("eu-west-1", "eu-west-1")
+    for environment in (node.fetching, node.python(), node.python("shoal-step")):
+        assert (environment.get("AWS_REGION"), environment.get("AWS_DEFAULT_REGION")) == ("eu-west-1", "eu-west-1")
 
 
-def test_work_outside_of_yarn_but_no_step_itself_reports_to_emr_that_the_cluster_is_busy(node: Node) -> None:
+def test_only_work_outside_of_yarn_reports_to_emr_that_the_cluster_is_busy(node: Node) -> None:
     busy = node.root / "emr" / "metricscollector" / "isbusy"
     busy.parent.mkdir(parents=True)
     node.python(CONTAINER_ID="container_1", MOMENTS="10", AWAITED=str(busy))
@@ -78,7 +78,7 @@ def test_work_outside_of_yarn_but_no_step_itself_reports_to_emr_that_the_cluster
     assert busy.exists()
 
 
-def test_a_container_of_yarn_has_a_copy_of_the_compiled_code_and_others_temporary_files_where_there_is_room(
+def test_a_container_of_yarn_copies_the_compiled_code_and_other_processes_use_the_large_disk(
     node: Node, tmp_path: Path
 ) -> None:
     compiled = node.root / "opt" / "shoal" / "compiled"

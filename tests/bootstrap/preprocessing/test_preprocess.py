@@ -1,4 +1,4 @@
-"""Preprocessing on a cluster of the embedded AWS: followed, continued, cancelled, and run on a faulty S3."""
+"""Preprocessing on a cluster of the emulator: followed, continued, cancelled, and run with a faulty S3."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +16,7 @@ from bootstrap.aws.cdk import WHEELS
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.interrupt import Detached
-from bootstrap.preprocessing.attaching import BegunPreprocessing, attach
+from bootstrap.preprocessing.attaching import StartedPreprocessing, attach
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 from bootstrap.progress import Bars
@@ -35,7 +35,7 @@ STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
 
 
 class There:
-    """A deployment with a cluster, and what has come of it."""
+    """Deployment with a cluster, and the messages and steps of preprocessing on it."""
 
     def __init__(self, aws: EmbeddedAws) -> None:
         self.aws = aws
@@ -46,7 +46,7 @@ class There:
     def preprocess(self, path: Path | str, *, bars: Bars | None = None, **settings: Any) -> MergeResult:
         limit = settings.pop("max_malformed", 0.2)
         launch = LaunchOptions(detach=settings.pop("detach", False), force=settings.pop("force", False))
-        self.said: list[str] = []
+        self.messages: list[str] = []
         with bars or Bars() as shown:
             return preprocess_on_deployment(
                 self.deployment,
@@ -54,12 +54,12 @@ class There:
                 settings=replace(DEFAULT, **settings),
                 max_malformed=limit,
                 bars=shown,
-                say=self.said.append,
+                say=self.messages.append,
                 launch=launch,
             )
 
     def steps(self) -> dict[str, str]:
-        """The states of the steps so far by their ids, the oldest first."""
+        """Return the states of all steps by id, the oldest first."""
         return {step["Id"]: step["Status"]["State"] for step in self._steps()}
 
     def names(self) -> list[str]:
@@ -81,14 +81,14 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
 
 @pytest.fixture
 def reviews(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """Others for each test, so that no test goes on with what another left."""
+    """Reviews that differ for each test, so that no test continues the work of another."""
     path = tmp_path / f"{request.node.name}.json"
     write_reviews(path, texts=1_500, seed=len(request.node.name))
     return path
 
 
 class Impatient(Bars):
-    """Ctrl-C in a stage."""
+    """Bars that raise Ctrl-C in a stage."""
 
     def __init__(self, stage: str) -> None:
         super().__init__()
@@ -111,18 +111,18 @@ def test_steps_that_finished_before_a_refusal_are_not_repeated(there, reviews, m
         there.preprocess(noisy, max_malformed=0.0)
     assert list(there.steps().values())[before:] == ["COMPLETED", "COMPLETED", "FAILED", "CANCELLED", "CANCELLED"]
     folder = "/".join(next(key for key in there.work() if key not in kept).split("/")[:2])
-    # Of a command that was killed before it submitted, and delays others only for a while.
+    # the claim of a command that was killed before it submitted; it delays others only for a while
     there.s3.put_object(Bucket=DATA, Key=f"{folder}/claim", Body=b"another")
     monkeypatch.setattr("bootstrap.preprocessing.preprocess._CLAIM_SECONDS", 0.1)
     made = there.preprocess(noisy)
-    assert "another command is about to begin run " in there.said[0]
+    assert "another command is about to start run " in there.messages[0]
     assert there.work() == kept
     assert there.names()[before + 5 :] == STEPS[2:]
     assert made.counts["malformed"] == 19  # 9 of them are in the reviews
 
 
 @pytest.mark.slow
-def test_work_of_which_a_part_was_lost_is_not_continued(there, reviews) -> None:
+def test_work_with_a_lost_part_is_not_continued(there, reviews) -> None:
     class Losing(Bars):
         def stage(self, name: str, total: int, unit: str | None = None) -> None:
             super().stage(name, total, unit)
@@ -140,12 +140,12 @@ def test_work_of_which_a_part_was_lost_is_not_continued(there, reviews) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
+def test_ctrl_c_cancels_the_unfinished_steps_and_removes_all_files(there, reviews) -> None:
     kept = there.work()
     before = len(there.steps())
     with pytest.raises(KeyboardInterrupt):
         there.preprocess(reviews, bars=Impatient("count words"))
-    assert there.said[-1].endswith("shoal status mine says how much, shoal destroy mine ends it")
+    assert there.messages[-1].endswith("shoal status mine shows how much, shoal destroy mine deletes it")
     states = list(there.steps().values())[before:]
     assert states[0] == "COMPLETED"
     assert set(states[1:5]) == {"CANCELLED"}
@@ -154,7 +154,7 @@ def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
     assert yarn.applications(there.aws.folder / "clusters" / there.cluster) == []
 
 
-def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypatch) -> None:
+def test_steps_that_aws_does_not_cancel_keep_their_files(there, reviews, monkeypatch) -> None:
     def pressed_again(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -162,26 +162,26 @@ def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypa
     kept = there.work()
     with pytest.raises(Abandoned):
         there.preprocess(reviews, bars=Impatient("deduplicate"))
-    assert "continues; the same command follows it again" in there.said[-1]
+    assert "continues; run the same command to follow it again" in there.messages[-1]
     assert there.work() != kept
     there.emr.cancel_steps(ClusterId=there.cluster, StepIds=list(there.steps()))
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) -> None:
+def test_ctrl_c_leaves_the_steps_of_another_command(there, reviews) -> None:
     with pytest.raises(Detached):
         there.preprocess(reviews, detach=True)
     submitted = list(there.steps())
     with pytest.raises(KeyboardInterrupt):
         there.preprocess(reviews, bars=Impatient("deduplicate"))
-    following, leaving = there.said
+    following, leaving = there.messages
     assert "finished so far: nothing" in following
-    assert "continues; the same command follows it again" in leaving
+    assert "continues; run the same command to follow it again" in leaving
     assert there.preprocess(reviews).counts["lines"]
     assert list(there.steps()) == submitted
 
 
-def test_an_unruly_cluster_on_a_bad_s3_makes_what_this_machine_makes_and_leaves_only_the_dataset(
+def test_a_faulty_cluster_and_s3_give_the_dataset_of_this_machine_and_leave_nothing_else(
     there, reviews, tmp_path
 ) -> None:
     before, kept = len(there.steps()), there.work()
@@ -200,19 +200,19 @@ def test_an_unruly_cluster_on_a_bad_s3_makes_what_this_machine_makes_and_leaves_
     assert there.work() == kept
 
 
-def test_the_same_work_again_finds_its_dataset_and_runs_nothing(there, reviews) -> None:
+def test_repeated_work_returns_its_dataset_and_runs_nothing(there, reviews) -> None:
     first = there.preprocess(reviews)
     ran = len(there.steps())
     assert there.preprocess(reviews) == first
-    assert there.said == [
-        "nothing was run: the dataset of this input and these settings is there; to make it again, add --force"
+    assert there.messages == [
+        "nothing to do: the dataset of this input and these settings exists; to make it again, add --force"
     ]
     assert len(there.steps()) == ran
     assert there.preprocess(reviews, force=True) == first
     assert there.names()[ran:] == STEPS
 
 
-def test_steps_that_are_left_to_themselves_are_followed_from_elsewhere_and_found_afterwards(there, reviews) -> None:
+def test_detached_steps_can_be_followed_from_elsewhere_and_their_result_found_later(there, reviews) -> None:
     with pytest.raises(Detached) as left:
         there.preprocess(reviews, detach=True)
     with Bars() as bars:
@@ -224,4 +224,4 @@ def test_steps_that_are_left_to_themselves_are_followed_from_elsewhere_and_found
         with pytest.raises(ShoalError, match=r"^the preprocessing 0123456789ab does not run on the cluster of 'mine'"):
             attach(there.deployment, "0123456789ab", bars)
     with pytest.raises(ShoalError, match=r"^nothing runs on 'mine': "):
-        BegunPreprocessing(there.deployment, None).stop(bars)
+        StartedPreprocessing(there.deployment, None).stop(bars)

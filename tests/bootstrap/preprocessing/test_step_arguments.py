@@ -1,4 +1,4 @@
-"""The arguments of jobs on a cluster: the steps of this machine, for Hadoop Streaming and for Spark."""
+"""Arguments of jobs on a cluster: the steps of this machine, for Hadoop Streaming and for Spark."""
 
 import json
 from collections.abc import Callable
@@ -39,7 +39,9 @@ def plan(**settings: object) -> Plan:
     )
 
 
-def said(arguments: Callable[..., list[str]] = streaming_arguments, **settings: object) -> dict[str, list[str]]:
+def job_arguments(
+    arguments: Callable[..., list[str]] = streaming_arguments, **settings: object
+) -> dict[str, list[str]]:
     return {
         step.name: arguments(step, reducers=6, run="run1", resources=NODES)
         for step in plan(**settings).steps()
@@ -73,27 +75,29 @@ CLASSES = {"ragged": True, "words": "tokens", "duplicates": True, "labelled": Tr
 )
 def test_labels_and_classes_reach_the_tasks_unchanged(label: str | list[str]) -> None:
     classes = {**CLASSES, "classes": tuple(label)}
-    made = said(**({"labelled": True, "positive_label": label} if isinstance(label, str) else classes))["deduplicate"]
+    made = job_arguments(**({"labelled": True, "positive_label": label} if isinstance(label, str) else classes))[
+        "deduplicate"
+    ]
     words = split_arguments(values(made, "-mapper")[0])
     (given,) = (word.partition("=")[2] for word in words if word.startswith("--settings="))
     assert json.loads(given)["positive_label" if isinstance(label, str) else "classes"] == label
 
 
 @pytest.mark.parametrize("arguments", [streaming_arguments, spark_arguments])
-def test_names_of_classes_that_a_step_cannot_take_are_refused(arguments: Callable[..., list[str]]) -> None:
+def test_class_names_that_are_too_long_for_a_step_are_refused(arguments: Callable[..., list[str]]) -> None:
     names = tuple(f"{number:050}" for number in range(256))
     with pytest.raises(ShoalError, match="the names of the classes are too long"):
-        said(arguments, ragged=True, labelled=True, classes=names)
+        job_arguments(arguments, ragged=True, labelled=True, classes=names)
 
 
-def test_a_word_that_hadoop_cannot_pass_on_is_refused() -> None:
+def test_a_word_with_both_kinds_of_quotes_is_refused() -> None:
     quoted = Plan(tasks=[], work='s3://data/it\'s "work"', output="s3://data/datasets", input_bytes=1)
     with pytest.raises(ShoalError, match="both kinds of quotes"):
         streaming_arguments(quoted.steps()[0], reducers=1, run="1", resources=NODES)
 
 
 @pytest.mark.parametrize("kind", [name for name, kind in catalog.catalog().types.items() if kind.runs_emr])
-def test_every_type_has_room_for_tasks_and_small_ones_for_one_on_each_vcpu(kind: str) -> None:
+def test_every_type_has_memory_for_tasks_and_small_ones_for_one_on_each_vcpu(kind: str) -> None:
     node = catalog.find(kind)
     step, resources, yarn = plan().steps()[0], workers({node: 1}), 0.75 * 1024 * node.memory
     arguments = streaming_arguments(step, reducers=1, run="1", resources=resources)
@@ -103,13 +107,13 @@ def test_every_type_has_room_for_tasks_and_small_ones_for_one_on_each_vcpu(kind:
     if kind in ("m4.xlarge", "m5.xlarge", "m5.2xlarge", "m7g.xlarge"):
         assert node.vcpu * task + master <= yarn < (node.vcpu + 1) * task + master
     heap = int(properties["mapreduce.map.java.opts"].removeprefix("-Xmx").removesuffix("m"))
-    assert heap + 300 < task  # Python takes so much
+    assert heap + 300 < task  # Python takes this much
     settings = dict(
         each.split("=", 1) for each in values(spark_arguments(step, reducers=1, run="1", resources=resources), "--conf")
     )
     assert 1 <= int(settings["spark.executor.cores"]) <= node.vcpu
-    heap, beside = (int(settings[f"spark.executor.{name}"][:-1]) for name in ("memory", "memoryOverhead"))
-    executor = -(-(heap + beside) // YARN_STEP_MB) * YARN_STEP_MB
+    heap, extra_files = (int(settings[f"spark.executor.{name}"][:-1]) for name in ("memory", "memoryOverhead"))
+    executor = -(-(heap + extra_files) // YARN_STEP_MB) * YARN_STEP_MB
     assert executor + SPARK_MASTER_MB <= yarn
 
 

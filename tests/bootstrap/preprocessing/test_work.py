@@ -1,4 +1,4 @@
-"""What is left of work on a cluster, by the markers of its steps."""
+"""Unfinished steps of work on a cluster, by the markers of its steps."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import boto3
 import pytest
 
 from bootstrap.preprocessing import work
-from bootstrap.preprocessing.work import ClusterWork, made_before, remember
+from bootstrap.preprocessing.work import ClusterWork, find_result, record_result
 from corpus.counts import final_counts
 from corpus.dataset_settings import DEFAULT
 from corpus.reading.s3 import S3Path
@@ -27,7 +27,7 @@ NAMES = ("read", "choose", "encode")
         (dict.fromkeys(NAMES, 1), ()),
     ],
 )
-def test_work_goes_on_at_the_first_step_without_a_marker_of_the_last_day(
+def test_work_continues_at_the_first_step_without_a_marker_of_the_last_day(
     markers: dict[str, int], left: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def marker(_: Any, place: Any) -> dict[str, datetime] | None:
@@ -37,12 +37,12 @@ def test_work_goes_on_at_the_first_step_without_a_marker_of_the_last_day(
     monkeypatch.setattr(work, "head_or_none", marker)
     steps = [SimpleNamespace(done_file=f"s3://data/{name}") for name in NAMES]
     plan = cast(Any, SimpleNamespace(steps=lambda: steps))
-    found = ClusterWork(s3=cast(Any, None), run="x", plan=plan, beside={}).unfinished()
+    found = ClusterWork(s3=cast(Any, None), run="x", plan=plan, extra_files={}).unfinished()
     assert tuple(each.done_file.rpartition("/")[2] for each in found) == left
 
 
 @pytest.mark.usefixtures("aws")
-def test_the_dataset_of_the_same_work_is_found_as_long_as_it_is_there() -> None:
+def test_the_dataset_of_the_same_work_is_found_while_it_exists() -> None:
     s3, bucket = boto3.client("s3"), "remembered"
     s3.create_bucket(Bucket=bucket)
     datasets, counts = (
@@ -58,13 +58,15 @@ def test_the_dataset_of_the_same_work_is_found_as_long_as_it_is_there() -> None:
     }
     for run, each in made.items():
         s3.put_object(Bucket=bucket, Key=f"datasets/{each.digest}/dataset.h5", Body=b"x")
-        remember(s3, run, each)
+        record_result(s3, run, each)
     first, second = runs
-    assert {run: made_before(s3, run, datasets) for run in runs} == made
-    assert made_before(s3, "c" * 12, datasets) is None
+    assert {run: find_result(s3, run, datasets) for run in runs} == made
+    assert find_result(s3, "c" * 12, datasets) is None
     s3.put_object(Bucket=bucket, Key=f"datasets/{runs[second]}/{second}.json", Body=b"{}")
-    assert made_before(s3, second, datasets) is None  # not a summary
-    beside = s3.get_object(Bucket=bucket, Key=f"datasets/{runs[first]}/{first}.json")["Body"].read()
-    s3.put_object(Bucket=bucket, Key=f"datasets/{runs[second]}/{first}.json", Body=beside)
+    assert find_result(s3, second, datasets) is None  # not a summary
+    extra_files = s3.get_object(Bucket=bucket, Key=f"datasets/{runs[first]}/{first}.json")["Body"].read()
+    s3.put_object(Bucket=bucket, Key=f"datasets/{runs[second]}/{first}.json", Body=extra_files)
     s3.delete_object(Bucket=bucket, Key=f"datasets/{runs[first]}/dataset.h5")
-    assert made_before(s3, first, datasets) is None  # beside another dataset, and that of its own is gone
+    assert (
+        find_result(s3, first, datasets) is None
+    )  # in the folder of another dataset, and its own dataset does not exist

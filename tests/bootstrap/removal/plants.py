@@ -20,7 +20,7 @@ PERMISSION = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allo
 
 
 class Planter:
-    """Makes things that look as a deployment leaves them."""
+    """Creator of resources that look as if a deployment left them."""
 
     def __init__(self, deployment: str) -> None:
         self.deployment = deployment
@@ -35,7 +35,7 @@ class Planter:
         return self.once(f"client of {service}", lambda: boto3.client(service))
 
     def ec2(self, made: str, kind: str, **asked: Any) -> Any:
-        """The answer to a request for a thing with tags, which is made once by this name and these parameters."""
+        """Create a resource with tags, once for each name and parameters, and return the answer."""
         tags = [{"ResourceType": kind, "Tags": self.tags}]
         make = getattr(self.client("ec2"), made)
         return self.once(f"{made} {asked}", lambda: make(**asked, TagSpecifications=tags))
@@ -80,7 +80,7 @@ class Planter:
 
 
 def make_bucket(name: str, deployment: str, keep: str = "", region: str = "us-east-1") -> Any:
-    """S3, and in it a bucket of a deployment, whose data are kept as this says."""
+    """Create a bucket of a deployment with this `keep` tag, and return the S3 client."""
     s3 = boto3.client("s3", region_name=region)
     elsewhere = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
     s3.create_bucket(Bucket=name, **elsewhere)
@@ -91,7 +91,7 @@ def make_bucket(name: str, deployment: str, keep: str = "", region: str = "us-ea
 
 
 def make_stack(name: str, resources: dict[str, Any], region: str = "us-east-1", **more: Any) -> dict[str, str]:
-    """Make a stack; what it made, by their logical ids."""
+    """Create a stack, and return its resources by logical id."""
     cloudformation: Any = boto3.client("cloudformation", region_name=region)
     cloudformation.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": resources}), **more)
     cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
@@ -100,7 +100,7 @@ def make_stack(name: str, resources: dict[str, Any], region: str = "us-east-1", 
 
 
 def command(*arguments: str) -> int:
-    """`shoal` with these arguments; by main() it would end this process's children, the emulator among them."""
+    """Run `shoal` in this process without `main()`, which would end the process's children, such as the emulator."""
     with shoal.make_context("shoal", list(arguments), obj=list(arguments)) as ctx:
         return int(shoal.invoke(ctx))
 
@@ -116,8 +116,8 @@ def bucket(p: Planter) -> None:
 
 
 def oddly_named(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """S3, and in it a bucket with old versions and unfinished uploads of which some names are none of XML's."""
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # the answer to the beginning of such an upload cannot be read
+    """Create a bucket with old versions and unfinished uploads, some with names that XML cannot represent."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # botocore cannot parse the answer to the start of such an upload
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=name)
     s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
@@ -172,7 +172,7 @@ def training_job(p: Planter) -> None:
 
 
 def tied_groups(p: Planter) -> None:
-    """Two groups that name each other."""
+    """Create two security groups that refer to each other."""
     first, second = p.group(), p.group("-2")
     for one, other in ((first, second), (second, first)):
         rule = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": other}]}

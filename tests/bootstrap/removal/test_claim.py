@@ -1,4 +1,4 @@
-"""What other programs' stacks leave is found, priced and deleted; nothing of a neighbour is named."""
+"""Leftovers of other programs' stacks are found, priced and deleted, but nothing of a neighbour."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def account(aws: EmbeddedAws) -> Account:
 
 @pytest.fixture(scope="module")
 def left(account: Account) -> Keys:
-    """What the stack `web` left; beside it stands a neighbour, whose name begins with the same."""
+    """Leftovers of the stack `web`. A neighbour has a name with the same prefix."""
     make_stack("web-2", STACK)
     beside = exist(account)
     make_stack("web", STACK)
@@ -62,7 +62,7 @@ def size(volume: str) -> int:
 
 
 def exist(account: Account) -> set[tuple[str, str]]:
-    """Everything that is listed, but stacks."""
+    """Return everything that is listed, except stacks."""
     kinds = {name: kind for name, kind in KINDS.items() if name != "cloudformation stack"}
     return {(name, identifier) for name, kind in kinds.items() for identifier, _ in kind.things(account)}
 
@@ -76,7 +76,7 @@ def test_a_stacks_leftovers_are_found_and_nothing_of_its_neighbour(account: Acco
     assert {thing.key for thing in found(StackOwner(account, stack="web"))} == left
 
 
-def test_a_prefix_finds_both_and_a_tag_what_has_it(account: Account, left: Keys) -> None:
+def test_a_prefix_finds_both_stacks_and_a_tag_its_resources(account: Account, left: Keys) -> None:
     web = {thing.key for thing in found(StackOwner(account, prefix="web"))}
     named = {"log group", "s3 bucket", "rds instance", "dynamodb table", "secret", "ecr repository"}
     assert {each for each in left if each[0] in named} < web
@@ -88,7 +88,7 @@ def test_a_prefix_finds_both_and_a_tag_what_has_it(account: Account, left: Keys)
     assert found(StackOwner(account, tag="aws:cloudformation:stack-name=we")) == []
 
 
-def test_what_can_be_priced_is(account: Account, left: Keys) -> None:
+def test_resources_with_known_prices_are_priced(account: Account, left: Keys) -> None:
     prices = {thing.kind: price_of(account, thing) for thing in found(StackOwner(account, stack="web"))}
     priced = {kind: (price.dollars, price.bound) for kind, price in prices.items()}
     assert priced["elastic ip"] == (pytest.approx(3.65), "")
@@ -112,7 +112,7 @@ def test_what_can_be_priced_is(account: Account, left: Keys) -> None:
         ({"tag": "k" * 129}, "is no tag"),
     ],
 )
-def test_a_claim_that_names_nothing_is_refused(account: Account, claim: dict[str, str], said: str) -> None:
+def test_an_empty_selection_is_refused(account: Account, claim: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         StackOwner(account, **claim)
 
@@ -122,7 +122,7 @@ def test_a_claim_that_names_nothing_is_refused(account: Account, claim: dict[str
     [
         ("log group", "web-Log-AB12CD34EF56", True),
         ("s3 bucket", "web-uploads-3kx81xyz9abc", True),
-        ("s3 bucket", "web-assets-123456789012", True),  # perhaps: nobody can tell it from CloudFormation's
+        ("s3 bucket", "web-assets-123456789012", True),  # uncertain: its name could also come from CloudFormation
         ("rds snapshot", "web-snapshot-orders-3kx81xyz9abc", True),
         ("s3 bucket", "web-snapshot-orders-3kx81xyz9abc", False),
         ("log group", "web-2-Log-AB12CD34EF56", False),
@@ -134,7 +134,7 @@ def test_a_claim_that_names_nothing_is_refused(account: Account, claim: dict[str
         ("instance", "i-0a1b2c3d4e5f60718", False),
     ],
 )
-def test_what_only_is_called_as_the_stacks_things_are_is_not_certain(
+def test_a_resource_that_only_has_a_similar_name_is_not_certain(
     account: Account, kind: str, name: str, called: bool
 ) -> None:
     claim = StackOwner(account, stack="web")
@@ -146,7 +146,7 @@ def test_what_only_is_called_as_the_stacks_things_are_is_not_certain(
 
 
 @pytest.mark.parametrize("prefix", ["app", "net", "arn", "aws", "sns", "us", "i", "vol", "admin", "j"])
-def test_a_prefix_looks_at_a_things_own_name_alone(account: Account, prefix: str) -> None:
+def test_a_prefix_applies_only_to_a_resources_own_name(account: Account, prefix: str) -> None:
     claim, place = StackOwner(account, prefix=prefix), "us-east-1:000000000000"
     for kind, identifier, record in (
         ("load balancer", f"arn:aws:elasticloadbalancing:{place}:loadbalancer/app/x/1", {"LoadBalancerName": "x"}),
@@ -163,7 +163,7 @@ def test_a_prefix_looks_at_a_things_own_name_alone(account: Account, prefix: str
     assert claim.owns_by_name(KINDS["log group"], f"/aws/lambda/{prefix}-x", {})
 
 
-def test_kinds_that_are_listed_elsewhere_are_named_as_others() -> None:
+def test_kinds_of_other_lists_are_named() -> None:
     place = "us-east-1:000000000000"
     for arn in (
         f"arn:aws:elasticloadbalancing:{place}:loadbalancer/classic",
@@ -175,8 +175,9 @@ def test_kinds_that_are_listed_elsewhere_are_named_as_others() -> None:
     assert is_being_deleted({"DBInstanceStatus": "deleting"})
 
 
-def test_a_neighbours_things_are_left_although_they_are_near(account: Account, aws: EmbeddedAws) -> None:
-    """In a VPC that the stack left, under names like its own, imported from it, and in another region."""
+def test_a_neighbours_resources_stay_although_they_are_related(account: Account, aws: EmbeddedAws) -> None:
+    """The neighbour's resources are in a VPC that the stack left, have similar names, were imported from it, or are in
+    another region."""
     lambdas = "AWS::Lambda::Function"
     left = {"Vpc": STACK["Vpc"], "Uploads": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}}
     made = make_stack("near", left)
@@ -206,10 +207,8 @@ def test_a_neighbours_things_are_left_although_they_are_near(account: Account, a
 
 
 @pytest.mark.parametrize("tagged", [True, False])
-def test_what_a_living_stack_of_another_name_owns_is_listed_as_its_own_and_stays(
-    account: Account, tagged: bool
-) -> None:
-    """By its tag alone, or by the list of the stack alone."""
+def test_resources_of_an_existing_stack_with_another_name_are_listed_and_stay(account: Account, tagged: bool) -> None:
+    """The owner is known only from its tag, or only from the stack's list."""
     prefix, s3 = f"shop{tagged}".lower(), boto3.client("s3")
     theirs, owner = f"{prefix}-live", f"Production{tagged}"
     resources = {} if tagged else {"Data": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": theirs}}}
@@ -228,7 +227,9 @@ def test_what_a_living_stack_of_another_name_owns_is_listed_as_its_own_and_stays
     delete(owner)
 
 
-def test_without_the_lists_of_other_stacks_what_no_tag_names_is_not_certain(account: Account, aws: EmbeddedAws) -> None:
+def test_without_the_lists_of_other_stacks_untagged_resources_are_not_certain(
+    account: Account, aws: EmbeddedAws
+) -> None:
     make_stack("their-own", {"Topic": {"Type": "AWS::SNS::Topic"}})
     boto3.client("s3").create_bucket(Bucket="unread-data")
     with aws.faults.during(Denied(service="cloudformation", operation="ListStackResources")):
@@ -240,7 +241,7 @@ def test_without_the_lists_of_other_stacks_what_no_tag_names_is_not_certain(acco
 
 
 @pytest.mark.parametrize("status", ["CREATE_FAILED", "IMPORT_FAILED", "IMPORT_ROLLBACK_COMPLETE"])
-def test_what_a_stack_failed_to_create_or_to_import_is_not_certainly_its_own(account: Account, status: str) -> None:
+def test_a_resource_that_a_stack_failed_to_create_or_import_is_not_certain(account: Account, status: str) -> None:
     claim = StackOwner(account, stack="tried")
     claim.__dict__["_recorded"] = {("AWS::S3::Bucket", "somebodys"): status, ("AWS::Lambda::Function", "f"): status}
     with pytest.raises(NameOnlyError, match=f"CloudFormation's last record of it is {status}"):
@@ -249,7 +250,7 @@ def test_what_a_stack_failed_to_create_or_to_import_is_not_certainly_its_own(acc
     assert not claim.owns_by_name(KINDS["log group"], "/aws/lambda/f", {})
 
 
-def test_without_the_tagging_service_what_another_stack_may_have_imported_is_not_certain(
+def test_without_the_tagging_service_imports_by_another_stack_are_not_certain(
     account: Account, aws: EmbeddedAws
 ) -> None:
     make_stack("kept", {"Uploads": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}})
@@ -283,14 +284,14 @@ def test_a_service_that_does_not_answer_is_listed_as_not_certain(aws: EmbeddedAw
     assert found == [("rds instance", "(all)", False)]
 
 
-def test_a_stack_that_exists_is_not_taken_apart(account: Account, left: Keys) -> None:
+def test_resources_of_an_existing_stack_are_not_deleted(account: Account, left: Keys) -> None:
     beside = exist(account)
     with pytest.raises(SweepError, match="nothing was deleted, because 1 stack of these exist: web-2"):
         left_of("web-2", delete=True)
     assert exist(account) == beside
 
 
-def test_what_is_left_is_listed_and_deleted(account: Account, left: Keys) -> None:
+def test_leftovers_are_listed_and_deleted(account: Account, left: Keys) -> None:
     beside = exist(account)
     assert {each.identifier for each in left_of("web")} >= {identifier for _kind, identifier in left}
     assert exist(account) == beside

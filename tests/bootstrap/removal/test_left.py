@@ -1,4 +1,4 @@
-"""`left_of` for programs: by the example that the documents show, by `python -m shoal_guard`, and what it deletes."""
+"""`left_of` for programs: the example of the documents, `python -m shoal_guard`, and deletion."""
 
 import json
 import runpy
@@ -33,7 +33,7 @@ def stack(aws: EmbeddedAws) -> str:
     return "Leaving"
 
 
-def test_what_a_stack_left_is_listed_and_deleted_only_when_the_stack_is_gone(
+def test_leftovers_are_listed_and_deleted_only_after_their_stack(
     stack: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SweepError, match="1 stack of these exist: Leaving"):
@@ -72,13 +72,13 @@ def test_a_bucket_with_the_tag_that_keeps_it_is_not_emptied(aws: EmbeddedAws, ke
     assert s3.get_object(Bucket=f"precious-{keep}", Key="data")["Body"].read() == b"1"
 
 
-def test_a_name_that_is_none_of_a_stack_is_wrong_use(aws: EmbeddedAws, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_stack_name_is_wrong_use(aws: EmbeddedAws, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["5th"])
     assert capsys.readouterr().err.startswith("python -m shoal_guard: '5th' is no name of a stack")
 
 
-def test_credentials_that_have_expired_are_a_sentence(
+def test_expired_credentials_are_an_error_message(
     aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", "2020-01-01T00:00:00Z")

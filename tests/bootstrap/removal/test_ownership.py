@@ -1,4 +1,4 @@
-"""Which deployment owns a resource: similar names are distinguished, and tags are read in all of AWS's forms."""
+"""Ownership of resources: similar names are distinguished, and tags are read in all of AWS's forms."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def test_a_name_that_cloudformation_made_belongs_to_one_deployment(
 
 
 class Tagged(Ownership):
-    """A claim to which the tagging service and CloudFormation's record tell nothing."""
+    """Owner without records from the tagging service and CloudFormation."""
 
     arns = ()
     stack_resources = frozenset()
@@ -52,7 +52,7 @@ RECORDS = {
 }
 
 
-def test_the_tags_of_the_toolkits_bucket_are_not_asked_for(account: Account) -> None:
+def test_the_tags_of_the_toolkits_bucket_are_not_read(account: Account) -> None:
     claim = Tagged(account, "mine")
     assert not claim.may_own({"Name": "cdk-shoal-assets-111122223333-us-east-1"})
     assert claim.may_own({"Name": "shoal-mine-data12345678-abc"})

@@ -1,4 +1,4 @@
-"""What is left of a deployment is found and deleted, kind by kind; that of one with a similar name stays."""
+"""Leftovers of a deployment are found and deleted, kind by kind. Those of one with a similar name stay."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("aws")
 
 @cache
 def shared() -> Account:
-    """One for all tests: making clients takes longer than their answers."""
+    """Session shared by all tests: creating clients takes longer than their answers."""
     return Account()
 
 
@@ -57,7 +57,7 @@ def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay() -
     assert left_over(nothing, inventory()) == {}
 
 
-def test_a_bucket_whose_data_are_kept_stays_and_an_empty_one_goes() -> None:
+def test_a_kept_bucket_stays_and_an_empty_one_is_deleted() -> None:
     s3, _ = (make_bucket(f"shoal-keeper-{name}", "keeper", "true") for name in ("full", "empty"))
     s3.put_object(Bucket="shoal-keeper-full", Key="runs/one/model.pt", Body=b"x")
     outcomes = {thing.identifier: (thing.outcome, thing.costs) for thing in sweep("keeper", shared())}
@@ -71,7 +71,7 @@ def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws: EmbeddedAws)
     etag = s3.put_object(Bucket="shoal-waiting", Key=f"runs/{run}/summary.json", Body=b"{}")["ETag"]
     (bucket,) = sweep("waiting", shared())
     assert (bucket.outcome, bucket.costs, bucket.runs) == (KEPT, False, [run])
-    assert f"it holds 1 run not fetched whole: {run}; " in bucket.why
+    assert f"it holds 1 run not fetched completely: {run}; " in bucket.why
     assert s3.list_objects_v2(Bucket="shoal-waiting")["KeyCount"] == 2
     noted = json.dumps({"summary.json": etag}).encode()
     s3.put_object(Bucket="shoal-waiting", Key=f"{topology.FETCHED_PREFIX}{run}.json", Body=noted)
@@ -82,7 +82,7 @@ def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws: EmbeddedAws)
     assert [each.outcome for each in sweep("waiting", shared())] == [DELETED]
 
 
-def test_a_kept_bucket_that_is_filled_once_it_was_found_stays() -> None:
+def test_a_kept_bucket_that_is_filled_after_the_search_stays() -> None:
     s3, account, filled = make_bucket("shoal-late", "late", "true"), Account(), []
 
     def fill_once(**_: Any) -> None:
@@ -97,9 +97,7 @@ def test_a_kept_bucket_that_is_filled_once_it_was_found_stays() -> None:
     assert [thing.outcome for thing in sweep("late", shared())] == [DELETED]
 
 
-def test_a_bucket_whose_tags_became_unreadable_is_not_deleted(
-    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_with_unreadable_tags_is_not_deleted(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
     s3, faults = make_bucket("shoal-dark", "late", "true"), []
 
     def find_then_lose_sight(deployment: str, account: Account) -> list[FoundResource]:
@@ -129,7 +127,7 @@ def test_a_foreign_rule_that_names_a_group_is_removed_and_the_foreign_group_stay
     ec2.delete_security_group(GroupId=foreign)
 
 
-def test_a_resource_that_cannot_be_deleted_is_reported_with_the_reason_of_aws() -> None:
+def test_a_resource_that_aws_does_not_delete_is_reported_with_the_reason() -> None:
     planter, ec2 = Planter("blocked"), boto3.client("ec2")
     group = planter.group()
     instance = ec2.run_instances(
@@ -143,7 +141,7 @@ def test_a_resource_that_cannot_be_deleted_is_reported_with_the_reason_of_aws() 
     assert {thing.outcome for thing in sweep("blocked", shared(), stuck_seconds=20)} == {DELETED}
 
 
-def test_an_object_that_cannot_be_deleted_leaves_its_bucket_with_the_reason() -> None:
+def test_an_object_that_s3_does_not_delete_keeps_its_bucket_with_the_reason() -> None:
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket="shoal-held", ObjectLockEnabledForBucket=True)
     s3.put_bucket_tagging(Bucket="shoal-held", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "held"}]})
@@ -163,7 +161,7 @@ def test_a_bucket_with_keys_that_xml_cannot_represent_is_deleted(monkeypatch: py
     assert (bucket.outcome, bucket.why) == (DELETED, "")
 
 
-def test_an_interface_that_another_service_uses_is_named_and_holds_its_network_until_it_leaves() -> None:
+def test_an_interface_of_another_service_is_reported_and_blocks_its_network_until_removed() -> None:
     ec2, planter = boto3.client("ec2"), Planter("shared")
     place = planter.subnet()
     held = ec2.create_network_interface(SubnetId=place, Description="of their function")["NetworkInterface"]
@@ -181,7 +179,7 @@ def test_an_interface_that_another_service_uses_is_named_and_holds_its_network_u
 
 
 class Restricted(Account):
-    """Credentials that may not do some operations; the emulator enforces no policies."""
+    """Account that refuses some operations; the emulator does not enforce policies."""
 
     def __init__(self, *refused: str) -> None:
         super().__init__()
@@ -193,13 +191,13 @@ class Restricted(Account):
         yield from super().pages(service, operation, **parameters)
 
 
-def test_a_kind_that_may_not_be_listed_does_not_count_as_gone() -> None:
+def test_a_kind_without_permission_to_list_does_not_count_as_deleted() -> None:
     (unseen,) = sweep("nobody", Restricted("describe_volumes"))
     assert (unseen.kind, unseen.outcome) == ("volume", UNVERIFIED)
     assert "cannot be listed (not you)" in unseen.why
 
 
-def test_what_ec2_did_not_delete_by_its_answer_is_a_failure() -> None:
+def test_a_resource_that_ec2_reports_as_not_deleted_is_a_failure() -> None:
     account = Account()
     refused = {"Unsuccessful": [{"ResourceId": "vpce-1", "Error": {"Code": "InUse", "Message": "it is in use"}}]}
     account.session.events.register("before-call.ec2.DeleteVpcEndpoints", lambda **_: (Mock(status_code=200), refused))
@@ -209,7 +207,7 @@ def test_what_ec2_did_not_delete_by_its_answer_is_a_failure() -> None:
         delete(account, "vpce-1", {})
 
 
-def test_clusters_are_listed_in_every_state_but_after_their_ends() -> None:
+def test_clusters_are_listed_in_every_state_except_terminated() -> None:
     account, asked = Account(), []
     account.session.events.register(
         "provide-client-params.emr.ListClusters", lambda params, **_: asked.extend(params["ClusterStates"])
@@ -219,7 +217,7 @@ def test_clusters_are_listed_in_every_state_but_after_their_ends() -> None:
     assert {*states} - {*asked} == {"TERMINATED", "TERMINATED_WITH_ERRORS"}
 
 
-def test_what_is_there_again_after_its_deletion_failed_is_left_and_deleted_again(
+def test_a_resource_that_exists_after_its_deletion_is_deleted_again(
     tagging: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states, deleted = iter([["deleting"], ["delete_failed"], []]), []
@@ -236,9 +234,7 @@ def test_what_is_there_again_after_its_deletion_failed_is_left_and_deleted_again
     assert deleted == ["get_resources"]
 
 
-def test_while_a_deletion_takes_its_time_it_is_asked_less_and_less_often(
-    tagging: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_deletion_is_polled_less_and_less_often(tagging: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     states = iter(["available", *["deleting"] * 8, "deleted"])
     kind = replace(
         KINDS["subnet"],
@@ -255,7 +251,7 @@ def test_while_a_deletion_takes_its_time_it_is_asked_less_and_less_often(
 
 
 class Tagging(Account):
-    """An account of which nothing tells but the tagging service, and that of one thing of every deployment."""
+    """Account in which only the tagging service answers, with one resource of each deployment."""
 
     def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[Any]:
         if (service, parameters.keys()) == ("resourcegroupstaggingapi", {"TagFilters"}):
@@ -263,19 +259,19 @@ class Tagging(Account):
 
 
 def with_kinds(monkeypatch: pytest.MonkeyPatch, kinds: Mapping[str, ResourceKind]) -> None:
-    """Let the sweep know these alone."""
+    """Restrict the sweep to these kinds."""
     monkeypatch.setattr("bootstrap.removal.sweep.KINDS", kinds)
     monkeypatch.setattr("shoal_guard.sweep.sweeping.KINDS", kinds)
 
 
 @pytest.fixture(scope="module")
 def tagging() -> Tagging:
-    """One for all tests: making clients takes longer than their answers."""
+    """Account shared by all tests: creating clients takes longer than their answers."""
     return Tagging()
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_of_every_kind_that_cannot_be_listed_the_tagging_service_still_names_things(
+def test_the_tagging_service_finds_resources_of_every_kind_that_is_denied(
     name: str, tagging: Tagging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_account: Account) -> Iterator[Any]:
@@ -288,9 +284,7 @@ def test_of_every_kind_that_cannot_be_listed_the_tagging_service_still_names_thi
     assert (named.kind, named.identifier) == (name, "get_resources")
 
 
-def test_a_topic_that_was_found_by_its_arn_alone_is_deleted_by_it(
-    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_topic_found_only_by_its_arn_is_deleted(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     topic = Planter("by-arn").topic()
     with aws.faults.during(Throttled(service="sns", operation="ListTopics", times=1)):
@@ -300,12 +294,12 @@ def test_a_topic_that_was_found_by_its_arn_alone_is_deleted_by_it(
     assert find_resources("by-arn", Account()) == []
 
 
-def test_without_the_tagging_service_the_services_own_lists_do() -> None:
-    planter = Planter("untold")
+def test_without_the_tagging_service_the_services_own_lists_suffice() -> None:
+    planter = Planter("untagged")
     planter.subnet()
     bucket(planter)
     said, *found = sorted(
-        sweep("untold", Restricted("get_resources"), stuck_seconds=20), key=lambda it: it.kind != "other"
+        sweep("untagged", Restricted("get_resources"), stuck_seconds=20), key=lambda it: it.kind != "other"
     )
     assert "did not answer (not you)" in said.why
     assert said.outcome == UNVERIFIED

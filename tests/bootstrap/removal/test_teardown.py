@@ -1,4 +1,4 @@
-"""Stacks in every state are deleted, and so is what they leave."""
+"""Stacks in every state are deleted, with their leftovers."""
 
 import io
 import json
@@ -50,14 +50,14 @@ def nothing_is_left(aws: EmbeddedAws) -> Iterator[None]:
 
 
 class Terminal(io.StringIO):
-    """Somebody who types this."""
+    """Terminal with this answer."""
 
     def isatty(self) -> bool:
         return True
 
 
 class Made:
-    """A stack of these resources, tagged as a deployment's is."""
+    """Create a stack of these resources with a deployment's tags."""
 
     def __init__(self, deployment: str, resources: dict[str, Any] = RESOURCES, **more: Any) -> None:
         self.deployment, self.name = deployment, topology.stack_name(deployment)
@@ -86,7 +86,7 @@ class Made:
 
 @cache
 def shared() -> Account:
-    """One for all tests: making clients takes longer than their answers."""
+    """Account shared by all tests: creating clients takes longer than their answers."""
     return Account()
 
 
@@ -139,7 +139,9 @@ def test_a_change_set_that_was_never_executed_is_deleted() -> None:
     assert destroy("reviewed")[0].stack == "deleted"
 
 
-def test_on_a_terminal_it_asks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_is_asked_for_confirmation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = Made("asked", {"Vpc": VPC})
     made.settled()
     for answer, status in (("\n", 1), ("y\n", 0)):
@@ -150,7 +152,7 @@ def test_on_a_terminal_it_asks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 
 def with_a_run(deployment: str) -> str:
-    """The data bucket of a deployment, with a run that was not fetched."""
+    """Data bucket of a deployment, with a run that was not fetched."""
     kept = {
         "Type": "AWS::S3::Bucket",
         "DeletionPolicy": "Retain",
@@ -167,14 +169,14 @@ def buckets() -> set[str]:
     return {each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]}
 
 
-def test_runs_that_were_not_fetched_are_deleted_only_by_a_word_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unfetched_runs_are_deleted_only_with_an_option_or_confirmation(capsys: pytest.CaptureFixture[str]) -> None:
     bucket = with_a_run("given-up")
     assert command("destroy", "given-up", "--yes", "--delete-runs") == 0
     assert f"runs that would be lost: {RUN} (s3://{bucket}/runs/)" in " ".join(capsys.readouterr().err.split())
     assert bucket not in buckets()
 
 
-def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are(
+def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], aws: EmbeddedAws
 ) -> None:
     bucket = with_a_run("forgotten")
@@ -187,7 +189,7 @@ def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are(
     assert command("costs", "forgotten", "--json") == 0
     assert json.loads(capsys.readouterr().out)["stays"] == [stays]
     assert command("status", "forgotten") == 0
-    line = f"s3://{bucket}, 1 object, 7 bytes, less than $0.01 a month (it holds 1 run not fetched whole: {RUN}; "
+    line = f"s3://{bucket}, 1 object, 7 bytes, less than $0.01 a month (it holds 1 run not fetched completely: {RUN}; "
     assert line in " ".join(capsys.readouterr().out.split())
     with aws.faults.during(Denied(service="s3", operation="ListObjectVersions")):
         assert command("status", "forgotten", "--json") == 0
@@ -222,12 +224,12 @@ def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported() -> None:
     assert made.settled() == "DELETE_FAILED"
     done, said = destroy("blocked")
     assert done.stack == "deleted"
-    assert any(line.startswith("Bucket (AWS::S3::Bucket) could not be deleted: ") for line in said)
-    assert any(line.startswith("Group (AWS::EC2::SecurityGroup) could not be deleted: ") for line in said)
+    assert any(line.startswith("Bucket (AWS::S3::Bucket) was not deleted: ") for line in said)
+    assert any(line.startswith("Group (AWS::EC2::SecurityGroup) was not deleted: ") for line in said)
     ec2.delete_security_group(GroupId=foreign)
 
 
-def test_what_failed_to_be_deleted_once_is_deleted_with_its_stack_and_not_left_without_one(aws: EmbeddedAws) -> None:
+def test_a_resource_that_failed_to_be_deleted_once_is_deleted_with_its_stack(aws: EmbeddedAws) -> None:
     made = Made("once", {"Files": RESOURCES["Files"]})
     made.settled()
     denied = Denied(service="elasticfilesystem", operation="DescribeFileSystems")
@@ -253,7 +255,7 @@ def test_resources_that_a_deletion_by_hand_left_are_found() -> None:
     assert [(each.kind, each.identifier, each.outcome) for each in done.things] == [("s3 bucket", bucket, DELETED)]
 
 
-def test_a_protected_stack_stays_and_the_command_that_unprotects_it_is_named() -> None:
+def test_a_protected_stack_stays_and_the_message_names_the_command_to_unprotect_it() -> None:
     made = Made("protected", {"Vpc": VPC}, EnableTerminationProtection=True)
     made.settled()
     with pytest.raises(ShoalError, match=r"is protected against deletion; .*--no-enable-termination-protection"):
@@ -262,7 +264,7 @@ def test_a_protected_stack_stays_and_the_command_that_unprotects_it_is_named() -
     assert destroy("protected")[0].stack == "deleted"
 
 
-def test_while_cloudformation_works_it_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_cloudformation_is_polled_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     states, waited = iter(["UPDATE_IN_PROGRESS"] * 7 + ["DELETE_FAILED"]), list[float]()
     monkeypatch.setattr(stacks, "watch", lambda *_: {"StackStatus": next(states)})
     monkeypatch.setattr("bootstrap.aws.stacks.time.sleep", waited.append)

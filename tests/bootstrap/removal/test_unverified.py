@@ -1,4 +1,5 @@
-"""What AWS does not report never counts as gone: a refusal is named, and what can be listed is still deleted."""
+"""Resources that AWS does not report never count as deleted: a refusal is reported, and all listed resources are
+deleted."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -21,16 +22,18 @@ from infra import topology
 from tests.bootstrap.removal.plants import PERMISSION, PLANTS, Planter, command, make_bucket, make_stack
 
 SIGNED = {"emr": "elasticmapreduce", "efs": "elasticfilesystem", "resourcegroupstaggingapi": "tagging"}
-"""What IAM calls a service that botocore calls otherwise."""
-ASKED: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("asked.yaml").read_text())
-OPERATIONS = [f"{service} {operation}" for service, operations in ASKED.items() for operation in operations]
+"""Names of services in IAM that differ from botocore's."""
+OPERATIONS_BY_SERVICE: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("asked.yaml").read_text())
+OPERATIONS = [
+    f"{service} {operation}" for service, operations in OPERATIONS_BY_SERVICE.items() for operation in operations
+]
 _OF_THINGS = re.compile(
     r".*Tag|.*(DescribeCluster|DescribeKey|Regions|Versions|StackResources|Targets|AccessPoints|GetResources|Identity)$"
 )
 AT_ONCE = [OPERATIONS[first::8] for first in range(8)]
-"""Groups of them, of each service a few."""
+"""Groups of operations, with a few of each service."""
 LISTS = [operation for operation in OPERATIONS if not _OF_THINGS.match(operation)]
-"""Those that are asked whatever there is, of nothing that was found before."""
+"""Operations that are called in any case, independent of earlier results."""
 TAGGING = Denied(service="tagging")
 
 
@@ -43,7 +46,7 @@ def one_attempt() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def account(aws: EmbeddedAws) -> Account:
-    """One for all tests: making clients takes longer than their answers."""
+    """Account shared by all tests: creating clients takes longer than their answers."""
     return Account()
 
 
@@ -52,7 +55,7 @@ Keys = set[tuple[str, str]]
 
 @pytest.fixture(scope="module")
 def planted(account: Account) -> Keys:
-    """Everything of the deployment `planted`: a thing of each kind, a stack, and a bucket whose data are kept."""
+    """All resources of the deployment `planted`: one of each kind, a stack, and a bucket with kept data."""
     planter, s3 = Planter("planted"), make_bucket("shoal-kept", "planted", "true")
     for plant in PLANTS.values():
         plant(planter)
@@ -68,8 +71,8 @@ def planted(account: Account) -> Keys:
 
 
 @pytest.fixture(scope="module")
-def told_by_lists(planted: Keys, account: Account, aws: EmbeddedAws) -> Keys:
-    """What of it is found without the tagging service."""
+def found_by_lists(planted: Keys, account: Account, aws: EmbeddedAws) -> Keys:
+    """Resources that are found without the tagging service."""
     with aws.faults.during(TAGGING):
         return keys(find_resources("planted", account))
 
@@ -83,25 +86,25 @@ def denied(operation: str) -> Denied:
     return Denied(service=SIGNED.get(service, service).replace("cloudwatch", "monitoring"), operation=operation)
 
 
-def test_these_are_all_operations_that_are_asked(planted: Keys) -> None:
-    watched, asked = Account(), set()
+def test_the_table_lists_all_operations_of_a_search(planted: Keys) -> None:
+    watched, called = Account(), set()
     watched.session.events.register(
-        "before-call", lambda model, **_: asked.add(f"{model.service_model.service_name} {model.name}")
+        "before-call", lambda model, **_: called.add(f"{model.service_model.service_name} {model.name}")
     )
     find_resources("planted", watched)
-    assert asked - {"cloudformation DescribeStacks"} == set(OPERATIONS)
+    assert called - {"cloudformation DescribeStacks"} == set(OPERATIONS)
 
 
 @pytest.mark.parametrize("operations", AT_ONCE, ids=len)
-def test_whatever_is_denied_each_resource_is_found_or_its_kind_is_unverified(
-    operations: list[str], told_by_lists: Keys, account: Account, aws: EmbeddedAws
+def test_after_any_denial_each_resource_is_found_or_its_kind_is_unverified(
+    operations: list[str], found_by_lists: Keys, account: Account, aws: EmbeddedAws
 ) -> None:
     with aws.faults.during(*map(denied, operations), TAGGING):
         found = find_resources("planted", account)
-    assert_found_or_untold(told_by_lists, found)
+    assert_found_or_unverified(found_by_lists, found)
 
 
-def assert_found_or_untold(witnesses: Keys, found: list[FoundResource]) -> None:
+def assert_found_or_unverified(witnesses: Keys, found: list[FoundResource]) -> None:
     unseen = {thing.kind for thing in found if thing.outcome == UNVERIFIED and thing.identifier == "(all)"}
     missed = witnesses - keys(found)
     assert {(kind, name) for kind, name in missed if kind not in unseen} == set()
@@ -116,17 +119,17 @@ def test_a_denied_list_is_not_an_empty_one(operations: list[str], account: Accou
 
 
 def destroy(deployment: str) -> int:
-    """`shoal destroy`'s exit status."""
+    """Return the exit status of `shoal destroy`."""
     return command("destroy", deployment, "--yes")
 
 
 @pytest.fixture
 def table(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
-    """What was said on standard output, with its lines' breaks as spaces."""
+    """Function that returns standard output with line breaks as spaces."""
     return lambda: " ".join(capsys.readouterr().out.split())
 
 
-def test_a_bucket_whose_tags_cannot_be_read_is_named_and_the_rest_is_deleted(
+def test_a_bucket_with_unreadable_tags_is_reported_and_the_rest_is_deleted(
     aws: EmbeddedAws, table: Callable[[], str]
 ) -> None:
     make_bucket("shoal-hidden-data", "hidden")
@@ -145,19 +148,19 @@ def test_a_bucket_whose_tags_cannot_be_read_is_named_and_the_rest_is_deleted(
         == []
     )
     assert destroy("hidden") == 0
-    with pytest.raises(ShoalError, match="there is no deployment 'hidden'"):  # of which there never was a stack
+    with pytest.raises(ShoalError, match="there is no deployment 'hidden'"):  # no stack ever had this resource
         destroy("hidden")
 
 
-def test_a_kept_bucket_that_cannot_be_seen_does_not_count_as_missing(account: Account, aws: EmbeddedAws) -> None:
-    asked = ("fetch", "never-was", "--output", "nowhere")
+def test_a_kept_bucket_without_access_does_not_count_as_missing(account: Account, aws: EmbeddedAws) -> None:
+    called = ("fetch", "never-was", "--output", "nowhere")
     with aws.faults.during(denied("s3 ListBuckets")), pytest.raises(ShoalError, match="it is unknown whether"):
-        command(*asked)
+        command(*called)
     with pytest.raises(ShoalError, match="there is no deployment 'never-was'"):
-        command(*asked)
+        command(*called)
 
 
-def test_a_bucket_is_deleted_by_its_tag_where_nobody_may_list_buckets(
+def test_a_bucket_is_deleted_by_its_tag_without_permission_to_list_buckets(
     account: Account, aws: EmbeddedAws, table: Callable[[], str]
 ) -> None:
     make_bucket("shoal-listless", "listless")
@@ -179,7 +182,7 @@ def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws: EmbeddedAws,
         boto3.client("cloudformation").describe_stacks(StackName=stack)
 
 
-def test_a_service_that_cannot_be_reached_is_unverified_and_the_rest_is_deleted(
+def test_a_service_that_does_not_answer_is_unverified_and_the_rest_is_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic, planter = "sns topic", Planter("cut-off")
@@ -190,9 +193,7 @@ def test_a_service_that_cannot_be_reached_is_unverified_and_the_rest_is_deleted(
     assert "Could not connect" in found["sqs queue"].why
 
 
-def test_a_refused_deletion_counts_as_left_also_if_it_cannot_be_listed_again(
-    account: Account, aws: EmbeddedAws
-) -> None:
+def test_a_refused_deletion_counts_as_left_even_without_permission_to_list(account: Account, aws: EmbeddedAws) -> None:
     Planter("stubborn").topic()
     with aws.faults.during(denied("sns DeleteTopic")):
         (topic,) = sweep("stubborn", account, stuck_seconds=0)
@@ -201,7 +202,7 @@ def test_a_refused_deletion_counts_as_left_also_if_it_cannot_be_listed_again(
     assert [thing.outcome for thing in sweep("stubborn", account)] == [DELETED]
 
 
-def test_a_role_may_belong_to_a_region_that_cannot_be_checked(account: Account, aws: EmbeddedAws) -> None:
+def test_a_role_may_belong_to_an_unchecked_region(account: Account, aws: EmbeddedAws) -> None:
     Planter("roaming").role()
     for refused in ("cloudformation DescribeStacks", "ec2 DescribeRegions"):
         with aws.faults.during(denied(refused)):
@@ -225,11 +226,11 @@ def test_a_role_differs_from_one_of_another_region_by_the_record_of_its_stack(ac
     assert [thing.key for thing in find_resources("double", account)] == [("iam role", roles["us-east-1"])]
 
 
-def test_resources_of_others_are_not_reported(account: Account, aws: EmbeddedAws) -> None:
+def test_other_resources_are_not_reported(account: Account, aws: EmbeddedAws) -> None:
     make_bucket("shoal-mine-abroad", "mine", region="eu-west-1")
     boto3.client("s3").create_bucket(Bucket="shoal-of-somebody")
     boto3.client("kms").create_key()
-    with aws.faults.during(denied("kms DescribeKey")):  # its policy may keep a key from everybody but its owner
+    with aws.faults.during(denied("kms DescribeKey")):  # its policy may hide a key from everybody but its owner
         assert find_resources("mine", account) == []
     assert boto3.client("s3", region_name="eu-west-1").head_bucket(Bucket="shoal-mine-abroad")
     news = {"TopicArn": "arn:aws:sns:us-east-1:111111111111:shoal-news", "Owner": "000000000000"}
@@ -239,9 +240,9 @@ def test_resources_of_others_are_not_reported(account: Account, aws: EmbeddedAws
 
 def test_an_unreadable_report_differs_from_a_missing_one(account: Account, aws: EmbeddedAws) -> None:
     boto3.client("s3").create_bucket(Bucket="reports")
-    assert boot_report.of_node(account, "reports", "i-1") == {}
-    assert boot_report.of_node(account, "never-was", "i-1") == {}
+    assert boot_report.read_report(account, "reports", "i-1") == {}
+    assert boot_report.read_report(account, "never-was", "i-1") == {}
     with aws.faults.during(Denied(service="s3", operation="GetObject")):
-        found = boot_report.of_node(account, "reports", "i-1")
+        found = boot_report.read_report(account, "reports", "i-1")
     assert found["state"] == boot_report.UNREADABLE
-    assert found["log"].startswith("its report cannot be read: ")
+    assert found["log"].startswith("Shoal cannot read its report: ")

@@ -50,9 +50,9 @@ def test_ctrl_c_while_nodes_cannot_be_ended_prints_the_command_that_ends_them(
         told = said[-1]
     finally:
         server.resume()
-        retrying._note_answer()
-    assert "GPU nodes may still run, and cost money" in told
-    assert "the deployment's guard ends them when they have had no work for a while" in told
+        retrying._record_answer()
+    assert "GPU nodes may still be running and cost money" in told
+    assert "the deployment's guard stops them when they have been idle for a while" in told
     assert f"--auto-scaling-group-name {groups[0].scaling_group}" in told
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

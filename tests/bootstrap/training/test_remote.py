@@ -82,7 +82,7 @@ def test_credentials_that_end_before_the_training_does_are_told_before_a_node_st
         assert predicted_on(one.deployment, config, missing, bars) is None
     assert found is not None
     said = " ".join(capsys.readouterr().err.split())
-    assert said.count("warning: your AWS credentials end at ") == 2
+    assert said.count("warning: your AWS credentials expire at ") == 2
     assert "nobody here follows the training; renew them, and follow it by: shoal attach fleet-" in said
     monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(days=2)).isoformat())
     with Bars() as bars:

@@ -43,7 +43,7 @@ REFUSED = {
     "a path": ({"sources": ("/my/books",)}, r"/my/books is on this machine, and the nodes .* upload it, such as by"),
     "no input of the topology": (
         {"sources": ("s3://other/x",)},
-        r"may not read s3://other/x; add s3://other/x to `inputs` in the file of its topology",
+        r"cannot read s3://other/x; add s3://other/x to `inputs` of its topology",
     ),
     "nothing there": (
         {"sources": ("s3://my-texts/news/none",), "follow": False},
@@ -68,7 +68,7 @@ def test_nodes_without_a_folder_in_common_are_refused(aws: EmbeddedAws) -> None:
 def test_a_set_out_of_the_nodes_reach_is_refused_before_they_start(aws: EmbeddedAws, tmp_path: Path) -> None:
     fleet = Fleet().add("train", "g4dn.xlarge", 1)
     config = configuration(tmp_path / "out", similarity=("s3://sets-of-others/pairs.txt",))
-    with pytest.raises(ShoalError, match="may not read s3://sets-of-others/pairs"), Bars() as bars:
+    with pytest.raises(ShoalError, match="cannot read s3://sets-of-others/pairs"), Bars() as bars:
         train_on(deployed(fleet), config, SETTINGS, bars)
     assert fleet.scaling.describe_scaling_activities(AutoScalingGroupName=f"{fleet.name}-train")["Activities"] == []
 

@@ -1,4 +1,4 @@
-"""Experiments are read from files; what is wrong in one is said with its line, its field, and what to do."""
+"""Experiment files are read, and errors in them are reported with the line, the field, and what to do."""
 
 from collections import Counter
 from pathlib import Path
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from common.errors import ExperimentError
 from corpus.stream.stream_settings import TOKENISERS
 from experiments.plans.experiment_files import config_of, load, names
-from experiments.plans.kept import Kept, joined
-from experiments.plans.parts import Arm, Experiment, Local, Tokeniser, chosen_arms, planned_runs
+from experiments.plans.parts import Arm, Experiment, Local, Tokeniser, planned_runs, select_arms
+from experiments.plans.stored import StoredExperiment, with_earlier_deployments
 from infra import catalog, topology
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -29,7 +29,7 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_there_are_the_experiments_of_the_documents() -> None:
+def test_the_documented_experiments_exist() -> None:
     assert set(names()) == {
         *("losses", "mixed-gpus", "network-size", "preprocessing"),
         *("same-gpus-over-nodes", "strong-scaling", "weak-scaling", "fasttext-adam-sgd"),
@@ -38,7 +38,7 @@ def test_there_are_the_experiments_of_the_documents() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_each_shipped_experiment_can_be_read_and_runs_somewhere(name: str) -> None:
+def test_each_shipped_experiment_is_valid_and_has_a_place_to_run(name: str) -> None:
     found = load(name)
     assert found.name == name
     for arm in found.experiment.arms:
@@ -51,7 +51,7 @@ def test_each_shipped_experiment_can_be_read_and_runs_somewhere(name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["strong-scaling", "weak-scaling", "same-gpus-over-nodes", "mixed-gpus"])
-def test_whoever_has_an_account_can_run_arms_of_each_experiment_on_gpus(name: str) -> None:
+def test_each_experiment_has_arms_on_gpus_that_aws_still_starts(name: str) -> None:
     arms = [arm for arm in load(name).experiment.arms if arm.topology is not None]
     chosen = [topology.load(arm.topology, TOPOLOGIES) for arm in arms if arm.topology]
     starts = [not any(catalog.find(each).retired for each in topology.instance_types(one)) for one in chosen]
@@ -59,11 +59,11 @@ def test_whoever_has_an_account_can_run_arms_of_each_experiment_on_gpus(name: st
     assert not all(starts)
 
 
-def test_a_file_names_the_tokenisers_that_readers_have() -> None:
+def test_a_file_accepts_the_tokenisers_of_readers() -> None:
     assert set(get_args(Tokeniser)) == set(TOKENISERS)
 
 
-def test_the_settings_of_an_arm_go_before_the_shared_ones(tmp_path: Path) -> None:
+def test_the_settings_of_an_arm_override_shared_ones(tmp_path: Path) -> None:
     text = f"{HEAD}settings: {{hidden: 16, epochs: 3, learning_rate: 8e-3}}\n"
     arms = "arms:\n  - {name: A, local: {slow: [1, 2.5]}, settings: {hidden: 8}}\n"
     experiment = load(written(tmp_path, text + arms)).experiment
@@ -76,13 +76,13 @@ def test_the_settings_of_an_arm_go_before_the_shared_ones(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("row", WRONG, ids=lambda row: row["said"])
-def test_what_is_wrong_in_a_file_is_said_with_its_line(tmp_path: Path, row: dict[str, str]) -> None:
+def test_an_error_in_a_file_is_reported_with_its_line(tmp_path: Path, row: dict[str, str]) -> None:
     with pytest.raises(ExperimentError) as raised:
         load(written(tmp_path, row["file"]))
     assert str(raised.value).replace(f"{tmp_path}/", "") == row["said"]
 
 
-def test_an_unknown_name_brings_similar_ones() -> None:
+def test_an_unknown_name_suggests_similar_ones() -> None:
     with pytest.raises(ExperimentError, match=r"There is no experiment 'strong-scalin'; did you mean strong-scaling"):
         load("strong-scalin")
     with pytest.raises(ExperimentError, match="There is no file none/of/these"):
@@ -90,7 +90,7 @@ def test_an_unknown_name_brings_similar_ones() -> None:
 
 
 @given(arms=st.integers(1, 6), repeats=st.integers(1, 5))
-def test_arms_take_turns_and_each_run_has_a_folder_of_its_own(arms: int, repeats: int) -> None:
+def test_arms_alternate_and_each_run_has_its_own_folder(arms: int, repeats: int) -> None:
     made = [Arm(name=f"arm {number}", local=Local(ranks=1)) for number in range(arms)]
     runs = planned_runs(made, repeats, Path("out"))
     assert Counter(run.arm.name for run in runs) == {arm.name: repeats for arm in made}
@@ -100,19 +100,19 @@ def test_arms_take_turns_and_each_run_has_a_folder_of_its_own(arms: int, repeats
     assert len({run.folder for run in runs}) == len(runs)
 
 
-def test_only_the_arms_that_are_named_are_taken() -> None:
+def test_only_the_named_arms_run() -> None:
     experiment = load("losses").experiment
-    assert [arm.name for arm in chosen_arms(experiment, ["ratings"])] == ["ratings"]
+    assert [arm.name for arm in select_arms(experiment, ["ratings"])] == ["ratings"]
     with pytest.raises(ExperimentError, match=r"--arms names 'rating'; the experiment has 'labels', 'ratings'"):
-        chosen_arms(experiment, ["rating"])
+        select_arms(experiment, ["rating"])
 
 
-def test_what_is_kept_of_an_experiment_joins_the_deployments_of_all_commands() -> None:
+def test_the_stored_experiment_has_the_deployments_of_all_commands() -> None:
     experiment = Experiment.model_validate(
         {"about": "x", "kind": "training", "arms": [{"name": each, "local": {"ranks": 1}} for each in "ab"]}
     )
-    before = Kept(name="mine", experiment=experiment, deployments={"a": "one", "b": "two"}, data="digest")
-    now = Kept(name="mine", experiment=experiment, deployments={"b": "three"})
-    assert joined(None, now, ["b"]) == now
-    both = joined(before, now, ["b"])
+    before = StoredExperiment(name="mine", experiment=experiment, deployments={"a": "one", "b": "two"}, data="digest")
+    now = StoredExperiment(name="mine", experiment=experiment, deployments={"b": "three"})
+    assert with_earlier_deployments(None, now, ["b"]) == now
+    both = with_earlier_deployments(before, now, ["b"])
     assert (both.deployments, both.data) == ({"a": "one", "b": "three"}, "digest")

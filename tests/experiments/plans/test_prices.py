@@ -1,4 +1,4 @@
-"""What runs would cost, and limits that hold also where that is not known."""
+"""Predicted prices of runs, and limits that hold even if a price is unknown."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from experiments.forecast import lstm_operations
 from experiments.plans.prices import (
     DatasetSize,
     RunPrice,
-    cannot_tell,
     preprocessing_price,
     require_price,
     total_dollars,
     training_price,
+    unknown_price,
 )
 from infra import cost, topology
 from trainer.config import TrainConfig, configured
@@ -28,24 +28,22 @@ def config(**settings: object) -> TrainConfig:
     return configured({"data": Path("d.h5"), "output": Path("out"), "epochs": 2, **settings})
 
 
-def test_a_dataset_says_how_much_work_a_training_on_it_is() -> None:
+def test_the_work_of_a_training_follows_from_its_dataset() -> None:
     found = SIZE.training(config(train_share=0.5, global_batch=512, hidden=64), 2, embedding=100)
     assert (found.rows, found.epochs, found.global_batch) == (427_500, 2, 512)
     assert found.dataset_bytes == 1_000_000 * 100 * 2
     assert found.operations == lstm_operations(embedding=100, hidden=64, layers=config().layers, words=100)
 
 
-def test_a_training_costs_the_price_by_the_hour_of_what_runs_for_as_long() -> None:
-    chosen = topology.load(
-        "scaling-2x4t4", TOPOLOGIES
-    )  # without a cluster, and without a share that is paid for by use
+def test_a_training_costs_its_hours_at_the_price_of_the_running_resources() -> None:
+    chosen = topology.load("scaling-2x4t4", TOPOLOGIES)  # without a cluster, and without a share that is charged by use
     price = training_price(chosen, config(), SIZE)
     assert price.seconds is not None
     assert price.dollars is not None
     assert price.dollars.middle == pytest.approx(price.seconds.middle * running_hourly(chosen).middle / 3600)
 
 
-def test_the_cluster_that_idles_beside_a_training_is_paid_for() -> None:
+def test_the_price_includes_the_idle_cluster() -> None:
     chosen = topology.load("demo", TOPOLOGIES)
     alone = chosen.model_copy(update={"preprocessing": None})
     both, nodes = (training_price(each, config(), SIZE) for each in (chosen, alone))
@@ -55,7 +53,7 @@ def test_the_cluster_that_idles_beside_a_training_is_paid_for() -> None:
     assert both.dollars.middle > nodes.dollars.middle
 
 
-def test_what_has_no_price_in_a_region_is_not_free() -> None:
+def test_a_resource_without_a_price_is_not_free() -> None:
     there = topology.load("demo", TOPOLOGIES).model_copy(update={"region": "eu-west-1"})
     unknown = cost.unknown(there)
     assert unknown != []
@@ -86,15 +84,15 @@ def test_more_rows_and_larger_models_cost_more() -> None:
         ("reference-emr-2", {}, "reference-emr-2 has no GPUs"),
     ],
 )
-def test_what_cannot_be_told_is_not_taken_for_nothing(name: str, settings: dict[str, object], why: str) -> None:
+def test_an_unknown_price_is_not_zero(name: str, settings: dict[str, object], why: str) -> None:
     price = training_price(topology.load(name, TOPOLOGIES), config(**settings), SIZE)
     assert (price.seconds, price.dollars, price.basis) == (None, None, f"cannot tell: {why}")
-    with pytest.raises(ExperimentError, match=r"cannot be held below \$5\.00, because one has no price"):
+    with pytest.raises(ExperimentError, match=r"cannot keep the runs below \$5\.00, because one has no price"):
         require_price([price], 5.0)
     require_price([price], None)
 
 
-def test_of_preprocessing_the_work_alone_is_counted() -> None:
+def test_a_preprocessing_costs_only_its_own_time() -> None:
     chosen = topology.load("reference-3g3-1p2", TOPOLOGIES)
     small, large = (preprocessing_price(chosen, size).dollars for size in (1e9, 50e9))
     assert small is not None
@@ -103,9 +101,9 @@ def test_of_preprocessing_the_work_alone_is_counted() -> None:
     assert preprocessing_price(topology.load("reference-4g3", TOPOLOGIES), 1e9).dollars is None
 
 
-def test_runs_that_may_cost_more_than_the_limit_are_refused_as_a_whole() -> None:
+def test_runs_above_the_limit_are_refused_together() -> None:
     prices = [RunPrice(dollars=Estimate(1.0, 2.0, 4.0), basis="x")] * 3
-    assert total_dollars([*prices, cannot_tell("x")]) == Estimate(3.0, 6.0, 12.0)
+    assert total_dollars([*prices, unknown_price("x")]) == Estimate(3.0, 6.0, 12.0)
     require_price(prices, 12.0)
     with pytest.raises(ExperimentError, match=r"would cost \$6\.00, and up to \$12\.00, which is more than \$11\.00"):
         require_price(prices, 11.0)

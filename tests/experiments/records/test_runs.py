@@ -1,4 +1,4 @@
-"""Runs are read from their records, also from those of runs that go on, were resumed, or were cut off."""
+"""Runs are read from their records, also if they are unfinished, were resumed, or were cut off."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def test_a_finished_run_has_its_steps_measures_and_summary(tmp_path: Path) -> No
     assert run.dollars is None
 
 
-def test_a_run_that_goes_on_has_the_measures_of_its_latest_epoch(tmp_path: Path) -> None:
+def test_an_unfinished_run_has_the_measures_of_its_latest_epoch(tmp_path: Path) -> None:
     cut = '{"kind": "step", "time": 10'
     run = runs.read_run(
         records.write(tmp_path, records.start(), records.step(1, 101), records.epoch(1, 102, accuracy=0.7), cut)
@@ -31,7 +31,7 @@ def test_a_run_that_goes_on_has_the_measures_of_its_latest_epoch(tmp_path: Path)
     assert run.measures["accuracy"] == 0.7
 
 
-def test_a_search_before_a_run_is_no_damage(tmp_path: Path) -> None:
+def test_a_search_before_a_run_is_valid(tmp_path: Path) -> None:
     search = {"kind": "search", "time": 1.0, "limit": 300.0, "rows": 900, "folds": 5}
     trial = {"kind": "trial", "time": 2.0, "trial": 1, "settings": {}, "measures": {}, "folds": 5, "seconds": 1.0}
     lines = [json.dumps(each) for each in (search, {**trial, "best": True})]
@@ -39,7 +39,7 @@ def test_a_search_before_a_run_is_no_damage(tmp_path: Path) -> None:
     assert (run.begin.time, run.left_out) == (100, 0)
 
 
-def test_of_repeated_steps_the_last_count(tmp_path: Path) -> None:
+def test_only_the_last_of_repeated_steps_counts(tmp_path: Path) -> None:
     run = runs.read_run(
         records.write(
             tmp_path,
@@ -68,7 +68,7 @@ LINES = st.one_of(
 
 
 @given(garbage=st.lists(LINES, max_size=6))
-def test_lines_that_are_not_what_they_should_be_are_counted_and_change_nothing(
+def test_invalid_lines_are_counted_and_change_nothing(
     garbage: list[bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = records.whole(tmp_path_factory.mktemp("run"))
@@ -82,12 +82,12 @@ def test_lines_that_are_not_what_they_should_be_are_counted_and_change_nothing(
 
 
 def _is_checked(line: bytes) -> bool:
-    """Whether the field that is wrong is one that runs.py checks."""
+    """Return whether runs.py checks the wrong field."""
     (wrong,) = [name for name, value in json.loads(line).items() if value == "wrong"]
     return wrong not in ("accuracy", "majority", "precision", "digest")
 
 
-def test_a_folder_of_folders_gives_all_runs_below_it_once(tmp_path: Path) -> None:
+def test_a_folder_gives_each_run_below_it_once(tmp_path: Path) -> None:
     for name in ("b/two", "a", "b/one"):
         records.whole(tmp_path / name)
     found = finding.find_runs([tmp_path, tmp_path / "a"])
@@ -100,39 +100,37 @@ def test_folders_are_sorted_by_their_numbers(tmp_path: Path) -> None:
     assert [each.name for each in finding.find_runs([tmp_path])] == ["8", "a", "run-9", "run-10"]
 
 
-def test_a_run_that_cannot_be_read_is_left_out_of_several_and_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unreadable_run_is_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records.whole(tmp_path / "whole")
     records.write(tmp_path / "damaged", "{}")
     for command in ("runs", "report"):
         assert main([command, str(tmp_path), "--json"]) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert [Path(each["folder"]).name for each in told["runs"]] == ["whole"]
-        assert "damaged/record.jsonl has no line of kind 'start'" in told["warnings"][0]
+        content = json.loads(capsys.readouterr().out)
+        assert [Path(each["folder"]).name for each in content["runs"]] == ["whole"]
+        assert "damaged/record.jsonl has no line of kind 'start'" in content["warnings"][0]
         assert main([command, str(tmp_path / "damaged")]) == 1
         assert "has no line of kind 'start'" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("name", ["nothing", "empty"])
-def test_a_folder_without_a_run_is_named(tmp_path: Path, name: str) -> None:
+def test_a_folder_without_a_run_is_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ExperimentError, match=f"{name}.*shoal train"):
         finding.find_runs([tmp_path / name])
 
 
-def test_a_record_without_a_start_is_named(tmp_path: Path) -> None:
+def test_a_record_without_a_start_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match=r"record\.jsonl has no line of kind 'start'"):
         runs.read_run(records.write(tmp_path, records.step(1, 101), "{}"))
 
 
-def test_a_run_whose_ranks_slept_is_refused(tmp_path: Path) -> None:
+def test_a_run_with_sleeping_ranks_is_refused(tmp_path: Path) -> None:
     folder = records.whole(tmp_path, config={**records.CONFIG, "sleep": [600.0]})
     with pytest.raises(ExperimentError, match="ranks that slept instead of computing"):
         runs.read_run(folder)
 
 
-def test_settings_are_those_in_which_runs_differ(tmp_path: Path) -> None:
+def test_settings_list_the_differences_between_runs(tmp_path: Path) -> None:
     found = [
         runs.read_run(records.whole(tmp_path / "a")),
         runs.read_run(records.whole(tmp_path / "b", config={**records.CONFIG, "hidden": 64, "output": "other"})),

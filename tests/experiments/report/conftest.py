@@ -7,5 +7,5 @@ from experiments.report import drawing
 
 @pytest.fixture
 def sketched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each plot is empty: drawing takes most of the time of a page."""
+    """Replace each plot by an empty one: drawing takes most of the time of a page."""
     monkeypatch.setattr(drawing.vl_convert, "vegalite_to_svg", lambda _: '<svg viewBox="0 0 1 1"></svg>')

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from experiments.plans.kept import Kept, write_kept
 from experiments.plans.parts import Experiment
+from experiments.plans.stored import StoredExperiment, write_stored
 from tests.experiments import made_records as records
 
 _LOST = {"imbalance": 0.08, "communication": 0.1, "data": 0.02, "checkpoints": 0.02, "rest": 0.03}
@@ -13,7 +13,7 @@ _CONFUSION = {"classes": ["negative", "positive"], "counts": [[40, 5], [7, 48]]}
 
 
 def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, seed: int = 0, **config: Any) -> Path:
-    """A finished run of 3 epochs of 20 steps, whose ranks have these rates."""
+    """Write a finished run of 3 epochs of 20 steps, with ranks of these rates."""
     own = rates or [1000.0] * ranks
     reached = 0.75 * sum(own)
     split = [round(640 * rate / sum(own)) for rate in own]
@@ -26,8 +26,8 @@ def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, 
     )
     for number in range(1, 61):
         at += sum(split) / reached
-        told = {"epoch": (number - 1) // 20 + 1, "split": split, "compute_seconds": [0.1] * ranks}
-        lines.append({**records.step(number, at, loss=0.7 - 0.005 * number), **told, "rows_per_second": reached})
+        fields = {"epoch": (number - 1) // 20 + 1, "split": split, "compute_seconds": [0.1] * ranks}
+        lines.append({**records.step(number, at, loss=0.7 - 0.005 * number), **fields, "rows_per_second": reached})
         if number % 20 == 0:
             lines.append(records.epoch(number // 20, at, accuracy=0.7 + 0.003 * number, macro_f1=0.65 + 0.003 * number))
     took = at - 100
@@ -47,7 +47,7 @@ def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, 
 
 
 def launched(folder: Path, *, dollars: float, seconds: float = 400.0, **changes: Any) -> Path:
-    """A finished run of a deployment, whose launch cost so much."""
+    """Write a finished run of a deployment, with a launch of this cost."""
     training(folder, **changes)
     stages = [
         {"name": "start the nodes", "seconds": 0.4 * seconds, "dollars": 0.4 * dollars},
@@ -61,21 +61,26 @@ def launched(folder: Path, *, dollars: float, seconds: float = 400.0, **changes:
 
 
 def experiment(folder: Path, *, more: str = "") -> Path:
-    """The output of an experiment: three arms of two finished runs each, one of them slow, and one without runs. `more`
-    ends the name of the first one."""
+    """Write an experiment with three arms of two finished runs each, one of them slow, and one arm without runs.
+
+    `more` is appended to the name of the first arm.
+    """
     arms = [
         {"name": f"1 rank{more}", "local": {"ranks": 1}},
         {"name": "2 ranks", "local": {"ranks": 2}},
         {"name": "1 K80", "local": {"slow": [1.78]}},
         {"name": "later", "local": {"ranks": 4}},
     ]
-    told = {
+    fields = {
         "about": "More ranks.",
         "kind": "training",
         "repeats": 2,
         "baseline": arms[0]["name"],
     }
-    write_kept(folder, Kept(name="more-ranks", experiment=Experiment.model_validate({**told, "arms": arms}), cores=2))
+    write_stored(
+        folder,
+        StoredExperiment(name="more-ranks", experiment=Experiment.model_validate({**fields, "arms": arms}), cores=2),
+    )
     for repeat in (1, 2):
         training(folder / "1-rank" / f"{repeat}", ranks=1, seed=repeat)
         training(folder / "2-ranks" / f"{repeat}", rates=[980.0, 980.0 - 20 * repeat], seed=repeat)
@@ -84,14 +89,14 @@ def experiment(folder: Path, *, more: str = "") -> Path:
 
 
 def preprocessings(folder: Path) -> Path:
-    """The output of an experiment on half and all of the input, on 1 and 2 cores; one arm cannot run."""
+    """Write an experiment that preprocesses half and all of the input on 1 and 2 cores. One arm cannot run."""
     arms = [
         {"name": f"{share:.0%} on {cores}", "local": {"workers": cores}, "share": share}
         for share in (0.5, 1.0)
         for cores in (1, 2)
     ]
-    told = {"about": "More cores.", "kind": "preprocessing", "repeats": 1, "baseline": "50% on 1", "arms": arms}
-    write_kept(folder, Kept(name="more-cores", experiment=Experiment.model_validate(told), cores=2))
+    fields = {"about": "More cores.", "kind": "preprocessing", "repeats": 1, "baseline": "50% on 1", "arms": arms}
+    write_stored(folder, StoredExperiment(name="more-cores", experiment=Experiment.model_validate(fields), cores=2))
     for arm in arms:
         cores, share = arm["local"]["workers"], arm["share"]  # type: ignore[index]
         taken = folder / f"{share:.0%}-on-{cores}".replace("%", "") / "1"
@@ -102,7 +107,7 @@ def preprocessings(folder: Path) -> Path:
 
 
 def dataset(folder: Path, **changes: Any) -> Path:
-    """The counts of a dataset, without the dataset."""
+    """Write the counts of a dataset, without the dataset."""
     folder.mkdir(parents=True)
     counts = {
         "lines": 1010,
@@ -128,9 +133,9 @@ def dataset(folder: Path, **changes: Any) -> Path:
 
 
 def words(folder: Path) -> Path:
-    """The output of an experiment with one run that learnt word embeddings."""
-    told = {"about": "Words.", "kind": "words", "repeats": 1, "arms": [{"name": "one", "local": {"ranks": 1}}]}
-    write_kept(folder, Kept(name="words", experiment=Experiment.model_validate(told), cores=2))
+    """Write an experiment with one run of word embeddings."""
+    fields = {"about": "Words.", "kind": "words", "repeats": 1, "arms": [{"name": "one", "local": {"ranks": 1}}]}
+    write_stored(folder, StoredExperiment(name="words", experiment=Experiment.model_validate(fields), cores=2))
     ended = {"seconds": 8.0, "rows_seen": 1280, "epochs": 2, "words_a_row": 100.0, "bytes_a_step": 2500.0}
     judged = records.epoch(1, 105, pip_loss=90.0, pip_mean_square=0.01)
     lines = [records.start(world_size=1), records.step(20, 104), judged, records.tested(111), records.end(112, **ended)]

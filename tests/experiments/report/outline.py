@@ -1,4 +1,4 @@
-"""What a test reads of a report's page."""
+"""Outline of a report's page: the headings and table rows that tests compare."""
 
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,7 +9,7 @@ _WHOLE, _BEGIN = 12, 3
 
 
 class Outline(HTMLParser):
-    """The texts of a page's headings, and the tables' rows."""
+    """Parser of a page's headings and table rows."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Outline(HTMLParser):
             self.rows[-1][-1] += data.strip()
 
     def text(self) -> str:
-        """The headings, each with the rows of its tables; of a long table the first rows and the last."""
+        """Return the headings, each with the rows of its tables: of a long table the first rows and the last."""
         lines = []
         for part in self._parts:
             if isinstance(part, str):

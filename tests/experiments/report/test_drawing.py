@@ -10,7 +10,7 @@ from tests.experiments.report import examples
 from tests.experiments.report.outline import Outline
 
 
-def test_names_with_characters_that_no_plot_can_have_are_shown_in_printable_form(tmp_path: Path) -> None:
+def test_names_with_unprintable_characters_are_escaped_in_plots(tmp_path: Path) -> None:
     letters = "\x01\x1b\ufffe\u2028"
     for name in ("one", "two"):
         folder = examples.training(tmp_path / f"{name}{letters}")
@@ -26,7 +26,7 @@ def test_names_with_characters_that_no_plot_can_have_are_shown_in_printable_form
     assert not set(letters) & set(shown)
 
 
-def test_the_loss_of_validation_rows_is_drawn_beside_that_of_training_rows_and_nowhere_else(tmp_path: Path) -> None:
+def test_the_validation_loss_is_drawn_only_with_the_training_loss(tmp_path: Path) -> None:
     page = report([records.whole(tmp_path / "one")], now=0.0).page
     plots = re.findall(r"<title id=[^>]*>(Loss [^<]*)<(.*?)</svg>", page, re.DOTALL)
     assert [title for title, _ in plots] == ["Loss by epoch", "Loss by time"]
@@ -34,7 +34,7 @@ def test_the_loss_of_validation_rows_is_drawn_beside_that_of_training_rows_and_n
         assert [drawn.count(f">{of}<") for of in ("training", "validation")] == [1, 1]
 
 
-def test_a_page_names_no_address_but_those_of_its_own(tmp_path: Path) -> None:
+def test_a_page_has_no_external_addresses(tmp_path: Path) -> None:
     page = report([examples.training(tmp_path / "one"), examples.dataset(tmp_path / "data")], now=0.0).page
     assert re.findall(r'(?:href|src)="(?!#|data:)', page) == []
     assert "http://" not in page

@@ -1,4 +1,4 @@
-"""The page as a browser shows it: on a wide screen and a phone, light, dark and printed, by mouse, keyboard and axe."""
+"""The page in a browser: on a wide screen and a phone, light, dark and printed, with mouse, keyboard and axe."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page with every kind of plot."""
+    """Page with every kind of plot."""
     folder = tmp_path_factory.mktemp("runs")
     examples.launched(folder / "one", dollars=2.0, seconds=900, ranks=1)
     examples.launched(folder / "two", dollars=3.0, seconds=500)
@@ -32,7 +32,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def seen(page: Path) -> dict[str, Seen]:
-    """What the page shows, by how it is looked at."""
+    """Measurements of the page for each way of viewing it."""
     views = {
         "wide": View(
             page=page,
@@ -48,7 +48,7 @@ def seen(page: Path) -> dict[str, Seen]:
     return dict(zip(views, look(list(views.values())), strict=True))
 
 
-def test_nothing_is_reported_and_nothing_asked_of_a_network(seen: dict[str, Seen]) -> None:
+def test_the_page_has_no_errors_and_makes_no_requests(seen: dict[str, Seen]) -> None:
     for each in seen.values():
         assert (each.console, each.errors, each.refused) == ([], [], [])
 
@@ -59,15 +59,15 @@ def test_each_plot_is_drawn_and_has_marks(seen: dict[str, Seen]) -> None:
     assert counts["figure svg:not(:has(path > title))"] == 0
 
 
-def test_axe_finds_nothing(seen: dict[str, Seen]) -> None:
+def test_axe_finds_no_problems(seen: dict[str, Seen]) -> None:
     assert {name: each.violations for name, each in seen.items() if each.violations} == {}
 
 
-def test_no_text_of_a_plot_lies_over_another(seen: dict[str, Seen]) -> None:
+def test_texts_of_a_plot_do_not_overlap(seen: dict[str, Seen]) -> None:
     assert {name: each.overlapping for name, each in seen.items() if each.overlapping} == {}
 
 
-def test_no_plot_cuts_a_text_off(seen: dict[str, Seen]) -> None:
+def test_no_plot_cuts_off_a_text(seen: dict[str, Seen]) -> None:
     assert {name: each.cut for name, each in seen.items() if each.cut} == {}
 
 
@@ -75,7 +75,7 @@ def test_no_page_scrolls_sideways(seen: dict[str, Seen]) -> None:
     assert [name for name, each in seen.items() if each.sideways] == []
 
 
-def test_no_table_is_wider_than_its_place_on_a_wide_page(seen: dict[str, Seen]) -> None:
+def test_no_table_overflows_a_wide_page(seen: dict[str, Seen]) -> None:
     assert seen["wide"].scrolling == []
 
 
@@ -94,7 +94,7 @@ def test_the_page_of_many_runs_is_small(tmp_path: Path) -> None:
     assert len(report([tmp_path], now=0.0).page.encode()) < 500_000
 
 
-def test_each_cause_has_its_number_beside_its_bar_however_long_the_bar_or_the_number(tmp_path: Path) -> None:
+def test_each_bar_has_its_number_next_to_it_at_any_length(tmp_path: Path) -> None:
     lines = [
         records.start(100),
         records.step(1, 101),

@@ -1,4 +1,4 @@
-"""The headings and tables of pages, whole: `pages.yaml` lists what they are of, and what they show."""
+"""Headings and tables of whole pages: `pages.yaml` lists the folders and the expected outlines."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ MADE: dict[str, Callable[..., Path]] = {
 
 
 def page(of: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What the page of these folders shows; `launch` is what their launches say, too."""
+    """Return the outline of the page of these folders. `launch` is added to their launches."""
     for name, (kind, about) in ((name, *each.items()) for name, each in of["made"].items()):
         MADE[kind](folder / name, **about)
     for name, changes in of.get("launch", {}).items():

@@ -1,4 +1,4 @@
-"""Names and axes as plots show them."""
+"""Names and axes of plots."""
 
 import re
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ import pytest
 
 from experiments.report import plots
 from experiments.report.drawing import HEIGHT
-from experiments.report.plots import coloured, height_of
+from experiments.report.plots import colour_encodings, height_of
 from experiments.report.tables import Column, Plot, Table
 
 LONG = "a name that no plot has the place for, "
 
 
 def drawn(rows: Sequence[dict[str, Any]], **about: Any) -> list[str]:
-    """The plots of a table of these rows, of the columns `name`, `x`, `y` and `share`."""
+    """Draw the plots of a table of these rows, with the columns `name`, `x`, `y` and `share`."""
     columns = [Column(key=key, head=key, form=".0%" if key == "share" else "") for key in ("name", "x", "y", "share")]
     table = Table(key="a", title="A table", columns=columns, rows=rows, plots=[Plot(title="A plot", **about)])
     return [svg for _, svg in plots.drawn(table)]
@@ -29,7 +29,7 @@ def bars(*rows: tuple[str, float]) -> list[str]:
     return texts([{"name": name, "x": x} for name, x in rows], kind="bars", x="x", y="name")
 
 
-def test_long_names_beside_bars_keep_their_ends() -> None:
+def test_long_names_of_bars_keep_their_ends() -> None:
     found = bars((f"{LONG}1", 1), (f"{LONG}2", 1), ("short", 1))
     assert [each for each in found if "a" in each or "o" in each] == [
         "a name tha…ace for, 1",
@@ -40,25 +40,25 @@ def test_long_names_beside_bars_keep_their_ends() -> None:
 
 @pytest.mark.parametrize("most", [0.003, 0.2, 30.0, 150.0, 5400.0])
 @pytest.mark.parametrize("letters", [5, 30])
-def test_an_axis_has_a_number_at_each_of_its_ticks_beside_names_of_any_length(letters: int, most: float) -> None:
+def test_an_axis_has_a_number_at_each_tick_with_names_of_any_length(letters: int, most: float) -> None:
     (plot,) = drawn([{"name": "m" * letters, "x": most}], kind="bars", x="x", y="name")
     assert re.findall('<text[^>]* opacity="0"[^>]*>([^<]*)<', plot) == []
 
 
 @pytest.mark.parametrize("count", [2, 6, 8, 12])
 def test_lines_differ_in_colour_or_in_dashes(count: int) -> None:
-    found = coloured("name", [f"run {number}" for number in range(count)])
+    found = colour_encodings("name", [f"run {number}" for number in range(count)])
     looks = zip(found["color"]["scale"]["range"], map(tuple, found["strokeDash"]["scale"]["range"]), strict=True)
     assert len(set(looks)) == count
 
 
 @pytest.mark.parametrize(("most", "named"), [(3, ["1", "2", "3"]), (40, ["0", "10", "20", "30", "40"])])
-def test_whole_numbers_are_named_whole(most: int, named: list[str]) -> None:
+def test_whole_numbers_have_no_decimals(most: int, named: list[str]) -> None:
     found = texts([{"x": at, "y": 0.5} for at in range(1, most + 1)], kind="lines", x="x", y="y")
     assert found[: len(named)] == named
 
 
-def test_a_measure_that_never_changes_is_named_at_its_axis() -> None:
+def test_a_constant_measure_has_a_label_on_its_axis() -> None:
     assert "0.45" in texts([{"x": at, "y": 0.45} for at in (1, 2)], kind="lines", x="x", y="y")
 
 
@@ -75,13 +75,13 @@ def test_a_plot_has_room_for_its_legend(names: list[str], lines: int) -> None:
     assert height_of(names) == HEIGHT + 15 * lines
 
 
-def test_each_name_has_a_plot_of_its_own_rows() -> None:
+def test_each_name_has_its_own_plot() -> None:
     rows = [{"name": name, "x": x, "y": y} for name, y in (("one", 1.5), ("two", 2.5)) for x in (1.5, 2.5)]
     found = drawn(rows, kind="lines", x="x", y="y", each="name")
     assert [re.findall("<title[^>]*>([^<]*)<", plot)[0] for plot in found] == ["A plot, one", "A plot, two"]
     assert ["y: 2.5" in plot for plot in found] == [False, True]
 
 
-def test_marks_say_what_they_stand_for() -> None:
+def test_marks_have_titles() -> None:
     (plot,) = drawn([{"name": "one", "x": 3.0}], kind="bars", x="x", y="name")
     assert "<title>x: 3; name: one</title>" in plot

@@ -1,4 +1,4 @@
-"""`shoal report DIR...`: a page of runs that ended, that go on, that were cut off, and of datasets."""
+"""`shoal report DIR...`: a page of runs that have ended, are in progress or were cut off, and of datasets."""
 
 import json
 import re
@@ -20,17 +20,17 @@ from tests.experiments.report.outline import Outline, page_of
 pytestmark = pytest.mark.usefixtures("sketched")
 
 
-def test_a_folder_of_several_is_the_runs_experiments_and_datasets_in_it(tmp_path: Path) -> None:
+def test_a_folder_gives_the_runs_experiments_and_datasets_in_it(tmp_path: Path) -> None:
     examples.training(tmp_path / "alone")
     examples.experiment(tmp_path / "compared" / "more-ranks")
     examples.dataset(tmp_path / "data")
     outline = page_of(tmp_path, tmp_path / "alone", tmp_path / "data", tmp_path / "compared")
-    sections = ["The experiment more-ranks", "What ran", "What was learnt"]
+    sections = ["The experiment more-ranks", "Overview", "Learning curves"]
     assert [each for each in outline.headings if each in (*sections, "The data")] == [*sections, "The data"]
     assert sum(row[1:2] == ["finished"] for row in outline.rows) == 7
 
 
-def test_arms_with_the_same_name_in_two_experiments_are_told_apart(tmp_path: Path) -> None:
+def test_arms_with_the_same_name_in_two_experiments_are_distinguished(tmp_path: Path) -> None:
     examples.experiment(tmp_path / "one")
     examples.experiment(tmp_path / "two")
     page = report([tmp_path], now=0.0).page
@@ -41,7 +41,7 @@ def test_arms_with_the_same_name_in_two_experiments_are_told_apart(tmp_path: Pat
 
 
 @pytest.mark.parametrize("names", [("a b", "a-b"), ("模型", "データ"), ("<x>", "&x;")])
-def test_runs_with_hostile_names_have_their_own_places_in_the_page(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_runs_with_hostile_names_have_unique_anchors(tmp_path: Path, names: tuple[str, str]) -> None:
     for name in names:
         examples.training(tmp_path / name)
     page = report([tmp_path], now=0.0).page
@@ -52,7 +52,7 @@ def test_runs_with_hostile_names_have_their_own_places_in_the_page(tmp_path: Pat
     assert len(downloads) == len(set(downloads))
 
 
-def test_a_plot_that_cannot_be_drawn_leaves_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plot_that_fails_leaves_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_: object) -> str:
         raise ValueError("Vega-Lite to SVG conversion failed")
 
@@ -63,11 +63,11 @@ def test_a_plot_that_cannot_be_drawn_leaves_its_table(tmp_path: Path, monkeypatc
     assert "This plot could not be drawn; its numbers are in the table." in report([tmp_path / "one"], now=0.0).page
 
 
-def test_what_mixed_ranks_reached_is_of_the_rates_that_the_summary_has(tmp_path: Path) -> None:
+def test_the_share_of_ideal_uses_the_rates_in_the_summary(tmp_path: Path) -> None:
     folder = examples.training(tmp_path / "mixed", rates=[3000.0, 1000.0])
     last = json.loads((folder / "record.jsonl").read_text().splitlines()[-1])
-    told = {name: value for name, value in last.items() if name != "share_of_ideal"}
-    (folder / "summary.json").write_text(json.dumps({**told, "own_rates": [3000.0, 2000.0]}))
+    summary = {name: value for name, value in last.items() if name != "share_of_ideal"}
+    (folder / "summary.json").write_text(json.dumps({**summary, "own_rates": [3000.0, 2000.0]}))
     rows = page_of(folder).rows
     assert ["share of ideal", "60%"] in rows
 
@@ -86,7 +86,7 @@ def test_repeated_runs_are_drawn_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lines", range(1, 9))
-def test_a_run_that_goes_on_has_a_page_at_every_moment(tmp_path: Path, lines: int) -> None:
+def test_an_unfinished_run_has_a_page_at_every_moment(tmp_path: Path, lines: int) -> None:
     whole = (examples.training(tmp_path / "whole") / "record.jsonl").read_text().splitlines()
     cut = [*whole[:lines], whole[lines][:20]]
     found = report([records.write(tmp_path / "cut", *cut)], now=0.0)
@@ -94,7 +94,7 @@ def test_a_run_that_goes_on_has_a_page_at_every_moment(tmp_path: Path, lines: in
     assert found.warnings == [f"{tmp_path / 'cut'}: 1 line of its record left out as damaged, or of another version"]
 
 
-def test_a_dataset_has_its_histograms_and_whether_a_run_learnt_from_it(tmp_path: Path) -> None:
+def test_a_dataset_has_histograms_and_the_number_of_its_runs(tmp_path: Path) -> None:
     rows = RowBlock(*(np.ones(shape, kind) for shape, kind in (((4, 3), "u2"), (4, "u2"), (4, "u1"), (4, "u1"))))
     made, settings = examples.dataset(tmp_path / "made"), Settings(row_length=3, vocabulary_size=1)
     write_dataset(made / "dataset.h5", train=rows, test=rows, vocabulary=["good"], settings=settings)
@@ -112,11 +112,11 @@ def test_a_dataset_has_its_histograms_and_whether_a_run_learnt_from_it(tmp_path:
         assert f"<figcaption>{heading}, other</figcaption>" in page
 
 
-def test_a_single_run_says_where_it_ran_and_what_it_noted(tmp_path: Path) -> None:
+def test_a_single_run_shows_its_place_and_notes(tmp_path: Path) -> None:
     folder = examples.launched(tmp_path / "one", dollars=2.0)
-    told = json.loads((folder / "launch.json").read_text())
-    told["nodes"] = [{"instance_type": "g5.xlarge", "gpus": 1}] * 2
-    (folder / "launch.json").write_text(json.dumps(told))
+    launch = json.loads((folder / "launch.json").read_text())
+    launch["nodes"] = [{"instance_type": "g5.xlarge", "gpus": 1}] * 2
+    (folder / "launch.json").write_text(json.dumps(launch))
     lines = (folder / "record.jsonl").read_text().splitlines()
     note = {"kind": "note", "time": 103.0, "text": "rank 1\nwas slow"}
     records.write(folder, lines[0], note, *lines[1:])
@@ -135,7 +135,7 @@ def test_a_single_run_says_where_it_ran_and_what_it_noted(tmp_path: Path) -> Non
         ("{", "10.0"),
     ],
 )
-def test_what_a_damaged_summary_lacks_is_taken_from_the_record(tmp_path: Path, summary: str, seconds: str) -> None:
+def test_fields_missing_in_a_summary_are_read_from_the_record(tmp_path: Path, summary: str, seconds: str) -> None:
     folder = records.whole(tmp_path / "one")
     (folder / "summary.json").write_text(summary)
     assert ["training, s", seconds] in page_of(folder).rows
@@ -149,7 +149,7 @@ def test_what_a_damaged_summary_lacks_is_taken_from_the_record(tmp_path: Path, s
         ({"texts": -1}, "texts"),
     ],
 )
-def test_counts_that_cannot_be_are_named(tmp_path: Path, changes: dict[str, object], field: str) -> None:
+def test_invalid_counts_are_an_error(tmp_path: Path, changes: dict[str, object], field: str) -> None:
     with pytest.raises(ExperimentError, match=rf"counts\.json is not what `shoal preprocess` counts: {field}"):
         report([examples.dataset(tmp_path / "counted", **changes)], now=0.0)
 
@@ -163,7 +163,7 @@ def test_the_first_datasets_and_the_most_frequent_classes_are_shown(tmp_path: Pa
     assert not any(row[1:2] == ["9"] for row in rows)
 
 
-def test_what_files_say_is_text_and_no_part_of_the_page(tmp_path: Path) -> None:
+def test_content_of_files_is_escaped_in_the_page(tmp_path: Path) -> None:
     folder = examples.training(tmp_path / "<script>alert(1)<", model="</script><b>x")
     page = report([folder, examples.dataset(tmp_path / "data")], now=0.0).page
     assert "<script>alert" not in page
@@ -172,7 +172,7 @@ def test_what_files_say_is_text_and_no_part_of_the_page(tmp_path: Path) -> None:
     assert "<good>" not in page
 
 
-def test_the_command_writes_the_page_whole_and_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_the_page_and_prints_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = examples.training(tmp_path / "one")
     (folder / "report.html").write_text("an older one")
     assert main(["report", str(folder)]) == 0
@@ -181,11 +181,11 @@ def test_the_command_writes_the_page_whole_and_names_it(tmp_path: Path, capsys: 
     assert sorted(each.name for each in folder.iterdir()) == ["record.jsonl", "report.html"]
 
 
-def test_runs_of_different_data_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_on_different_data_cause_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records.whole(tmp_path / "one", digest="a" * 32)
     records.whole(tmp_path / "two", digest="b" * 32)
     assert main(["report", str(tmp_path)]) == 0
-    assert "these runs learnt from different data" in " ".join(capsys.readouterr().out.split())
+    assert "these runs used different data" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_runs_of_different_data_are_warned_of(tmp_path: Path, capsys: pytest.Cap
         ),
     ],
 )
-def test_counts_that_are_none_and_a_place_that_cannot_be_written_to_are_a_sentence(
+def test_damaged_counts_and_an_unwritable_output_are_error_messages(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -212,7 +212,7 @@ def test_counts_that_are_none_and_a_place_that_cannot_be_written_to_are_a_senten
     assert sentence in " ".join(capsys.readouterr().err.split())
 
 
-def test_programs_get_the_figures_of_each_run_as_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_figures_of_each_run_as_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = examples.launched(tmp_path / "paid", dollars=2.0)
     assert main(["report", str(folder), "--json"]) == 0
     (run,) = json.loads(capsys.readouterr().out)["runs"]

@@ -1,4 +1,4 @@
-"""What the folders of a report hold."""
+"""Subjects of a report: the runs, experiments and datasets in folders."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.experiments import made_records as records
 from tests.test_stored_documents import COUNTS
 
 
-def test_a_folder_of_counts_alone_is_a_dataset_whose_digest_is_its_name(tmp_path: Path) -> None:
+def test_a_folder_with_only_counts_is_a_dataset_with_its_name_as_digest(tmp_path: Path) -> None:
     folders = {name: tmp_path / name for name in ("a" * 32, "mine", "empty")}
     for folder in folders.values():
         folder.mkdir()
@@ -24,7 +24,7 @@ def test_a_folder_of_counts_alone_is_a_dataset_whose_digest_is_its_name(tmp_path
         find_subjects(list(folders.values()))
 
 
-def test_an_experiment_that_cannot_be_read_is_a_problem_and_its_runs_are_subjects(tmp_path: Path) -> None:
+def test_an_unreadable_experiment_is_a_problem_but_its_runs_are_subjects(tmp_path: Path) -> None:
     (tmp_path / "experiment.json").write_text("{}")
     (tmp_path / "arm").mkdir()
     records.write(tmp_path / "arm", records.start(), records.step(1, 101.0))
@@ -34,7 +34,7 @@ def test_an_experiment_that_cannot_be_read_is_a_problem_and_its_runs_are_subject
     assert "experiment.json is not the file of an experiment of this version" in problem
 
 
-def test_a_run_beside_counts_is_a_subject(tmp_path: Path) -> None:
+def test_a_run_in_a_folder_with_counts_is_a_subject(tmp_path: Path) -> None:
     (tmp_path / COUNTS_NAME).write_text(COUNTS)
     records.write(tmp_path, records.start(), records.step(1, 101.0))
     found = find_subjects([tmp_path])

@@ -1,4 +1,4 @@
-"""A figure's numbers as a person and a spreadsheet get them."""
+"""Numbers of a table as displayed and as CSV."""
 
 import csv
 import io
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.report.tables import Column, Table, shortened, shown, thinned, time_unit
+from experiments.report.tables import Column, Table, shortened, shown, split_range, time_unit
 
 COLUMNS = [Column(key="name", head="name, of"), Column(key="number", head="number", form=",.1f")]
 VALUES = st.one_of(st.none(), st.integers(-1000, 1000), st.floats(-1e6, 1e6), st.text(max_size=12))
@@ -17,13 +17,13 @@ def table(*rows: tuple[object, object]) -> Table:
     return Table(key="one", title="One", columns=COLUMNS, rows=[{"name": name, "number": at} for name, at in rows])
 
 
-def test_what_is_not_known_is_a_dash_for_a_person_and_nothing_in_a_csv() -> None:
+def test_unknown_values_are_a_dash_in_the_page_and_empty_in_a_csv() -> None:
     one = table(("a", None), ("b", 1234.56))
     assert one.cells() == [["a", "-"], ["b", "1,234.6"]]
     assert one.csv() == '"name, of",number\r\na,\r\nb,1234.56\r\n'
 
 
-def test_a_spreadsheet_takes_no_text_for_a_formula() -> None:
+def test_a_csv_has_no_formulas() -> None:
     rows = list(csv.reader(io.StringIO(table(("=1+1", -3)).csv())))
     assert rows[1] == ["'=1+1", "-3"]
 
@@ -37,28 +37,28 @@ def test_a_csv_has_every_row_and_cell(rows: list[tuple[object, object]]) -> None
 
 @given(count=st.integers(0, 5000), most=st.integers(1, 300))
 def test_thinned_ranges_cover_all_positions_in_order(count: int, most: int) -> None:
-    parts = thinned(count, most)
+    parts = split_range(count, most)
     assert [place for part in parts for place in part] == list(range(count))
     assert len(parts) == min(count, most)
 
 
-def test_times_are_told_in_the_unit_that_is_read_best() -> None:
+def test_times_are_shown_in_a_readable_unit() -> None:
     assert [time_unit(seconds)[1] for seconds in (3, 199, 200, 10_000, 20_000)] == ["s", "s", "min", "min", "h"]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "short"),
     [
         ("as short", "as short"),
         ("a name with its number 1", "a nam…ber 1"),
     ],
 )
-def test_a_text_that_is_too_wide_loses_its_middle(text: str, told: str) -> None:
-    assert shortened(text, 12) == told
+def test_a_long_text_loses_its_middle(text: str, short: str) -> None:
+    assert shortened(text, 12) == short
 
 
 @given(text=st.text(max_size=30))
-def test_a_text_is_shown_without_characters_that_steer_a_terminal_or_end_a_line(text: str) -> None:
-    told = shown(text, "")
-    assert told.isprintable()
-    assert told == text or not text.isprintable()
+def test_a_text_is_shown_without_control_characters(text: str) -> None:
+    displayed = shown(text, "")
+    assert displayed.isprintable()
+    assert displayed == text or not text.isprintable()

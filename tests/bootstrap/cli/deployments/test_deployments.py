@@ -58,7 +58,8 @@ def test_an_unknown_deployment_is_reported_with_the_existing_ones(command: str) 
     said = " ".join(done.stderr.split())
     assert (done.returncode, done.stdout) == (1, "")
     assert (
-        "there is no deployment 'strater' in us-east-1; did you mean starter? These exist: starter, far (eu-w" in said
+        "there is no deployment 'strater' in us-east-1; did you mean starter? Existing deployments: starter, far (eu-w"
+        in said
     )
 
 

@@ -11,8 +11,8 @@ import yaml
 
 from bootstrap.cli.learning.experiment import found_result
 from bootstrap.cli.output import print_result
-from experiments.plans.kept import Kept
 from experiments.plans.parts import Experiment
+from experiments.plans.stored import StoredExperiment
 from experiments.results import ArmResult, ExperimentResult, Spread
 
 EXPECTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("rows.yaml").read_text())
@@ -33,7 +33,7 @@ def experiment(kind: str, *arms: ArmResult) -> ExperimentResult:
         "arms": [{"name": arm.name, "local": {"ranks": 1}} for arm in arms],
     }
     damaged = replace(arms[-1], problems=["run 3 is damaged"])
-    kept = Kept(name="mine", experiment=Experiment.model_validate(about), cores=2)
+    kept = StoredExperiment(name="mine", experiment=Experiment.model_validate(about), cores=2)
     return ExperimentResult(folder=Path("out"), kept=kept, arms=(*arms[:-1], damaged))
 
 

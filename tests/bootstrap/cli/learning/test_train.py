@@ -48,7 +48,7 @@ def test_an_invalid_limit_of_the_topology_is_refused(
 ) -> None:
     monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: deployed(MaxDollars=output))
     assert main(["train", "--deployment", "mine", "--region", "us-east-1", "--output", "out"]) == 1
-    assert "deploy again, or give --max-dollars" in capsys.readouterr().err
+    assert "deploy again, or add --max-dollars" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

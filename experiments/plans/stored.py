@@ -1,7 +1,7 @@
-"""experiment.json: the experiment as it is run, kept beside its runs, from the beginning.
+"""experiment.json: the experiment as it is run, stored with its runs from the start.
 
-A second command goes on with its runs. So do not let it mix runs of one arm that had different settings, or runs on
-different data or places.
+A later command continues its runs. So do not let it mix runs of one arm with different settings, or runs on different
+data or places.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from experiments.plans.parts import Experiment, run_folder
 
 NAME = "experiment.json"
 PREPROCESSING = "preprocessing.json"
-"""In the folder of a run of preprocessing: what it took."""
+"""Name of the file with the measurements of a preprocessing, in the folder of its run."""
 
 
-class Kept(BaseModel):
-    """The content of experiment.json."""
+class StoredExperiment(BaseModel):
+    """Content of experiment.json."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -29,16 +29,16 @@ class Kept(BaseModel):
     name: str
     experiment: Experiment
     cores: int | None = Field(default=None, ge=1)
-    """Of this machine; None where the runs are on deployments."""
+    """Cores of this machine; None if the runs are on deployments."""
     deployments: dict[str, str] = {}
-    """The deployment of each arm that has one, by the arm's name."""
+    """Deployments by the name of their arm."""
     data: str | None = None
-    """What stands for the data: a dataset's digest, or that of the input's names, sizes and times. None: not known."""
+    """Fingerprint of the data: a dataset's digest, or a hash of the input's names, sizes and times. None: unknown."""
 
     @field_validator("experiment", mode="before")
     @classmethod
     def _without_empty_target(cls, content: Any) -> Any:
-        """Earlier versions wrote the `target` of an experiment also where it had none."""
+        """Drop an empty `target`, which earlier versions wrote."""
         if isinstance(content, dict) and content.get("target", ...) is None:
             return {name: value for name, value in content.items() if name != "target"}
         return content
@@ -48,8 +48,8 @@ class Kept(BaseModel):
         return self.cores is not None
 
 
-def read_kept(output: Path) -> Kept | None:
-    """The experiment in a folder; None where there is none. Raises ExperimentError for a file that is not one."""
+def read_stored(output: Path) -> StoredExperiment | None:
+    """Return the experiment in a folder, or None without one. Raises ExperimentError for an invalid file."""
     try:
         content = (output / NAME).read_bytes()
     except FileNotFoundError:
@@ -57,7 +57,7 @@ def read_kept(output: Path) -> Kept | None:
     except OSError as error:
         raise ExperimentError(f"cannot read {output / NAME}: {error.strerror}; choose another --output") from error
     try:
-        return Kept.model_validate_json(content)
+        return StoredExperiment.model_validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "its content"
@@ -67,15 +67,15 @@ def read_kept(output: Path) -> Kept | None:
         ) from None
 
 
-def write_kept(output: Path, kept: Kept) -> None:
-    """Write it, whole or not at all. Raises ExperimentError."""
+def write_stored(output: Path, kept: StoredExperiment) -> None:
+    """Write the file atomically. Raises ExperimentError if that fails."""
     with explain_os_error(ExperimentError, f"cannot write to {output}", "choose another --output"):
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / NAME, orjson.dumps(kept.model_dump(mode="json"), option=orjson.OPT_INDENT_2))
 
 
-def require_same(before: Kept, now: Kept, output: Path) -> None:
-    """Raise ExperimentError where the runs that are there would not go together with those to come."""
+def require_same(before: StoredExperiment, now: StoredExperiment, output: Path) -> None:
+    """Raise ExperimentError if the existing runs and the new ones do not belong together."""
     otherwise = "choose another --output, or remove that folder"
     if before.name != now.name or before.experiment.kind != now.experiment.kind:
         raise ExperimentError(
@@ -103,8 +103,10 @@ def require_same(before: Kept, now: Kept, output: Path) -> None:
             )
 
 
-def joined(before: Kept | None, now: Kept, names: Sequence[str]) -> Kept:
-    """`now`, with the deployments of the arms that are not among `names`, which an earlier command ran."""
+def with_earlier_deployments(
+    before: StoredExperiment | None, now: StoredExperiment, names: Sequence[str]
+) -> StoredExperiment:
+    """Return `now` with the earlier deployments of all arms that are not in `names`."""
     if before is None:
         return now
     others = {name: where for name, where in before.deployments.items() if name not in names}
