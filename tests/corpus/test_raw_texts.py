@@ -124,7 +124,7 @@ def test_rows_equal_the_plain_implementation(
     test: list[Review] | None,
     vocabulary: int,
 ) -> None:
-    monkeypatch.setattr(raw_texts, "_FORGET_AFTER", 3)
+    monkeypatch.setattr(raw_texts, "_MAX_EXTRA_WORDS", 3)
     files = [SURE + reviews for reviews in files]
     paths = [tmp_path / f"{number}.json" for number in range(len(files))]
     for path, reviews in zip(paths, files, strict=True):
