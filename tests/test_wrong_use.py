@@ -63,8 +63,8 @@ def test_wrong_use_gives_a_message_and_leaves_nothing(
         status = run(shlex.split(row["command"].format(**models)))
     except SystemExit as ended:
         status = int(str(ended.code))
-    said = capsys.readouterr()
-    assert any(row["said"] in line for line in said.err.splitlines()), said.err
+    printed = capsys.readouterr()
+    assert any(row["said"] in line for line in printed.err.splitlines()), printed.err
     assert status == row.get("status", 2)
-    assert (said.out, "Traceback" in said.err) == ("", False)
+    assert (printed.out, "Traceback" in printed.err) == ("", False)
     assert files_below(tmp_path) == before

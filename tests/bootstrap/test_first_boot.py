@@ -46,10 +46,10 @@ def test_the_nodes_network_reaches_only_s3_and_the_metadata(gpu_node: Callable[.
     node.upload("data", "key", b"x")
     places = (f"https://s3.{REGION}.amazonaws.com", "http://169.254.169.254/latest/meta-data/instance-id")
     others = ("https://pypi.org", "http://1.1.1.1", "http://169.254.169.123", f"https://sts.{REGION}.amazonaws.com")
-    said = node.boot(
+    done = node.boot(
         f"for each in {' '.join((*places, *others))}; do curl -so /dev/null --max-time 5 $each; echo $?; done"
     )
-    assert said.stdout.split() == ["0", "0", "6", "7", "7", "6"]
+    assert done.stdout.split() == ["0", "0", "6", "7", "7", "6"]
 
 
 def booted(node: Node, *, gpus: int = 0, share: str = "none") -> tuple[str, list[str]]:
@@ -86,8 +86,8 @@ def test_an_image_without_a_driver_is_reported(gpu_node: Callable[..., Node]) ->
 
 
 def test_an_image_without_pytorch_is_reported(gpu_node: Callable[..., Node]) -> None:
-    said = booted(gpu_node(without={"python"}))
-    assert said == ("failed", ["this image has no /opt/pytorch/bin/python; use an image with PyTorch"])
+    ended = booted(gpu_node(without={"python"}))
+    assert ended == ("failed", ["this image has no /opt/pytorch/bin/python; use an image with PyTorch"])
 
 
 def test_an_unsupported_python_is_reported(gpu_node: Callable[..., Node]) -> None:
@@ -113,10 +113,10 @@ def test_a_package_missing_from_the_repository_is_reported(gpu_node: Callable[..
 @pytest.mark.parametrize("behind", [HOUR, -HOUR])
 def test_a_wrong_clock_is_set_before_requests_are_signed(gpu_node: Callable[..., Node], behind: int) -> None:
     state, log = booted(gpu_node(behind=behind))
-    (said,) = log
+    (message,) = log
     assert state == "ready"
-    assert said.startswith("this node's clock was ")
-    assert abs(int(said.split()[4]) - behind) < 60
+    assert message.startswith("this node's clock was ")
+    assert abs(int(message.split()[4]) - behind) < 60
 
 
 @pytest.fixture
@@ -141,14 +141,14 @@ def test_the_bootstrap_action_installs_on_the_image(emr_node: Callable[..., Node
 
 
 def test_an_emr_image_without_the_python_is_reported(emr_node: Callable[..., Node]) -> None:
-    status, said = installed(emr_node(without={"python3.11"}))
-    assert (status, said[-1]) == (1, "this image has no python3.11, which the deployment's libraries require")
+    status, lines = installed(emr_node(without={"python3.11"}))
+    assert (status, lines[-1]) == (1, "this image has no python3.11, which the deployment's libraries require")
 
 
 def test_a_wrong_clock_of_an_emr_node_is_reported(emr_node: Callable[..., Node]) -> None:
-    status, said = installed(emr_node(behind=HOUR))
+    status, lines = installed(emr_node(behind=HOUR))
     assert status == 1
     # Both archives are downloaded in parallel.
-    assert said[-1].startswith(
+    assert lines[-1].startswith(
         tuple(f"this node cannot download s3://cdk/{name}.zip; its clock: " for name in ("code", "wheels"))
     )

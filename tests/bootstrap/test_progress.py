@@ -100,9 +100,9 @@ def test_without_a_terminal_progress_is_plain_lines(kind: type[io.StringIO], mon
         bars.note("a sentence")
     assert "  a sentence\n" in lines.getvalue()
     assert not set("\r\x1b|") & set(lines.getvalue())
-    said = lines.getvalue()
+    printed = lines.getvalue()
     time.sleep(0.01)
-    assert lines.getvalue() == said
+    assert lines.getvalue() == printed
 
 
 def test_the_first_line_waits_for_the_interval() -> None:

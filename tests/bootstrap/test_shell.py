@@ -72,13 +72,13 @@ def test_an_accepted_name_is_a_plain_word_within_its_folder(kind: str, at: int, 
     try:
         check(name)
     except ShoalError as refused:
-        said = str(refused)
+        text = str(refused)
     else:
-        said = name
+        text = name
         assert shlex.quote(name) == name
         assert ".." not in name.split("/")
         assert not name.startswith(("-", "/", "."))
-    assert said.isprintable()
+    assert text.isprintable()
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

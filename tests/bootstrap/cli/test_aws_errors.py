@@ -41,10 +41,10 @@ def refused(code: str) -> ClientError:
     ],
 )
 def test_each_aws_error_is_explained_with_advice(error: BotoCoreError | ClientError, advice: str) -> None:
-    said = sentence(error)
-    assert advice in said
-    assert ".;" not in said
-    assert "\n" not in said
+    explained = sentence(error)
+    assert advice in explained
+    assert ".;" not in explained
+    assert "\n" not in explained
 
 
 @pytest.mark.parametrize(

@@ -60,14 +60,14 @@ class Run:
     def assert_is_gone(self) -> None:
         """Check that the command was interrupted, ended its child processes, and left no file."""
         try:
-            said = self.process.communicate(timeout=PATIENCE)[1].decode()
+            printed = self.process.communicate(timeout=PATIENCE)[1].decode()
         finally:
             left = list(self._processes())
             for process in left:
                 process.kill()
         assert (self.process.returncode, left) == (130, [])
-        assert said.splitlines()[-1] == "shoal: interrupted"
-        assert "Traceback" not in said
+        assert printed.splitlines()[-1] == "shoal: interrupted"
+        assert "Traceback" not in printed
         assert not self.output.exists()
 
     def _processes(self) -> Iterator[psutil.Process]:

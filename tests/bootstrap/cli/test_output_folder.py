@@ -49,8 +49,8 @@ def test_the_second_command_is_refused_and_changes_nothing(
     typed = [word.format(data=tmp_path / "data", model=model) for word in command]
     with held(output):
         assert main([*typed, "--output", str(output)]) == 1
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"another command is writing to {output}; wait until it ends, or choose another --output" in said
+    printed = " ".join(capsys.readouterr().err.split())
+    assert f"another command is writing to {output}; wait until it ends, or choose another --output" in printed
     assert list(output.iterdir()) == []
 
 

@@ -36,9 +36,9 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: P
     record = tmp_path / "record.jsonl"
     until(lambda: record.exists() and '"kind": "step"' in record.read_text())
     running.send_signal(signal.SIGINT)
-    said, _ = running.communicate(timeout=PATIENCE)
+    printed, _ = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
-    assert (json.loads(said)["stopped"], json.loads(said)["stopped_by"]) == (True, "SIGINT")
+    assert (json.loads(printed)["stopped"], json.loads(printed)["stopped_by"]) == (True, "SIGINT")
     assert left_behind(mark) == []
     again = shoal(*command[1:], "--resume")
     assert again.returncode == 0, again.stderr
@@ -64,7 +64,7 @@ def test_an_interrupt_during_imports_ends_the_command(reviews: Path, tmp_path: P
         if line.split()[-1:] == ["psutil"]:
             break
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=PATIENCE)
+    _, printed = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
-    assert "shoal: interrupted" in said
-    assert "Traceback" not in said
+    assert "shoal: interrupted" in printed
+    assert "Traceback" not in printed

@@ -147,9 +147,9 @@ def test_columns_returns_the_width_of_terminals_only(
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in COMMANDS), ("dataset", "info"), ("train", "--help-all")])
 def test_help_fits_the_terminal(verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*verb, "--help"]) == 0
-    said = capsys.readouterr().out
-    assert [line for line in said.splitlines() if len(line) > WIDTH] == []
-    assert [line for line in said.splitlines() if line.endswith("-")] == []
+    text = capsys.readouterr().out
+    assert [line for line in text.splitlines() if len(line) > WIDTH] == []
+    assert [line for line in text.splitlines() if line.endswith("-")] == []
 
 
 @pytest.fixture
@@ -196,10 +196,10 @@ def test_a_bar_shows_as_many_figures_as_fit(terminal: tuple[int, int]) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     subprocess.run([sys.executable, "-c", BARS], stderr=theirs, env=environment, check=True)
     os.close(theirs)
-    said = b""
+    drawn = b""
     while more := _more(ours):
-        said += more
-    lines = [line.removesuffix("\x1b[A") for line in said.decode().replace("\r", "\n").split("\n")]
+        drawn += more
+    lines = [line.removesuffix("\x1b[A") for line in drawn.decode().replace("\r", "\n").split("\n")]
     assert [line for line in lines if len(line) > WIDTH] == []
     bars = [line for line in lines if "loss=" in line]
     assert bars

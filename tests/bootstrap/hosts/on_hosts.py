@@ -55,6 +55,6 @@ class Training:
         return run
 
     def ended(self, status: int = 0) -> dict[str, Any]:
-        printed, said = self.process.communicate(timeout=PATIENCE)
-        assert self.process.returncode == status, said
-        return {**json.loads(printed), "said": " ".join(said.split())}
+        output, errors = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode == status, errors
+        return {**json.loads(output), "errors": " ".join(errors.split())}

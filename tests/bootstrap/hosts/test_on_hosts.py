@@ -51,15 +51,15 @@ def test_a_detached_run_continues_and_the_same_command_follows_it(
     file, text = hosts.file, hosts.file.read_text()
     file.write_text(text.replace(f"folder={hosts.folder}", f"folder={tmp_path}"))
     elsewhere = Training(hosts, dataset, tmp_path / "elsewhere", "--epochs", "1")
-    said = " ".join(elsewhere.process.communicate()[1].split())
-    assert f"a training in another folder, {hosts.folder}, uses it; wait until that has ended" in said
+    printed = " ".join(elsewhere.process.communicate()[1].split())
+    assert f"a training in another folder, {hosts.folder}, uses it; wait until that has ended" in printed
     file.write_text(text)
     other = Training(hosts, dataset, tmp_path / "other", "--epochs", "1")
-    said = " ".join(other.process.communicate()[1].split())
-    assert f"a training uses these hosts: {left['run']}" in said
-    assert "Traceback" not in said
+    printed = " ".join(other.process.communicate()[1].split())
+    assert f"a training uses these hosts: {left['run']}" in printed
+    assert "Traceback" not in printed
     found = Training(hosts, dataset, tmp_path / "out", *options).ended()
-    assert f"following run {left['run']}, which the same command has begun" in found["said"]
+    assert f"following run {left['run']}, which the same command has begun" in found["errors"]
     assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
 
 

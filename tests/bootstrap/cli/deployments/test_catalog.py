@@ -8,11 +8,11 @@ import pytest
 from bootstrap.cli.main import main
 from infra import catalog
 
-Said = Callable[..., tuple[str, str]]
+Run = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Said:
+def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments: str) -> tuple[str, str]:
@@ -22,8 +22,8 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     return run
 
 
-def test_the_table_lists_each_type_and_the_price_list(said: Said) -> None:
-    shown, _ = said()
+def test_the_table_lists_each_type_and_the_price_list(printed: Run) -> None:
+    shown, _ = printed()
     types, prices = (part.splitlines() for part in shown.split("\n\n"))
     assert len(types) == 2 + len(catalog.catalog().types)
     (found,) = (line for line in types if line.startswith("p3.8xlarge"))
@@ -35,15 +35,15 @@ def test_the_table_lists_each_type_and_the_price_list(said: Said) -> None:
     assert f"prices of us-east-1, {catalog.prices('us-east-1').date}" in prices[0]
 
 
-def test_a_region_without_prices_shows_hardware_and_how_to_fetch_prices(said: Said) -> None:
-    shown, _ = said("--region", "sa-east-1")
+def test_a_region_without_prices_shows_hardware_and_how_to_fetch_prices(printed: Run) -> None:
+    shown, _ = printed("--region", "sa-east-1")
     assert "g5.xlarge" in shown
     assert "none are known; `make prices REGION=sa-east-1` fetches them with AWS credentials" in shown
-    assert json.loads(said("--region", "sa-east-1", "--json")[0])["source"] == "none are known"
+    assert json.loads(printed("--region", "sa-east-1", "--json")[0])["source"] == "none are known"
 
 
-def test_the_table_can_be_filtered_and_printed_as_json(said: Said) -> None:
-    gpus = json.loads(said("--json", "--gpu")[0])["types"]
+def test_the_table_can_be_filtered_and_printed_as_json(printed: Run) -> None:
+    gpus = json.loads(printed("--json", "--gpu")[0])["types"]
     assert {row["name"] for row in gpus} == {each.name for each in catalog.catalog().types.values() if each.gpu}
     (found,) = (row for row in gpus if row["name"] == "g3.4xlarge")
     assert (found["hourly"], found["retired"]["successor"]) == (1.14, "g5.xlarge")

@@ -55,11 +55,11 @@ def delete(name: str, region: str) -> None:
 )
 def test_an_unknown_deployment_is_reported_with_the_existing_ones(command: str) -> None:
     done = shoal_here(*command.split())
-    said = " ".join(done.stderr.split())
+    printed = " ".join(done.stderr.split())
     assert (done.returncode, done.stdout) == (1, "")
     assert (
         "there is no deployment 'strater' in us-east-1; did you mean starter? Existing deployments: starter, far (eu-w"
-        in said
+        in printed
     )
 
 
@@ -102,10 +102,10 @@ def test_yes_does_not_end_a_running_training(aws: EmbeddedAws) -> None:
     busy = Busy("busy")
     with aws.faults.during(Denied(service="autoscaling", operation="*")):
         refused = busy.destroy("--yes")
-        said = " ".join(refused.stderr.split())
+        printed = " ".join(refused.stderr.split())
         assert refused.returncode == 1
-        assert f"trainings that would be aborted: {busy.run}" in said
-        assert f"because {busy.run} is running; add --stop-runs, or first run: shoal stop busy" in said
+        assert f"trainings that would be aborted: {busy.run}" in printed
+        assert f"because {busy.run} is running; add --stop-runs, or first run: shoal stop busy" in printed
         busy.put(RequestDocument(runs=(replace(busy.wanted, stop=True),)).to_json())
         assert json.loads(busy.destroy("--dry-run", "--json").stdout)["trains"] == []
         busy.put("{")

@@ -95,9 +95,9 @@ def test_a_broken_parameter_of_the_guard_is_reported_with_the_command_to_delete_
     )
     assert "guard" in {each["who"] for each in json_of("logs", NAME)["said"]}
     boto3.client("ssm").delete_parameter(Name=account)
-    said = " ".join(shoal("costs", NAME, status=1).stderr.split())
+    printed = " ".join(shoal("costs", NAME, status=1).stderr.split())
     again = f"aws ssm delete-parameter --name {extension}; shoal extend {NAME} --hours H"
-    assert f"no hours count as added. Delete it, then add them again: {again}" in said
+    assert f"no hours count as added. Delete it, then add them again: {again}" in printed
     foreseen = shoal("destroy", NAME, "--dry-run").stderr
     assert f"the parameter {extension} is not a number of hours from 0 to 100000: it holds 'many'" in foreseen
     boto3.client("ssm").delete_parameter(Name=extension)
@@ -111,10 +111,10 @@ def test_more_hours_than_the_guard_accepts_are_refused(before: dict[str, set[str
 
 
 def test_costs_show_the_estimate_and_why_there_is_no_bill(before: dict[str, set[str]]) -> None:
-    said = json_of("costs", NAME)
-    assert said["estimate"] == pytest.approx(said["hours"] * json_of("status", NAME)["dollars_an_hour_at_most"])
-    assert said["billed"] is None
-    assert "Cost Explorer does not answer" in said["why_not_billed"]
+    costs = json_of("costs", NAME)
+    assert costs["estimate"] == pytest.approx(costs["hours"] * json_of("status", NAME)["dollars_an_hour_at_most"])
+    assert costs["billed"] is None
+    assert "Cost Explorer does not answer" in costs["why_not_billed"]
 
 
 def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
@@ -130,9 +130,9 @@ def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
     until(lambda: emr.describe_step(ClusterId=cluster, StepId=identifier)["Step"]["Status"]["State"] not in going)
     report = json.dumps({"state": "failed", "log": "one\nno route to the share"})
     s3.put_object(Bucket=data, Key="nodes/i-1.json", Body=report.encode())
-    said = {each["who"]: each for each in json_of("logs", NAME, "--tail", "1")["said"]}
-    assert said[f"step {identifier} (breaks)"]["state"].startswith("FAILED")
-    assert said["node i-1"] == {"who": "node i-1", "state": "failed", "lines": ["no route to the share"]}
+    logs = {each["who"]: each for each in json_of("logs", NAME, "--tail", "1")["said"]}
+    assert logs[f"step {identifier} (breaks)"]["state"].startswith("FAILED")
+    assert logs["node i-1"] == {"who": "node i-1", "state": "failed", "lines": ["no route to the share"]}
     alone = json_of("logs", NAME, "--node", "i-1")["said"]
     assert [each["who"] for each in alone] == ["node i-1"]
     s3.put_object(Bucket=data, Key="nodes/i-\u202e.json", Body=report.encode())
@@ -140,8 +140,8 @@ def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
 
 
 def test_a_deployment_in_another_region_is_reported(before: dict[str, set[str]]) -> None:
-    said = shoal("status", NAME, "--region", "eu-west-1", status=1).stderr
-    assert "no deployment 'mine' in eu-west-1, but one in us-east-1: add --region us-east-1" in said
+    printed = shoal("status", NAME, "--region", "eu-west-1", status=1).stderr
+    assert "no deployment 'mine' in eu-west-1, but one in us-east-1: add --region us-east-1" in printed
 
 
 def test_destroy_requires_a_terminal_or_yes(data: str) -> None:

@@ -13,7 +13,7 @@ from bootstrap.cli.main import main
 from tests.bootstrap.cli.command import shoal
 from tests.waiting import PATIENCE, until
 
-Said = Callable[..., tuple[int, str, str]]
+RunCommand = Callable[..., tuple[int, str, str]]
 
 
 def lines(count: int, labels: Sequence[object] = (0, 1), words: int = 8) -> bytes:
@@ -26,7 +26,7 @@ def lines(count: int, labels: Sequence[object] = (0, 1), words: int = 8) -> byte
 
 
 @pytest.fixture
-def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunCommand:
     """Function that runs a failing command in a temporary folder and returns its status, output and errors."""
     monkeypatch.chdir(tmp_path)
 
@@ -36,8 +36,8 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
             status = main(line)
         except SystemExit as end:
             status = int(str(end.code))
-        said = capsys.readouterr()
-        return status, said.out, " ".join(said.err.split())
+        printed = capsys.readouterr()
+        return status, printed.out, " ".join(printed.err.split())
 
     return run
 
@@ -46,10 +46,10 @@ def files_below(*folders: str) -> list[str]:
     return [str(path) for folder in folders for path in Path(folder).rglob("*") if path.is_file()]
 
 
-def test_too_many_classes_are_refused(train: Said) -> None:
-    status, _, said = train("--input", "in.json", "--classes", *map(str, range(1_001)))
+def test_too_many_classes_are_refused(train: RunCommand) -> None:
+    status, _, printed = train("--input", "in.json", "--classes", *map(str, range(1_001)))
     assert (status, list(Path().iterdir())) == (2, [])
-    assert "--classes names 1,001 classes, but training supports at most 1,000; give the most" in said
+    assert "--classes names 1,001 classes, but training supports at most 1,000; give the most" in printed
 
 
 # The tests below run real trainings.
@@ -76,8 +76,8 @@ class Run:
 
     def stopped_by(self, number: int) -> tuple[int, str]:
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, said
+        _, printed = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, printed
 
 
 @pytest.mark.soak
