@@ -36,7 +36,7 @@ def built(out: Path, **context: str) -> ShoalStack:
         ({"topology": "demmo"}, "There is no topology 'demmo' in topologies/; did you mean demo?"),
         ({"topology": "demo", "generation": "0"}, "'0' is not a generation; write a whole number from 1, such as "),
         ({"topology": "demo", "generation": "next"}, "'next' is not a generation; "),
-        ({"topology": "demo", "permissions_boundary": "ShoalBoundary"}, "'ShoalBoundary' is not a policy; "),
+        ({"topology": "demo", "permissions_boundary": "ShoalBoundary"}, "'ShoalBoundary' is not the ARN of a policy; "),
         ({"topology": "demo", "deployment": "my_demo"}, "'my_demo' cannot name a deployment: use at most 40 letters,"),
     ],
 )

@@ -28,7 +28,7 @@ def refused(code: str) -> ClientError:
         (NoCredentialsError(), "run `aws configure` or set AWS_PROFILE"),
         (ProfileNotFound(profile="ours"), "run `aws configure` or set AWS_PROFILE"),
         (CredentialRetrievalError(provider="custom-process", error_msg="over.\n"), "run `aws configure`"),
-        (SSLError(endpoint_url="https://127.0.0.1:4566/", error="no file"), "check AWS_CA_BUNDLE"),
+        (SSLError(endpoint_url="https://127.0.0.1:4566/", error="no file"), "check that AWS_CA_BUNDLE"),
         (UnauthorizedSSOTokenError(), "run: aws sso login"),
         (ConnectTimeoutError(endpoint_url="https://x"), "check the network"),
         (EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/"), "start `shoal embedded`"),

@@ -50,7 +50,7 @@ def changed(path: Path) -> None:
         (text, "dataset.h5 is not an HDF5 file, or is damaged"),
         (cut, "dataset.h5 is not an HDF5 file, or is damaged"),
         (older, "dataset.h5 has layout version 1, but this version of Shoal reads 2 and 3; recreate it"),
-        (broken, "dataset.h5 is damaged: /train/tokens cannot be read"),
+        (broken, "dataset.h5 is damaged: /train/tokens is unreadable"),
         (changed, "dataset.h5 changed after it was created: the digest of its arrays is"),
     ],
 )
