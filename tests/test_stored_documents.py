@@ -115,7 +115,7 @@ KEPT = stored.StoredExperiment(name="losses", experiment=load("losses").experime
 PREPARING = stored.StoredExperiment(name="preprocessing", experiment=load("preprocessing").experiment, cores=2)
 TOLD = progress.Status(lines=3, words=9, parts=2, source="/a")
 FAILED = failures.Failure(kind=failures.FailureKind.CAUSE, time=5.0, what="it broke", where="in step 3")
-GUARD = GuardState(spent=3.5, as_of=NOW, rate=0.5, told={"end": SentNotice(value="12", at=NOW)})
+GUARD = GuardState(spent=3.5, as_of=NOW, rate=0.5, notices={"end": SentNotice(value="12", at=NOW)})
 MERGED = MergeResult(
     dataset="out/dataset.h5",
     counts={

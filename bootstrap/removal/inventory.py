@@ -25,7 +25,7 @@ def inventory(session: boto3.Session | None = None) -> dict[str, set[str]]:
         botocore.exceptions.ClientError: A service refuses to list.
     """
     account = Account(session)
-    return {name: {identifier for identifier, _ in kind.things(account)} for name, kind in KINDS.items()}
+    return {name: {identifier for identifier, _ in kind.records(account)} for name, kind in KINDS.items()}
 
 
 def left_over(before: Mapping[str, set[str]], after: Mapping[str, set[str]]) -> dict[str, set[str]]:

@@ -15,8 +15,8 @@ from shoal_guard.left import left_of
 
 def main(arguments: list[str]) -> int:
     """Print one line for each leftover resource and the sum of the known prices. Return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m shoal_guard", description="list what a stack has left, priced")
-    parser.add_argument("stack", metavar="STACK", help="the name of a CloudFormation stack, which may be deleted")
+    parser = argparse.ArgumentParser(prog="python -m shoal_guard", description="list what a stack left, with prices")
+    parser.add_argument("stack", metavar="STACK", help="name of a CloudFormation stack; it may be deleted")
     try:
         found = left_of(parser.parse_args(arguments).stack)
     except (ValueError, SweepError, BotoCoreError, ClientError) as error:

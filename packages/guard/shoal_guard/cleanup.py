@@ -100,9 +100,9 @@ class Cleanup(Construct):
             f"logs:{region}:<AWS::AccountId>:log-group:{logs}:*",
             f"logs:{region}:<AWS::AccountId>:log-group:{logs}:log-stream:{jobs}",
         ):
-            reason = "The deployment's jobs, by their names; streams are listed of the whole group."
+            reason = "These are the deployment's jobs, by name. IAM allows listing streams only of the whole group."
             accept(policy, f"IAM5[Resource::arn:<AWS::Partition>:{pattern}]", reason)
-        accept(policy, "IAM5[Resource::*]", "SageMaker's list of jobs cannot be limited to some of them.")
+        accept(policy, "IAM5[Resource::*]", "IAM cannot limit SageMaker's list of jobs to some of them.")
         stopped = self._resource("Jobs", {"Jobs": deployment, "Tag": tag})
         stopped.node.add_dependency(policy)
         return stopped
@@ -133,9 +133,9 @@ class Cleanup(Construct):
             [Stack.of(self).format_arn(service="ec2", resource="security-group", resource_name="*")],
             {"StringEquals": {f"aws:ResourceTag/{tag}": value}},
         )
-        outwards = "Rules to other groups keep those groups, too, though EMR adds none of these."
+        outwards = "Outbound rules to other groups block their deletion, too, though EMR adds no such rules."
         explain(self.role, ["ec2:RevokeSecurityGroupEgress"], outwards)
-        reason = "EC2's describe calls cannot be limited to resources; the calls that change something are."
+        reason = "IAM cannot limit EC2's describe calls to resources. The calls that change something are limited."
         accept_pattern(self.role, "*", reason)
         groups = f"arn:<AWS::Partition>:ec2:{region_in_rule(Stack.of(self))}:<AWS::AccountId>:security-group/*"
         accept_pattern(self.role, groups, "The groups of this stack, by their tag.")

@@ -49,14 +49,14 @@ def function(
     accept(
         made,
         "CKV_AWS_115",
-        "Reserved executions are taken from the account's limit, and a new account has none to spare.",
+        "Reserved executions count against the account's limit, and a new account cannot spare any.",
     )
     accept(
         made,
         "CKV_AWS_116",
         "Nobody would read a dead letter: CloudFormation waits for the answer, and the guard runs again anyway.",
     )
-    accept(made, "CKV_AWS_117", "It only calls AWS's interfaces; in the network it would need an endpoint for each.")
+    accept(made, "CKV_AWS_117", "It only calls AWS's services; inside the VPC it would need an endpoint for each.")
     accept(made, "CKV_AWS_173", "It holds no secrets, and AWS encrypts it with its own key.")
     return made, role
 

@@ -80,7 +80,7 @@ class Guard(StackGuard):
         ):
             if not is_valid:
                 raise ValueError(f"Guard: {name}: {value!r} is not {bounds}")
-        found = _Found(scope, dollars_an_hour)
+        found = _SynthesisPrices(scope, dollars_an_hour)
         name = scope.stack_name
         account, extension = f"/shoal-guard/{name}/account", f"/shoal-guard/{name}/hours"
         super().__init__(
@@ -110,7 +110,7 @@ class Guard(StackGuard):
             if part is not clock:
                 clock.node.add_dependency(part)
         Tags.of(scope).add(_TAG, name)
-        Aspects.of(scope).add(_AfterGuard(scope, self, found if budget else None))
+        Aspects.of(scope).add(_DependOnGuard(scope, self, found if budget else None))
 
 
 def _is_whole(value: object, least: int, most: int) -> bool:
@@ -122,7 +122,7 @@ def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
-class _Found:
+class _SynthesisPrices:
     """Prices of a stack, computed once at synthesis, when all constructs exist."""
 
     def __init__(self, stack: Stack, dollars_an_hour: float | None) -> None:
@@ -137,15 +137,15 @@ class _Found:
             found.unpriced.clear()
         return found
 
-    def of(self, field: str) -> "_Price":
-        return _Price(self, field)
+    def of(self, field: str) -> "_PriceField":
+        return _PriceField(self, field)
 
 
 @jsii.implements(IStableAnyProducer)
-class _Price:
+class _PriceField:
     """One field of the prices, read at synthesis."""
 
-    def __init__(self, found: _Found, field: str) -> None:
+    def __init__(self, found: _SynthesisPrices, field: str) -> None:
         self._found, self._field = found, field
 
     def produce(self) -> Any:
@@ -154,11 +154,11 @@ class _Price:
 
 
 @jsii.implements(IAspect)
-class _AfterGuard:
+class _DependOnGuard:
     """Aspect that makes all other resources of the stack depend on the guard. With a budget it also reports resources
     without a price as errors."""
 
-    def __init__(self, stack: Stack, guard: Guard, found: _Found | None) -> None:
+    def __init__(self, stack: Stack, guard: Guard, found: _SynthesisPrices | None) -> None:
         self._stack, self._guard, self._found = stack, guard, found
 
     def visit(self, node: IConstruct) -> None:
@@ -170,6 +170,6 @@ class _AfterGuard:
                 child.node.add_dependency(clock)
         if self._found and (unpriced := self._found.prices.unpriced):
             Annotations.of(self._guard).add_error(
-                f"the budget cannot be kept without the prices of {', '.join(sorted(unpriced))}; give the guard their "
-                "sum as dollars_an_hour"
+                f"Guard cannot enforce the budget without the prices of {', '.join(sorted(unpriced))}; pass their sum "
+                "in dollars an hour as dollars_an_hour"
             )

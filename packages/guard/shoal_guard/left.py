@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shoal_guard.sweep.account import Account
-from shoal_guard.sweep.monthly import price_of
+from shoal_guard.sweep.monthly_prices import price_of
 from shoal_guard.sweep.stack_owner import StackOwner
 from shoal_guard.sweep.sweeping import UNVERIFIED, delete_found, find_owned
 

@@ -60,7 +60,7 @@ class PriceList:
             raise TypeError(f"{self.source!r} is not a source")
         for each in self.zones.values():
             if not isinstance(each, list | tuple) or not all(isinstance(zone, str) for zone in each):
-                raise TypeError(f"{each!r} are not the ids of zones")
+                raise TypeError(f"{each!r} is not a list of zone ids")
 
     @classmethod
     def lists(cls, region: str, folder: Path = PRICES) -> list[Self]:

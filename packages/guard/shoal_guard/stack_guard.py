@@ -109,8 +109,8 @@ class StackGuard(Construct):
             topic,
             "CKV_AWS_26",
             "Alarms cannot publish to a topic with AWS's key (AWS re:Post, 'How do I configure a CloudWatch alarm with "
-            "an encrypted SNS topic?', read 2026-11-29). One of the account would outlive the stack by a week; what "
-            "the topic gets goes out as a mail.",
+            "an encrypted SNS topic?', read 2026-11-29). A customer managed key would outlive the stack by a week, "
+            "and messages leave the topic as mails anyway.",
         )
         topic.add_subscription(subscriptions.EmailSubscription(mail))
         return topic
@@ -118,30 +118,31 @@ class StackGuard(Construct):
     def _alarms(self, topic: sns.Topic) -> None:
         """Add alarms that send a mail if the guard fails or is not run."""
         watching = []
-        for child, metric, compared, missing, what in (
+        for child, metric, comparison, missing, problem in (
             (
                 "Failing",
                 self.function.metric_errors(period=_EVERY),
                 cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
                 cloudwatch.TreatMissingData.NOT_BREACHING,
-                f"failed {_MISSED} times in a row; its log says why",
+                f"failed {_MISSED} times in a row; its log has the error",
             ),
             (
                 "Silent",
                 self.function.metric_invocations(period=_EVERY),
                 cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
                 cloudwatch.TreatMissingData.BREACHING,
-                f"has not run for {_MISSED * _EVERY.to_minutes():g} minutes; its rule of EventBridge starts it",
+                f"has not run for {_MISSED * _EVERY.to_minutes():g} minutes; check the EventBridge rule that runs it",
             ),
         ):
             alarm = cloudwatch.Alarm(
                 self,
                 child,
-                alarm_description=f"The guard of '{self._name}' {what}. Until it works again, end what costs by hand.",
+                alarm_description=f"The guard of '{self._name}' {problem}. Until it works again, stop costly resources "
+                "yourself.",
                 metric=metric,
                 threshold=1,
                 evaluation_periods=_MISSED,
-                comparison_operator=compared,
+                comparison_operator=comparison,
                 treat_missing_data=missing,
             )
             alarm.add_alarm_action(actions.SnsAction(topic))

@@ -83,13 +83,13 @@ def prices_of(stack: Stack) -> StackPrices:
                 else:
                     priced = found.of_emr if isinstance(each, emr.CfnCluster) else found.instances
                     priced[name] = own + added + address
-            _add_standing(found, each, known.other, address)
+            _add_fixed_price(found, each, known.other, address)
             if isinstance(each, autoscaling.CfnAutoScalingGroup) and not _names_machines(stack, each):
                 found.unpriced.add(each.cfn_resource_type)
     return found
 
 
-def _add_standing(found: StackPrices, resource: CfnResource, known: Prices, address: float) -> None:
+def _add_fixed_price(found: StackPrices, resource: CfnResource, known: Prices, address: float) -> None:
     kind, hour, count = resource.cfn_resource_type, None, 1
     if kind == "AWS::EC2::NatGateway":
         hour = known.nat_gateway_hour
@@ -136,11 +136,11 @@ def _names_machines(stack: Stack, group: autoscaling.CfnAutoScalingGroup) -> boo
     """Return whether a group's instance types are known: from the group itself or from a template in the stack."""
     if any(_types(stack, group)):
         return True
-    told = json.dumps(
+    references = json.dumps(
         stack.resolve([group.launch_template, group.launch_configuration_name, group.mixed_instances_policy])
     )
     return any(
-        f'"{stack.get_logical_id(each)}"' in told and any(_types(stack, each))
+        f'"{stack.get_logical_id(each)}"' in references and any(_types(stack, each))
         for each in stack.node.find_all()
         if isinstance(each, ec2.CfnLaunchTemplate | autoscaling.CfnLaunchConfiguration)
     )

@@ -9,7 +9,7 @@ from shoal_guard import CleanBucket
 
 
 @pytest.mark.parametrize("option", ["removal_policy", "auto_delete_objects"])
-def test_a_clean_bucket_is_deleted_with_its_stack_and_nothing_says_otherwise(option: str) -> None:
+def test_a_clean_bucket_refuses_options_that_would_keep_it(option: str) -> None:
     with pytest.raises(TypeError, match=f"is deleted with its stack: leave out {option}"):
         CleanBucket(Stack(App(), "Speech"), "Bucket", **{option: None})
 

@@ -33,7 +33,7 @@ def machine(stack: Stack, name: str, kind: str) -> None:
     ec2.CfnInstance(stack, name, instance_type=kind, image_id="ami-0a1b2c3d4e5f60718")
 
 
-def test_all_else_is_created_after_the_guard_and_has_its_tag() -> None:
+def test_other_resources_depend_on_the_guard_and_have_its_tag() -> None:
     template = Template.from_stack(guarded(mail="me@example.org", budget=5))
     resources = template.to_json()["Resources"]
     clocks = {name for name, each in resources.items() if name.startswith("GuardClock")}
@@ -49,7 +49,7 @@ def test_all_else_is_created_after_the_guard_and_has_its_tag() -> None:
     )
 
 
-def test_what_the_stack_has_is_priced_when_it_is_synthesised() -> None:
+def test_resources_added_after_the_guard_are_priced() -> None:
     stack = guarded(budget=5)
     machine(stack, "Alone", "m5.xlarge")
     data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(instance_type="g5.xlarge")
@@ -89,13 +89,13 @@ def test_a_budget_needs_the_price_of_everything(kind: str) -> None:
             autoscaling.CfnAutoScalingGroup(stack, "Group", min_size="0", max_size="1", launch_template=template)
         else:
             machine(stack, "Alone", "x9.huge")
-        said = Annotations.from_stack(stack).find_error(
+        found = Annotations.from_stack(stack).find_error(
             "*",
             Match.string_like_regexp(
-                "without the prices of (x9.huge|AWS::(CloudFormation::Stack|AutoScaling::AutoScalingGroup)); give the"
+                "without the prices of (x9.huge|AWS::(CloudFormation::Stack|AutoScaling::AutoScalingGroup)); pass their"
             ),
         )
-        assert len(said) == errors
+        assert len(found) == errors
     Annotations.from_stack(guarded()).has_no_error("*", Match.any_value())
 
 
@@ -112,16 +112,16 @@ def test_a_public_address_has_a_price_in_every_region() -> None:
     assert (read["gpu"], read["standing"], read["unpriced"]) == ({"g5.xlarge": pytest.approx(1.128)}, 0.005, "")
 
 
-def test_a_budget_names_what_the_list_of_a_region_has_no_price_for() -> None:
+def test_a_budget_error_names_the_types_without_a_price_in_the_region() -> None:
     stack = in_ireland()
     ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
     ec2.CfnVPCEndpoint(stack, "Door", vpc_id="vpc-0a1b2c3d", service_name="s", vpc_endpoint_type="Interface")
-    sentence = "without the prices of AWS::EC2::NatGateway(, | and )AWS::EC2::VPCEndpoint; give the"
+    sentence = "without the prices of AWS::EC2::NatGateway(, | and )AWS::EC2::VPCEndpoint; pass their"
     assert Annotations.from_stack(stack).find_error("*", Match.string_like_regexp(sentence))
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"max_hours": 0}, "Guard: max_hours: "),
         ({"max_hours": 8.5}, "Guard: max_hours: 8.5 is not a whole number of hours from 1 to 720"),
@@ -136,12 +136,12 @@ def test_a_budget_names_what_the_list_of_a_region_has_no_price_for() -> None:
         ({"dollars_an_hour": -1.0}, "Guard: dollars_an_hour: -1.0 is not a number of dollars"),
     ],
 )
-def test_a_value_outside_of_its_bounds_is_named(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_an_argument_out_of_range_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         guarded(**options)
 
 
-def test_the_age_of_a_stack_that_is_no_deployment_counts_from_the_guards_first_run() -> None:
+def test_the_age_of_a_stack_outside_shoal_counts_from_the_guards_first_round() -> None:
     settings = GuardSettings(
         deployment="n" * 128,
         stack="s",
@@ -157,15 +157,17 @@ def test_the_age_of_a_stack_that_is_no_deployment_counts_from_the_guards_first_r
     assert (settings.price(settings.gpu, "small"), settings.price(settings.gpu, "unforeseen")) == (1.0, 8.0)
     first = datetime(2026, 1, 31, tzinfo=UTC)
     long_ago = first - timedelta(days=30)
-    observed = Observation(created=long_ago, groups=["g"], nodes=[ObservedNode(price=1.0, since=long_ago, sign=None)])
+    observed = Observation(
+        created=long_ago, groups=["g"], nodes=[ObservedNode(price=1.0, since=long_ago, last_report=None)]
+    )
     account, actions = decide(settings, first, GuardState(), observed)
     assert account is not None
     assert (account.since, account.spent, actions) == (first, 0.0, [])
     account, actions = decide(settings, first + timedelta(minutes=50), account, observed)
     (warning,) = actions
-    assert (warning.kind, len(warning.subject) <= 100) == ("tell", True)
+    assert (warning.kind, len(warning.subject) <= 100) == ("notify", True)
     assert "aws ssm put-parameter --overwrite --name e --value HOURS_TO_ADD_IN_ALL" in warning.text
     assert account is not None
     assert account.spent == pytest.approx(1.5 * 50 / 60)
     _account, actions = decide(settings, first + timedelta(minutes=61), account, observed)
-    assert [action.kind for action in actions] == ["tell", "lower", "delete"]
+    assert [action.kind for action in actions] == ["notify", "scale to zero", "delete"]

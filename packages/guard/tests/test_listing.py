@@ -8,13 +8,13 @@ from shoal_guard.errors import OwnershipUnknownError
 from shoal_guard.sweep.listing import owns_load_balancer
 
 
-class Asked:
+class FakeOwner:
     """Owner, account and client in one object, with these tags."""
 
     def __init__(self, answer: Any) -> None:
         self.account, self._answer = self, answer
 
-    def client(self, _: str) -> "Asked":
+    def client(self, _: str) -> "FakeOwner":
         return self
 
     def describe_tags(self, **_: Any) -> dict[str, Any]:
@@ -27,12 +27,12 @@ class Asked:
 
 
 def is_owned(answer: Any) -> bool:
-    return owns_load_balancer(cast(Any, Asked(answer)), {"LoadBalancerArn": "x"})
+    return owns_load_balancer(cast(Any, FakeOwner(answer)), {"LoadBalancerArn": "x"})
 
 
-def test_its_tags_decide_and_where_they_cannot_be_read_it_is_unknown() -> None:
+def test_tags_decide_the_owner_and_unreadable_tags_leave_it_unknown() -> None:
     assert (is_owned(["ours"]), is_owned(["theirs"])) == (True, False)
     refused = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeTags")
     for error in (refused, EndpointConnectionError(endpoint_url="x")):
-        with pytest.raises(OwnershipUnknownError, match=r"^its tags cannot be read"):
+        with pytest.raises(OwnershipUnknownError, match=r"^its tags are unreadable"):
             is_owned(error)

@@ -18,7 +18,7 @@ ACCOUNTS = st.builds(
     as_of=st.none() | TIMES,
     rate=DOLLARS,
     by_use=DOLLARS,
-    told=st.dictionaries(
+    notices=st.dictionaries(
         st.sampled_from(["end", "budget", "deletion"]), st.builds(SentNotice, value=st.text(), at=TIMES)
     ),
 )
@@ -38,7 +38,7 @@ BROKEN = st.fixed_dictionaries({}, optional=dict.fromkeys(("spent", "as_of", "ra
 
 
 @given(st.text() | JSON.map(json.dumps) | BROKEN.map(json.dumps))
-def test_whatever_a_parameter_holds_is_an_account_that_can_be_counted_with_or_refused(text: str) -> None:
+def test_any_text_is_a_valid_account_or_refused(text: str) -> None:
     try:
         account = read_account(text, NOW)
     except ValueError:
@@ -46,7 +46,7 @@ def test_whatever_a_parameter_holds_is_an_account_that_can_be_counted_with_or_re
     assert 0 <= account.spent < float("inf")
     assert 0 <= account.rate < float("inf")
     assert 0 <= account.by_use < float("inf")
-    times = [told.at for told in account.told.values()] + ([account.as_of] if account.as_of else [])
+    times = [notice.at for notice in account.notices.values()] + ([account.as_of] if account.as_of else [])
     assert all(time - NOW <= timedelta(days=1) for time in times)
 
 
@@ -56,9 +56,9 @@ def test_whatever_a_parameter_holds_is_an_account_that_can_be_counted_with_or_re
         ("?", "is not JSON"),
         ("[" * 4096, "is not JSON"),
         ("[]", "is not a JSON object"),
-        ('{"told": []}', "has no valid `told`"),
-        ('{"told": {"end": 1}}', "has no valid `told`"),
-        ('{"told": {"end": {"value": "x"}}}', "has None instead of a time"),
+        ('{"told": []}', r"has an invalid field .* \(the sent warnings\)"),
+        ('{"told": {"end": 1}}', r"has an invalid field .* \(the sent warnings\)"),
+        ('{"told": {"end": {"value": "x"}}}', "None instead of a time"),
         ('{"told": {"end": {"value": "x", "at": "2099-01-01T00:00:00+00:00"}}}', "in the future"),
         ('{"as_of": "2030-05-03T12:00:00+00:00"}', "in the future"),
         ('{"as_of": "2030-05-01T11:00:00"}', "has no time zone"),
@@ -76,12 +76,12 @@ def test_a_broken_account_is_refused_with_its_fault(broken: str, fault: str) -> 
         read_account(broken, NOW)
 
 
-def test_a_round_that_is_tried_again_hours_later_finds_an_account_of_a_later_time() -> None:
+def test_a_repeated_round_accepts_an_account_of_a_later_round() -> None:
     later = GuardState(spent=1.0, as_of=NOW + timedelta(hours=6))
     assert read_account(write_account(later), NOW) == later
 
 
-def test_hours_are_read_and_what_is_no_number_of_hours_is_refused() -> None:
+def test_the_extension_must_be_a_number_of_hours() -> None:
     assert [read_extension(text) for text in ("0", "1.5", " 4\n")] == [0.0, 1.5, 4.0]
     for text in ("", "many", "nan", "inf", "-1", f"{MOST_HOURS + 1:g}1", "1 h"):
         with pytest.raises(ValueError, match="is not a number of hours"):

@@ -46,25 +46,25 @@ NOTHING = Observation(created=CREATED)
 minutes = st.integers(0, 2_000).map(lambda count: timedelta(minutes=count))
 times = minutes.map(lambda since: CREATED + since)
 machines = st.builds(ObservedMachine, price=st.floats(0, 100), since=times)
-nodes = st.builds(ObservedNode, price=st.floats(0, 100), since=times, sign=st.none() | times)
+nodes = st.builds(ObservedNode, price=st.floats(0, 100), since=times, last_report=st.none() | times)
 clusters = st.builds(
     ObservedCluster,
     identifier=st.just("j-1"),
     state=st.sampled_from(["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING"]),
-    quiet_since=times,
-    marks=st.lists(st.sampled_from([0.0, 1.0]), max_size=8),
+    idle_since=times,
+    idle_values=st.lists(st.sampled_from([0.0, 1.0]), max_size=8),
     machines=st.lists(machines, max_size=2),
 )
 jobs = st.builds(ObservedJob, name=st.just("shoal-mine-261120080000"), price=st.floats(0, 100), since=times)
-sights = st.builds(
+observations = st.builds(
     Observation,
     created=st.just(CREATED),
     extension=st.sampled_from([0.0, 0.0, 0.5, 8.0]),
     groups=st.lists(st.sampled_from(["fast", "slow"]), unique=True),
     nodes=st.lists(nodes, max_size=3),
-    staying=st.lists(st.sampled_from(["fast", "slow"]), unique=True),
-    running=st.booleans(),
-    over=st.sampled_from(["", "mine.20260102T030405-0a1b"]),
+    persistent_groups=st.lists(st.sampled_from(["fast", "slow"]), unique=True),
+    run_is_active=st.booleans(),
+    ended_run=st.sampled_from(["", "mine.20260102T030405-0a1b"]),
     clusters=st.lists(clusters, max_size=1),
     jobs=st.lists(jobs, max_size=2),
     complete=st.booleans(),
@@ -85,7 +85,7 @@ PARTS = {"nodes": ObservedNode, "clusters": ObservedCluster, "jobs": ObservedJob
 def observation(seen: dict[str, Any]) -> Observation:
     def timed(part: dict[str, Any]) -> dict[str, Any]:
         return {
-            key: CREATED + timedelta(minutes=each) if key in ("since", "sign", "quiet_since") else each
+            key: CREATED + timedelta(minutes=each) if key in ("since", "last_report", "idle_since") else each
             for key, each in part.items()
         }
 
@@ -105,12 +105,12 @@ def rounds(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
-def test_rounds_count_and_do_what_their_table_says(case: dict[str, Any]) -> None:
+def test_each_round_of_the_table(case: dict[str, Any]) -> None:
     assert list(rounds(case)) == [{name: each[name] for name in ("account", "does")} for each in case["rounds"]]
 
 
-@given(settings, st.lists(st.tuples(times, sights), max_size=30))
-def test_nothing_is_deleted_without_a_warning_ten_minutes_old_about_the_limit_that_is_reached(
+@given(settings, st.lists(st.tuples(times, observations), max_size=30))
+def test_every_deletion_follows_a_warning_about_its_limit_by_ten_minutes(
     using: GuardSettings, given_rounds: list[tuple[datetime, Observation]]
 ) -> None:
     account: GuardState | None = GuardState()
@@ -128,8 +128,8 @@ def test_nothing_is_deleted_without_a_warning_ten_minutes_old_about_the_limit_th
             assert [limit for at, limit in warned if limit in reached and now - at >= SHORTEST_NOTICE]
 
 
-@given(settings, st.lists(st.tuples(times, sights), max_size=30))
-def test_the_same_round_twice_tells_and_counts_once(
+@given(settings, st.lists(st.tuples(times, observations), max_size=30))
+def test_a_repeated_round_notifies_and_counts_once(
     using: GuardSettings, given_rounds: list[tuple[datetime, Observation]]
 ) -> None:
     account = GuardState()
@@ -138,14 +138,14 @@ def test_the_same_round_twice_tells_and_counts_once(
         again, second = decide(using, now, once, seen)
         assert again == once
         limits = ("soon", "budget", "deleted")
-        assert not [action for action in second if action.kind == "tell" and action.subject.endswith(limits)]
+        assert not [action for action in second if action.kind == "notify" and action.subject.endswith(limits)]
         assert [each for each in first if each.kind == "delete"] == [each for each in second if each.kind == "delete"]
         assert once is not None
         account = once
 
 
-@given(st.lists(st.tuples(times, sights), max_size=30))
-def test_what_was_spent_never_falls_and_its_time_never_goes_back(
+@given(st.lists(st.tuples(times, observations), max_size=30))
+def test_the_dollars_spent_and_their_time_never_decrease(
     given_rounds: list[tuple[datetime, Observation]],
 ) -> None:
     account = GuardState()
@@ -159,7 +159,7 @@ def test_what_was_spent_never_falls_and_its_time_never_goes_back(
 
 
 @given(st.lists(times, min_size=1, max_size=30), st.lists(nodes, max_size=4))
-def test_however_often_one_looks_what_runs_all_the_time_costs_its_hours(
+def test_the_cost_of_running_resources_does_not_depend_on_the_number_of_rounds(
     clock: list[datetime], running: list[ObservedNode]
 ) -> None:
     account = GuardState()
@@ -174,9 +174,9 @@ def test_however_often_one_looks_what_runs_all_the_time_costs_its_hours(
 
 
 @pytest.mark.parametrize("idle_minutes", [5, 30, 7_199, 7_200, 10_080])
-def test_the_marks_of_any_idle_time_come_in_one_answer(idle_minutes: int) -> None:
+def test_one_response_has_all_idle_values_of_any_idle_time(idle_minutes: int) -> None:
     using = replace(SETTINGS, idle_minutes=idle_minutes)
     assert using.idle / using.period <= 1_440
     marks = [1.0] * max(1, using.idle // using.period - 1)
-    waiting = ObservedCluster(identifier="j-1", state="WAITING", quiet_since=CREATED, marks=marks)
+    waiting = ObservedCluster(identifier="j-1", state="WAITING", idle_since=CREATED, idle_values=marks)
     assert cluster_is_idle(using, CREATED + using.idle, waiting)

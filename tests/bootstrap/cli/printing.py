@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 from pydantic import TypeAdapter
-from shoal_guard.sweep.monthly import Monthly
+from shoal_guard.sweep.monthly_prices import MonthlyPrice
 from shoal_guard.sweep.sweeping import FoundResource
 
 from bootstrap.aws.account import Account
@@ -111,7 +111,7 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.lifecycle.runs.find_run": StartedRun,
     "bootstrap.lifecycle.status.read_status": Status,
     "bootstrap.preprocessing.preview.cores": int,
-    "shoal_guard.sweep.monthly.price_of": dict[str, Monthly],
+    "shoal_guard.sweep.monthly_prices.price_of": dict[str, MonthlyPrice],
     "shoal_guard.sweep.sweeping.delete_found": list[FoundResource],
     "shoal_guard.sweep.sweeping.find_owned": list[FoundResource],
     "bootstrap.removal.teardown.destroy": DestroyResult,

@@ -10,7 +10,7 @@ import yaml
 from shoal_guard.errors import NameOnlyError, OwnershipUnknownError, SweepError
 from shoal_guard.left import left_of
 from shoal_guard.sweep.kinds import KINDS, is_being_deleted
-from shoal_guard.sweep.monthly import price_of
+from shoal_guard.sweep.monthly_prices import price_of
 from shoal_guard.sweep.stack_owner import StackOwner
 from shoal_guard.sweep.sweeping import DELETED, FOUND, KEPT, LEFT, UNVERIFIED, FoundResource, delete_found, find_owned
 from shoal_local_aws.aws import EmbeddedAws
@@ -64,7 +64,7 @@ def size(volume: str) -> int:
 def exist(account: Account) -> set[tuple[str, str]]:
     """Return everything that is listed, except stacks."""
     kinds = {name: kind for name, kind in KINDS.items() if name != "cloudformation stack"}
-    return {(name, identifier) for name, kind in kinds.items() for identifier, _ in kind.things(account)}
+    return {(name, identifier) for name, kind in kinds.items() for identifier, _ in kind.records(account)}
 
 
 def found(claim: StackOwner) -> list[FoundResource]:
@@ -107,9 +107,9 @@ def test_resources_with_known_prices_are_priced(account: Account, left: Keys) ->
     [
         ({}, "one of a stack, a tag and a prefix"),
         ({"stack": "a", "prefix": "a"}, "one of a stack"),
-        ({"stack": "a b"}, "'a b' is no name of a stack"),
-        ({"tag": "=x"}, "'=x' is no tag"),
-        ({"tag": "k" * 129}, "is no tag"),
+        ({"stack": "a b"}, "'a b' is not a stack name"),
+        ({"tag": "=x"}, "'=x' is not a tag"),
+        ({"tag": "k" * 129}, "is not a tag"),
     ],
 )
 def test_an_empty_selection_is_refused(account: Account, claim: dict[str, str], said: str) -> None:
@@ -139,7 +139,7 @@ def test_a_resource_that_only_has_a_similar_name_is_not_certain(
 ) -> None:
     claim = StackOwner(account, stack="web")
     if called:
-        with pytest.raises(NameOnlyError, match="only its name is one of this stack"):
+        with pytest.raises(NameOnlyError, match="only its name matches this stack"):
             claim.owns_by_name(KINDS[kind], name, {})
     else:
         assert not claim.owns_by_name(KINDS[kind], name, {})
@@ -222,7 +222,7 @@ def test_resources_of_an_existing_stack_with_another_name_are_listed_and_stay(ac
         s3.delete_bucket_tagging(Bucket=theirs)
     things = {each.identifier: each for each in left_of(prefix=prefix, delete=True)}
     assert {name: each.outcome for name, each in things.items()} == {theirs: KEPT, f"{prefix}-old": DELETED}
-    assert f"the stack {owner} owns it, and exists" in things[theirs].reason
+    assert f"the existing stack {owner} owns it" in things[theirs].reason
     s3.head_bucket(Bucket=theirs)
     delete(owner)
 
@@ -235,7 +235,7 @@ def test_without_the_lists_of_other_stacks_untagged_resources_are_not_certain(
     with aws.faults.during(Denied(service="cloudformation", operation="ListStackResources")):
         things = {thing.identifier: thing for thing in found(StackOwner(account, prefix="unread-data"))}
     assert things["unread-data"].outcome == UNVERIFIED
-    assert "whether a stack of another name owns it cannot be read" in things["unread-data"].why
+    assert "it is unknown whether a stack of another name owns it" in things["unread-data"].why
     boto3.client("s3").delete_bucket(Bucket="unread-data")
     delete("their-own")
 
@@ -257,14 +257,14 @@ def test_without_the_tagging_service_imports_by_another_stack_are_not_certain(
     with aws.faults.during(Denied(service="tagging", operation="GetResources")):
         claim = StackOwner(account, stack="kept")
         (bucket,) = (identifier for kind, identifier in claim.stack_resources if kind == "AWS::S3::Bucket")
-        with pytest.raises(OwnershipUnknownError, match="whether another stack has it by now cannot be read"):
+        with pytest.raises(OwnershipUnknownError, match="it is unknown whether another stack owns it now"):
             claim.owns_by_name(KINDS["s3 bucket"], bucket, {})
     assert StackOwner(account, stack="kept").owns_by_name(KINDS["s3 bucket"], bucket, {})
 
 
 def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: EmbeddedAws) -> None:
     make_stack("there", {"Topic": {"Type": "AWS::SNS::Topic"}})
-    with pytest.raises(SweepError, match="1 stack of these exist: there"):
+    with pytest.raises(SweepError, match="matching stacks exist: there"):
         StackOwner(account, tag="aws:cloudformation:stack-name=there").check_deletable()
     for operation, claim in (
         (Denied(service="cloudformation", operation="ListStacks"), {"stack": "there"}),
@@ -273,7 +273,7 @@ def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: Embed
     ):
         with (
             aws.faults.during(operation),
-            pytest.raises(SweepError, match="whether a stack of these exists cannot be told"),
+            pytest.raises(SweepError, match="it is unknown whether a matching stack exists"),
         ):
             StackOwner(account, **claim).check_deletable()
 
@@ -286,7 +286,7 @@ def test_a_service_that_does_not_answer_is_listed_as_not_certain(aws: EmbeddedAw
 
 def test_resources_of_an_existing_stack_are_not_deleted(account: Account, left: Keys) -> None:
     beside = exist(account)
-    with pytest.raises(SweepError, match="nothing was deleted, because 1 stack of these exist: web-2"):
+    with pytest.raises(SweepError, match="nothing was deleted, because matching stacks exist: web-2"):
         left_of("web-2", delete=True)
     assert exist(account) == beside
 

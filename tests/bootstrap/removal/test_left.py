@@ -36,7 +36,7 @@ def stack(aws: EmbeddedAws) -> str:
 def test_leftovers_are_listed_and_deleted_only_after_their_stack(
     stack: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SweepError, match="1 stack of these exist: Leaving"):
+    with pytest.raises(SweepError, match="matching stacks exist: Leaving"):
         left_of(stack, delete=True)
     boto3.client("cloudformation").delete_stack(StackName=stack)
     boto3.client("cloudformation").get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
@@ -68,14 +68,14 @@ def test_a_bucket_with_the_tag_that_keeps_it_is_not_emptied(aws: EmbeddedAws, ke
     assert (kept.outcome, kept.reason.split("; ")[0]) == ("stays", f"its tag shoal:keep={keep} keeps it")
     with aws.faults.during(Denied(service="s3", operation="GetBucketTagging")):
         unknown = next(each for each in left_of(prefix=f"precious-{keep}", delete=True) if each.kind == "s3 bucket")
-    assert (unknown.is_certain, unknown.outcome) == (False, "cannot be told")
+    assert (unknown.is_certain, unknown.outcome) == (False, "unknown")
     assert s3.get_object(Bucket=f"precious-{keep}", Key="data")["Body"].read() == b"1"
 
 
 def test_an_invalid_stack_name_is_wrong_use(aws: EmbeddedAws, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["5th"])
-    assert capsys.readouterr().err.startswith("python -m shoal_guard: '5th' is no name of a stack")
+    assert capsys.readouterr().err.startswith("python -m shoal_guard: '5th' is not a stack name")
 
 
 def test_expired_credentials_are_an_error_message(

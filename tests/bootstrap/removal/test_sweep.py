@@ -78,7 +78,7 @@ def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws: EmbeddedAws)
     for operation in ("ListObjectsV2", "GetObject"):
         with aws.faults.during(Denied(service="s3", operation=operation)):
             (bucket,) = sweep("waiting", shared(), stuck_seconds=0)
-        assert (bucket.outcome, "whether its data are to be kept cannot be read" in bucket.why) == (UNVERIFIED, True)
+        assert (bucket.outcome, "it is unknown whether to keep its data" in bucket.why) == (UNVERIFIED, True)
     assert [each.outcome for each in sweep("waiting", shared())] == [DELETED]
 
 
@@ -109,7 +109,7 @@ def test_a_bucket_with_unreadable_tags_is_not_deleted(aws: EmbeddedAws, monkeypa
     (bucket,) = sweep("late", shared(), stuck_seconds=0)
     aws.faults.lift(*faults)
     assert bucket.outcome == UNVERIFIED
-    assert "whether its data are to be kept cannot be read" in bucket.why
+    assert "it is unknown whether to keep its data" in bucket.why
     s3.delete_bucket(Bucket="shoal-dark")
 
 
@@ -170,9 +170,7 @@ def test_an_interface_of_another_service_is_reported_and_blocks_its_network_unti
     ec2.attach_network_interface(NetworkInterfaceId=interface, InstanceId=user, DeviceIndex=1)
     by_kind = {thing.kind: thing for thing in sweep("shared", shared(), stuck_seconds=0)}
     assert (by_kind["subnet"].outcome, by_kind["vpc"].outcome) == (LEFT, LEFT)
-    assert by_kind["subnet"].why == (
-        f"in it are network interfaces that something still uses: {interface} (of their function)"
-    )
+    assert by_kind["subnet"].why == (f"network interfaces in it are still in use: {interface} (of their function)")
     ec2.terminate_instances(InstanceIds=[user])
     ec2.delete_network_interface(NetworkInterfaceId=interface)
     assert {thing.outcome for thing in sweep("shared", shared(), stuck_seconds=0)} == {DELETED}
@@ -194,7 +192,7 @@ class Restricted(Account):
 def test_a_kind_without_permission_to_list_does_not_count_as_deleted() -> None:
     (unseen,) = sweep("nobody", Restricted("describe_volumes"))
     assert (unseen.kind, unseen.outcome) == ("volume", UNVERIFIED)
-    assert "cannot be listed (not you)" in unseen.why
+    assert "AWS did not list it (not you)" in unseen.why
 
 
 def test_a_resource_that_ec2_reports_as_not_deleted_is_a_failure() -> None:
@@ -212,7 +210,7 @@ def test_clusters_are_listed_in_every_state_except_terminated() -> None:
     account.session.events.register(
         "provide-client-params.emr.ListClusters", lambda params, **_: asked.extend(params["ClusterStates"])
     )
-    assert list(KINDS["emr cluster"].things(account)) == []
+    assert list(KINDS["emr cluster"].records(account)) == []
     states = account.client("emr").meta.service_model.shape_for("ClusterState").enum
     assert {*states} - {*asked} == {"TERMINATED", "TERMINATED_WITH_ERRORS"}
 
@@ -321,6 +319,6 @@ def test_every_page_of_a_list_is_read() -> None:
     ssm, names = boto3.client("ssm"), {f"/many/{number}" for number in range(60)}
     for name in names:
         ssm.put_parameter(Name=name, Value="x", Type="String")
-    assert {name for name, _ in KINDS["ssm parameter"].things(shared())} >= names
+    assert {name for name, _ in KINDS["ssm parameter"].records(shared())} >= names
     for name in names:
         ssm.delete_parameter(Name=name)

@@ -83,7 +83,7 @@ def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> N
         stop_jobs(properties["Jobs"], properties["Tag"], milliseconds_left)
     revoke_group_rules(properties.get("SecurityGroups", []))
     if "Parameters" in properties:
-        # A missing parameter is no error.
+        # A missing parameter is not an error.
         boto3.client("ssm").delete_parameters(Names=properties["Parameters"])
 
 
@@ -95,7 +95,7 @@ def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], in
     """
     s3, bucket = boto3.client("s3"), properties["Bucket"]
     if "Tag" in properties and properties["Tag"] not in tags(s3, bucket):
-        print(f"{bucket} stays, because it has no tag {properties['Tag']} any more")  # noqa: T201 -- the log
+        print(f"{bucket} stays, because it no longer has the tag {properties['Tag']}")  # noqa: T201 -- the log
         return
     while not ("Runs" in properties and is_kept(properties)):
         empty(s3, bucket, milliseconds_left)
@@ -126,7 +126,7 @@ def is_kept(properties: dict[str, Any]) -> bool:
     try:
         runs = unfetched(boto3.client("s3"), properties["Bucket"], properties["Runs"], properties["Fetched"])
     except Exception as error:
-        print(f"{properties['Bucket']} is kept, because its runs cannot be read: {error}")  # noqa: T201 -- the log
+        print(f"{properties['Bucket']} stays, because its runs are unreadable: {error}")  # noqa: T201 -- the log
         return True
     print(f"runs of {properties['Bucket']} that were not fetched: {', '.join(runs) or 'none'}")  # noqa: T201
     return bool(runs)
@@ -250,10 +250,10 @@ def stop_jobs(deployment: str, tag: str, milliseconds_left: Callable[[], int]) -
     logs = boto3.client("logs")
     try:
         for name in list(streams_of_jobs(logs, deployment)):
-            _require_time(milliseconds_left, "some of what jobs printed is left")
+            _require_time(milliseconds_left, "some log streams of training jobs are left")
             logs.delete_log_stream(logGroupName=JOB_LOGS, logStreamName=name)
     except Exception as error:  # leftover logs cost almost nothing, and must not block the stack's deletion
-        print(f"what jobs printed is left in {JOB_LOGS}: {error}")  # noqa: T201 -- the log
+        print(f"log streams of training jobs are left in {JOB_LOGS}: {error}")  # noqa: T201 -- the log
 
 
 def stop_job(sagemaker: Any, name: str) -> None:

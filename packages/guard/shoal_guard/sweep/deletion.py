@@ -35,7 +35,7 @@ def delete_call(service: str, operation: str, **parameters: str | list[str] | bo
             field = key if isinstance(key, str) else key[0]
             value = fields.get(field)
             if value is None:  # only the tagging service named the resource, so it has no record
-                raise SweepError(f"it cannot be deleted: its {field} is needed and cannot be listed")
+                raise SweepError(f"its deletion needs its {field}, and no list has it")
             values[name] = value if isinstance(key, str) else [value]
         answer = getattr(account.client(service), operation)(**values)
         for refused in answer.get("Unsuccessful") or ():
@@ -104,7 +104,7 @@ def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
         ]
         if error.response["Error"]["Code"] != "DependencyViolation" or not named:
             raise
-        raise SweepError(f"in it are network interfaces that something still uses: {', '.join(named)}") from None
+        raise SweepError(f"network interfaces in it are still in use: {', '.join(named)}") from None
 
 
 def internet_gateway(account: Account, identifier: str, record: ResourceRecord) -> None:

@@ -46,7 +46,7 @@ class ResourceKind:
     is_snapshot: bool = False
     is_foreign: bool = False
 
-    def things(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
+    def records(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
         """Yield identifier and record of each existing resource of this kind."""
         for record in self.listing(account):
             if _state(record) not in _DELETED:
@@ -127,7 +127,7 @@ def _owner(row: Mapping[str, Any]) -> Owned:
             return getattr(listing, name)  # type: ignore[no-any-return]
         case [service, operation, answer, parameters]:
             return fetched_tags(service, operation, answer, **parameters)
-    raise ValueError(f"{row['owned']} does not say how an owner is found")
+    raise ValueError(f"`owned` in kinds.yaml must be a rule for the owner, not {row['owned']}")
 
 
 def _deletion(written: str | list[Any] | None) -> Delete | None:

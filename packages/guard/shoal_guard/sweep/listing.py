@@ -89,7 +89,7 @@ def owns_load_balancer(owner: Owner, record: ResourceRecord) -> bool:
     try:
         found = owner.account.client("elbv2").describe_tags(ResourceArns=[record["LoadBalancerArn"]])
     except (BotoCoreError, ClientError) as error:
-        raise OwnershipUnknownError(f"its tags cannot be read ({reason_of(error)})") from None
+        raise OwnershipUnknownError(f"its tags are unreadable ({reason_of(error)})") from None
     return any(owner.of(each["Tags"]) for each in found["TagDescriptions"])
 
 

@@ -71,7 +71,7 @@ class Owner:
             raise keep_unknown(error) from None
         if keep not in _KEPT:
             return "", ()
-        return f"its tag {_KEEP}={keep} keeps it; remove the tag to have it deleted", ()
+        return f"its tag {_KEEP}={keep} keeps it; remove the tag to allow its deletion", ()
 
     def may_empty(self, _bucket: str) -> bool:
         """Return whether a bucket may be emptied for its deletion. Otherwise it is deleted only if it is empty."""
@@ -84,7 +84,7 @@ class Owner:
 
     @property
     def arns(self) -> Sequence[str]:
-        """ARNs of the owner's resources in AWS's tagging service. It lacks some types, and lists some deleted resources."""
+        """ARNs of the owner's resources in AWS's tagging service. It lacks some types and lists deleted resources."""
         return ()
 
     @property
@@ -101,7 +101,7 @@ class Owner:
             return True
         if self.unchecked and not self.elsewhere:
             raise OwnershipUnknownError(
-                f"another region may have a deployment of this name, and these cannot be checked: {self.unchecked}"
+                f"another region may have a deployment of this name, and these did not answer: {self.unchecked}"
             )
         return not self.elsewhere
 
@@ -124,13 +124,13 @@ class Owner:
     def _stack_exists(self, cloudformation: Any) -> bool:
         return describe_stack(cloudformation, self.stack) is not None
 
-    def try_source(self, source: str, call: Callable[[], _Answer], nothing: _Answer) -> _Answer:
-        """Return the answer of a source. If it fails, record it in `failed_sources` and return `nothing`."""
+    def try_source(self, source: str, call: Callable[[], _Answer], default: _Answer) -> _Answer:
+        """Return the answer of a source. If it fails, record it in `failed_sources` and return `default`."""
         try:
             return call()
         except (BotoCoreError, ClientError) as error:
             self.failed_sources[source] = reason_of(error)
-            return nothing
+            return default
 
 
 def keep_tag(account: Account, bucket: str) -> str | None:
@@ -146,7 +146,7 @@ def keep_tag(account: Account, bucket: str) -> str | None:
 
 def keep_unknown(error: BotoCoreError | ClientError) -> OwnershipUnknownError:
     """Return the error for a bucket that must not be emptied, because reading its tag or data failed with `error`."""
-    return OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})")
+    return OwnershipUnknownError(f"it is unknown whether to keep its data ({reason_of(error)})")
 
 
 def ask_other_regions(account: Account, ask: Callable[[Any], _Answer]) -> tuple[dict[str, _Answer], str]:
@@ -203,7 +203,7 @@ def fetched_tags(service: str, operation: str, answer: str, **parameters: str) -
             code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
             if any(word in code for word in _ABSENT):
                 return False
-            raise OwnershipUnknownError(f"its tags cannot be read ({reason_of(error)})") from None
+            raise OwnershipUnknownError(f"its tags are unreadable ({reason_of(error)})") from None
         for key in answer.split("."):
             found = found.get(key) or {}
         return owner.of(found)

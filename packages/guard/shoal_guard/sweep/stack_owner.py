@@ -40,13 +40,13 @@ class StackOwner(Owner):
         super().__init__(account)
         self._key, self._equals, self._value = tag.partition("=")
         if sum(map(bool, (stack, tag, prefix))) != 1:
-            raise ValueError("name what to look for: one of a stack, a tag and a prefix")
+            raise ValueError("give exactly one of a stack, a tag and a prefix")
         if stack and not _STACK.fullmatch(stack):
-            raise ValueError(f"'{stack}' is no name of a stack: letters, digits and dashes, and a letter first")
+            raise ValueError(f"'{stack}' is not a stack name: use letters, digits and dashes, and start with a letter")
         if tag and not 0 < len(self._key) <= _LONGEST_TAG:
-            raise ValueError(f"'{tag}' is no tag; write KEY=VALUE, with a key of at most {_LONGEST_TAG} characters")
+            raise ValueError(f"'{tag}' is not a tag; write KEY=VALUE, with a key of at most {_LONGEST_TAG} characters")
         self._name, self._prefix = stack, prefix
-        self.text = f"the stack {stack}" if stack else f"the tag {tag}" if tag else f"names that begin with '{prefix}'"
+        self.text = f"the stack {stack}" if stack else f"the tag {tag}" if tag else f"names with the prefix '{prefix}'"
         """Description of the owner for messages."""
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
@@ -69,10 +69,12 @@ class StackOwner(Owner):
         status = self._recorded.get((kind.cloudformation, identifier), "")
         if _NEVER_MADE.fullmatch(status):
             raise NameOnlyError(
-                f"CloudFormation's last record of it is {status}: it may never have been of this stack; look at it, "
+                f"CloudFormation's last record of it is {status}: it may never have belonged to this stack; check it, "
                 "and delete it yourself"
             )
-        if (kind.cloudformation, identifier) in self.stack_resources or self._is_made_by(kind, identifier, record):
+        if (kind.cloudformation, identifier) in self.stack_resources or self._is_created_by_stack(
+            kind, identifier, record
+        ):
             return not self._is_of_another(kind, identifier, record)
         own = str(record.get(kind.name, ""))
         names = {name for name in (_last_name(identifier), own) if name and not _IDENTIFIER.fullmatch(name)}
@@ -80,7 +82,7 @@ class StackOwner(Owner):
             return any(name.startswith(self._prefix) for name in names)
         given = any(self._is_given(kind, name) for name in names)
         if given and not self._is_of_another(kind, identifier, record):
-            raise NameOnlyError("only its name is one of this stack; look at it, and delete it yourself")
+            raise NameOnlyError("only its name matches this stack; check it, and delete it yourself")
         return False
 
     def _is_of_another(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
@@ -93,7 +95,7 @@ class StackOwner(Owner):
         named = self._tagged_stack(kind, identifier, record)
         if named is None and _TAGS in self.failed_sources:
             raise OwnershipUnknownError(
-                f"whether another stack has it by now cannot be read ({self.failed_sources[_TAGS]})"
+                f"it is unknown whether another stack owns it now ({self.failed_sources[_TAGS]})"
             )
         return named is not None and not self._is_stack(named)
 
@@ -117,7 +119,7 @@ class StackOwner(Owner):
         owner = tagged if tagged in others else self._others_resources.get((kind.cloudformation, identifier))
         if not (owner or tagged) and (failed := self.failed_sources.keys() & {_STACKS, _OTHERS}):
             reason = self.failed_sources[failed.pop()]
-            raise OwnershipUnknownError(f"whether a stack of another name owns it cannot be read ({reason})")
+            raise OwnershipUnknownError(f"it is unknown whether a stack of another name owns it ({reason})")
         return owner or tagged, bool(owner)
 
     @property
@@ -139,10 +141,10 @@ class StackOwner(Owner):
 
         return self.try_source(_OTHERS, listed, {})
 
-    def _is_made_by(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
+    def _is_created_by_stack(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
         """Return whether a resource is a log or a snapshot of a current or former resource of the owner's stacks."""
         return any(
-            (of, match[1]) in self._made
+            (of, match[1]) in self._created_resources
             for key, pattern, of in kind.made_of
             if (match := re.fullmatch(pattern, str(record.get(key, identifier))))
         )
@@ -189,14 +191,13 @@ class StackOwner(Owner):
         for source in (_STACKS, *((_TAGS,) if self._key else ())):
             if source in self.failed_sources:
                 raise SweepError(
-                    f"nothing was deleted, because whether a stack of these exists cannot be told: {source} did not "
-                    f"answer ({self.failed_sources[source]}); use credentials that may ask it"
+                    f"nothing was deleted, because it is unknown whether a matching stack exists: {source} did not "
+                    f"answer ({self.failed_sources[source]}); use credentials that may read it"
                 )
         if living:
-            named, plural = ", ".join(living), "" if len(living) == 1 else "s"
             raise SweepError(
-                f"nothing was deleted, because {len(living)} stack{plural} of these exist: {named}; delete them "
-                "first (cdk destroy, or aws cloudformation delete-stack --stack-name NAME), then sweep what they leave"
+                f"nothing was deleted, because matching stacks exist: {', '.join(living)}; delete them first "
+                "(cdk destroy, or aws cloudformation delete-stack --stack-name NAME), then run the sweep again"
             )
 
     @property
@@ -208,10 +209,10 @@ class StackOwner(Owner):
     def stack_resources(self) -> set[tuple[str, str]]:
         """Types and identifiers of the resources that the owner's stacks have or kept, including stacks deleted within
         90 days."""
-        return {resource for resource in self._made if self._recorded[resource] != _GONE}
+        return {resource for resource in self._created_resources if self._recorded[resource] != _GONE}
 
     @property
-    def _made(self) -> set[tuple[str, str]]:
+    def _created_resources(self) -> set[tuple[str, str]]:
         """Types and identifiers of all current and former resources of the owner's stacks."""
         return {resource for resource, status in self._recorded.items() if not _NEVER_MADE.fullmatch(status)}
 
@@ -266,7 +267,7 @@ class StackOwner(Owner):
         """
         if self._name or (kind.cloudformation, identifier) in self.stack_resources:
             return super().is_of_this_region(kind, identifier)
-        raise NameOnlyError("it belongs to no region, and another one may use it; look at it, and delete it yourself")
+        raise NameOnlyError("it has no region, and another region may use it; check it, and delete it yourself")
 
     def _stack_exists(self, cloudformation: object) -> bool:
         return describe_stack(cloudformation, self._name) is not None

@@ -21,7 +21,7 @@ STUCK_SECONDS = 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 
 FOUND, DELETED, KEPT, BEING_DELETED, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
-UNVERIFIED = "cannot be told"
+UNVERIFIED = "unknown"
 """Outcome of a resource with unknown existence or unknown owner. The sweep does not delete it."""
 ALL = "(all)"
 """Identifier that stands for all resources of a kind that AWS did not list."""
@@ -113,11 +113,11 @@ def of_kind(owner: Owner, name: str) -> Iterator[FoundResource]:
     """Yield the owner's resources of one kind, for `find_owned`."""
     kind, seen = KINDS[name], set()
     try:
-        for identifier, record in kind.things(owner.account):
+        for identifier, record in kind.records(owner.account):
             seen.add(identifier)
             yield from _if_owned(owner, name, identifier, record)
     except (BotoCoreError, ClientError) as error:
-        why = f"cannot be listed ({reason_of(error)}); try again with other credentials"
+        why = f"AWS did not list it ({reason_of(error)}); try again with other credentials"
         yield FoundResource(kind=name, identifier=ALL, billed=kind.billed({}), outcome=UNVERIFIED, why=why)
         for named in {kind.identifier_in(arn) for arn in owner.arns} - seen - {None}:
             yield from _if_owned(owner, name, str(named), {})
@@ -133,11 +133,14 @@ def _if_owned(owner: Owner, name: str, identifier: str, record: ResourceRecord) 
         stack, is_of_another = owner.stack_of(kind, identifier, record)
         if is_of_another:
             thing.outcome = KEPT
-            thing.why = f"the stack {stack} owns it, and exists; it goes with that stack"
+            thing.why = f"the existing stack {stack} owns it; it is deleted with that stack"
         elif is_being_deleted(record):
             thing.outcome = BEING_DELETED
         elif kind.delete is None:
-            thing.outcome, thing.why = LEFT, "a sweep deletes none of these; delete it yourself if you do not need it"
+            thing.outcome, thing.why = (
+                LEFT,
+                "the sweep does not delete this kind; delete it yourself if you do not need it",
+            )
         else:
             _mark_if_kept(owner, thing)
     except NameOnlyError as error:
@@ -170,10 +173,10 @@ def _unlisted(owner: Owner) -> Iterator[FoundResource]:
         if not any(part in arn for part in _NOT_REPORTED) and not any(
             kind.identifier_in(arn) for kind in KINDS.values()
         ):
-            why = "only the tagging service names it: it is gone, or of a kind that is not swept; check it yourself"
+            why = "only the tagging service lists it: it no longer exists, or its kind is unknown; check it yourself"
             yield FoundResource(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
     for source, reason in owner.failed_sources.items():
-        why = f"did not answer ({reason}); this list lacks what only it reports"
+        why = f"did not answer ({reason}); resources that only it reports are missing"
         yield FoundResource(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNVERIFIED, why=why)
 
 
@@ -214,11 +217,14 @@ def _refresh(account: Account, things: Iterable[FoundResource]) -> None:
     for name in {thing.kind for thing in things}:
         those = [thing for thing in things if thing.kind == name]
         try:
-            listed = dict(KINDS[name].things(account))
+            listed = dict(KINDS[name].records(account))
         except (BotoCoreError, ClientError) as error:
             for thing in those:
                 if thing.outcome == BEING_DELETED or thing.why == _STILL_LISTED:  # a refused deletion keeps its reason
-                    thing.outcome, thing.why = UNVERIFIED, f"it was deleted, but cannot be listed ({reason_of(error)})"
+                    thing.outcome, thing.why = (
+                        UNVERIFIED,
+                        f"it was deleted, but AWS did not list it ({reason_of(error)})",
+                    )
             continue
         for thing in those:
             _update_outcome(thing, listed)

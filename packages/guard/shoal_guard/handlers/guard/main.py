@@ -17,7 +17,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from .metrics import dollars_by_use, idle_marks
+from .metrics import dollars_by_use, idle_values
 from .parameters import read_account, read_extension, write_account
 from .rules import (
     BOOT,
@@ -33,17 +33,17 @@ from .rules import (
     decide,
 )
 
-_OVER = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
-_ENDING = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
-_PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
+_DELETED_STATUSES = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
+_ENDED_STATES = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
+_BILLED_STATES = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
 # A service that does not answer must leave time for the others; the next round asks it again.
 _CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
 _MOST_BYTES = 1 << 20
-_UNREAD = 1.0
+_UNKNOWN_EXTENSION = 1.0
 """Extension in hours while the guard can read it neither from Systems Manager nor from the copy. It delays the end of
 life, but does not remove it."""
 _RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
-_WAITING = ("Pending", "Starting")
+_UNBILLED_STATUSES = ("Pending", "Starting")
 """Secondary statuses of a training job that AWS does not bill yet: a spot job may wait for hours."""
 _JOB = "-[0-9]{12}(-[0-9]{1,2})?"
 _logger = logging.getLogger(__name__)
@@ -82,27 +82,27 @@ def handler(event: dict[str, Any], context: object) -> None:
     created = _created(settings)
     if created is None:
         return
-    this = Round()
-    account, extension = _read_stored(settings, now, created, this)
-    observed = _observe(settings, now, this, created, _UNREAD if extension is None else extension)
+    guard_round = Round()
+    account, extension = _read_stored(settings, now, created, guard_round)
+    observed = _observe(settings, now, guard_round, created, _UNKNOWN_EXTENSION if extension is None else extension)
     after, actions = decide(settings, now, account, observed)
     # Keep this order: send warnings, store the account, then delete. An interrupted round may send a warning twice,
     # but it never deletes without a warning, and it writes nothing after the stack's deletion has started.
     for action in actions:
-        if action.kind == "tell":
-            this.attempt(partial(_tell, settings, action), None)
+        if action.kind == "notify":
+            guard_round.attempt(partial(_notify, settings, action), None)
     if after is not None and after != account:
         _logger.info("$%.2f spent by %s, $%.2f an hour now", after.spent, now.isoformat(), after.rate)
         if extension is not None:  # otherwise the parameter was unreadable, and may hold a higher count than `after`
-            this.attempt(partial(_store_account, settings, after), None)
+            guard_round.attempt(partial(_store_account, settings, after), None)
         if settings.copy:
-            this.attempt(partial(_copy, settings, after, extension), None)
+            guard_round.attempt(partial(_copy, settings, after, extension), None)
     for action in actions:
         _logger.info("%s %s %s", action.kind, action.subject, action.text)
-        if action.kind != "tell":
-            this.attempt(partial(_ACTS[action.kind], action.subject), None)
-    if this.failures:
-        raise GuardRoundError("; ".join(this.failures))
+        if action.kind != "notify":
+            guard_round.attempt(partial(_ACTIONS[action.kind], action.subject), None)
+    if guard_round.failures:
+        raise GuardRoundError("; ".join(guard_round.failures))
 
 
 # Reads
@@ -117,11 +117,11 @@ def _created(settings: GuardSettings) -> datetime | None:
             return None
         raise
     created: datetime = stack["CreationTime"]
-    return None if stack["StackStatus"] in _OVER else created
+    return None if stack["StackStatus"] in _DELETED_STATUSES else created
 
 
 def _read_stored(
-    settings: GuardSettings, now: datetime, created: datetime, this: Round
+    settings: GuardSettings, now: datetime, created: datetime, guard_round: Round
 ) -> tuple[GuardState | None, float | None]:
     """Return the account and the extension in hours, from the parameters or from their copy; None for each if unknown.
 
@@ -130,27 +130,27 @@ def _read_stored(
     answer.
     """
     names = [settings.account, settings.extension]
-    found = this.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)
+    found = guard_round.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)
     texts: dict[str, Mapping[str, Any]] = {}
     if found is not None:
         texts["parameter"] = {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
     if settings.copy:
-        copied = this.attempt(lambda: _read(settings.bucket, settings.copy, created) or {}, None)
+        copied = guard_round.attempt(lambda: _read(settings.bucket, settings.copy, created) or {}, None)
         texts |= {} if copied is None else {"copy of the parameter": copied}
     if not texts:
         return None, None
 
-    def kept(what: str, name: str, read: Callable[[str], Found], otherwise: Found) -> Found:
+    def parsed(source: str, name: str, read: Callable[[str], Found], otherwise: Found) -> Found:
         try:
-            return read(str(texts[what][name])) if name in texts[what] else otherwise
+            return read(str(texts[source][name])) if name in texts[source] else otherwise
         except ValueError as error:
-            this.failures.append(f"the {what} {name} {error}, and is ignored: {texts[what][name]!r}")
+            guard_round.failures.append(f"the {source} {name} {error}, and is ignored: {texts[source][name]!r}")
             return otherwise
 
-    accounts = [kept(what, settings.account, partial(read_account, now=now), GuardState()) for what in texts]
+    accounts = [parsed(source, settings.account, partial(read_account, now=now), GuardState()) for source in texts]
     account = max(accounts, key=lambda each: (each.spent, each.as_of or created))
     unread = None if found is None else 0.0
-    return account, kept(next(iter(texts)), settings.extension, read_extension, unread)
+    return account, parsed(next(iter(texts)), settings.extension, read_extension, unread)
 
 
 def _store_account(settings: GuardSettings, account: GuardState) -> None:
@@ -170,29 +170,33 @@ def _copy(settings: GuardSettings, account: GuardState, extension: float | None)
     _client("s3").put_object(Bucket=settings.bucket, Key=settings.copy, Body=body)
 
 
-def _observe(settings: GuardSettings, now: datetime, this: Round, created: datetime, extension: float) -> Observation:
-    nothing: list[tuple[str, str]] = []
-    resources = this.attempt(partial(_resources, settings), nothing)
+def _observe(
+    settings: GuardSettings, now: datetime, guard_round: Round, created: datetime, extension: float
+) -> Observation:
+    no_resources: list[tuple[str, str]] = []
+    resources = guard_round.attempt(partial(_resources, settings), no_resources)
     names = [name for kind, name in resources if kind == "AWS::AutoScaling::AutoScalingGroup"]
     clusters = [name for kind, name in resources if kind == "AWS::EMR::Cluster"]
-    alone = [name for kind, name in resources if kind == "AWS::EC2::Instance"]
-    none: dict[str, bool] = {}
-    groups = this.attempt(partial(_groups_with_nodes, settings, names), none)
-    may_run = groups or this.failures  # unreadable groups may have nodes
-    over, running = this.attempt(partial(_runs, settings), ("", True)) if may_run else ("", False)
-    observations = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
+    single_instances = [name for kind, name in resources if kind == "AWS::EC2::Instance"]
+    no_groups: dict[str, bool] = {}
+    groups = guard_round.attempt(partial(_groups_with_nodes, settings, names), no_groups)
+    may_run = groups or guard_round.failures  # unreadable groups may have nodes
+    ended_run, is_active = guard_round.attempt(partial(_runs, settings), ("", True)) if may_run else ("", False)
+    observations = [guard_round.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
     return Observation(
         created=created,
         extension=extension,
         groups=list(groups),
-        staying=[name for name, stays in groups.items() if stays],
-        over=over,
-        running=running,
-        nodes=this.attempt(partial(_nodes, settings, now, this, names, alone), []),
+        persistent_groups=[name for name, is_persistent in groups.items() if is_persistent],
+        ended_run=ended_run,
+        run_is_active=is_active,
+        nodes=guard_round.attempt(partial(_nodes, settings, now, guard_round, names, single_instances), []),
         clusters=[cluster for cluster in observations if cluster],
-        jobs=this.attempt(partial(_jobs, settings), []) if settings.jobs else [],
-        by_use=this.attempt(lambda: dollars_by_use(_client("cloudwatch"), settings, resources, created, now), 0.0),
-        complete=not this.failures,
+        jobs=guard_round.attempt(partial(_jobs, settings), []) if settings.jobs else [],
+        by_use=guard_round.attempt(
+            lambda: dollars_by_use(_client("cloudwatch"), settings, resources, created, now), 0.0
+        ),
+        complete=not guard_round.failures,
     )
 
 
@@ -259,33 +263,33 @@ def _read(bucket: str, key: str, since: datetime | None = None) -> dict[str, Any
 
 
 def _nodes(
-    settings: GuardSettings, now: datetime, this: Round, groups: Sequence[str], alone: Sequence[str]
+    settings: GuardSettings, now: datetime, guard_round: Round, groups: Sequence[str], single_instances: Sequence[str]
 ) -> list[ObservedNode]:
     """Return the instances of the groups, and the instances that are resources of the stack."""
     pages = _client("ec2").get_paginator("describe_instances")
     living = {"Name": "instance-state-name", "Values": ["pending", "running"]}
     instances = [
         each
-        for name, values in (("tag:aws:autoscaling:groupName", groups), ("instance-id", alone))
+        for name, values in (("tag:aws:autoscaling:groupName", groups), ("instance-id", single_instances))
         if values  # EC2 refuses an empty filter
         for page in pages.paginate(Filters=[{"Name": name, "Values": values}, living])
         for found in page["Reservations"]
         for each in found["Instances"]
     ]
-    at_work = {each["InstanceId"]: now for each in instances}
-    signs = this.attempt(partial(_signs, settings), at_work) if instances else {}
+    current_reports = {each["InstanceId"]: now for each in instances}
+    reports = guard_round.attempt(partial(_last_reports, settings), current_reports) if instances else {}
     return [
         ObservedNode(
             price=settings.price(settings.gpu, each["InstanceType"]),
             since=each["LaunchTime"],
-            sign=signs.get(each["InstanceId"]),
+            last_report=reports.get(each["InstanceId"]),
             boot=METAL_BOOT if ".metal" in each["InstanceType"] else BOOT,
         )
         for each in instances
     ]
 
 
-def _signs(settings: GuardSettings) -> dict[str, datetime]:
+def _last_reports(settings: GuardSettings) -> dict[str, datetime]:
     """Return when each node last reported its boot or its work, by instance id, from the objects that nodes write."""
     found: dict[str, datetime] = {}
     if not settings.bucket:
@@ -302,17 +306,18 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
     """Return the state of a cluster; None if it has terminated or is terminating."""
     emr = _client("emr")
     status = emr.describe_cluster(ClusterId=identifier)["Cluster"]["Status"]
-    if status["State"] in _ENDING:
+    if status["State"] in _ENDED_STATES:
         return None
     created = status["Timeline"]["CreationDateTime"]
-    nodes = emr.get_paginator("list_instances").paginate(ClusterId=identifier, InstanceStates=_PAID)
+    nodes = emr.get_paginator("list_instances").paginate(ClusterId=identifier, InstanceStates=_BILLED_STATES)
+    is_waiting = status["State"] == "WAITING"
     newest_steps = emr.list_steps(ClusterId=identifier)["Steps"]
     ends = [step["Status"]["Timeline"].get("EndDateTime", created) for step in newest_steps]
     return ObservedCluster(
         identifier=identifier,
         state=status["State"],
-        quiet_since=max([status["Timeline"].get("ReadyDateTime", created), *ends]),
-        marks=idle_marks(_client("cloudwatch"), settings, now, identifier) if status["State"] == "WAITING" else (),
+        idle_since=max([status["Timeline"].get("ReadyDateTime", created), *ends]),
+        idle_values=idle_values(_client("cloudwatch"), settings, now, identifier) if is_waiting else (),
         machines=[
             ObservedMachine(
                 price=settings.price(settings.emr, node["InstanceType"]),
@@ -330,7 +335,7 @@ def _jobs(settings: GuardSettings) -> list[ObservedJob]:
     return [
         ObservedJob(
             name=each["TrainingJobName"],
-            price=0.0 if each.get("SecondaryStatus") in _WAITING else settings.job,
+            price=0.0 if each.get("SecondaryStatus") in _UNBILLED_STATUSES else settings.job,
             since=each["CreationTime"],
         )
         for status in ("InProgress", "Stopping")
@@ -345,7 +350,7 @@ def _jobs(settings: GuardSettings) -> list[ObservedJob]:
 # Actions
 
 
-def _tell(settings: GuardSettings, action: Action) -> None:
+def _notify(settings: GuardSettings, action: Action) -> None:
     if settings.topic:
         _client("sns").publish(TopicArn=settings.topic, Subject=action.subject, Message=action.text)
 
@@ -389,10 +394,10 @@ def _client(service: str) -> Any:
     return boto3.client(service, config=_CLIENT_CONFIG)  # type: ignore[call-overload]
 
 
-_ACTS: dict[str, Callable[[str], None]] = {
+_ACTIONS: dict[str, Callable[[str], None]] = {
     "stop": _stop_runs,
     "stop job": _stop_job,
-    "lower": _scale_to_zero,
+    "scale to zero": _scale_to_zero,
     "terminate": lambda cluster: _client("emr").terminate_job_flows(JobFlowIds=[cluster]),
     # CloudFormation uses the role of the deployment, so the guard needs no permissions on its resources.
     "delete": lambda stack: _client("cloudformation").delete_stack(StackName=stack),

@@ -50,7 +50,7 @@ def dollars_by_use(
     return spent
 
 
-def idle_marks(cloudwatch: Any, settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
+def idle_values(cloudwatch: Any, settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
     """Return the values of EMR's metric `IsIdle` in the last `idle_minutes`."""
     metric = ("AWS/ElasticMapReduce", "IsIdle", "JobFlowId", cluster)
     return _values(cloudwatch, metric, "Minimum", now - settings.idle, now, settings.period)

@@ -16,6 +16,8 @@ from .rules import GuardState, SentNotice
 MOST_HOURS = 100_000.0
 """Largest total extension in hours."""
 _MOST_DOLLARS = 1e12
+_NOTICES = "told"
+"""Field of the sent warnings in the stored JSON. Deployed guards have stored it under this name."""
 _AHEAD = timedelta(days=1)
 """AWS retries a failed round for hours, so an account may be newer than the round, but by less than a day."""
 
@@ -28,9 +30,9 @@ def read_account(text: str, now: datetime) -> GuardState:
         raise ValueError("is not JSON") from None
     if not isinstance(read, Mapping):
         raise ValueError("is not a JSON object")
-    told = read.get("told", {})
-    if not isinstance(told, Mapping) or not all(isinstance(each, Mapping) for each in told.values()):
-        raise ValueError("has no valid `told`, the sent warnings")
+    notices = read.get(_NOTICES, {})
+    if not isinstance(notices, Mapping) or not all(isinstance(each, Mapping) for each in notices.values()):
+        raise ValueError(f"has an invalid field `{_NOTICES}` (the sent warnings)")
     as_of = read.get("as_of")
     return GuardState(
         spent=_amount(read.get("spent", 0.0)),
@@ -38,14 +40,17 @@ def read_account(text: str, now: datetime) -> GuardState:
         rate=_amount(read.get("rate", 0.0)),
         by_use=_amount(read.get("by_use", 0.0)),
         since=None if read.get("since") is None else _time(read["since"], now),
-        told={
-            name: SentNotice(value=str(each.get("value")), at=_time(each.get("at"), now)) for name, each in told.items()
+        notices={
+            name: SentNotice(value=str(each.get("value")), at=_time(each.get("at"), now))
+            for name, each in notices.items()
         },
     )
 
 
 def write_account(account: GuardState) -> str:
-    return json.dumps(asdict(account), default=datetime.isoformat)
+    document = asdict(account)
+    document[_NOTICES] = document.pop("notices")
+    return json.dumps(document, default=datetime.isoformat)
 
 
 def read_extension(text: str) -> float:

@@ -69,12 +69,12 @@ class GuardSettings:
     """SNS topic for warnings; empty without one."""
 
     @property
-    def what(self) -> str:
-        """The guarded deployment or stack, as the subject of a sentence."""
-        return f"The {'deployment' if self.bucket else 'stack'} '{self.deployment}'"
+    def title(self) -> str:
+        """Name of the guarded deployment or stack in messages."""
+        return f"the {'deployment' if self.bucket else 'stack'} '{self.deployment}'"
 
     @property
-    def begun(self) -> str:
+    def age_event(self) -> str:
         """Event from which the age counts, as a participle."""
         return "created" if self.bucket else "first guarded"
 
@@ -86,13 +86,15 @@ class GuardSettings:
         return of.get(instance_type, 0.0 if self.bucket else max(of.values(), default=0.0))
 
     @property
-    def longer(self) -> str:
+    def extend_command(self) -> str:
+        """Shell command that extends the life."""
         if self.bucket:
             return f"shoal extend {self.deployment} --hours 4"
         return f"aws ssm put-parameter --overwrite --name {self.extension} --value HOURS_TO_ADD_IN_ALL"
 
     @property
-    def raised(self) -> str:
+    def budget_place(self) -> str:
+        """Place at which the owner sets the budget, as the end of a sentence."""
         return "in the topology's `guard`" if self.bucket else "of its Guard"
 
     @property
@@ -116,9 +118,9 @@ class ObservedMachine:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedNode(ObservedMachine):
-    """A node that trains or reads. `sign` is the time of its last report of boot or work."""
+    """A node that trains or reads. `last_report` is the time of its last report of boot or work."""
 
-    sign: datetime | None = None
+    last_report: datetime | None = None
     boot: timedelta = BOOT
     """Time that the node may take to its first report."""
 
@@ -129,9 +131,9 @@ class ObservedCluster:
 
     identifier: str
     state: str
-    quiet_since: datetime
+    idle_since: datetime
     """Time at which the cluster became ready or its newest step ended."""
-    marks: Sequence[float] = ()
+    idle_values: Sequence[float] = ()
     """Values of EMR's metric `IsIdle`, 1 for idle. A short step may run between two values."""
     machines: Sequence[ObservedMachine] = ()
 
@@ -151,11 +153,11 @@ class Observation:
     extension: float = 0.0
     groups: Sequence[str] = ()
     """Auto scaling groups with a desired capacity above 0."""
-    staying: Sequence[str] = ()
+    persistent_groups: Sequence[str] = ()
     """Groups with nodes that also run between trainings."""
-    running: bool = False
+    run_is_active: bool = False
     """Whether a requested run has not ended."""
-    over: str = ""
+    ended_run: str = ""
     """Last requested run, if all runs have ended and no run keeps its nodes; empty otherwise."""
     nodes: Sequence[ObservedNode] = ()
     clusters: Sequence[ObservedCluster] = ()
@@ -190,16 +192,19 @@ class GuardState:
     """Part of `spent` that is billed by use."""
     since: datetime | None = None
     """Time of the guard's first round, for a stack that is not a Shoal deployment: it may be older than its guard."""
-    told: Mapping[str, SentNotice] = field(default_factory=dict)
+    notices: Mapping[str, SentNotice] = field(default_factory=dict)
     """Sent warnings by limit: `end`, `budget`, `deletion`. `stop` has the time at which runs were asked to stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """An action of the guard. `tell` sends `text` to the owner. `stop` asks all runs in the document `subject` to stop
-    with a checkpoint. All other kinds act on the resource `subject`."""
+    """An action of the guard.
 
-    kind: Literal["tell", "stop", "stop job", "lower", "terminate", "delete"]
+    `notify` sends `text` to the owner. `stop` asks all runs in the document `subject` to stop with a checkpoint. All
+    other kinds act on the resource `subject`.
+    """
+
+    kind: Literal["notify", "stop", "stop job", "scale to zero", "terminate", "delete"]
     subject: str
     text: str = ""
 
@@ -235,31 +240,33 @@ def decide(
         observed = replace(observed, created=account.since or now)
     account = charged(settings, now, account, observed)
     actions: list[Action] = []
-    over = None
+    reached = None
     for limit in _limits(settings, now, account, observed):
         if not limit.near:  # forget the warning: the limit needs a new one when it is near again
-            account = replace(account, told={name: told for name, told in account.told.items() if name != limit.name})
+            kept = {name: notice for name, notice in account.notices.items() if name != limit.name}
+            account = replace(account, notices=kept)
             continue
-        account, news = _tell_once(now, account, limit.name, limit.value, _tell(limit.subject, limit.warning))
-        actions += news
-        if limit.reached and now - account.told[limit.name].at >= SHORTEST_NOTICE:
-            over = limit
-    if over is None:
+        message = _notify(limit.subject, limit.warning)
+        account, messages = _notify_once(now, account, limit.name, limit.value, message)
+        actions += messages
+        if limit.reached and now - account.notices[limit.name].at >= SHORTEST_NOTICE:
+            reached = limit
+    if reached is None:
         return account, [*actions, *_end_idle(settings, now, observed)]
     stops = [Action(kind="stop job", subject=job.name) for job in observed.jobs]
-    if observed.running and (observed.nodes or not observed.complete):
+    if observed.run_is_active and (observed.nodes or not observed.complete):
         stops.append(Action(kind="stop", subject=settings.requests))
     if stops:
-        account, _ = _tell_once(now, account, "stop", over.value, stops[0])
-        if now - account.told["stop"].at < STOPPING:
+        account, _ = _notify_once(now, account, "stop", reached.value, stops[0])
+        if now - account.notices["stop"].at < STOPPING:
             return account, [*actions, *stops]  # repeat them in each round, because one may fail
-    text = f"{settings.what} is being deleted: {over.reason}. {_closing_lines(settings, account)}"
-    news_of_it = _tell(f"{settings.deployment} is being deleted", text)
-    account, news = _tell_once(now, account, "deletion", over.value, news_of_it)
+    text = f"The guard is deleting {settings.title}, because {reached.reason}.\n{_closing_lines(settings, account)}"
+    message = _notify(f"{settings.deployment} is being deleted", text)
+    account, messages = _notify_once(now, account, "deletion", reached.value, message)
     # Also end nodes and clusters: they cost most, and CloudFormation refuses to delete a stack during an update.
-    ending = [Action(kind="lower", subject=group) for group in observed.groups]
+    ending = [Action(kind="scale to zero", subject=group) for group in observed.groups]
     ending += [Action(kind="terminate", subject=cluster.identifier) for cluster in observed.clusters]
-    return account, [*actions, *news, *ending, Action(kind="delete", subject=settings.stack)]
+    return account, [*actions, *messages, *ending, Action(kind="delete", subject=settings.stack)]
 
 
 def charged(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> GuardState:
@@ -293,8 +300,8 @@ def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> 
     """
     if not settings.bucket:
         return False
-    patience = settings.idle if node.sign else max(settings.idle, node.boot)
-    return now - max(node.since, node.sign or node.since) >= patience
+    patience = settings.idle if node.last_report else max(settings.idle, node.boot)
+    return now - max(node.since, node.last_report or node.since) >= patience
 
 
 def cluster_is_idle(settings: GuardSettings, now: datetime, cluster: ObservedCluster) -> bool:
@@ -303,8 +310,8 @@ def cluster_is_idle(settings: GuardSettings, now: datetime, cluster: ObservedClu
     Two values may be missing, because the newest arrive late.
     """
     expected = max(1, settings.idle // settings.period - 2)
-    marked = len(cluster.marks) >= expected and min(cluster.marks) >= 1
-    return cluster.state == "WAITING" and marked and now - cluster.quiet_since >= settings.idle
+    is_idle = len(cluster.idle_values) >= expected and min(cluster.idle_values) >= 1
+    return cluster.state == "WAITING" and is_idle and now - cluster.idle_since >= settings.idle
 
 
 def _limits(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> Iterator[Limit]:
@@ -316,10 +323,11 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
         near=now >= end - NOTICE,
         reached=now >= end,
         subject=f"{name} ends soon",
-        warning=f"{settings.what} ends at {_clock(max(end, now + SHORTEST_NOTICE))}, "
-        f"{settings.max_hours + observed.extension:g} hours after it was {settings.begun}. Then all its nodes are "
-        f"ended and its stack is deleted. To keep it longer: {settings.longer}\n{_closing_lines(settings, account)}",
-        reason=f"it has reached its end, {_clock(end)}",
+        warning=f"The guard will end all nodes of {settings.title} and delete its stack at "
+        f"{_clock(max(end, now + SHORTEST_NOTICE))}, {settings.max_hours + observed.extension:g} hours after it was "
+        f"{settings.age_event}.\nTo extend its life, run: {settings.extend_command}\n"
+        f"{_closing_lines(settings, account)}",
+        reason=f"its life ended at {_clock(end)}",
     )
     if settings.budget is not None:
         yield Limit(
@@ -328,10 +336,11 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
             near=account.spent >= NEAR * settings.budget,
             reached=account.spent >= settings.budget,
             subject=f"{name} has nearly spent its budget",
-            warning=f"{settings.what} has spent about ${account.spent:,.2f} of its budget of "
-            f"${settings.budget:,.2f}, and spends ${account.rate:,.2f} an hour now. When the budget is spent, but not "
-            f"before {_clock(now + SHORTEST_NOTICE)}, all its nodes are ended and its stack is deleted. To keep it, "
-            f"raise `budget` {settings.raised} and deploy it again.\n{_closing_lines(settings, account)}",
+            warning=f"T{settings.title[1:]} has spent about ${account.spent:,.2f} of its budget of "
+            f"${settings.budget:,.2f}, and now spends ${account.rate:,.2f} an hour. When the budget is spent, the "
+            "guard will end all its nodes and delete its stack, but not before "
+            f"{_clock(now + SHORTEST_NOTICE)}.\nTo keep it, raise `budget` {settings.budget_place} and deploy again.\n"
+            f"{_closing_lines(settings, account)}",
             reason=f"its budget of ${settings.budget:,.2f} is spent",
         )
 
@@ -342,65 +351,67 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
     All node groups end together, because a training needs the nodes of all of them.
     """
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
-    what = settings.what[0].lower() + settings.what[1:]
-    again = " `shoal preprocess` says how to start another one." if settings.bucket else ""
+    restart = " `shoal preprocess` prints how to start another one." if settings.bucket else ""
     actions = []
-    ended = [each for each in observed.groups if each not in observed.staying] if observed.over else []
+    ended = [each for each in observed.groups if each not in observed.persistent_groups] if observed.ended_run else []
     if ended:
         text = (
-            f"The run {observed.over} of the deployment '{name}' has ended, and its nodes are being ended. To copy its "
-            f"results: shoal fetch {name} --run {observed.over} --output FOLDER"
+            f"The run {observed.ended_run} of {settings.title} has ended, and the guard is ending its nodes.\n"
+            f"To copy its results, run: shoal fetch {name} --run {observed.ended_run} --output FOLDER"
         )
         actions += [
-            _tell(f"a run of {name} has ended", text),
-            *(Action(kind="lower", subject=group) for group in ended),
+            _notify(f"a run of {name} has ended", text),
+            *(Action(kind="scale to zero", subject=group) for group in ended),
         ]
     elif observed.groups and observed.nodes and all(node_is_idle(settings, now, node) for node in observed.nodes):
         text = (
-            f"The training nodes of the deployment '{name}' were idle for {minutes} and are being ended. `shoal train` "
-            "starts new ones. Files that were only on their disks are lost."
+            f"The guard is ending the training nodes of {settings.title}, because they were idle for {minutes}. Files "
+            "that were only on their disks are lost. `shoal train` starts new nodes."
         )
         actions += [
-            _tell(f"the idle training nodes of {name} are being ended", text),
-            *(Action(kind="lower", subject=group) for group in observed.groups),
+            _notify(f"the idle training nodes of {name} are being ended", text),
+            *(Action(kind="scale to zero", subject=group) for group in observed.groups),
         ]
     for cluster in observed.clusters:
         if cluster_is_idle(settings, now, cluster):
-            text = f"The EMR cluster {cluster.identifier} of {what} was idle for {minutes} and is being ended.{again}"
+            text = (
+                f"The guard is terminating the EMR cluster {cluster.identifier} of {settings.title}, because it was "
+                f"idle for {minutes}.{restart}"
+            )
             actions += [
-                _tell(f"the idle cluster of {name} is being ended", text),
+                _notify(f"the idle cluster of {name} is being ended", text),
                 Action(kind="terminate", subject=cluster.identifier),
             ]
     return actions
 
 
-def _tell_once(
-    now: datetime, account: GuardState, name: str, value: str, news: Action
+def _notify_once(
+    now: datetime, account: GuardState, name: str, value: str, message: Action
 ) -> tuple[GuardState, list[Action]]:
     """Return the message and the account that records it; no message if it was already sent for this value."""
-    given = account.told.get(name)
-    if given and given.value == value:
+    sent = account.notices.get(name)
+    if sent and sent.value == value:
         return account, []
-    return replace(account, told={**account.told, name: SentNotice(value=value, at=now)}), [news]
+    return replace(account, notices={**account.notices, name: SentNotice(value=value, at=now)}), [message]
 
 
-def _tell(subject: str, text: str) -> Action:
-    return Action(kind="tell", subject=f"Guard: {subject}"[:_LONGEST_SUBJECT], text=text)
+def _notify(subject: str, text: str) -> Action:
+    return Action(kind="notify", subject=f"Guard: {subject}"[:_LONGEST_SUBJECT], text=text)
 
 
 def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
     fetch = f"shoal fetch {settings.deployment} --output FOLDER"
     data = {
-        True: f"The bucket {settings.bucket} is kept, with its datasets and models.",
-        False: f"Models and datasets are deleted with it. To keep a model: {fetch}",
-        None: f"If the bucket {settings.bucket} holds runs that were not fetched, it is kept, with its datasets and "
-        f"models, and continues to cost money; else it is deleted with it. To fetch the runs: {fetch}",
+        True: f"The bucket {settings.bucket} stays, with its datasets and models.",
+        False: f"The deletion includes all datasets and models. To keep a model, run: {fetch}",
+        None: f"The bucket {settings.bucket} stays, and costs money, if it holds runs that were not fetched. Otherwise "
+        f"it is deleted, with its datasets and models. To fetch the runs, run: {fetch}",
     }
-    spent = f"Spent so far, at most: ${account.spent:,.2f}"
+    spent = f"Spent so far: at most ${account.spent:,.2f}"
     if settings.unpriced:
-        spent += f", besides what has no price known to it ({settings.unpriced})"
-    kept = data[settings.keep] if settings.bucket else "Its data are deleted with it, but for what the stack retains."
-    return f"{kept}\n{spent}."
+        spent += f", without resources of unknown price ({settings.unpriced})"
+    stack_data = "The deletion includes all data, except resources that the stack retains."
+    return f"{data[settings.keep] if settings.bucket else stack_data}\n{spent}."
 
 
 def _clock(time: datetime) -> str:

@@ -28,7 +28,7 @@ _CLUSTER_ENGINES = ("aurora", "docdb", "neptune")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Monthly:
+class MonthlyPrice:
     """Price of a resource in dollars a month; None if unknown. `bound` is `at least` or `at most`, or empty."""
 
     dollars: float | None
@@ -37,14 +37,14 @@ class Monthly:
     """Basis of the price, such as a size or a type, or the reason why it is unknown."""
 
 
-def price_of(account: Account, thing: FoundResource) -> Monthly:
+def price_of(account: Account, thing: FoundResource) -> MonthlyPrice:
     """Return the monthly price of a resource. For a bucket, a table or a repository this queries its size.
 
     Raises SweepError if the price file of the region is broken.
     """
     kind = KINDS.get(thing.kind)
     if not thing.billed or kind is None:
-        return Monthly(dollars=0.0)
+        return MonthlyPrice(dollars=0.0)
     cost = kind.cost
     try:
         prices = PriceList.newest(account.region)
@@ -54,69 +54,69 @@ def price_of(account: Account, thing: FoundResource) -> Monthly:
         if measured := _MEASURED.get(str(cost)):
             return measured(account, thing.identifier, prices)
     except (BotoCoreError, ClientError):
-        return Monthly(dollars=None, of="its size cannot be read")
+        return MonthlyPrice(dollars=None, of="its size is unreadable")
     if not thing.record or cost == "use":
-        return Monthly(dollars=None, of="by use")
+        return MonthlyPrice(dollars=None, of="by use")
     if isinstance(cost, Mapping):
         return _by_size(thing.record, cost)
-    return _FUNCTIONS[cost](thing.record, prices) if isinstance(cost, str) else Monthly(dollars=cost)
+    return _FUNCTIONS[cost](thing.record, prices) if isinstance(cost, str) else MonthlyPrice(dollars=cost)
 
 
-def _by_size(record: ResourceRecord, cost: Mapping[str, Any]) -> Monthly:
+def _by_size(record: ResourceRecord, cost: Mapping[str, Any]) -> MonthlyPrice:
     """Return the price by a size in the record. `gib` is dollars a GiB and month, `unit` the size's units per GiB."""
     if (size := record.get(cost["size"])) is None:
-        return Monthly(dollars=None, of="its size is not told")
+        return MonthlyPrice(dollars=None, of="AWS reports no size")
     gib = size / cost.get("unit", 1)
-    return Monthly(dollars=cost["gib"] * gib, bound=cost.get("bound", ""), of=f"{gib:.3g} GiB")
+    return MonthlyPrice(dollars=cost["gib"] * gib, bound=cost.get("bound", ""), of=f"{gib:.3g} GiB")
 
 
-def _hourly(dollars: float | None, of: str = "", bound: str = "") -> Monthly:
-    return Monthly(dollars=None if dollars is None else dollars * HOURS, of=of, bound=bound)
+def _hourly(dollars: float | None, of: str = "", bound: str = "") -> MonthlyPrice:
+    return MonthlyPrice(dollars=None if dollars is None else dollars * HOURS, of=of, bound=bound)
 
 
-def _volume(record: ResourceRecord, prices: PriceList) -> Monthly:
+def _volume(record: ResourceRecord, prices: PriceList) -> MonthlyPrice:
     kind, gib = str(record.get("VolumeType", "gp2")), record["Size"]
     price = prices.other.gp3_gib_month if kind == "gp3" else _VOLUMES.get(kind)
     dollars = None if price is None else price * gib
-    return Monthly(
+    return MonthlyPrice(
         dollars=dollars, bound="at least" if kind in ("io1", "io2", "gp3") else "", of=f"{gib} GiB of {kind}"
     )
 
 
-def _instance(record: ResourceRecord, prices: PriceList) -> Monthly:
+def _instance(record: ResourceRecord, prices: PriceList) -> MonthlyPrice:
     kind = str(record["InstanceType"])
     if record.get("State", {}).get("Name") == "stopped":
-        return Monthly(dollars=0.0, of=f"{kind}, stopped: its volumes cost")
+        return MonthlyPrice(dollars=0.0, of=f"{kind}, stopped: its volumes cost")
     return _hourly(prices.instances.get(kind), kind)
 
 
-def _database(record: ResourceRecord, _prices: PriceList) -> Monthly:
+def _database(record: ResourceRecord, _prices: PriceList) -> MonthlyPrice:
     gib = record.get("AllocatedStorage") or 0
-    return Monthly(
+    return MonthlyPrice(
         dollars=_RDS_GIB * gib, bound="at least", of=f"{gib} GiB; {record.get('DBInstanceClass')} has no price"
     )
 
 
-def _database_snapshot(record: ResourceRecord, _prices: PriceList) -> Monthly:
+def _database_snapshot(record: ResourceRecord, _prices: PriceList) -> MonthlyPrice:
     if str(record.get("Engine", "")).startswith(_CLUSTER_ENGINES):
-        return Monthly(dollars=None, of="its size is not told")
+        return MonthlyPrice(dollars=None, of="AWS reports no size")
     return _by_size(record, {"gib": _RDS_SNAPSHOT_GIB, "size": "AllocatedStorage", "bound": "at most"})
 
 
-def _endpoint(record: ResourceRecord, prices: PriceList) -> Monthly:
+def _endpoint(record: ResourceRecord, prices: PriceList) -> MonthlyPrice:
     price, zones = prices.other.interface_endpoint_hour, len(record.get("SubnetIds") or ()) or 1
     return _hourly(None if price is None else price * zones, f"in {zones} subnets" if zones > 1 else "")
 
 
-def _balancer(record: ResourceRecord, _prices: PriceList) -> Monthly:
+def _balancer(record: ResourceRecord, _prices: PriceList) -> MonthlyPrice:
     kind = str(record.get("Type", "application"))
     return _hourly(_BALANCER_HOUR.get(kind), f"{kind}, without its traffic", "at least")
 
 
-def _file_system(record: ResourceRecord, prices: PriceList) -> Monthly:
+def _file_system(record: ResourceRecord, prices: PriceList) -> MonthlyPrice:
     price, size = prices.other.efs_gib_month, record.get("SizeInBytes", {})
     if price is None:
-        return Monthly(dollars=None, of="its size is not told")
+        return MonthlyPrice(dollars=None, of="AWS reports no size")
     return _by_size(size, {"gib": price, "size": "Value", "unit": _GIB})
 
 
@@ -127,33 +127,33 @@ _FUNCTIONS = {
     "nat_gateway": lambda _, prices: _hourly(prices.other.nat_gateway_hour, "without its traffic"),
     "endpoint": _endpoint,
     "balancer": _balancer,
-    "group": lambda _, __: Monthly(dollars=0.0, of="its instances cost"),
+    "group": lambda _, __: MonthlyPrice(dollars=0.0, of="its instances cost"),
     "file_system": _file_system,
     "database": _database,
     "database_snapshot": _database_snapshot,
 }
 
 
-def _bucket(account: Account, name: str, prices: PriceList) -> Monthly:
+def _bucket(account: Account, name: str, prices: PriceList) -> MonthlyPrice:
     """Return the price of a bucket by the versions on its first ten pages of a thousand versions each."""
     pages = account.pages("s3", "list_object_versions", Bucket=name)
     size = sum(each["Size"] for page in islice(pages, _PAGES) for each in page.get("Versions", ()))
     more, price = next(iter(pages), None) is not None, prices.other.s3_gib_month
     dollars = None if price is None else price * size / _GIB
-    return Monthly(dollars=dollars, bound="at least" if more else "", of=f"{size / _GIB:.3g} GiB, all versions")
+    return MonthlyPrice(dollars=dollars, bound="at least" if more else "", of=f"{size / _GIB:.3g} GiB, all versions")
 
 
-def _table(account: Account, name: str, _prices: PriceList) -> Monthly:
+def _table(account: Account, name: str, _prices: PriceList) -> MonthlyPrice:
     size = account.client("dynamodb").describe_table(TableName=name)["Table"].get("TableSizeBytes", 0)
-    return Monthly(
+    return MonthlyPrice(
         dollars=_TABLE_GIB * size / _GIB, bound="at least", of=f"{size / _GIB:.3g} GiB, without its capacity"
     )
 
 
-def _repository(account: Account, name: str, _prices: PriceList) -> Monthly:
+def _repository(account: Account, name: str, _prices: PriceList) -> MonthlyPrice:
     images = account.items("ecr", "describe_images", "imageDetails", repositoryName=name)
     size = sum(each.get("imageSizeInBytes", 0) for each in images)
-    return Monthly(dollars=_IMAGE_GIB * size / _GIB, bound="at most", of=f"{size / _GIB:.3g} GiB")
+    return MonthlyPrice(dollars=_IMAGE_GIB * size / _GIB, bound="at most", of=f"{size / _GIB:.3g} GiB")
 
 
 _MEASURED = {"bucket": _bucket, "table": _table, "repository": _repository}
