@@ -1,10 +1,10 @@
-"""A small Transformer that is fine-tuned by the Trainer of Hugging Face's library over GPUs of unequal speed.
+"""Fine-tune a small Transformer with Hugging Face's Trainer over GPUs of unequal speed.
 
+    pip install "shoal-balance[transformers]"
     torchrun --nproc-per-node 2 examples/transformers_trainer.py OUTPUT
 
-Its sentences are made up, and its first weights are random: with texts of your own, and `from_pretrained`, nothing else
-would differ. `pip install "shoal-balance[transformers]"` first. Without GPUs the ranks compute on the machine's cores;
-`SLOW_RANK=1` makes rank 1 compute a multiple for each of its rows.
+Sentences and initial weights are random. To use your own texts and `from_pretrained`, replace only these. Without GPUs
+the ranks use the machine's CPU cores. `SLOW_RANK=1` slows rank 1 down.
 """
 
 import os
@@ -21,7 +21,7 @@ LENGTH, TEXTS = 8, 1600
 
 
 def made_texts(seed: int) -> list[dict[str, Any]]:
-    """Texts of words by chance, positive where more of them are good than poor."""
+    """Return random texts, labelled positive if they have more good words than poor ones."""
     chance, found = random.Random(seed), list[dict[str, Any]]()  # noqa: S311
     while len(found) < TEXTS:
         words = chance.choices(range(len(WORDS)), k=LENGTH)
@@ -65,7 +65,7 @@ def accuracy(found: Any) -> dict[str, float]:
 
 
 def slow_down(model: BertForSequenceClassification) -> None:
-    """Have a model compute each layer of its encoder five times more."""
+    """Make a model compute each layer of its encoder five more times."""
 
     def again(layer: torch.nn.Module, given: tuple[Any, ...], _result: Any) -> None:
         with torch.no_grad():

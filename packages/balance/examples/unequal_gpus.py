@@ -1,9 +1,9 @@
-"""A small ResNet on generated images, trained by DDP over GPUs of unequal speed, with `shoal_balance.torch`.
+"""Train a small ResNet on generated images with DDP and `shoal_balance.torch` over GPUs of unequal speed.
 
     torchrun --nproc-per-node 2 examples/unequal_gpus.py
 
-On a machine without GPUs the ranks compute on its cores. To see the balancer at work there, slow a rank down:
-`SLOW_RANK=1` makes rank 1 compute about four times as much for each of its rows.
+Without GPUs the ranks use the machine's CPU cores. `SLOW_RANK=1` makes rank 1 compute about four times as much for each
+row, to show the balancer at work.
 """
 
 import os
@@ -21,7 +21,7 @@ IMAGES, CLASSES, GLOBAL_BATCH, EPOCHS = 2048, 4, 64, 4
 
 
 class Block(nn.Module):
-    """A residual block. Group normalisation, because the statistics of a batch would be those of a rank's own rows."""
+    """Residual block with group normalisation: batch normalisation would use the statistics of one rank's rows."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Block(nn.Module):
 
 
 def generated_images() -> TensorDataset:
-    """Noise with a bright quarter, which is the class."""
+    """Return images of noise with one bright quarter, which is the class."""
     torch.manual_seed(0)
     labels = torch.randint(CLASSES, (IMAGES,))
     images = torch.randn(IMAGES, 1, 16, 16)

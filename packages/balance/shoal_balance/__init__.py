@@ -1,13 +1,13 @@
-"""Data-parallel training over GPUs of unequal speed: which rows a step has, and how they are split over the ranks.
+"""Data-parallel training over GPUs of unequal speed: the rows of each step, and their split over the ranks.
 
 | module | contents |
 |---|---|
-| `shoal_balance` | the order of rows, the split, the balancers: arithmetic with numpy, the same on every rank |
+| `shoal_balance` | order of rows, split, balancers: arithmetic with numpy, the same on every rank |
 | `shoal_balance.torch` | `BalancedBatches`, a batch sampler for any PyTorch program |
-| `shoal_balance.transformers` | `BalancedTrainer`, for the Trainer of Hugging Face's library |
+| `shoal_balance.transformers` | `BalancedTrainer`, for Hugging Face's Trainer |
 | `shoal_balance.lightning` | `Balance`, a callback for Lightning's Trainer |
 
-Importing the package does not import torch, so that a program that only orders and splits rows starts at once.
+Importing the package does not import torch, so a program that only orders and splits rows starts fast.
 """
 
 from shoal_balance.balancers import Balancer, EpochBalancer, FixedShares, StepBalancer, make_balancer, parse_balance

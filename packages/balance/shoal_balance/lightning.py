@@ -1,6 +1,6 @@
-"""`shoal_balance` for the Trainer of Lightning: GPUs of unequal speed, by its DDP strategy.
+"""`Balance`, a callback that balances GPUs of unequal speed in Lightning's Trainer with the DDP strategy.
 
-def train_dataloader(self):  # of the module, or of its data module
+def train_dataloader(self):  # of the LightningModule or the LightningDataModule
     return DataLoader(dataset, batch_sampler=BalancedBatches(len(dataset), global_batch=256))
 
 trainer = Trainer(strategy="ddp", use_distributed_sampler=False, callbacks=[Balance()])
@@ -18,9 +18,11 @@ from shoal_balance.torch import BalancedBatches, Step
 
 
 class Balance(Callback):  # type: ignore[misc]
-    """Measures the ranks, scales their losses, and keeps in checkpoints where the training is. `training_step` returns
-    the mean loss over its rows, as always. It does not wait for other ranks, as `self.log(..., sync_dist=True)` does:
-    all ranks would look equally slow."""
+    """Callback that measures the ranks, scales their losses, and stores the sampler's position in checkpoints.
+
+    `training_step` returns the mean loss over its rows, as usual. It must not wait for other ranks, as
+    `self.log(..., sync_dist=True)` does: all ranks would look equally slow.
+    """
 
     def __init__(self) -> None:
         self._batches: BalancedBatches | None = None
@@ -29,31 +31,32 @@ class Balance(Callback):  # type: ignore[misc]
         self._step: Step | None = None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Find the sampler. Raises TypeError where the DataLoader has another, or ranks train by another strategy than
-        DDP."""
+        """Find the sampler. Raises TypeError if it is not BalancedBatches, or the strategy is not DDP."""
         found = getattr(trainer.train_dataloader, "batch_sampler", None)
         if not isinstance(found, BalancedBatches):
             raise TypeError(
                 "the training DataLoader has no BalancedBatches as its batch_sampler; give it one, and "
                 "use_distributed_sampler=False to the Trainer"
             )
-        self._batches, self._open = found, ExitStack()  # a step may be open where an earlier training failed
+        self._batches, self._open = found, ExitStack()  # a failed training may have left a step open
         if isinstance(trainer.strategy.model, DistributedDataParallel):
             found.measure(trainer.strategy.model)
         elif found.ranks > 1:
-            raise TypeError(f"{type(trainer.strategy).__name__} cannot be balanced; give strategy='ddp' to the Trainer")
+            raise TypeError(
+                f"Balance does not support {type(trainer.strategy).__name__}; pass strategy='ddp' to the Trainer"
+            )
         if self._state is not None:
             found.load_state_dict(self._state)
             self._state = None
-            iter(trainer.fit_loop._data_fetcher)  # Lightning has begun to draw batches before
+            iter(trainer.fit_loop._data_fetcher)  # restart the iterator: Lightning has already drawn batches
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        """Begin a step."""
+        """Start a step."""
         assert self._batches is not None
         self._step = self._open.enter_context(self._batches.step())
 
     def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
-        """Scale the loss, in place."""
+        """Scale the loss in place."""
         if self._step is not None:
             loss.mul_(self._step.loss_scale)
 
@@ -65,9 +68,9 @@ class Balance(Callback):  # type: ignore[misc]
         self._open.close()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the training is."""
+        """Return the position of the sampler."""
         return self._batches.state_dict() if self._batches else {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on there once the training begins."""
+        """Store a position, from which the next training continues."""
         self._state = state_dict or None

@@ -1,9 +1,11 @@
-"""Which rows make up global batch k of epoch e: pure functions of (rows, seed, epoch, k).
+"""Order of the training rows: global batch k of epoch e is a pure function of (rows, seed, epoch, k).
 
-The training rows are cut into blocks. An epoch takes the blocks in a random order and shuffles the rows inside a window
-of consecutive blocks. So a reader that streams needs only one window in memory, and a reader that holds all rows sees
-the same order. The number of ranks must never enter here: every rank computes the whole global batch and takes its own
-part of it (balancers.py).
+The training rows form blocks. An epoch takes the blocks in a random order and shuffles the rows inside a window of
+consecutive blocks. So a streaming reader needs only one window in memory, and sees the same order as a reader that
+holds all rows.
+
+The order must never depend on the number of ranks. Every rank computes the whole global batch and takes its own part
+(balancers.py).
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,7 +25,7 @@ _OF_ROWS = 1
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOrder:
-    """The order of `rows` training rows (numbered from 0) in every epoch, cut into global batches."""
+    """Order of `rows` training rows, numbered from 0, in the global batches of every epoch."""
 
     rows: int
     global_batch: int
@@ -31,23 +33,23 @@ class BatchOrder:
     block_rows: int = BLOCK_ROWS
     window_blocks: int = WINDOW_BLOCKS
     shuffled: bool = True
-    """Otherwise every epoch has the rows in their own order."""
+    """If False, every epoch has the rows in ascending order."""
 
     @property
     def steps(self) -> int:
-        """Global batches per epoch; the last one may be short."""
+        """Global batches per epoch. The last may be short."""
         return steps_per_epoch(self.rows, self.global_batch)
 
     def size(self, step: int) -> int:
-        """Rows of global batch `step`, counted from 0."""
+        """Return the number of rows of global batch `step`, counted from 0. Raises IndexError if out of range."""
         if not 0 <= step < self.steps:
-            raise IndexError(f"an epoch has {self.steps} steps, and {step} is none of them")
+            raise IndexError(f"step {step} is out of range [0, {self.steps})")
         return min(self.global_batch, self.rows - step * self.global_batch)
 
     def batch(self, epoch: int, step: int) -> IntArray:
-        """The rows of global batch `step` of `epoch`, both counted from 0: (size(step),), read-only.
+        """Return the rows, (size(step),), of global batch `step` of `epoch`, both counted from 0.
 
-        The result is a view of its window, which is two megabytes that no step has to copy.
+        The result is a read-only view of its window, which has two megabytes, so that a step does not copy it.
         """
         start = step * self.global_batch
         stop = start + self.size(step)
@@ -63,19 +65,20 @@ class BatchOrder:
 
 
 def steps_per_epoch(rows: int, global_batch: int) -> int:
-    """Global batches that hold every row exactly once."""
+    """Return the number of global batches that hold every row exactly once."""
     return -(-rows // global_batch)
 
 
 @lru_cache(maxsize=2)
 def _block_order(rows: int, seed: int, epoch: int, block_rows: int) -> IntArray:
-    """(blocks,): the blocks in this epoch's order."""
+    """Return the blocks, (blocks,), in this epoch's order."""
     return np.random.default_rng((seed, epoch, _OF_BLOCKS)).permutation(-(-rows // block_rows))
 
 
 @lru_cache(maxsize=2)
 def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blocks: int) -> list[int]:
-    """(windows + 1,): where each window starts in the epoch. The one short block may be in any of them."""
+    """Return the start of each window in the epoch, and the end, (windows + 1,). Any window may hold the short
+    block."""
     blocks = _block_order(rows, seed, epoch, block_rows)
     sizes = np.minimum(block_rows, rows - blocks * block_rows)  # (blocks,)
     ends = np.concatenate(([0], np.cumsum(sizes)))  # (blocks + 1,)
@@ -85,7 +88,7 @@ def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blo
 
 @lru_cache(maxsize=2)
 def _window_rows(rows: int, seed: int, epoch: int, window: int, block_rows: int, window_blocks: int) -> IntArray:
-    """(rows of the window,): its rows, shuffled; read-only, because batches are views of it."""
+    """Return the shuffled rows of a window, (rows of the window,). Read-only, because batches are views of it."""
     blocks = _block_order(rows, seed, epoch, block_rows)[window * window_blocks : (window + 1) * window_blocks]
     numbers = blocks[:, None] * block_rows + np.arange(block_rows)  # (window_blocks, block_rows)
     inside = numbers[numbers < rows]  # (rows of the window,)

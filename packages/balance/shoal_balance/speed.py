@@ -1,6 +1,7 @@
-"""A rank's speed: the time of a step as a line in its rows, fitted to measured times.
+"""Model of a rank's speed: the time of a step as a line in its rows, fitted to measured times.
 
-`fixed` is the cost of every step, `per_row` the cost of every row. The sums are the same on every processor (split.py).
+`fixed` is the time of every step, `per_row` the time of every row. The arithmetic must give the same bits on every
+processor (split.py).
 """
 
 import math
@@ -10,35 +11,35 @@ from statistics import median
 from typing import NamedTuple
 
 STALL = 1.2
-"""A time that is so many times the fit's prediction, with the fit scaled to the median of all, is excluded: something
-delayed the rank. With noise of 5%, one time in 30,000 is so large. Times err only upwards, so times far below the
-median are kept."""
+"""Factor above the fit's prediction, scaled to the median of all ratios, from which a time is excluded as a stall. With
+noise of 5%, one time in 30,000 is so large. Delays only increase times, so times far below the median stay."""
 
 TRUST_IN_PROPORTION = 0.05
-"""How strongly the fit is shrunk towards a fixed part of 0, as a share of the weight of all observations, while the
-observed row counts are too similar to separate the two parts: a sixth of the fixed part is found where their standard
-deviation is 10% of their mean, half at 23%. Near the observed row counts the line is right all the same."""
+"""Weight of the penalty on the fixed part, as a share of the weight of all observations. It matters while the observed
+row counts are too similar to separate both parts. The fit finds a sixth of the fixed part if their standard deviation
+is 10% of their mean, and half at 23%. Near the observed row counts the line is right in any case."""
 
 
 class TimeModel(NamedTuple):
     """Seconds of a step with `rows` rows: fixed + per_row * rows."""
 
     fixed: float
-    """At least 0."""
+    """Seconds of every step, at least 0."""
     per_row: float
-    """Above 0."""
+    """Seconds of every row, above 0."""
 
     def seconds(self, rows: float) -> float:
-        """The predicted seconds of a step with `rows` rows."""
+        """Return the predicted seconds of a step with `rows` rows."""
         return self.fixed + self.per_row * rows
 
 
 def fit_time_model(points: Sequence[tuple[float, float]]) -> TimeModel:
-    """The line through `points`, (rows, seconds) each, both above 0.
+    """Fit a line to `points`, (rows, seconds) each, both above 0.
 
-    The line is drawn towards a fixed part of 0: with only one row count, time is proportional to rows. It is robust to
-    outliers: it is fitted to the medians of observations with equal rows, and then again without observations far above
-    it. Observations of few rows stay: what is above a line through the origin there is the fixed part.
+    A penalty draws the fixed part towards 0. So with a single row count, time is proportional to rows.
+
+    The fit is robust to outliers. It uses the medians of observations with equal rows, and is repeated without
+    observations far above the line. Observations with few rows always stay, because there the fixed part dominates.
     """
     line = _ridge(points)
     ratios = [time / line.seconds(count) for count, time in points]
@@ -47,7 +48,7 @@ def fit_time_model(points: Sequence[tuple[float, float]]) -> TimeModel:
 
 
 def _ridge(points: Sequence[tuple[float, float]]) -> TimeModel:
-    """Least squares with a penalty on the fixed part (ridge regression), on the medians by row count."""
+    """Fit by least squares with a penalty on the fixed part (ridge regression), on the medians by row count."""
     by_rows = defaultdict[float, list[float]](list)
     for count, time in points:
         by_rows[count].append(time)
@@ -58,7 +59,7 @@ def _ridge(points: Sequence[tuple[float, float]]) -> TimeModel:
     x, xx = math.fsum(w * x for x, _, w in scaled), math.fsum(w * x * x for x, _, w in scaled)
     y, xy = math.fsum(w * y for _, y, w in scaled), math.fsum(w * x * y for x, y, w in scaled)
     weight = (1 + TRUST_IN_PROPORTION) * len(points)
-    determinant = weight * xx - x * x  # above 0, as the penalty is
+    determinant = weight * xx - x * x  # above 0, because the penalty is
     a, b = (xx * y - x * xy) / determinant, (weight * xy - x * y) / determinant
     if a < 0 or b <= 0:
         a, b = 0.0, xy / xx

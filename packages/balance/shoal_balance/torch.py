@@ -1,7 +1,7 @@
-"""A batch sampler for any PyTorch program with `torch.distributed`, and the step on each of its batches.
+"""`BalancedBatches`, a batch sampler for any PyTorch program with `torch.distributed`.
 
-A global batch has the same rows on any number of ranks; how many of them each rank computes follows its measured speed,
-so that no rank waits for another:
+A global batch has the same rows on any number of ranks. Each rank computes a part of them in proportion to its measured
+speed, so that no rank waits for another:
 
     batches = BalancedBatches(len(dataset), global_batch=256)
     loader = DataLoader(dataset, batch_sampler=batches)
@@ -15,7 +15,7 @@ so that no rank waits for another:
             optimiser.step()
             optimiser.zero_grad()
 
-`loss_scale` makes DDP's mean over the ranks the mean over the rows of the global batch.
+Multiply the loss by `loss_scale`: then DDP's mean over the ranks is the mean over the rows of the global batch.
 """
 
 import time
@@ -43,34 +43,39 @@ class Step:
     """A step of this rank."""
 
     number: int
-    """Steps before it, over all epochs."""
+    """Number of the step over all epochs, from 0."""
     rows: int
-    """The rows that this rank computes."""
+    """Number of rows that this rank computes."""
     of: int
-    """The rows of the global batch."""
+    """Number of rows of the global batch."""
     loss_scale: float
-    """What the mean loss of this rank's rows is to be multiplied by before `backward`."""
-    _began: float = 0.0
+    """Factor for the mean loss of this rank's rows, applied before `backward`."""
+    _started: float = 0.0
     _seconds: float = 0.0
     _events: list[Any] = field(default_factory=list)
 
     def computed(self) -> None:
-        """Note that this rank has computed its own gradients: to be called before a program's own all-reduce. With DDP,
-        `BalancedBatches.measure` does it. The last call of a step counts."""
-        self._seconds = time.perf_counter() - self._began
+        """Record that this rank has computed its own gradients. The last call of a step counts.
+
+        Call it before your own all-reduce. With DDP, `BalancedBatches.measure` calls it.
+        """
+        self._seconds = time.perf_counter() - self._started
         if self._events:
             self._events[1].record()
 
     def seconds(self) -> float:
-        """How long the rank computed; 0 while that is not known, because a GPU is not done."""
+        """Return the compute time of the rank in seconds; 0 while it is unknown, because a GPU still computes."""
         if not self._events or not self._seconds:
             return self._seconds
         return self._events[0].elapsed_time(self._events[1]) / 1000 if self._events[1].query() else 0.0
 
 
-class _MeanOnCpus:
-    """A communication hook: the mean over ranks. PyTorch's own runs Python in a thread of gloo at its end. A program
-    that ends just then aborts, as CPython ends threads by an exception that C++ does not expect."""
+class _CpuAllReduceHook:
+    """Communication hook of DDP that computes the mean over ranks with gloo.
+
+    PyTorch's own hook runs Python in a thread of gloo at its end. A program that exits at that moment aborts, because
+    CPython ends threads by an exception that C++ does not expect.
+    """
 
     def __init__(self, group: Any) -> None:
         self._group = group
@@ -80,7 +85,7 @@ class _MeanOnCpus:
         buffer = bucket.buffer().div_(self._group.size())
         mean = torch.futures.Future[Tensor]()
         self._sent.append((dist.all_reduce(buffer, group=self._group, async_op=True), mean, buffer))
-        if bucket.is_last():  # DDP would wait for all of them next
+        if bucket.is_last():  # next DDP would wait for all buckets
             for work, found, part in self._sent:
                 work.wait()
                 found.set_result(part)
@@ -89,9 +94,9 @@ class _MeanOnCpus:
 
 
 class BalancedBatches(Sampler[list[int]]):
-    """The row numbers of this rank in each global batch of an epoch, for the `batch_sampler` of a DataLoader.
+    """Batch sampler that yields this rank's row numbers of each global batch, for a DataLoader's `batch_sampler`.
 
-    Each iteration is an epoch; the next one begins where an interrupted one, or a loaded state, was.
+    Each iteration is an epoch. After an interrupted iteration, or a loaded state, the next iteration continues there.
     """
 
     def __init__(
@@ -105,12 +110,19 @@ class BalancedBatches(Sampler[list[int]]):
         max_rows: int | None = None,
         device: torch.device | str | None = None,
     ) -> None:
-        """`rows`: of the dataset. `global_batch`: rows of a step over all ranks, at least as many as there are ranks.
-        `rebalance_every`: steps after which the ranks tell each other their times. `max_rows`: the most rows of a step
-        that fit into this rank's memory; each rank may name its own. `device`: where the rank computes (default: the
-        current GPU, if there is one).
+        """Create the sampler. Call it on every rank.
 
-        Raises ValueError for numbers that no training can have. Call it on every rank.
+        Args:
+            rows: Rows of the dataset.
+            global_batch: Rows of a step over all ranks, at least one for each rank.
+            seed: Seed of the order.
+            shuffle: Whether to shuffle the rows in every epoch.
+            rebalance_every: Steps after which the ranks exchange their times.
+            max_rows: Largest number of rows that fit into this rank's memory. It may differ between ranks.
+            device: Device of this rank (default: the current GPU, or the CPU without one).
+
+        Raises:
+            ValueError: A number is below 1, or the global batch does not fit the ranks or their memory.
         """
         world = dist.get_world_size() if dist.is_initialized() else 1
         if rows < 1 or global_batch < world or rebalance_every < 1 or (max_rows is not None and max_rows < 1):
@@ -139,17 +151,17 @@ class BalancedBatches(Sampler[list[int]]):
         self._decisions = [(0, self._splits(np.ones(self._world)))]
 
     def __len__(self) -> int:
-        """Global batches an epoch."""
+        """Return the number of global batches of an epoch."""
         return self._order.steps
 
     @property
     def ranks(self) -> int:
-        """The number of ranks."""
+        """Number of ranks."""
         return self._world
 
     @property
     def epoch(self) -> int:
-        """The epoch of the next step, from 0."""
+        """Epoch of the next step, from 0."""
         return self._done // self._order.steps
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -163,25 +175,27 @@ class BalancedBatches(Sampler[list[int]]):
             rows = int(split[self._rank])
             self._given = number + 1
             self._ahead.append(Step(number, rows, len(batch), self._world * rows / len(batch)))
-            # A rank without rows takes part in each collective all the same, with a row that counts nothing.
+            # A rank without rows still takes part in each collective, with a row of weight 0.
             yield batch[begin : begin + rows].tolist() if rows else batch[:1].tolist()
 
     @contextmanager
     def step(self) -> Iterator[Step]:
-        """A step on the next batch of the DataLoader, from its forward pass to the end of its backward pass. Raises
-        RuntimeError where there is no batch left."""
+        """Run a step on the next batch of the DataLoader, from its forward pass to the end of its backward pass.
+
+        Raises RuntimeError if no batch is left.
+        """
         if not self._ahead:
             raise RuntimeError("there is no batch for this step: iterate over the DataLoader, and take a step for each")
         now = self._now = self._ahead.popleft()
         if self._makes_events:
             now._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
             now._events[0].record()
-        now._began = time.perf_counter()
+        now._started = time.perf_counter()
         try:
             yield now
         finally:
             self._now = None
-        if not now._seconds:  # nothing was sent: gradients are accumulated, or there is one rank
+        if not now._seconds:  # no all-reduce: gradients are accumulated, or there is only one rank
             now.computed()
         self._past.append(now)
         self._done += 1
@@ -189,11 +203,15 @@ class BalancedBatches(Sampler[list[int]]):
             self._rebalance()
 
     def skip_to(self, number: int) -> None:
-        """Go on at the step of this number, within the epoch: batches before it that were handed out have no steps. For
-        programs that resume by drawing batches and dropping them. Raises ValueError for a number of another epoch.
+        """Skip to the step of this number within the current epoch.
+
+        This is for programs that resume by drawing batches and dropping them: dropped batches have no steps. Raises
+        ValueError for a step of another epoch or an earlier one.
         """
         if number < self._done or number // self._order.steps != self.epoch:
-            raise ValueError(f"step {number} is not one to come of the epoch of step {self._done}")
+            raise ValueError(
+                f"step {number} is out of range: skip_to takes a step from {self._done} to the end of its epoch"
+            )
         while self._ahead and self._ahead[0].number < number:
             self._ahead.popleft()
         self._done = number
@@ -201,12 +219,14 @@ class BalancedBatches(Sampler[list[int]]):
     def measure(
         self, model: DistributedDataParallel, hook: Callable[..., Any] | None = None, state: Any = None
     ) -> None:
-        """Have DDP tell when this rank has computed its own gradients, before it waits for those of the others. `hook`
-        and `state` are those of a communication hook of your own (default: DDP's all-reduce), as DDP takes one alone.
+        """Measure the time until this rank has its own gradients, before DDP waits for the other ranks.
+
+        This registers a communication hook, and DDP accepts only one. So pass your own `hook` and `state` here
+        (default: DDP's all-reduce).
         """
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-        inner = hook or (allreduce_hook if next(model.parameters()).is_cuda else _MeanOnCpus(model.process_group))
+        inner = hook or (allreduce_hook if next(model.parameters()).is_cuda else _CpuAllReduceHook(model.process_group))
 
         def timed(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
             if bucket.is_last() and self._now is not None:
@@ -215,26 +235,29 @@ class BalancedBatches(Sampler[list[int]]):
             return found
 
         model.register_comm_hook(state, timed)
-        if any(_has_statistics_of_its_rank(each) for each in model.modules()):
+        if any(_has_per_rank_statistics(each) for each in model.modules()):
             warnings.warn(
-                "batch normalisation takes its statistics from the rows of each rank, whose numbers differ now; use "
-                "layer or group normalisation (SyncBatchNorm waits for all ranks in each layer, so that no rank "
-                "looks slower than another)",
+                "batch normalisation computes statistics over the rows of each rank, and ranks now have different "
+                "numbers of rows; use layer or group normalisation (SyncBatchNorm waits for all ranks in each layer, "
+                "so all ranks look equally slow)",
                 stacklevel=2,
             )
 
     @property
     def shares(self) -> list[int]:
-        """The rows of each rank in a whole global batch, as far as it is decided."""
+        """Rows of each rank in a full global batch, by the latest decision."""
         found: list[int] = self._decisions[-1][1][self._order.global_batch].tolist()
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the training is: the same on every rank, and of any number of ranks."""
+        """Return the position in the training. It is the same on every rank, and valid for any number of ranks."""
         return {"done": self._done, **self._identity, "shares": self.shares}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state, also of another number of ranks. Raises ValueError for one of other rows or batches."""
+        """Continue from a state, also from another number of ranks.
+
+        Raises ValueError if its rows, global batch, seed or shuffling differ.
+        """
         if wrong := [name for name, each in self._identity.items() if state.get(name) != each]:
             raise ValueError(f"the state is of a training with another {wrong[0]}: {state.get(wrong[0])}")
         self._done = self._given = int(state["done"])
@@ -250,7 +273,7 @@ class BalancedBatches(Sampler[list[int]]):
         return {"rows": order.rows, "global_batch": order.global_batch, "seed": order.seed, "shuffle": order.shuffled}
 
     def _split(self, number: int, size: int) -> IntArray:
-        """(ranks,): the rows of each rank in a step."""
+        """Return the rows of each rank, (ranks,), in a step."""
         return next(splits for begin, splits in reversed(self._decisions) if begin <= number)[size]
 
     def _splits(self, weights: FloatArray) -> dict[int, IntArray]:
@@ -261,16 +284,16 @@ class BalancedBatches(Sampler[list[int]]):
         return {self._order.size(0), self._order.size(self._order.steps - 1), self._order.global_batch}
 
     def _rebalance(self) -> None:
-        """Exchange the times of the last steps, and decide on the splits from the first step on that no rank has been
-        given yet."""
+        """Exchange the times of the last steps, and choose new splits. They apply from the first step that no rank has
+        drawn yet."""
         if self._past[-1]._events:
             self._past[-1]._events[1].synchronize()  # the GPU may be many steps behind
         own = [[step.rows, step.seconds()] for step in self._past]
         self._past.clear()
-        everybody = self._gathered([[self._given, 0.0], *own])  # (ranks, 1 + steps, 2)
-        begin = int(everybody[:, 0, 0].max())
+        gathered = self._gathered([[self._given, 0.0], *own])  # (ranks, 1 + steps, 2)
+        begin = int(gathered[:, 0, 0].max())
         for step in range(1, 1 + len(own)):
-            self._observe(everybody[:, step, 0].astype(np.int64), everybody[:, step, 1])
+            self._observe(gathered[:, step, 0].astype(np.int64), gathered[:, step, 1])
         if self._balancer is None:
             return
         splits = {size: bounded(self._balancer.split(size), self._most) for size in self._sizes}
@@ -278,7 +301,7 @@ class BalancedBatches(Sampler[list[int]]):
         self._decisions = [*self._decisions[current:], (begin, splits)]
 
     def _observe(self, rows: IntArray, seconds: FloatArray) -> None:
-        """(ranks,) each: take in a step; the first one whose times are all known begins the balancing."""
+        """Record a step, (ranks,) each. Balancing starts with the first step with known times of all ranks."""
         if self._balancer is None:
             if not (seconds > 0).all() or not (rows > 0).all():
                 return
@@ -286,19 +309,22 @@ class BalancedBatches(Sampler[list[int]]):
         self._balancer.observe(rows, seconds)
 
     def _gathered(self, own: Any) -> FloatArray:
-        """(ranks, ...): the numbers of each rank, of which all have as many."""
-        told = torch.tensor(own, dtype=torch.float64)
-        found = [torch.empty_like(told) for _ in range(self._world)]
+        """Gather the numbers of each rank, (ranks, ...). All ranks must have the same shape."""
+        sent = torch.tensor(own, dtype=torch.float64)
+        found = [torch.empty_like(sent) for _ in range(self._world)]
         if self._world == 1:
-            found = [told]
+            found = [sent]
         else:
-            dist.all_gather(found, told, group=self._group)
+            dist.all_gather(found, sent, group=self._group)
         return torch.stack(found).numpy()
 
 
 def bounded(split: IntArray, most: IntArray) -> IntArray:
-    """(ranks,): a split with at least a row for each rank, as far as there are rows, and at most `most` (ranks,), whose
-    sum is not below that of `split`."""
+    """Return `split` (ranks,) within bounds: one row for each rank if there are enough rows, and at most `most`
+    (ranks,).
+
+    The sum of `most` must be at least the sum of `split`.
+    """
     total = int(split.sum())
     found: IntArray = np.clip(split, min(1, total // len(split)), most)
     while (missing := total - int(found.sum())) > 0:
@@ -309,5 +335,5 @@ def bounded(split: IntArray, most: IntArray) -> IntArray:
     return found
 
 
-def _has_statistics_of_its_rank(module: nn.Module) -> bool:
+def _has_per_rank_statistics(module: nn.Module) -> bool:
     return isinstance(module, nn.modules.batchnorm._BatchNorm) and not isinstance(module, nn.SyncBatchNorm)

@@ -1,10 +1,10 @@
-"""`shoal_balance` for the Trainer of Hugging Face's library: GPUs of unequal speed, started by torchrun or accelerate.
+"""`BalancedTrainer`, Hugging Face's Trainer for GPUs of unequal speed, started by torchrun or accelerate.
 
     trainer = BalancedTrainer(model=model, args=arguments, train_dataset=texts)
     trainer.train()
 
-A global batch has `per_device_train_batch_size` rows for each rank, as always; how many of them each rank computes
-follows its speed.
+As usual, a global batch has `per_device_train_batch_size` rows for each rank. Each rank computes a part of them in
+proportion to its speed.
 """
 
 from typing import Any, cast
@@ -20,52 +20,62 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from shoal_balance.torch import BalancedBatches
 
 _IGNORED = -100
-"""The label of a token that does not count, everywhere in that library."""
+"""Label of an ignored token, everywhere in transformers."""
 
 
 class BalancedTrainer(Trainer):  # type: ignore[misc]
-    """A Trainer whose ranks compute as many rows of each batch as fit their speed. It learns what ranks of equal speed
-    learn: losses of tokens are averaged over the tokens of the global batch, others over its rows. The last batch of an
-    epoch is learnt from, too, whatever `dataloader_drop_last` says.
+    """Trainer that gives each rank rows in proportion to its speed, without changing the result of the training.
 
-    A `compute_loss` of your own gives the mean over the rows, or tokens, of this rank, times `loss_scale`.
+    Losses of tokens are averaged over the tokens of the global batch, other losses over its rows. The last batch of an
+    epoch is always used, even with `dataloader_drop_last`.
+
+    If you override `compute_loss`, return the mean over the rows (or tokens) of this rank, times `loss_scale`.
     """
 
     def __init__(self, *args: Any, max_rows: int | None = None, rebalance_every: int = 10, **kwargs: Any) -> None:
-        """`max_rows`, `rebalance_every`: as those of BalancedBatches; the other arguments are Trainer's. Raises
-        ValueError for those that do not go with ranks of unequal speed."""
+        """Create the Trainer. `max_rows` and `rebalance_every` are those of BalancedBatches, all others Trainer's.
+
+        Raises ValueError for arguments that do not support ranks of unequal speed.
+        """
         super().__init__(*args, **kwargs)
         self._max_rows, self._rebalance_every = max_rows, rebalance_every
         self._scale, self._all_tokens = 1.0, 0.0
         self.batches: BalancedBatches | None = None
         if self.compute_loss_func is not None:
-            raise ValueError("compute_loss_func cannot be scaled; override compute_loss, and multiply by loss_scale")
+            raise ValueError(
+                "BalancedTrainer cannot scale compute_loss_func; override compute_loss, and multiply by loss_scale"
+            )
         if not self.args.average_tokens_across_devices:
             raise ValueError("ranks of unequal speed need average_tokens_across_devices=True")
         if self.args.train_sampling_strategy not in ("random", "sequential"):
-            raise ValueError(f"train_sampling_strategy {self.args.train_sampling_strategy} cannot be balanced")
-        self.add_callback(_Beginning(self))
+            raise ValueError(
+                f"BalancedTrainer does not support train_sampling_strategy={self.args.train_sampling_strategy}; use "
+                "random or sequential"
+            )
+        self.add_callback(_BalanceCallback(self))
 
     @property
     def loss_scale(self) -> float:
-        """What the mean loss of this rank is to be multiplied by in this step; 1 outside of training."""
+        """Factor for the mean loss of this rank in this step; 1 outside of training."""
         return self._scale
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        """Train, as Trainer does, also more than once."""
-        self.model_wrapped = self.model  # DDP of an earlier call has the hook of its batches
+        """Train like Trainer. It may be called more than once."""
+        self.model_wrapped = self.model  # the DDP of an earlier call has the hook of its own batches
         return super().train(*args, **kwargs)
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """A DataLoader of this rank's rows of each global batch. Raises ValueError where the last batch of an epoch has
-        fewer rows than there are ranks."""
+        """Return a DataLoader of this rank's rows of each global batch.
+
+        Raises ValueError if the last batch of an epoch has fewer rows than there are ranks.
+        """
         usual = super().get_train_dataloader()
         rows, world = len(usual.dataset), dist.get_world_size() if dist.is_initialized() else 1
         batch = self._train_batch_size * world
         if 0 < rows % batch < world:
             raise ValueError(
-                f"the last of the batches of {batch} has {rows % batch} of {rows} rows, and {world} ranks need one "
-                "each; choose another per_device_train_batch_size, or leave out rows"
+                f"with {rows} rows in batches of {batch} the last batch has {rows % batch} rows, but {world} ranks "
+                "need one each; choose another per_device_train_batch_size, or leave out rows"
             )
         self.batches = BalancedBatches(
             rows,
@@ -88,7 +98,7 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
         )
 
     def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: torch.device) -> tuple[list[Any], Any]:
-        """The parts of an accumulated batch, whose tokens on all ranks are counted."""
+        """Return the parts of an accumulated batch, and count its tokens on all ranks."""
         parts, items = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._all_tokens = 0.0
         if parts and (own := [self._tokens(each) for each in parts])[0] is not None:
@@ -98,8 +108,10 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
     def training_step(
         self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
-        """A step on this rank's rows. The loss is the mean over these, or their tokens: `num_items_in_batch` is not
-        passed on, because not every model divides by it."""
+        """Run a step on this rank's rows. The loss is the mean over these rows, or over their tokens.
+
+        `num_items_in_batch` is not passed on, because not every model divides by it.
+        """
         assert self.batches is not None
         with self.batches.step() as step:
             self._scale, own = step.loss_scale, self._tokens(inputs)
@@ -113,14 +125,14 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
         return cast(Tensor, found)
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
-        """The loss, scaled in training so that its mean over ranks is the mean over the global batch."""
+        """Return the loss. In training it is scaled, so that its mean over ranks is the mean over the global batch."""
         found = super().compute_loss(*args, **kwargs)
         if isinstance(found, tuple):
             return (found[0] * self.loss_scale, *found[1:])
         return found * self.loss_scale
 
     def _tokens(self, inputs: dict[str, Any]) -> int | None:
-        """The tokens of this rank's rows that count; None where labels are of rows."""
+        """Return the number of labelled tokens in this rank's rows; None if rows have the labels."""
         labels = inputs.get("shift_labels", inputs.get("labels"))
         if not isinstance(labels, Tensor) or labels.dim() < 2 or torch.is_floating_point(labels):
             return None
@@ -130,9 +142,11 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
         return int((labels != _IGNORED).sum())
 
 
-class _Beginning(TrainerCallback):  # type: ignore[misc]
-    """Has DDP tell the times, and goes on where a checkpoint was: the Trainer draws the batches before it, and drops
-    them."""
+class _BalanceCallback(TrainerCallback):  # type: ignore[misc]
+    """Callback that makes DDP measure times, and continues from a checkpoint's position.
+
+    On a resume, the Trainer draws the batches before that position and drops them.
+    """
 
     def __init__(self, trainer: BalancedTrainer) -> None:
         self._trainer, self._dropped = trainer, 0
@@ -144,8 +158,8 @@ class _Beginning(TrainerCallback):  # type: ignore[misc]
             batches.measure(model)
         elif batches.ranks > 1:
             raise ValueError(
-                f"{batches.ranks} ranks train by {type(model).__name__}, and only DistributedDataParallel can be "
-                "balanced; on a machine without GPUs give use_cpu=True to TrainingArguments"
+                f"BalancedTrainer supports only DistributedDataParallel, but {batches.ranks} ranks train with "
+                f"{type(model).__name__}; on a machine without GPUs pass use_cpu=True to TrainingArguments"
             )
         updates = -(-len(batches) // args.gradient_accumulation_steps)
         epoch, update = divmod(state.global_step, updates)

@@ -1,4 +1,4 @@
-"""Programs on ranks of this machine, as their users start them."""
+"""Fixture that runs programs on several ranks of this machine."""
 
 import os
 import subprocess
@@ -14,8 +14,11 @@ Run = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def run_on_ranks() -> Run:
-    """run_on_ranks(ranks, "tests/program.py", argument...) runs a file of the package to its end, and returns what it
-    printed. Named arguments are environment variables."""
+    """Return a function that runs a program of the package on some ranks and returns its output.
+
+    Its arguments are the number of ranks, the program's path, and the program's arguments. Named arguments are
+    environment variables.
+    """
 
     def run(ranks: int, program: str, *arguments: str, **environment: str) -> str:
         torchrun = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}") if ranks > 1 else ()

@@ -1,6 +1,7 @@
-"""Programs of somebody else's that train by the Trainer of Hugging Face's library, or of Lightning's.
+"""Example user programs that train with Hugging Face's or Lightning's Trainer.
 
-The argument is a JSON object of what is done: which `kind`, where the `output` goes. It writes the losses of all steps.
+The argument is a JSON object of options, such as the framework (`by`) and the folder for results (`output`). The
+program writes the losses of all steps.
 """
 
 import json
@@ -19,8 +20,8 @@ from torch.utils.data import DataLoader, TensorDataset
 ROWS, GLOBAL_BATCH, WORDS, LENGTH = 121, 16, 40, 6
 
 
-def take_time(model: nn.Module, slow: list[float], argument: str = "") -> None:
-    """Have a model take, by the clock, so long for each of its rows as its rank is slow."""
+def advance_clock(model: nn.Module, slow: list[float], argument: str = "") -> None:
+    """Advance the clock in each forward pass by `slow[rank]` seconds for each row."""
 
     def wait(_: nn.Module, given: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
         rows = len(named[argument] if argument else given[0])
@@ -30,12 +31,12 @@ def take_time(model: nn.Module, slow: list[float], argument: str = "") -> None:
 
 
 def words() -> tuple[Tensor, Tensor]:
-    """(rows, words), and (rows,): 1 where the first word is of the upper half."""
+    """Return texts, (rows, words), and labels, (rows,): 1 if the first word id is in the upper half."""
     found = torch.randint(WORDS, (ROWS, LENGTH), generator=torch.Generator().manual_seed(1))
     return found, (found[:, 0] >= WORDS // 2).long()
 
 
-def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
+def train_with_transformers(options: dict[str, Any]) -> dict[str, Any]:
     from shoal_balance.transformers import BalancedTrainer
     from transformers import GPT2Config, GPT2LMHeadModel, TrainingArguments
 
@@ -44,30 +45,30 @@ def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
     size = {"n_positions": LENGTH, "n_embd": 16, "n_layer": 1, "n_head": 2}
     model = GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **size))
     padded = torch.arange(LENGTH) >= 2 + torch.arange(ROWS)[:, None] % 5  # rows have unequal numbers of tokens
-    rows = [{"input_ids": text, "labels": text.masked_fill(no, -100)} for text, no in zip(texts, padded, strict=True)]
-    take_time(model, asked.get("slow", []), "input_ids")
+    rows = [{"input_ids": text, "labels": text.moptions_fill(no, -100)} for text, no in zip(texts, padded, strict=True)]
+    advance_clock(model, options.get("slow", []), "input_ids")
     arguments = TrainingArguments(
-        output_dir=asked["output"],
-        per_device_train_batch_size=asked.get("batch", GLOBAL_BATCH) // WORLD,
-        num_train_epochs=asked.get("epochs", 2),
-        max_steps=asked.get("stop_after", -1),
+        output_dir=options["output"],
+        per_device_train_batch_size=options.get("batch", GLOBAL_BATCH) // WORLD,
+        num_train_epochs=options.get("epochs", 2),
+        max_steps=options.get("stop_after", -1),
         learning_rate=1e-2,
         lr_scheduler_type="constant",
         max_grad_norm=0.3,
         logging_steps=1,
-        save_steps=asked.get("stop_after", 1000),
+        save_steps=options.get("stop_after", 1000),
         report_to=[],
         disable_tqdm=True,
         use_cpu=True,
     )
     trainer = BalancedTrainer(model=model, args=arguments, train_dataset=rows, rebalance_every=4)
-    trainer.train(resume_from_checkpoint=asked.get("resume"))
+    trainer.train(resume_from_checkpoint=options.get("resume"))
     assert trainer.batches is not None
     losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
     return {"losses": losses, "shares": trainer.batches.shares}
 
 
-def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
+def train_with_lightning(options: dict[str, Any]) -> dict[str, Any]:
     import lightning.pytorch as pl
     from lightning.pytorch.callbacks import ModelCheckpoint
     from shoal_balance.lightning import Balance
@@ -80,12 +81,12 @@ def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
 
         def train_dataloader(self) -> DataLoader[Any]:
             self.batches = BalancedBatches(ROWS, global_batch=GLOBAL_BATCH, rebalance_every=4)
-            workers = asked.get("workers", 0)
+            workers = options.get("workers", 0)
             return DataLoader(
                 TensorDataset(*words()),
                 batch_sampler=self.batches,
                 num_workers=workers,
-                multiprocessing_context="spawn" if workers else None,  # a fork beside gloo's threads may hang
+                multiprocessing_context="spawn" if workers else None,  # a fork with gloo's threads may hang
             )
 
         def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -93,16 +94,16 @@ def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
 
         def training_step(self, batch: list[Tensor], _: int) -> Tensor:
             texts, labels = batch
-            CLOCK.now += asked["slow"][RANK] * len(texts) if asked.get("slow") else 0.0
+            CLOCK.now += options["slow"][RANK] * len(texts) if options.get("slow") else 0.0
             return cross_entropy(self.layers(texts), labels)
 
         def on_before_optimizer_step(self, _: torch.optim.Optimizer) -> None:
-            """The length of the gradients is noted, which are those of all ranks; not the loss, which is this one's."""
+            """Record the norm of the gradients, because they are the same on all ranks and the loss is not."""
             self.lengths.append(sum(float(each.grad.norm()) for each in self.parameters() if each.grad is not None))
 
     torch.manual_seed(0)
     module = Module()
-    saves = ModelCheckpoint(asked["output"], "{step}", every_n_train_steps=asked.get("stop_after", 1000))
+    saves = ModelCheckpoint(options["output"], "{step}", every_n_train_steps=options.get("stop_after", 1000))
     trainer = pl.Trainer(
         accelerator="cpu",
         strategy="ddp" if WORLD > 1 else "auto",
@@ -110,25 +111,25 @@ def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
         use_distributed_sampler=False,
         callbacks=[Balance(), saves],
         max_epochs=2,
-        max_steps=asked.get("stop_after", -1),
+        max_steps=options.get("stop_after", -1),
         gradient_clip_val=0.3,
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    trainer.fit(module, ckpt_path=asked.get("resume"))
+    trainer.fit(module, ckpt_path=options.get("resume"))
     return {"losses": module.lengths, "shares": module.batches.shares}
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(options: dict[str, Any]) -> None:
     torch.set_num_threads(1)
-    output = Path(asked["output"])
+    output = Path(options["output"])
     output.mkdir(exist_ok=True, parents=True)
-    found = {"transformers": by_transformers, "lightning": by_lightning}[asked["by"]](asked)
+    found = {"transformers": train_with_transformers, "lightning": train_with_lightning}[options["by"]](options)
     if RANK == 0:
         (output / "found.json").write_text(json.dumps(found))
     if dist.is_initialized():
-        dist.barrier()  # a rank whose peer is gone already was ended by gloo's threads once
+        dist.barrier()  # otherwise gloo's threads may abort a rank after its peer has exited
         dist.destroy_process_group()
 
 

@@ -1,6 +1,6 @@
-"""A program of somebody else's, which trains by DDP, or by an all-reduce of its own, with `shoal_balance`.
+"""Example user program that trains with `shoal_balance`, with DDP or with its own all-reduce.
 
-Its argument is a JSON object of what is done. It writes the losses of all steps, and a state from which it goes on.
+Its argument is a JSON object of `Options`. It writes the losses of all steps, and a state from which it continues.
 """
 
 import json
@@ -24,8 +24,8 @@ ROWS = 1000
 RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
-class PlayedClock:
-    """Stands in for the module `time`: this rank's steps take the seconds that it is said to compute."""
+class FakeClock:
+    """Replacement of the module `time`, so that a step of this rank takes a given time."""
 
     now = 0.0
 
@@ -33,109 +33,109 @@ class PlayedClock:
         return self.now
 
 
-CLOCK = PlayedClock()
+CLOCK = FakeClock()
 shoal_balance.torch.time = CLOCK
 
 
 @dataclass(kw_only=True)
-class Asked:
-    """What the program does."""
+class Options:
+    """Options of the program."""
 
     output: str
     epochs: int = 2
     slow: list[float] = field(default_factory=list)
-    """Seconds that each rank computes for each of its rows; without them nothing is measured."""
+    """Compute seconds of each rank for each of its rows. If empty, no time passes."""
     workers: int = 0
     own_all_reduce: bool = False
     accumulate: int = 1
     clip: float = 0.0
     scaled: bool = False
-    """By a GradScaler, as mixed precision needs it; the third step's gradients overflow on the last rank."""
+    """Whether to use a GradScaler. The gradients of the third step then overflow on the last rank."""
     resume: str = ""
     stop_after: int = 10**9
 
 
 class Program:
-    """The training."""
+    """Training of a small model."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+    def __init__(self, options: Options) -> None:
+        self.options = options
         torch.manual_seed(0)
         inputs = torch.randn(ROWS, 12)
         labels = (inputs[:, :3].sum(1, keepdim=True) > 0).float()
         self.plain = nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 1))
         self.batches = BalancedBatches(ROWS, global_batch=64, seed=3, rebalance_every=5)
-        self.loader = DataLoader(TensorDataset(inputs, labels), batch_sampler=self.batches, num_workers=asked.workers)
+        self.loader = DataLoader(TensorDataset(inputs, labels), batch_sampler=self.batches, num_workers=options.workers)
         self.optimiser = torch.optim.SGD(self.plain.parameters(), lr=0.5, momentum=0.5)
-        self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, enabled=asked.scaled)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, enabled=options.scaled)
         self.losses: list[float] = []
         self.shares: list[list[int]] = []
-        if asked.resume:
-            saved = torch.load(asked.resume)
+        if options.resume:
+            saved = torch.load(options.resume)
             for part, state in saved.items():
                 getattr(self, part).load_state_dict(state)
         self.model: nn.Module = self.plain
-        if WORLD > 1 and not asked.own_all_reduce:
+        if WORLD > 1 and not options.own_all_reduce:
             self.model = summed = DistributedDataParallel(self.plain)
             self.batches.measure(summed)
 
-    def trains(self) -> None:
-        while self.batches.epoch < self.asked.epochs and len(self.losses) < self.asked.stop_after:
+    def train(self) -> None:
+        while self.batches.epoch < self.options.epochs and len(self.losses) < self.options.stop_after:
             for number, (inputs, labels) in enumerate(self.loader, 1):
-                sends = number % self.asked.accumulate == 0 or number == len(self.batches)
+                sends = number % self.options.accumulate == 0 or number == len(self.batches)
                 with self.batches.step() as step:
-                    loss = self.computes(step, inputs, labels, sends=sends)
-                self.notes(loss.item() * step.loss_scale / WORLD)
+                    loss = self.compute(step, inputs, labels, sends=sends)
+                self.record(loss.item() * step.loss_scale / WORLD)
                 if sends:
-                    self.updates()
-                if len(self.losses) == self.asked.stop_after:
+                    self.update()
+                if len(self.losses) == self.options.stop_after:
                     return
 
-    def computes(self, step: Step, inputs: Tensor, labels: Tensor, *, sends: bool) -> Tensor:
+    def compute(self, step: Step, inputs: Tensor, labels: Tensor, *, sends: bool) -> Tensor:
         waits = isinstance(self.model, DistributedDataParallel) and not sends
         with self.model.no_sync() if waits else nullcontext():  # type: ignore[operator]
             loss = binary_cross_entropy_with_logits(self.model(inputs), labels)
-            CLOCK.now += self.asked.slow[RANK] * step.rows if self.asked.slow else 0.0
-            scaled = self.scaler.scale(loss * step.loss_scale / self.asked.accumulate)
-            overflows = self.asked.scaled and step.number == 2 and RANK == WORLD - 1
+            CLOCK.now += self.options.slow[RANK] * step.rows if self.options.slow else 0.0
+            scaled = self.scaler.scale(loss * step.loss_scale / self.options.accumulate)
+            overflows = self.options.scaled and step.number == 2 and RANK == WORLD - 1
             (scaled * float("inf") if overflows else scaled).backward()  # type: ignore[no-untyped-call]
-        if self.asked.own_all_reduce:
+        if self.options.own_all_reduce:
             step.computed()
             for each in self.plain.parameters():
                 dist.all_reduce(each.grad)
                 each.grad /= WORLD
         return loss
 
-    def updates(self) -> None:
+    def update(self) -> None:
         self.scaler.unscale_(self.optimiser)
-        if self.asked.clip:
-            nn.utils.clip_grad_norm_(self.plain.parameters(), self.asked.clip)
+        if self.options.clip:
+            nn.utils.clip_grad_norm_(self.plain.parameters(), self.options.clip)
         self.scaler.step(self.optimiser)
         self.scaler.update()
         self.optimiser.zero_grad()
 
-    def notes(self, part: float) -> None:
+    def record(self, part: float) -> None:
         loss = torch.tensor(part)
         if WORLD > 1:
             dist.all_reduce(loss)
         self.losses.append(loss.item())
         self.shares.append(self.batches.shares)
 
-    def writes(self) -> None:
-        path = Path(self.asked.output)
+    def write(self) -> None:
+        path = Path(self.options.output)
         parts = ("plain", "optimiser", "batches")
         torch.save({part: getattr(self, part).state_dict() for part in parts}, path.with_suffix(".pt"))
         path.write_text(json.dumps({"losses": self.losses, "shares": self.shares}))
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(options: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     if WORLD > 1:
         dist.init_process_group("gloo")
-    program = Program(Asked(**asked))
-    program.trains()
+    program = Program(Options(**options))
+    program.train()
     if RANK == 0:
-        program.writes()
+        program.write()
     if WORLD > 1:
         dist.destroy_process_group()
 

@@ -1,4 +1,4 @@
-"""Splits follow changes of speed, ignore noise, and leave no rank without rows for good."""
+"""Balancers: splits follow changes of speed, ignore noise, and never exclude a rank permanently."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1
 
 
 class SimulatedCluster:
-    """Ranks whose step takes fixed + per_row * rows seconds, give or take some noise."""
+    """Simulated ranks. A step takes fixed + per_row * rows seconds, with relative noise."""
 
     def __init__(self, fixed: list[float], per_row: list[float], noise: float = 0.03) -> None:
         self.fixed, self.per_row = np.array(fixed), np.array(per_row)
@@ -38,12 +38,12 @@ class SimulatedCluster:
         return splits
 
     def idle(self, split: IntArray) -> float:
-        """The share of the step for which the mean rank waits for the last."""
+        """Return the mean share of the step that a rank waits for the last."""
         times = self.fixed + self.per_row * split
         return float(1 - times.mean() / times.max())
 
 
-def made_beside(
+def cluster_and_balancer(
     fixed: list[float],
     per_row: list[float],
     rates: Sequence[float] | FloatArray,
@@ -52,7 +52,7 @@ def made_beside(
     total: int = 256,
     noise: float = 0.03,
 ) -> tuple[SimulatedCluster, StepBalancer]:
-    """A cluster, and a balancer that was told these rates of its ranks."""
+    """Return a cluster, and a balancer that starts from `rates`."""
     return SimulatedCluster(fixed, per_row, noise), StepBalancer(rates=np.array(rates), every=every, total=total)
 
 
@@ -81,10 +81,10 @@ UNLIKE_PROCESSORS = (
     {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4,AVX512_ICL,AVX512_SPR"},
     {"OPENBLAS_CORETYPE": "SkylakeX"},
 )
-"""NumPy and its BLAS as they compute on an old x86 processor, and on newer ones; elsewhere they ignore it."""
+"""Environments in which NumPy and its BLAS compute as on old and newer x86 processors. Other processors ignore them."""
 
 
-def test_ranks_on_unlike_processors_come_to_the_same_splits_to_the_last_bit() -> None:
+def test_different_processors_compute_identical_splits() -> None:
     found = {
         subprocess.run(
             [sys.executable, "-W", "ignore", "-c", FITS_AND_SPLITS],
@@ -100,11 +100,9 @@ def test_ranks_on_unlike_processors_come_to_the_same_splits_to_the_last_bit() ->
 
 
 @given(speeds, st.lists(st.integers(1, 600), min_size=1, max_size=40), st.integers(1, 15))
-def test_every_split_sums_whatever_was_observed(
-    ranks: list[tuple[float, float]], totals: list[int], every: int
-) -> None:
+def test_every_split_has_the_sum_of_the_batch(ranks: list[tuple[float, float]], totals: list[int], every: int) -> None:
     fixed, per_row = zip(*ranks, strict=True)
-    cluster, balancer = made_beside(
+    cluster, balancer = cluster_and_balancer(
         list(fixed), list(per_row), np.ones(len(ranks)), every=every, total=max(totals), noise=0.2
     )
     for total in totals:
@@ -114,7 +112,7 @@ def test_every_split_sums_whatever_was_observed(
         balancer.observe(split, np.abs(cluster.seconds(split)))
 
 
-def test_the_first_split_follows_the_own_rates() -> None:
+def test_the_first_split_follows_the_initial_rates() -> None:
     assert StepBalancer(rates=np.array([1000.0, 560.0, 1000.0]), every=EVERY, total=256).split(256).tolist() == [
         100,
         56,
@@ -124,20 +122,20 @@ def test_the_first_split_follows_the_own_rates() -> None:
 
 @pytest.mark.parametrize("fixed", [0.0, 0.001, 0.01, 0.02, 0.03])
 @pytest.mark.parametrize("rate", [1.0, 20.0, 200.0])
-def test_a_rank_that_is_slow_to_start_is_not_taken_for_slow(fixed: float, rate: float) -> None:
-    cluster, balancer = made_beside([fixed] * 2, [1e-4] * 2, [1e4, rate], total=512)
+def test_a_long_fixed_time_does_not_count_as_a_low_speed(fixed: float, rate: float) -> None:
+    cluster, balancer = cluster_and_balancer([fixed] * 2, [1e-4] * 2, [1e4, rate], total=512)
     splits = cluster.run(balancer, 8 * EVERY, total=512)
     assert cluster.idle(splits[-1]) < 0.05
 
 
-def test_a_rank_whose_rate_was_measured_in_a_bad_moment_has_its_rows_after_four_steps() -> None:
-    cluster, balancer = made_beside([0.0, 0.0], [1e-4, 1e-4], [1e4, 1.0])
+def test_a_wrong_initial_rate_is_corrected_after_four_steps() -> None:
+    cluster, balancer = cluster_and_balancer([0.0, 0.0], [1e-4, 1e-4], [1e4, 1.0])
     splits = cluster.run(balancer, 5)
     assert splits[0].tolist() == [255, 1]
     assert cluster.idle(splits[4]) < 0.05
 
 
-def test_steps_whose_times_are_not_known_yet_count_for_nothing() -> None:
+def test_steps_without_times_are_ignored() -> None:
     first = StepBalancer(rates=np.array([3.0, 1.0]), every=2, total=8)
     for _ in range(7):
         first.observe(np.zeros(2, np.int64), np.zeros(2))
@@ -148,30 +146,30 @@ def made(how: str, rates: list[float], *, every: int = EVERY, steps_per_epoch: i
     return make_balancer(how, np.array(rates), every=every, steps_per_epoch=steps_per_epoch, total=256)
 
 
-def test_switched_off_it_stays_equal() -> None:
+def test_off_keeps_equal_shares() -> None:
     splits = SimulatedCluster([0, 0], [1e-3, 2e-3]).run(made("off", [2.0, 1.0]), 50)
     assert {tuple(split) for split in splits} == {(128, 128)}
 
 
-def test_fixed_shares_stay_as_they_are() -> None:
+def test_fixed_shares_do_not_change() -> None:
     splits = SimulatedCluster([0, 0, 0], [1e-3, 2e-3, 1e-3]).run(made("2,1,0.2", [1.0] * 3), 50)
     assert {tuple(split) for split in splits} == {(160, 80, 16)}
 
 
-def test_by_epochs_it_looks_once_in_so_many_steps() -> None:
+def test_epoch_x_rebalances_every_x_epochs() -> None:
     cluster = SimulatedCluster([0, 0], [1e-3, 3e-3], noise=0)
     for how, steps in (("epoch:1", 20), ("epoch:0.5", 10), ("epoch:2", 40)):
         splits = cluster.run(made(how, [3.0, 1.0]), 41)
         assert [tuple(split) for split in splits] == [(128, 128)] * steps + [(192, 64)] * (41 - steps)
 
 
-def test_by_epochs_it_sees_time_in_proportion_to_rows_as_the_reference_did() -> None:
+def test_the_epoch_balancer_sets_shares_by_rows_per_second() -> None:
     shares = EpochBalancer(ranks=2, every=1)
     shares.observe(np.array([100, 50]), np.array([2.0, 4.0]))
     assert shares.split(500).tolist() == [400, 100]
 
 
-def test_by_epochs_a_rank_without_rows_keeps_its_share_and_holds_nobody_up() -> None:
+def test_the_epoch_balancer_keeps_the_share_of_a_rank_without_rows() -> None:
     shares = EpochBalancer(ranks=3, every=1)
     shares.observe(np.array([100, 100, 100]), np.array([1.0, 1.0, 1000.0]))
     assert shares.split(64).tolist() == [32, 32, 0]
@@ -179,12 +177,12 @@ def test_by_epochs_a_rank_without_rows_keeps_its_share_and_holds_nobody_up() -> 
     assert shares.split(64).tolist() == [48, 16, 0]
 
 
-def test_a_rank_alone_takes_all() -> None:
+def test_a_single_rank_gets_all_rows() -> None:
     for how in ("steps", "off", "epoch:1", "1"):
         assert made(how, [3.0]).split(7).tolist() == [7]
 
 
-def test_what_balancing_can_be_told() -> None:
+def test_balance_options_are_parsed_or_refused() -> None:
     assert parse_balance("steps") == parse_balance("off") == ([], None)
     assert parse_balance("epoch:0.5") == ([], 0.5)
     assert parse_balance("3,1,.5") == ([3.0, 1.0, 0.5], None)
@@ -195,7 +193,7 @@ def test_what_balancing_can_be_told() -> None:
         made("1,2", [1.0] * 3)
 
 
-def test_after_the_first_steps_the_split_is_nearly_balanced() -> None:
+def test_the_split_is_nearly_balanced_after_the_first_steps() -> None:
     cluster = SimulatedCluster([0.005] * 4, [0.001, 0.001, 0.001, 0.001 / 0.56])
     for rates, steps in ((np.array([1.0, 1.0, 1.0, 0.56]), 0), (np.ones(4), 3)):
         splits = cluster.run(StepBalancer(rates=rates, every=EVERY, total=512), 40, total=512)
@@ -203,7 +201,7 @@ def test_after_the_first_steps_the_split_is_nearly_balanced() -> None:
         assert max(cluster.idle(split) for split in splits[10:]) < 0.04
 
 
-def test_slow_first_steps_do_not_change_what_the_own_rates_say() -> None:
+def test_slow_first_steps_do_not_outweigh_the_initial_rates() -> None:
     balancer = StepBalancer(rates=np.array([1000.0, 560.0]), every=EVERY, total=256)
     first = balancer.split(256)
     for seconds in ([0.164, 0.4], [0.164, 0.3], [0.164, 0.164]):
@@ -211,7 +209,7 @@ def test_slow_first_steps_do_not_change_what_the_own_rates_say() -> None:
     assert np.abs(balancer.split(256) - first).max() <= 2
 
 
-def test_rates_count_on_gpus_too_whose_times_come_late() -> None:
+def test_initial_rates_count_also_if_times_arrive_late() -> None:
     balancer = StepBalancer(rates=np.array([1000.0, 500.0]), every=EVERY, total=300)
     first = balancer.split(300)
     for rows, seconds in (([0, 100], [0.0, 0.2]), ([0, 100], [0.0, 0.2]), ([200, 100], [0.6, 0.2])):
@@ -221,7 +219,7 @@ def test_rates_count_on_gpus_too_whose_times_come_late() -> None:
 
 @pytest.mark.parametrize("short", [1, 10, 40])
 def test_short_last_batches_do_not_hide_a_change_of_speed(short: int) -> None:
-    cluster, balancer = made_beside([0.3, 0.3], [3.5e-4, 3.5e-4], [2000.0] * 2, total=4000, noise=0.01)
+    cluster, balancer = cluster_and_balancer([0.3, 0.3], [3.5e-4, 3.5e-4], [2000.0] * 2, total=4000, noise=0.01)
     for step in range(400):
         if step == 50:
             cluster.per_row[1] *= 1.12
@@ -231,27 +229,25 @@ def test_short_last_batches_do_not_hide_a_change_of_speed(short: int) -> None:
     assert cluster.idle(balancer.split(4000)) < 0.015
 
 
-def test_ranks_that_are_all_as_much_slower_than_their_rates_are_not_looked_at_ever_again() -> None:
-    cluster, balancer = made_beside([0.0, 0.0], [1.3e-3, 1.3e-3], [1e3] * 2)
-    looks, look = [], balancer._rebalance
-    balancer._rebalance = lambda: (looks.append(1), look())[1]  # type: ignore[method-assign]
+def test_an_equal_slowdown_of_all_ranks_causes_no_extra_rebalances() -> None:
+    cluster, balancer = cluster_and_balancer([0.0, 0.0], [1.3e-3, 1.3e-3], [1e3] * 2)
+    rebalances, rebalance = [], balancer._rebalance
+    balancer._rebalance = lambda: (rebalances.append(1), rebalance())[1]  # type: ignore[method-assign]
     cluster.run(balancer, 300)
-    assert len(looks) <= 300 / EVERY + 4
+    assert len(rebalances) <= 300 / EVERY + 4
 
 
 @pytest.mark.parametrize("factor", [2.0, 0.5])
-@pytest.mark.parametrize("begun", range(4 * EVERY, 5 * EVERY))
-def test_a_rank_of_another_speed_is_followed_after_three_steps_whenever_the_next_look_is(
-    factor: float, begun: int
-) -> None:
-    cluster, balancer = made_beside([0.002] * 3, [0.0005] * 3, np.ones(3))
-    before = cluster.run(balancer, begun)[-1]
+@pytest.mark.parametrize("start", range(4 * EVERY, 5 * EVERY))
+def test_a_change_of_speed_is_followed_after_three_steps(factor: float, start: int) -> None:
+    cluster, balancer = cluster_and_balancer([0.002] * 3, [0.0005] * 3, np.ones(3))
+    before = cluster.run(balancer, start)[-1]
     cluster.per_row[1] *= factor
     splits = cluster.run(balancer, 4)
     assert splits[3][1] / before[1] == pytest.approx(3 / (1 + 2 * factor), rel=0.1)
 
 
-def test_noise_hardly_moves_a_split() -> None:
+def test_noise_hardly_changes_a_split() -> None:
     cluster = SimulatedCluster([0.005] * 2, [0.001] * 2, noise=0.05)
     rows_of_first = [
         int(split[0]) for split in cluster.run(StepBalancer(rates=np.ones(2), every=EVERY, total=256), 300)[20:]
@@ -259,7 +255,7 @@ def test_noise_hardly_moves_a_split() -> None:
     assert max(rows_of_first) - min(rows_of_first) <= 0.06 * 256
 
 
-def test_a_rank_is_left_out_only_after_it_was_tried_with_one_row() -> None:
+def test_a_rank_gets_no_rows_only_after_a_trial_of_one_row() -> None:
     splits = SimulatedCluster([0.0, 0.0], [1e-4, 0.5]).run(StepBalancer(rates=np.ones(2), every=EVERY, total=256), 60)
     assert splits[-1].tolist() == [256, 0]
     assert [255, 1] in [split.tolist() for split in splits]
@@ -267,8 +263,8 @@ def test_a_rank_is_left_out_only_after_it_was_tried_with_one_row() -> None:
 
 @settings(max_examples=30)
 @given(st.integers(1, 30), st.floats(0.05, 5), st.sampled_from([1, 3, EVERY]))
-def test_a_rank_that_stalls_for_a_while_comes_back(steps: int, stall: float, every: int) -> None:
-    cluster, balancer = made_beside([0.0, 0.0], [1e-3, 1e-3], np.ones(2), every=every, total=64)
+def test_a_rank_recovers_after_a_stall(steps: int, stall: float, every: int) -> None:
+    cluster, balancer = cluster_and_balancer([0.0, 0.0], [1e-3, 1e-3], np.ones(2), every=every, total=64)
     cluster.run(balancer, 40, total=64)
     cluster.fixed[1] = stall
     cluster.run(balancer, steps, total=64)
@@ -277,7 +273,7 @@ def test_a_rank_that_stalls_for_a_while_comes_back(steps: int, stall: float, eve
     assert cluster.idle(splits[-1]) < 0.1
 
 
-def test_a_rank_without_rows_is_tried_again_ever_more_rarely() -> None:
+def test_trials_of_a_rank_without_rows_become_rarer() -> None:
     splits = SimulatedCluster([0.0, 0.0], [1e-3, 0.5]).run(
         StepBalancer(rates=np.ones(2), every=EVERY, total=64), 2000, total=64
     )

@@ -1,4 +1,4 @@
-"""The order of rows is a function of rows, seed, epoch and step, and shows every row once an epoch."""
+"""The order of rows is a function of rows, seed, epoch and step, and has every row once an epoch."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def epoch_of(order: BatchOrder, epoch: int) -> list[int]:
 
 
 @given(orders, st.integers(0, 5))
-def test_every_row_comes_exactly_once_an_epoch(order: BatchOrder, epoch: int) -> None:
+def test_every_row_occurs_exactly_once_an_epoch(order: BatchOrder, epoch: int) -> None:
     assert sorted(epoch_of(order, epoch)) == list(range(order.rows))
 
 
@@ -35,7 +35,7 @@ def test_every_row_comes_exactly_once_an_epoch(order: BatchOrder, epoch: int) ->
     how=st.sampled_from(["steps", "epoch:0.3", "off", "fixed"]),
     times=st.integers(0, 2**32),
 )
-def test_ranks_of_any_shares_together_take_the_rows_of_one_and_every_row_once_an_epoch(
+def test_any_shares_cover_every_row_exactly_once_an_epoch(
     order: BatchOrder, epoch: int, shares: list[float], how: str, times: int
 ) -> None:
     generator = np.random.default_rng(times)
@@ -55,21 +55,21 @@ def test_ranks_of_any_shares_together_take_the_rows_of_one_and_every_row_once_an
 
 
 @given(orders)
-def test_all_batches_are_full_but_the_last(order: BatchOrder) -> None:
+def test_all_batches_except_the_last_are_full(order: BatchOrder) -> None:
     sizes = [len(order.batch(0, step)) for step in range(order.steps)]
     assert set(sizes[:-1]) <= {order.global_batch}
     assert sizes[-1] == order.rows - order.global_batch * (order.steps - 1)
 
 
 @given(orders, st.data())
-def test_a_batch_is_the_same_whatever_was_asked_before(order: BatchOrder, data: st.DataObject) -> None:
+def test_a_batch_does_not_depend_on_earlier_calls(order: BatchOrder, data: st.DataObject) -> None:
     step = data.draw(st.integers(0, order.steps - 1))
     in_turn = [order.batch(1, each) for each in range(order.steps)][step]
     order.batch(0, 0)
     assert np.array_equal(order.batch(1, step), in_turn)
 
 
-def test_a_batch_inside_a_window_is_no_copy_of_it_and_cannot_be_written_to() -> None:
+def test_a_batch_within_a_window_is_a_read_only_view() -> None:
     order = BatchOrder(
         rows=1000, global_batch=100, seed=0, block_rows=10, window_blocks=50
     )  # 2 windows, of 5 batches each
@@ -90,14 +90,14 @@ def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order: BatchOrder) -
     assert sorted(in_order) == list(range(-(-order.rows // order.block_rows)))
 
 
-def test_every_window_of_every_epoch_and_seed_is_shuffled_in_a_way_of_its_own() -> None:
-    """Were one permutation used for all, rows of one place in their blocks would always come together."""
+def test_every_window_epoch_and_seed_has_its_own_permutation() -> None:
+    """A shared permutation would always put rows of the same position in their blocks into one batch."""
     ways = set()
     for seed in range(3):
         order = BatchOrder(rows=8 * 64, global_batch=64, seed=seed, block_rows=64, window_blocks=1)
         for epoch in range(3):
             for step in range(order.steps):
-                rows = order.batch(epoch, step)  # (64,): those of one block
+                rows = order.batch(epoch, step)  # (64,): rows of one block
                 ways.add(tuple((rows - rows.min()).tolist()))
     assert len(ways) == 3 * 3 * 8
     assert tuple(range(64)) not in ways
@@ -109,6 +109,6 @@ def test_rows_of_many_blocks_are_mixed_in_one_batch() -> None:
 
 
 @pytest.mark.parametrize("step", [-1, 4])
-def test_a_step_outside_the_epoch_is_an_error(step: int) -> None:
-    with pytest.raises(IndexError, match="an epoch has 4 steps"):
+def test_a_step_out_of_range_is_refused(step: int) -> None:
+    with pytest.raises(IndexError, match=r"out of range \[0, 4\)"):
         BatchOrder(rows=100, global_batch=25, seed=0).batch(0, step)

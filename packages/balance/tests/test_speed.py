@@ -1,4 +1,4 @@
-"""A rank's speed: a line through its times, without stalls."""
+"""The time model of a rank: a line through its times, without stalls."""
 
 import numpy as np
 import pytest
@@ -15,24 +15,22 @@ def test_a_line_is_found_from_two_row_counts(a: float, b: float) -> None:
     assert found_a + found_b * 200 == pytest.approx(a + b * 200, rel=0.1)
 
 
-def test_a_step_of_few_rows_tells_the_fixed_part_and_is_no_stall() -> None:
+def test_a_step_of_few_rows_shows_the_fixed_part_and_is_not_a_stall() -> None:
     points = [(rows, 0.5 + 0.01 * rows) for rows in (5.0, *[100.0, 120.0] * 3)]
     assert fit_time_model(points).fixed > 0.3
 
 
-def test_one_row_count_means_time_in_proportion() -> None:
+def test_with_one_row_count_time_is_proportional() -> None:
     assert fit_time_model([(50.0, 2.0)] * 5) == pytest.approx((0.0, 0.04))
 
 
 @given(st.data(), st.lists(st.tuples(st.integers(1, 99), st.floats(1e-4, 10)), min_size=1, max_size=20))
-def test_a_fit_is_the_same_to_the_last_bit_in_whatever_order_it_adds(
-    data: st.DataObject, points: list[tuple[int, float]]
-) -> None:
+def test_a_fit_does_not_depend_on_the_order_of_points(data: st.DataObject, points: list[tuple[int, float]]) -> None:
     found = [fit_time_model(each) for each in (points, data.draw(st.permutations(points)))]
     assert found[0] == found[1]
 
 
-def test_a_stall_now_and_then_does_not_enter_the_fit() -> None:
+def test_the_fit_excludes_occasional_stalls() -> None:
     rows = np.array([100.0, 110.0, 120.0, 130.0, 140.0, 150.0])
     seconds = 0.01 + 0.001 * rows
     seconds[[1, 4]] *= (3.0, 2.0)

@@ -1,4 +1,4 @@
-"""Splits sum to the global batch, are in proportion or end together, and deal like rows to all ranks."""
+"""Splits: their sums, their proportions, equal finish times, and similar text lengths on all ranks."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1
 
 
 @given(st.integers(0, 5000), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=16))
-def test_proportional_parts_sum_and_are_off_by_less_than_one_row(total: int, weights: list[float]) -> None:
+def test_proportional_splits_have_the_sum_and_err_by_less_than_one_row(total: int, weights: list[float]) -> None:
     split = proportional_split(total, np.array(weights))
     assert split.sum() == total
     assert (np.abs(split - total * np.array(weights) / sum(weights)) < 1 + 1e-6).all()
@@ -21,7 +21,7 @@ def test_of_equal_remainders_the_lower_rank_gets_the_row() -> None:
 
 
 @given(st.integers(1, 5000), speeds)
-def test_equalised_splits_sum_and_no_row_could_move_to_finish_sooner(
+def test_no_row_of_an_equal_finish_split_could_move_to_finish_sooner(
     total: int, ranks: list[tuple[float, float]]
 ) -> None:
     fixed, per_row = np.array(ranks).T
@@ -33,7 +33,7 @@ def test_equalised_splits_sum_and_no_row_could_move_to_finish_sooner(
     assert times.max() <= one_more.min() * (1 + 1e-9)
 
 
-def test_a_rank_that_would_end_later_with_one_row_than_the_others_with_all_gets_none() -> None:
+def test_a_rank_slower_with_one_row_than_the_others_with_all_gets_no_rows() -> None:
     assert equal_finish_split(200, np.array([0.0, 0.1, 0.3]), np.array([2.01, 0.02, 0.01])).tolist() == [0, 73, 127]
     assert equal_finish_split(100, np.array([0.0, 0.0, 9.0]), np.array([0.01, 0.01, 0.01])).tolist() == [50, 50, 0]
 
@@ -43,20 +43,20 @@ def test_a_rank_that_would_end_later_with_one_row_than_the_others_with_all_gets_
     lengths=st.lists(st.integers(1, 300), min_size=1, max_size=200),
     weights=st.lists(st.floats(0, 5), min_size=1, max_size=6).filter(any),
 )
-def test_dealing_gives_every_row_to_one_rank_and_like_lengths_to_all(lengths: list[int], weights: list[float]) -> None:
+def test_every_row_goes_to_one_rank_and_all_ranks_get_similar_lengths(lengths: list[int], weights: list[float]) -> None:
     texts = np.array(lengths, dtype=np.uint16)
     split = proportional_split(len(texts), np.array(weights))
-    dealt = [stratified_rows(texts, split, rank) for rank in range(len(split))]
-    assert [len(rows) for rows in dealt] == split.tolist()
-    assert sorted(np.concatenate(dealt).tolist()) == list(range(len(texts)))
-    for rows in dealt:
+    positions = [stratified_rows(texts, split, rank) for rank in range(len(split))]
+    assert [len(rows) for rows in positions] == split.tolist()
+    assert sorted(np.concatenate(positions).tolist()) == list(range(len(texts)))
+    for rows in positions:
         if len(rows):
-            # its k-th row is less than half a row of its own, and of each rank, from where it would be by itself
+            # the k-th row differs from its ideal position by less than half a row of this rank and of each other rank
             off = 0.5 / len(rows) + 0.5 * len(split) / len(texts)
             assert abs(texts[rows].mean() - texts.mean()) <= off * (int(texts.max()) - int(texts.min()))
 
 
-def test_dealing_favours_no_rank() -> None:
+def test_mean_lengths_are_equal_on_all_ranks() -> None:
     texts = np.random.default_rng(0).integers(1, 300, 256).astype(np.uint16)
     split = proportional_split(len(texts), np.ones(16))
     means = [texts[stratified_rows(texts, split, rank)].mean() / texts.mean() for rank in range(16)]

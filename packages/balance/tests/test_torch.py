@@ -1,4 +1,4 @@
-"""Somebody else's training, balanced over ranks of unequal speed: it learns what one rank learns, and no rank waits."""
+"""A user program balanced over ranks of unequal speed: same losses as on one rank, and no rank waits."""
 
 import json
 import re
@@ -21,7 +21,7 @@ Run = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def run(run_on_ranks: Callable[..., str]) -> Run:
-    """run(ranks, output, ...): what the program has done on so many ranks."""
+    """Return a function that runs the program on some ranks, with options, and returns its results."""
 
     def done(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
         run_on_ranks(ranks, "tests/program.py", json.dumps({"output": str(output), **what}))
@@ -32,9 +32,9 @@ def run(run_on_ranks: Callable[..., str]) -> Run:
 
 
 @pytest.fixture(scope="module")
-def alone(run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
-    """The losses of one rank."""
-    found: list[float] = run(1, tmp_path_factory.mktemp("alone") / "out.json")["losses"]
+def single_rank_losses(run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """Losses of one rank."""
+    found: list[float] = run(1, tmp_path_factory.mktemp("single") / "out.json")["losses"]
     return found
 
 
@@ -46,12 +46,12 @@ def alone(run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
         pytest.param({"slow": (1e-4, 1.79e-4), "own_all_reduce": True}, id="own-all-reduce", marks=pytest.mark.soak),
     ],
 )
-def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
-    run: Run, alone: list[float], tmp_path: Path, what: dict[str, Any]
+def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(
+    run: Run, single_rank_losses: list[float], tmp_path: Path, what: dict[str, Any]
 ) -> None:
     found = run(2, tmp_path / "out.json", **what)
-    assert found["losses"] == pytest.approx(alone, abs=1e-5)
-    assert len(alone) == 2 * 16
+    assert found["losses"] == pytest.approx(single_rank_losses, abs=1e-5)
+    assert len(single_rank_losses) == 2 * 16
     assert found["shares"][0] == [32, 32]
     assert found["shares"][-1] == [41, 23]
 
@@ -62,7 +62,7 @@ def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
     [{"accumulate": 4}, {"clip": 0.05}, {"scaled": True, "clip": 0.05}],
     ids=["accumulated", "clipped", "scaled"],
 )
-def test_accumulated_clipped_and_scaled_gradients_are_those_of_one_rank(
+def test_accumulated_clipped_and_scaled_gradients_equal_those_of_one_rank(
     run: Run, tmp_path: Path, what: dict[str, Any]
 ) -> None:
     one = run(1, tmp_path / "one.json", **what)
@@ -73,15 +73,15 @@ def test_accumulated_clipped_and_scaled_gradients_are_those_of_one_rank(
 @pytest.mark.soak
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_training_continues_with_another_number_of_ranks(
-    run: Run, alone: list[float], tmp_path: Path, ranks: int
+    run: Run, single_rank_losses: list[float], tmp_path: Path, ranks: int
 ) -> None:
     first = run(2, tmp_path / "first.json", stop_after=21, slow=(1e-4, 3e-4))
     second = run(ranks, tmp_path / "second.json", resume=str(tmp_path / "first.pt"))
-    assert [*first["losses"], *second["losses"]] == pytest.approx(alone, abs=1e-5)
+    assert [*first["losses"], *second["losses"]] == pytest.approx(single_rank_losses, abs=1e-5)
 
 
 @given(st.integers(1, 6), st.integers(0, 300), st.data())
-def test_a_split_keeps_to_its_bounds_and_its_sum(ranks: int, total: int, data: st.DataObject) -> None:
+def test_a_bounded_split_keeps_its_bounds_and_its_sum(ranks: int, total: int, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, total), min_size=ranks - 1, max_size=ranks - 1)))
     split = np.diff([0, *cuts, total])
     most = np.array(data.draw(st.lists(st.integers(1, 400), min_size=ranks, max_size=ranks)))
@@ -95,7 +95,7 @@ def test_a_split_keeps_to_its_bounds_and_its_sum(ranks: int, total: int, data: s
         assert found.tolist() == split.tolist()
 
 
-def test_batches_that_were_drawn_and_dropped_have_no_steps() -> None:
+def test_skip_to_drops_batches_that_were_drawn() -> None:
     batches, other = (BalancedBatches(ROWS, global_batch=64, seed=1) for _ in range(2))
     whole = list(other)
     drawn = iter(batches)
@@ -109,12 +109,12 @@ def test_batches_that_were_drawn_and_dropped_have_no_steps() -> None:
     with batches.step() as step:
         assert step.number == 5
     for wrong in (2, 16):
-        with pytest.raises(ValueError, match=f"step {wrong} is not one to come of the epoch of step 6"):
+        with pytest.raises(ValueError, match=f"step {wrong} is out of range: skip_to takes a step from 6 "):
             batches.skip_to(wrong)
 
 
 @pytest.mark.parametrize("stops", [(), (0,), (3, 5), (16, 16)])
-def test_an_epoch_has_each_row_once_wherever_it_was_interrupted(stops: tuple[int, ...]) -> None:
+def test_an_interrupted_epoch_still_has_each_row_once(stops: tuple[int, ...]) -> None:
     batches, seen = BalancedBatches(ROWS, global_batch=64, seed=1), list[int]()
     for stop in (*stops, 16):
         for number, rows in enumerate(batches):
@@ -139,7 +139,7 @@ def test_an_epoch_has_each_row_once_wherever_it_was_interrupted(stops: tuple[int
         ({"max_rows": 63}, "memory for \\[63\\] rows, and a global batch has 64"),
     ],
 )
-def test_numbers_that_no_training_can_have_are_refused(given: dict[str, int], why: str) -> None:
+def test_invalid_sizes_are_refused(given: dict[str, int], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         BalancedBatches(**{"rows": 100, "global_batch": 64, **given})
 
@@ -152,12 +152,12 @@ def test_a_state_of_another_training_and_a_step_without_a_batch_are_refused() ->
         pass
 
 
-def test_batch_normalisation_is_warned_about(tmp_path: Path) -> None:
+def test_batch_normalisation_causes_a_warning(tmp_path: Path) -> None:
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     try:
         batches = BalancedBatches(100, global_batch=10)
         model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
-        with pytest.warns(UserWarning, match="batch normalisation takes its statistics from the rows of each rank"):
+        with pytest.warns(UserWarning, match="batch normalisation computes statistics over the rows of each rank"):
             batches.measure(DistributedDataParallel(model))
     finally:
         dist.destroy_process_group()
@@ -168,7 +168,7 @@ def test_batch_normalisation_is_warned_about(tmp_path: Path) -> None:
     ("example", "last"),
     [("unequal_gpus.py", r"epoch 4: loss [\d.]+, "), ("transformers_trainer.py", "")],
 )
-def test_the_example_learns_and_has_the_rows_of_each_rank(
+def test_the_example_learns_and_prints_the_rows_of_each_rank(
     run_on_ranks: Callable[..., str], example: str, last: str, tmp_path: Path
 ) -> None:
     printed = run_on_ranks(2, f"examples/{example}", str(tmp_path / "results"), SLOW_RANK="1")
