@@ -1,10 +1,11 @@
-# An image for training jobs of SageMaker: AWS's with PyTorch, and Shoal's trainer in it. A topology names it:
-# `managed: {image: ACCOUNT.dkr.ecr.REGION.amazonaws.com/shoal:1}`; without `image` AWS's own is taken, and gets the same
-# files when a job starts. docs/how-to/use-a-container.md has the commands, docs/reference/container.md what it reads and writes.
+# Image for SageMaker's training jobs: AWS's PyTorch image with Shoal's trainer. A topology names it:
+# `managed: {image: ACCOUNT.dkr.ecr.REGION.amazonaws.com/shoal:1}`. Without `image`, AWS's own image is used, and each job
+# gets the same files when it starts. docs/how-to/use-a-container.md has the commands, docs/reference/container.md the
+# input and output of the container.
 ARG REGION=us-east-1
 FROM 763104351884.dkr.ecr.${REGION}.amazonaws.com/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker
 
-# `make setup` makes this archive: the libraries that the trainer needs beside PyTorch, with their list.
+# `make setup` makes this archive: the libraries that the trainer needs in addition to PyTorch, with their list.
 COPY build/wheels/gpu.zip /opt/shoal/wheels.zip
 WORKDIR /opt/shoal
 RUN python -m zipfile -e wheels.zip wheels \
@@ -18,5 +19,5 @@ COPY trainer code/trainer
 COPY packages/balance/shoal_balance code/shoal_balance
 ENV PYTHONPATH=/opt/shoal/code:/opt/shoal/site
 
-# SageMaker adds the word `train`.
+# SageMaker appends the argument `train`.
 ENTRYPOINT ["python", "-P", "-m", "trainer.managed"]

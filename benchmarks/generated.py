@@ -1,14 +1,16 @@
-"""Big files of review-like lines: seeded, fast, with the statistics of real reviews and none of their text.
+"""Generates large files of review-like lines, fast and from a seed, with the statistics of real reviews.
 
     python -m benchmarks.generated FILE --gb 1 [--seed 0]
 
-They reproduce what costs preprocessing time: lengths of texts (log-normal), the share of a line that is text, frequent
-words as frequent as in English, misspellings without end (so that the dictionary grows with the input), a quarter of
-duplicates, entities, apostrophes, letters outside ASCII, malformed lines. A
-file is the beginning of any longer one of the same seed.
+The files have the properties that determine preprocessing time:
 
-Sampling words one at a time would be slow: blocks of tokens are drawn from a table of 2^20 ready tokens (word, case and
-punctuation), in proportion to their frequency.
+- lengths of texts (log-normal), and the share of a line that is text
+- English word frequencies, with endless misspellings, so that the dictionary grows with the input
+- a quarter of duplicates
+- entities, apostrophes, letters outside ASCII, malformed lines
+
+A file is a prefix of any longer file of the same seed. For speed, blocks of tokens are drawn from a table of 2^20
+tokens (word, case and punctuation), in proportion to their frequency.
 """
 
 import argparse
@@ -32,8 +34,8 @@ _RATING_SHARES = (0.08, 0.05, 0.08, 0.20, 0.59)
 
 _SLOTS = 1 << 20
 _WORDS = 40_000
-# Zipf and Mandelbrot's law, frequency ~ 1 / (rank + shift) ** exponent: of English's frequent words, which are
-# _COMMON of all words, and of the others.
+# Zipf-Mandelbrot law, frequency ~ 1 / (rank + shift) ** exponent: for English's frequent words, which are the share
+# _COMMON of all words, and for the others.
 _COMMON = 0.61
 _COMMON_LAW, _OTHERS_LAW = (2.0, 0.85), (30.0, 1.15)
 _RARE = 0.006
@@ -44,7 +46,7 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# English's most frequent words, about in their order.
+# Most frequent English words, approximately in order.
 _FREQUENT = _listed(
     "the and i a to it is of this for in that my with on you was but not have as are so be they at these or one them "
     "very like just from all if had great when has good can an me would we will what well use more up out really no "
@@ -99,7 +101,7 @@ _BROKEN = (
 
 
 def write_reviews(path: Path, size: int, seed: int = 0) -> None:
-    """Write whole lines to `path` until they are `size` bytes or a little more."""
+    """Write whole lines to `path`, in all `size` bytes or slightly more."""
     written = 0
     with path.open("wb") as file:
         for block in blocks(seed):
@@ -110,10 +112,10 @@ def write_reviews(path: Path, size: int, seed: int = 0) -> None:
 
 
 def blocks(seed: int) -> Iterator[bytes]:
-    """Blocks of LINES_A_BLOCK lines, without end."""
+    """Yield blocks of LINES_A_BLOCK lines, without end."""
     random = np.random.default_rng(seed)
     table = _token_table(random)
-    known: list[tuple[bytes, int]] = []  # texts that may come again, with their rating
+    known: list[tuple[bytes, int]] = []  # texts that may be repeated, with their rating
     while True:
         texts, ratings = _texts(random, table)
         _repeat(random, texts, ratings, known)
@@ -124,9 +126,9 @@ def blocks(seed: int) -> Iterator[bytes]:
 
 
 def _token_table(random: np.random.Generator) -> np.ndarray:
-    """(_SLOTS,) bytes objects; a token takes as many slots as it is frequent. None stands for a rare word."""
+    """Return (_SLOTS,) bytes objects. The number of slots of a token is its frequency. None stands for a rare word."""
     words = [word.encode() for word in _FREQUENT]
-    words += _invented(random, _WORDS - len(words))
+    words += _misspellings(random, _WORDS - len(words))
     common, others = _zipf(len(_FREQUENT), *_COMMON_LAW), _zipf(len(words) - len(_FREQUENT), *_OTHERS_LAW)
     weights = np.concatenate([_COMMON * common, (1 - _COMMON) * others])
     rare = int(_RARE * _SLOTS)
@@ -145,7 +147,7 @@ def _zipf(number: int, shift: float, exponent: float) -> np.ndarray:
 
 
 def _written(word: bytes, kind: float) -> bytes:
-    """The word as it stands in a text: its case and the punctuation after it, by a number from 0 to 1."""
+    """Return a word with its case and punctuation in a text, chosen by `kind` from 0 to 1."""
     if kind < 0.82:
         return word
     if kind < 0.89:
@@ -164,8 +166,8 @@ _CONSONANTS = np.frombuffer(b"tnsrhldcmfpgwybvkxjqz", np.uint8)
 _VOWELS = np.frombuffer(b"eaoiu", np.uint8)
 
 
-def _invented(random: np.random.Generator, number: int) -> list[bytes]:
-    """`number` different words that could be English, of 3 to 12 letters, the frequent ones shorter."""
+def _misspellings(random: np.random.Generator, number: int) -> list[bytes]:
+    """Return `number` different English-like words of 3 to 12 letters. Frequent words are shorter."""
     found: dict[bytes, None] = {}
     while len(found) < number:
         longest = 4 + min(6, len(found) // 400)
@@ -177,7 +179,7 @@ def _invented(random: np.random.Generator, number: int) -> list[bytes]:
 
 
 def _rare_words(random: np.random.Generator, number: int) -> list[bytes]:
-    """Words like misspellings, which follow a power law over so many words that new ones keep coming."""
+    """Return words like misspellings, by a power law over so many words that new ones always occur."""
     ids = (_RARE_IDS ** random.random(number)).astype(np.uint64)
     mixed = ids * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
@@ -188,7 +190,7 @@ def _rare_words(random: np.random.Generator, number: int) -> list[bytes]:
 
 
 def _texts(random: np.random.Generator, table: np.ndarray) -> tuple[list[bytes], list[int]]:
-    """A block of texts as they stand between JSON's quotes, and their ratings."""
+    """Return a block of texts, as between the quotes of JSON, and their ratings."""
     chars = random.lognormal(np.log(_MEAN_TEXT) - _LOG_SD**2 / 2, _LOG_SD, LINES_A_BLOCK)
     counts = np.maximum(1, (np.minimum(chars, 32_000) / _BYTES_A_TOKEN)).astype(np.int64)
     total = int(counts.sum())
@@ -211,7 +213,7 @@ def _texts(random: np.random.Generator, table: np.ndarray) -> tuple[list[bytes],
 def _repeat(
     random: np.random.Generator, texts: list[bytes], ratings: list[int], known: list[tuple[bytes, int]]
 ) -> None:
-    """Replace a quarter of the new texts by texts seen before, and by some very common ones."""
+    """Replace a quarter of the new texts by earlier texts, and by some very common texts."""
     fate = random.random(LINES_A_BLOCK)
     conflicts = random.random(LINES_A_BLOCK) < _CONFLICTS
     for place in np.flatnonzero(fate < _DUPLICATES).tolist():
@@ -229,7 +231,7 @@ def _repeat(
 
 
 def _lines(random: np.random.Generator, texts: list[bytes], ratings: list[int]) -> list[bytes]:
-    """A block of SNAP lines, with the fields and about the overhead of the files of 2014."""
+    """Return a block of SNAP lines, with the fields and approximately the overhead of the files of 2014."""
     number = len(texts)
     reviewers = random.integers(1 << 48, size=number).tolist()
     items = random.integers(1 << 30, size=number).tolist()
@@ -246,7 +248,7 @@ def _lines(random: np.random.Generator, texts: list[bytes], ratings: list[int]) 
 
 
 def main() -> None:
-    """Write the file that the command line asks for."""
+    """Write the file that the command line describes."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.generated", description="Write a file of generated reviews."
     )

@@ -1,9 +1,9 @@
-"""How large a global batch may be: accuracy on test rows by batch, with and without the settings for large batches.
+"""Accuracy on test rows by global batch, with and without the settings for large batches.
 
     python -m benchmarks large_batch [DATASET] [--seeds 3] [--batches 128 512 ...]
 
-Every run sees each row six times, so larger batches mean fewer steps, except in runs with the default number of epochs,
-which makes up for that. A batch is on one rank here: the result does not depend on the number of ranks.
+Every run sees each row six times, so larger batches mean fewer steps. Runs with the default number of epochs make up
+for that. All runs use one rank, because the result does not depend on the number of ranks.
 """
 
 import argparse
@@ -37,9 +37,11 @@ RECIPES: dict[str, list[str]] = {
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line asks for."""
+    """Run the benchmark with these command-line arguments."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks large_batch", description=__doc__.partition("\n")[0])
-    parser.add_argument("dataset", nargs="?", type=Path, help="by shoal preprocess (default: of generated reviews)")
+    parser.add_argument(
+        "dataset", nargs="?", type=Path, help="dataset of shoal preprocess (default: generated reviews)"
+    )
     parser.add_argument("--seeds", type=int, default=3, help="runs of each case (default: %(default)s)")
     parser.add_argument("--batches", type=int, nargs="+", default=BATCHES, help="global batches")
     options = parser.parse_args(arguments)
@@ -50,11 +52,11 @@ def main(arguments: Sequence[str]) -> None:
         log.say(f"{dataset.name}: {len(data.training)} rows, {len(data.test)} to test")
         found: list[dict[str, Any]] = []
         for batch in options.batches:
-            for recipe, asked in RECIPES.items():
+            for recipe, settings in RECIPES.items():
                 for seed in range(options.seeds):
-                    made = _trained(dataset, Path(folder) / "model", batch, seed, asked)
-                    found.append({"batch": batch, "recipe": recipe, "seed": seed, **made})
-                    log.say(f"{batch}, {recipe}, {seed}: {made}")
+                    figures = _trained(dataset, Path(folder) / "model", batch, seed, settings)
+                    found.append({"batch": batch, "recipe": recipe, "seed": seed, **figures})
+                    log.say(f"{batch}, {recipe}, {seed}: {figures}")
     for measure in ("accuracy", "balanced_accuracy"):
         rows = [
             [f"{batch:,}", *(_mean(found, batch, recipe, measure) for recipe in RECIPES)] for batch in options.batches
@@ -63,11 +65,11 @@ def main(arguments: Sequence[str]) -> None:
     log.keep({"runs": found})
 
 
-def _trained(dataset: Path, output: Path, batch: int, seed: int, asked: Sequence[str]) -> dict[str, Any]:
+def _trained(dataset: Path, output: Path, batch: int, seed: int, settings: Sequence[str]) -> dict[str, Any]:
     config = parse_arguments(
         [
             *(f"--data={dataset}", f"--output={output}", f"--seed={seed}", f"--global-batch={batch}"),
-            *("--force", *asked),
+            *("--force", *settings),
         ]
     )
     with Bars() as bars:

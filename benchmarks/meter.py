@@ -1,11 +1,10 @@
-"""The cost of a command: CPU time of its whole process tree, wall time, and peak memory, with what it leaves behind.
+"""Measures the cost of a command: CPU time of its whole process tree, wall time, and peak memory. Linux only.
 
-A process between the measuring one and the command adopts whatever the command leaves behind (Spark's JVM, say), and
-waits for all of it: the kernel's account of waited-for children is then the CPU time, exactly. Memory is sampled five
-times a second. Linux only.
+A process between the measuring process and the command adopts orphans of the command (such as Spark's JVM), and waits
+for all of them. So the kernel's account of children is the exact CPU time. Memory is sampled five times a second.
 
-Do not read peak memory (`ru_maxrss`) from a large parent, because a child starts with its parent's peak. This, too, is
-a reason for a process of its own.
+Do not read peak memory (`ru_maxrss`) in a large parent, because a child starts with its parent's peak. This is another
+reason for the separate process.
 """
 
 import ctypes
@@ -34,22 +33,22 @@ _MEMORY_SIGNS = ("MemoryError", "OutOfMemoryError", "Cannot allocate memory", "m
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """The cost of one command; times in seconds, memory in bytes."""
+    """Cost of one command. Times are in seconds, memory in bytes."""
 
     wall: float
     cpu: float
     peak_process: int
-    """Resident memory of the largest process at its peak, by the kernel's account."""
+    """Peak resident memory of the largest process, by the kernel's account."""
     peak_tree: int
-    """Proportional memory (PSS: shared pages counted once) of all processes at their peak, as sampled."""
+    """Peak proportional memory of all processes (PSS: shared pages count once), as sampled."""
     failed: str | None
-    """Why the command failed, in a few words; None where it did not."""
+    """Short reason why the command failed; None if it succeeded."""
 
 
 def metered(command: Sequence[str], log: Path, *, memory_limit: int, time_limit: float) -> Usage:
-    """Run a command with its output in the file `log`; returns its cost. It is ended above the limits.
+    """Run a command with its output in the file `log`, end it above the limits, and return its cost.
 
-    Without a limit of memory the kernel might kill another process.
+    Without a memory limit the kernel might kill another process.
     """
     order = json.dumps({"command": list(command), "log": str(log), "memory": memory_limit, "time": time_limit})
     process = subprocess.Popen([sys.executable, "-m", __spec__.name, order], stdout=subprocess.PIPE, text=True)
@@ -63,7 +62,7 @@ def metered(command: Sequence[str], log: Path, *, memory_limit: int, time_limit:
 
 
 class _Watch:
-    """The tree of processes below this one."""
+    """Tree of the processes below this one."""
 
     def __init__(self, memory_limit: int, time_limit: float) -> None:
         self._me = psutil.Process()
@@ -71,8 +70,8 @@ class _Watch:
         self._deadline = time.monotonic() + time_limit
         self.peak_tree = 0
 
-    def look(self) -> str | None:
-        """Sample memory; returns the limit that is exceeded, if one is."""
+    def sample(self) -> str | None:
+        """Sample memory, and return the exceeded limit; None if there is no such limit."""
         memory = sum(_memory(process) for process in self._me.children(recursive=True))
         self.peak_tree = max(self.peak_tree, memory)
         if memory > self._memory_limit:
@@ -80,7 +79,7 @@ class _Watch:
         return OUT_OF_TIME if time.monotonic() > self._deadline else None
 
     def end(self) -> None:
-        """End whatever is left, at first politely, and wait for it."""
+        """End all remaining processes, first by SIGTERM, then by SIGKILL, and wait for them."""
         for kind in (signal.SIGTERM, signal.SIGKILL):
             for process in self._me.children(recursive=True):
                 _signal(process.pid, kind)
@@ -104,7 +103,7 @@ def _signal(pid: int, kind: signal.Signals) -> None:
 
 
 def _reap() -> bool:
-    """Wait for children that have ended; returns whether any child is left."""
+    """Wait for ended children, and return whether any child is left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
@@ -119,7 +118,7 @@ def _run(command: Sequence[str], log: Path, memory_limit: int, time_limit: float
     libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
     watch = _Watch(memory_limit, time_limit)
     start = time.monotonic()
-    try:  # from before the command is there, so that whatever ends this function ends the command, too
+    try:  # before the command starts, so that any end of this function also ends the command
         with log.open("wb") as output:
             main = os.posix_spawnp(
                 command[0],
@@ -132,7 +131,7 @@ def _run(command: Sequence[str], log: Path, memory_limit: int, time_limit: float
             pid, status = os.waitpid(main, os.WNOHANG)
             if pid:
                 break
-            if failed := watch.look():
+            if failed := watch.sample():
                 break
             time.sleep(_INTERVAL_S)
         wall = time.monotonic() - start

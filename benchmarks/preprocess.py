@@ -1,10 +1,10 @@
-"""Preprocessing: Shoal and its peers on the same generated file, the same work by all; see docs/benchmarks.md.
+"""Preprocessing by Shoal and its peers: the same work on the same generated file; see docs/benchmarks.md.
 
     python -m benchmarks preprocess [--gb 1 5] [--runs 3] [--cases NAME...]
 
-Runs are interleaved: every case once, then every case again. The results are compared row by row before the figures
-count. A case that fails for lack of memory or time has a row that says so, and does not run again, nor at a larger
-size.
+Runs are interleaved: every case once, then every case again. Results must agree row by row, otherwise the figures do
+not count. A case that fails for lack of memory or time gets a row with the reason. It does not run again, also not at
+larger sizes.
 """
 
 import argparse
@@ -40,13 +40,13 @@ _MEMORY_SHARE = 0.85
 
 
 def command(case: str, source: Path, output: Path) -> list[str]:
-    """The command that runs a case on a file."""
+    """Return the command that runs a case on a file."""
     module, *options = CASES[case][1]
     return [sys.executable, "-m", f"benchmarks.peers.{module}", *options, str(source), str(output)]
 
 
 def run_case(case: str, source: Path, folder: Path, *, time_limit: float = 3600.0) -> tuple[Usage, Path]:
-    """Run a case once; returns its usage, and the folder of its result, which the caller has to delete."""
+    """Run a case once. Return its usage, and the folder of its result, which the caller must delete."""
     output = folder / case
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir()
@@ -59,7 +59,7 @@ def run_case(case: str, source: Path, folder: Path, *, time_limit: float = 3600.
 
 
 class RunsOfSize:
-    """The runs of all cases at one size."""
+    """Runs of all cases at one size."""
 
     def __init__(self, log: Log, source: Path, cases: Sequence[str], patience: float, time_limit: float) -> None:
         self.usages: dict[str, list[Usage]] = {case: [] for case in cases}
@@ -68,7 +68,7 @@ class RunsOfSize:
         self._patience, self._time_limit = patience, time_limit
 
     def round(self) -> None:
-        """Run each case once, except those that failed or took too long before."""
+        """Run each case once, except cases that failed or took too long before."""
         for case, before in self.usages.items():
             if before and (before[0].failed or before[0].wall > self._patience):
                 continue
@@ -84,11 +84,11 @@ class RunsOfSize:
 
     @property
     def megabytes(self) -> float:
-        """The size of the input, in MB of 10^6 bytes."""
+        """Size of the input in MB of 10^6 bytes."""
         return self._source.stat().st_size / 1e6
 
     def differing(self) -> list[str]:
-        """The cases whose result differs from that of the first case."""
+        """Return the cases with a result that differs from the first case's."""
         expected = next(iter(self.outcomes.values()), None)
         return [case for case, outcome in self.outcomes.items() if outcome != expected]
 
@@ -111,15 +111,15 @@ def _cpu(usages: Sequence[Usage]) -> float:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line asks for; exits with 1 when outcomes differ."""
+    """Run the benchmark with these command-line arguments. Exit with 1 if outcomes differ."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks preprocess", description=__doc__.partition("\n")[0])
     parser.add_argument("--gb", type=float, nargs="+", default=[1, 5], help="sizes of the file in GB (default: 1 5)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), help="default: all")
     parser.add_argument("--seed", type=int, default=0, help="seed of the generated file (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, help="where files go (default: the system's temporary folder)")
+    parser.add_argument("--folder", type=Path, help="folder for files (default: the system's temporary folder)")
     parser.add_argument(
-        "--patience", type=float, default=600, help="seconds after which a case runs once only (default: %(default)s)"
+        "--patience", type=float, default=600, help="seconds after which a case is not repeated (default: %(default)s)"
     )
     parser.add_argument(
         "--time-limit", type=float, default=3600, help="seconds after which a case has failed (default: %(default)s)"
@@ -156,7 +156,7 @@ def _warm_up(source: Path, cases: Sequence[str]) -> None:
 
 def _verdict(runs: RunsOfSize) -> str:
     if not runs.outcomes:
-        return "nothing was made"
+        return "no case succeeded"
     if runs.differing():
         return f"OUTCOMES DIFFER: {runs.outcomes}"
     first = next(iter(runs.outcomes.values()))

@@ -1,4 +1,4 @@
-"""Trainings and other programs on ranks of this machine, as benchmarks run them."""
+"""Runs trainings and other programs on ranks of this machine, for benchmarks."""
 
 import json
 import os
@@ -15,15 +15,15 @@ from trainer.config import RANK_ENVIRONMENT, TrainConfig
 
 
 def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
-    """Train on the dataset of `config` with so many ranks; returns the summary."""
+    """Train on the dataset of `config` with this number of ranks, and return the summary."""
     return train(DatasetSource(str(config.data)), config, ThisMachine(ranks), bars)
 
 
-def run_on_ranks(ranks: int, module: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Run `module` by torchrun, with a JSON object as its argument; returns the JSON object that it prints last."""
+def run_on_ranks(ranks: int, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Run `module` by torchrun with a JSON object as its argument, and return the JSON object that it prints last."""
     torchrun = ["-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}"]
     done = subprocess.run(
-        [sys.executable, *torchrun, "-m", module, json.dumps(asked)],
+        [sys.executable, *torchrun, "-m", module, json.dumps(options)],
         env={**os.environ, **RANK_ENVIRONMENT},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""Where the real reviews are, for benchmarks and tests: the folder SHOAL_DATA, or shared/data beside the project."""
+"""Real reviews for benchmarks and tests: in the folder SHOAL_DATA, or in shared/data next to the project."""
 
 import os
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""The record of a benchmark, as JSON, and the log of what it printed.
+"""Record of a benchmark as JSON, and log of its output.
 
-Every record names its machine, versions and command, without which a figure is worth nothing. Only `--keep` replaces
-the records that the documents quote. Only Python's own library is imported here, because a benchmark may run where
-there is little else.
+Every record names its machine, versions and command, because a figure is worthless without them. Only `--keep` replaces
+the records that the documents quote. Import only Python's standard library here: a benchmark may run where little else
+is installed.
 """
 
 import argparse
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from benchmarks.meter import Usage
 
 KEPT = Path(__file__).parent / "results"
-"""The records that the documents quote."""
+"""Folder of the records that the documents quote."""
 OWN = Path("results") / "benchmarks"
-"""The folder for the records of any other run, in the working directory."""
+"""Folder for the records of all other runs, in the working directory."""
 
 _PACKAGES = (
     *("mrjob", "numba", "numpy", "orjson", "h5py", "polars", "pyspark", "pyarrow", "torch"),
@@ -36,7 +36,7 @@ _PACKAGES = (
 
 
 def machine() -> dict[str, Any]:
-    """What matters of this machine for a benchmark; its GPUs if the benchmark computes by torch."""
+    """Return the properties of this machine that affect a benchmark. GPUs are included if torch is imported."""
     processor = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -66,7 +66,7 @@ def _gpus() -> dict[str, Any]:
 
 
 def _gpu_names() -> list[str]:
-    """The name, memory and driver of each GPU, by nvidia-smi: torch would take some GPU memory to find them."""
+    """Return name, memory and driver of each GPU by nvidia-smi: torch would occupy GPU memory."""
     command = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.splitlines()
@@ -75,7 +75,7 @@ def _gpu_names() -> list[str]:
 
 
 def _versions() -> dict[str, str]:
-    """The versions of the packages that are installed."""
+    """Return the versions of the installed packages."""
     found = {}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
@@ -84,7 +84,7 @@ def _versions() -> dict[str, str]:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     lines = [headers, ["-" * width for width in widths], *rows]
     return "\n".join(
@@ -93,16 +93,16 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def run_parts(package: str, parts: Mapping[str, str], arguments: Sequence[str], about: str) -> None:
-    """Run the part of a benchmark that the command line names; all parts, with their defaults, without a name.
+    """Run the named part of a benchmark, or all parts with their defaults.
 
-    `parts`: the modules of `package` by the names of the parts. Each has main(arguments), and options of its own.
+    `parts` are modules of `package` by the names of the parts. Each has main(arguments) and its own options.
     """
     if not arguments or arguments[0] not in parts:
         prog = package.replace("benchmarks.", "python -m benchmarks ")
         parser = argparse.ArgumentParser(
             prog=prog,
             description=about.partition("\n")[0],
-            epilog=f"The parts have options of their own: {prog} PART --help.",
+            epilog=f"For the options of a part: {prog} PART --help.",
         )
         parser.add_argument("part", nargs="?", choices=parts, metavar="PART", help=f"{', '.join(parts)} (default: all)")
         parser.parse_args(arguments)
@@ -113,7 +113,7 @@ def run_parts(package: str, parts: Mapping[str, str], arguments: Sequence[str], 
 
 
 class Log:
-    """Prints, and writes the same to NAME.log in `folder`."""
+    """Output that is printed and also written to NAME.log in `folder`."""
 
     folder: ClassVar[Path] = OWN
 
@@ -126,7 +126,7 @@ class Log:
         self.say(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  {machine()}")
 
     def say(self, text: str = "") -> None:
-        """Print a line or several."""
+        """Print one or several lines."""
         for out in (sys.stdout, self._file):
             out.write(text + "\n")
             out.flush()
@@ -136,7 +136,7 @@ class Log:
         self.say("\n" + table(headers, rows) + "\n")
 
     def keep(self, record: dict[str, Any]) -> None:
-        """Write the record, with what every record has, to NAME.json beside the log."""
+        """Write the record to NAME.json next to the log, with command, time, machine and versions."""
         about = {
             "command": self.command,
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -148,7 +148,7 @@ class Log:
 
 
 def figures(megabytes: float, usages: "Sequence[Usage]") -> list[str]:
-    """Medians of some runs as cells: MB a CPU-second, seconds, and the peaks of memory in MB."""
+    """Return medians over runs as cells: MB per CPU second, seconds, and peak memory in MB."""
     cpu, wall, process, tree = (
         median(getattr(usage, name) for usage in usages) for name in ("cpu", "wall", "peak_process", "peak_tree")
     )
@@ -163,13 +163,13 @@ def spread(values: Sequence[float], digits: int) -> str:
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
-    """The mean over seeds, and its standard error."""
+    """Return the mean difference over seeds, and its standard error."""
     differences = [one - other for one, other in zip(ours, theirs, strict=True)]
     error = stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else 0.0
     return f"{mean(differences):+.4f} ± {error:.4f}"
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
-    """The median over runs, and the smallest and the largest."""
+    """Return the median ratio over runs, with the smallest and the largest."""
     ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
     return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

@@ -1,4 +1,4 @@
-"""Datasets for benchmarks of training: random words for speed alone, and generated reviews to learn from."""
+"""Datasets for benchmarks of training: random words to measure speed, and generated reviews to learn from."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ _BLOCK = 1_000_000
 
 
 def write_rows(path: Path, training: int, *, vocabulary: int = VOCABULARY) -> None:
-    """Write rows of random words out of `vocabulary` different ones, as long as those of reviews: `training` rows to
-    train on, a twentieth of all for validation, and 100 to test."""
+    """Write rows of random words, with the lengths of reviews: `training` rows to train on, a twentieth of all rows for
+    validation, and 100 test rows. `vocabulary` is the number of different words."""
     rows = int(training / (1 - VALIDATION_SHARE))
     while rows - max(1, int(rows * VALIDATION_SHARE)) < training:
         rows += 1
@@ -32,7 +32,7 @@ def write_rows(path: Path, training: int, *, vocabulary: int = VOCABULARY) -> No
 
 
 def learnable_dataset(folder: Path) -> Path:
-    """A dataset of 20,000 generated reviews, in rows of the reference."""
+    """Make a dataset of 20,000 generated reviews with the reference's settings, and return its path."""
     write_reviews(folder / "reviews.json", texts=20_000)
     return Path(
         preprocess_locally(Inputs(files=(str(folder / "reviews.json"),)), str(folder), settings=REFERENCE).dataset

@@ -1,10 +1,15 @@
-"""One rank of several that sleep instead of computing, with the real balancer and a real all-reduce by gloo.
+"""A rank that sleeps instead of computing, with the real balancer and a real all-reduce by gloo.
 
-Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance, the share of the all-reduce in a step
-(`reducing`), how many `floats` it sums, `epochs` and `steps_per_epoch`, whether the last rank `halves` its speed
-midway, by how much a rank's speed varies from step to step (`jitter`), what share of a step is needed to begin
-(`fixed`), and the `seed` of the jitter. Rank 0 prints the `share` of ideal (that of the speeds as they are on average),
-and what the time went to (trainer/output/throughput.py).
+torchrun starts it with a JSON object of options:
+
+- `speeds` of the ranks, and `how` to balance
+- `reducing`, the share of the all-reduce in a step, and `floats`, the count of numbers that it sums
+- `epochs` and `steps_per_epoch`
+- `halves`, whether the last rank loses half of its speed midway
+- `jitter`, the relative variation of a rank's speed from step to step, and its `seed`
+- `fixed`, the fixed time of a rank as a share of a step
+
+Rank 0 prints the `share` of ideal (for the average speeds), and the use of time (trainer/output/throughput.py).
 """
 
 import json
@@ -23,29 +28,29 @@ from trainer.output.throughput import Efficiency
 _BATCH = 512
 _TRIALS = 40
 _EARLY = 0.0001
-"""The kernel wakes sleepers late by less than this, so the rest of the time is spent looking at the clock."""
+"""Seconds before the end of a sleep from which the rank polls the clock. The kernel wakes sleepers late by less."""
 
 
 def main() -> None:
     """Take part in the run that the command line describes."""
-    asked = json.loads(sys.argv[1])
-    with batch_scheduling():  # as the trainer
+    options = json.loads(sys.argv[1])
+    with batch_scheduling():  # like the trainer
         dist.init_process_group("gloo")
     torch.set_num_threads(1)
-    rank, speeds = dist.get_rank(), np.array(asked["speeds"])
-    gradients = torch.zeros(asked["floats"])
-    told = gradients[: len(ComputeStats._fields) * len(speeds)].view(-1, len(speeds))
-    step_seconds = _reduce_seconds(gradients) * (1 / asked["reducing"] - 1)  # of computing, when it is balanced
-    fixed = asked["fixed"] * step_seconds
+    rank, speeds = dist.get_rank(), np.array(options["speeds"])
+    gradients = torch.zeros(options["floats"])
+    stats = gradients[: len(ComputeStats._fields) * len(speeds)].view(-1, len(speeds))
+    step_seconds = _reduce_seconds(gradients) * (1 / options["reducing"] - 1)  # compute time of a balanced step
+    fixed = options["fixed"] * step_seconds
     per_row = (step_seconds - fixed) * speeds.sum() / _BATCH
-    steps = asked["epochs"] * asked["steps_per_epoch"]
-    change = steps // 2 if asked["halves"] else steps
-    noise = np.maximum(0.3, np.random.default_rng((asked["seed"], rank)).normal(1.0, asked["jitter"], steps))
+    steps = options["epochs"] * options["steps_per_epoch"]
+    change = steps // 2 if options["halves"] else steps
+    noise = np.maximum(0.3, np.random.default_rng((options["seed"], rank)).normal(1.0, options["jitter"], steps))
     rates = np.ones(len(speeds))
-    for _ in range(2):  # as the trainer measures them
+    for _ in range(2):  # like the trainer's measurement
         shares = _BATCH * rates / rates.sum()
         rates = shares / (fixed + per_row * shares / speeds)
-    splitting = make_balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"], total=_BATCH)
+    splitting = make_balancer(options["how"], rates, every=10, steps_per_epoch=options["steps_per_epoch"], total=_BATCH)
     efficiency, timer, late = Efficiency(rates.tolist()), StepTimer(), None
 
     dist.barrier()
@@ -57,14 +62,14 @@ def main() -> None:
         if own:
             sleep_until(time.perf_counter() + (fixed + per_row * own / speed) * noise[step])
             timer.end_phase(BACKWARD)
-        told.zero_()
-        told[:, rank] = torch.tensor(timer.latest_stats())
+        stats.zero_()
+        stats[:, rank] = torch.tensor(timer.latest_stats())
         timer.end_phase("pack")
         dist.all_reduce(gradients)
         timer.end_phase(ALL_REDUCE)
-        if late is not None:  # as the trainer, which knows of a step when it has done the next
+        if late is not None:  # like the trainer, which knows a step's times after the next step
             splitting.observe(*late)
-        rows, seconds = told.double().numpy().copy()
+        rows, seconds = stats.double().numpy().copy()
         late = rows.astype(np.int64), seconds
         efficiency.add(*late)
     timer.finish()
@@ -81,14 +86,14 @@ def main() -> None:
 
 
 def sleep_until(end: float) -> None:
-    """Return at `end`, by `time.perf_counter`, or at once where that is over."""
+    """Wait until `end` of `time.perf_counter`. Return at once if that is in the past."""
     time.sleep(max(0.0, end - time.perf_counter() - _EARLY))
     while time.perf_counter() < end:
         pass
 
 
 def _reduce_seconds(gradients: torch.Tensor) -> float:
-    """The seconds of an all-reduce for the rank that enters it last; the same on every rank."""
+    """Return the seconds of an all-reduce for the rank that enters it last. The result is the same on every rank."""
     found = torch.zeros(_TRIALS, dtype=torch.float64)
     for trial in range(_TRIALS):
         dist.barrier()

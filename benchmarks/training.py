@@ -1,11 +1,11 @@
-"""How fast Shoal trains beside plain torch: an LSTM of the same size, the same rows, global batch and number format.
+"""Training speed of Shoal and of plain torch: an LSTM of the same size, with equal rows, global batch and precision.
 
     python -m benchmarks training [--runs 3] [--ranks 1 2] [--batches 256 1024] [--rows 60000]
 
-Shoal is as a user gets it, with its threads. Its default model drops half of the words of a text; it is also measured
-with all words, which plain torch has, and so is the reference's model. Plain torch is DistributedDataParallel around
-nn.LSTM, with rows padded to the longest of the batch or packed, and with one thread a rank or all cores. Figures are
-rows a second of training alone, and the time of the reference's training, 10 epochs of 21.3 million rows, at Shoal's.
+Shoal runs with its defaults. Its default model drops half of the words of a text. It is also measured with all words,
+as in plain torch; so is the reference's model. Plain torch is DistributedDataParallel around nn.LSTM, with rows padded
+to the longest of the batch or packed, and with one thread a rank or all cores. Figures are rows per second of training,
+and the time of the reference's training (10 epochs of 21.3 million rows) at Shoal's rate.
 """
 
 import argparse
@@ -35,12 +35,16 @@ _REFERENCE = 10 * 21_300_000  # rows
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line asks for."""
+    """Run the benchmark with these command-line arguments."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks training", description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2], help="on this machine (default: 1 2)")
-    parser.add_argument("--batches", type=int, nargs="+", default=[256, 1024], help="(default: 256 1024)")
-    parser.add_argument("--rows", type=int, default=60_000, help="to train on (default: %(default)s)")
+    parser.add_argument(
+        "--ranks", type=int, nargs="+", default=[1, 2], help="numbers of ranks on this machine (default: 1 2)"
+    )
+    parser.add_argument(
+        "--batches", type=int, nargs="+", default=[256, 1024], help="global batches (default: 256 1024)"
+    )
+    parser.add_argument("--rows", type=int, default=60_000, help="rows to train on (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=1, help="(default: %(default)s)")
     parser.add_argument("--precision", default="float32", help="(default: %(default)s)")
     options = parser.parse_args(arguments)
@@ -53,10 +57,12 @@ def main(arguments: Sequence[str]) -> None:
             for name, ranks, batch in itertools.product(MODELS, options.ranks, options.batches):
                 rates = found.setdefault((name, ranks, batch), {})
                 for way in _ways(name):
-                    rate = _shoal(data, Path(folder) / "model", name, ranks, batch, (*_SHOAL[way], *_asked(options)))
+                    rate = _shoal(
+                        data, Path(folder) / "model", name, ranks, batch, (*_SHOAL[way], *_common_arguments(options))
+                    )
                     rates.setdefault(way, []).append(rate)
                 for (peer, packed), threads in itertools.product(_PEERS.items(), _threads(ranks)):
-                    rate = _plain(data, name, ranks, batch, packed, threads, _asked(options))
+                    rate = _plain(data, name, ranks, batch, packed, threads, _common_arguments(options))
                     rates.setdefault(f"{peer}, {plural(threads, 'thread')}", []).append(rate)
                 log.say(f"{name}, {ranks}, {batch}: { {way: round(runs[-1]) for way, runs in rates.items()} }")
     rows = []
@@ -77,34 +83,34 @@ def _ways(model: str) -> list[str]:
 
 
 def _threads(ranks: int) -> list[int]:
-    """The numbers of threads that may suit plain torch best: one a rank, or all cores shared among the ranks."""
+    """Return the numbers of threads to try with plain torch: one for each rank, or all cores divided by the ranks."""
     return sorted({1, max(1, cores() // ranks)})
 
 
-def _asked(options: argparse.Namespace) -> tuple[str, ...]:
+def _common_arguments(options: argparse.Namespace) -> tuple[str, ...]:
     return (f"--epochs={options.epochs}", f"--precision={options.precision}")
 
 
-def _settings(data: Path, output: Path, name: str, batch: int, asked: Sequence[str]) -> TrainConfig:
+def _settings(data: Path, output: Path, name: str, batch: int, more: Sequence[str]) -> TrainConfig:
     model = [f"--{key}={value}" for key, value in MODELS[name].items()]
     return parse_arguments(
-        [f"--data={data}", f"--output={output}", f"--global-batch={batch}", "--force", *model, *asked]
+        [f"--data={data}", f"--output={output}", f"--global-batch={batch}", "--force", *model, *more]
     )
 
 
-def _shoal(data: Path, output: Path, name: str, ranks: int, batch: int, asked: Sequence[str]) -> float:
+def _shoal(data: Path, output: Path, name: str, ranks: int, batch: int, more: Sequence[str]) -> float:
     with Bars() as bars:
-        summary = train_here(_settings(data, output, name, batch, asked), ranks=ranks, bars=bars)
+        summary = train_here(_settings(data, output, name, batch, more), ranks=ranks, bars=bars)
     return float(summary["samples_per_second"])
 
 
-def _plain(data: Path, name: str, ranks: int, batch: int, packed: bool, threads: int, asked: Sequence[str]) -> float:
-    config = _settings(data, data, name, batch, asked)
-    told = {
+def _plain(data: Path, name: str, ranks: int, batch: int, packed: bool, threads: int, more: Sequence[str]) -> float:
+    config = _settings(data, data, name, batch, more)
+    peer_options = {
         **{key: getattr(config, key) for key in ("embedding", "hidden", "layers", "pooling", "precision", "epochs")},
         "data": str(data),
         "global_batch": batch,
         "packed": packed,
         "threads": threads,
     }
-    return float(run_on_ranks(ranks, "benchmarks.peers.plain_torch", told)["rate"])
+    return float(run_on_ranks(ranks, "benchmarks.peers.plain_torch", peer_options)["rate"])

@@ -1,13 +1,14 @@
-"""Skip-gram beside gensim's word2vec: words a second, and how good the vectors are, at equal epochs.
+"""Skip-gram of Shoal and of gensim's word2vec: words per second, and quality of the vectors, at equal epochs.
 
     python -m benchmarks embeddings gensim [TEXT...] [--similarity FILE...] [--analogy FILE...] [--seeds 3]
 
-Both learn from the same lines, with the same words, window, negative samples, subsampling and minimum count, and as
-many epochs; the rest is each one's default. Words a second are those of the text, also of words that are left out, by
-the seconds of learning alone: without reading, the vocabulary, and evaluation. gensim reads its file anew in each
-epoch, by its own compiled reader, which is its fastest way. The embeddings of both are evaluated by the same program,
-on sets of similarity and analogies, and by the PIP loss, of which the cosine is the part that no scale of the vectors
-changes.
+Both learn from the same lines with the same words, window, negative samples, subsampling, minimum count and epochs. All
+other settings are their defaults. Words per second are all words of the text, including omitted words, divided by the
+seconds of learning. Reading, the vocabulary and evaluation do not count. gensim reads its file again in each epoch with
+its compiled reader, which is its fastest way.
+
+The same program evaluates both, on sets of similarity and analogies, and by the PIP loss. The PIP cosine does not
+depend on the scale of the vectors.
 """
 
 import argparse
@@ -36,7 +37,7 @@ _SIZE, _WINDOW, _NEGATIVES, _SUBSAMPLE, _MIN_COUNT = 100, 5, 5, 1e-3, 5
 class _Shoal(NamedTuple):
     ranks: int = 1
     threads: int = 1
-    """Of each rank."""
+    """Threads of each rank."""
     options: tuple[str, ...] = ()
 
 
@@ -49,20 +50,20 @@ CASES: Mapping[str, int | _Shoal] = {
     "Shoal, 2 ranks, average:20": _Shoal(ranks=2, options=("--mode=average:20",)),
     "Shoal, 2 ranks, async:20": _Shoal(ranks=2, options=("--mode=async:20",)),
 }
-"""Workers of gensim, or Shoal's options."""
-_BESIDE = "gensim, 1 worker"
+"""Cases: the number of gensim's workers, or Shoal's options."""
+_BASELINE = "gensim, 1 worker"
 _FIGURES = ("words_per_second", "similarity", "analogy", "pip_cosine", "pip_loss")
 
 Figures = dict[str, float]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line asks for."""
+    """Run the benchmark with these command-line arguments."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks embeddings gensim", description=__doc__.partition("\n")[0]
     )
     add_options(parser)
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each case, in turns (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=5, help="(default: %(default)s)")
     parser.add_argument(
         "--cases", nargs="+", choices=tuple(CASES), default=tuple(CASES), metavar="CASE", help=f"of: {'; '.join(CASES)}"
@@ -73,22 +74,22 @@ def main(arguments: Sequence[str]) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         for text_name, text in write_texts(options, folder).items():
-            made = _Made(text, folder / text_name, options)
+            text_runs = _Runs(text, folder / text_name, options)
             cases: dict[str, list[Figures]] = {case: [] for case in options.cases}
             for seed in range(options.seeds):
                 for case, runs in cases.items():
-                    runs.append(made.run(CASES[case], seed))
+                    runs.append(text_runs.run(CASES[case], seed))
                     log.say(f"{text_name}, {seed}, {case}: { {key: round(v, 4) for key, v in runs[-1].items()} }")
             found[text_name] = cases
             _tabulate(log, f"{text_name}, {text.words:,} words", cases)
     log.keep({"options": vars(options), "runs": found})
 
 
-class _Made:
-    """The runs on a text."""
+class _Runs:
+    """Runs on one text."""
 
     def __init__(self, text: Text, folder: Path, options: argparse.Namespace) -> None:
-        """Reads the text, and compiles what is compiled once."""
+        """Read the text, and fill the caches of compiled code."""
         self._text, self._folder, self._options = text, folder, options
         folder.mkdir()
         self._train(_Shoal(), f"--input={text.path}", "--tokeniser=spaces", epochs=1, seed=0)
@@ -99,25 +100,25 @@ class _Made:
         self._evaluation = WordEvaluation(options.similarity, options.analogy, reference)
 
     def run(self, how: int | _Shoal, seed: int) -> Figures:
-        """The figures of a run."""
+        """Run a case, and return its figures."""
         if isinstance(how, int):
             return self._run_gensim(how, seed)
         summary = self._train(how, f"--data={self._stream}", epochs=self._options.epochs, seed=seed)
         read = summary["rows_seen"] * summary["words_a_row"]
         vectors = open_vectors(str(self._folder / "model" / MODEL))
-        return {"words_per_second": read / summary["times"]["training"], **self._judged(vectors)}
+        return {"words_per_second": read / summary["times"]["training"], **self._evaluate(vectors)}
 
-    def _train(self, how: _Shoal, *asked: str, epochs: int, seed: int) -> Mapping[str, Any]:
+    def _train(self, how: _Shoal, *arguments: str, epochs: int, seed: int) -> Mapping[str, Any]:
         return shoal.train(
             self._folder / "model",
-            *(f"--nodes={how.ranks}", f"--threads={how.threads}", *how.options, *asked),
+            *(f"--nodes={how.ranks}", f"--threads={how.threads}", *how.options, *arguments),
             *(f"--embedding={_SIZE}", f"--window={_WINDOW}", f"--negatives={_NEGATIVES}", f"--subsample={_SUBSAMPLE}"),
             *(f"--min-count={_MIN_COUNT}", f"--epochs={epochs}", f"--seed={seed}"),
             verb="embed",
         ).summary
 
     def _run_gensim(self, workers: int, seed: int) -> Figures:
-        from gensim.models import Word2Vec  # of requirements-bench.txt
+        from gensim.models import Word2Vec  # in requirements-bench.txt
 
         model = Word2Vec(
             sg=1,
@@ -138,11 +139,11 @@ class _Made:
             epochs=self._options.epochs,
         )
         seconds = time.perf_counter() - began
-        figures = self._judged(WordVectors(model.wv.index_to_key, model.wv.vectors))
+        figures = self._evaluate(WordVectors(model.wv.index_to_key, model.wv.vectors))
         return {"words_per_second": self._text.words * self._options.epochs / seconds, **figures}
 
-    def _judged(self, vectors: WordVectors) -> Figures:
-        """The measures of vectors, of the words of the text in their order."""
+    def _evaluate(self, vectors: WordVectors) -> Figures:
+        """Return the measures of vectors, with the words of the text in order."""
         matrix = np.stack([vectors.matrix[vectors.numbers[word]] for word in self._words])
         found = self._evaluation.all_measures(WordVectors(self._words, matrix))
         known: Figures = {name: value for name, value in found.items() if value is not None}
@@ -162,17 +163,17 @@ def _tabulate(log: Log, text: str, found: Mapping[str, Sequence[Figures]]) -> No
     if sets:
         rows = [[case, *(spread([run[name] for run in runs], 3) for name in sets)] for case, runs in found.items()]
         log.table([text, *(name.partition("_")[2].replace("_", " ") for name in sets)], rows)
-    if _BESIDE not in found:
+    if _BASELINE not in found:
         return
-    beside = found[_BESIDE]
+    baseline = found[_BASELINE]
     rows = [
         [
             case,
-            ratio([run["words_per_second"] for run in runs], [run["words_per_second"] for run in beside]),
-            *(difference([run[name] for run in runs], [run[name] for run in beside]) for name in names[1:]),
+            ratio([run["words_per_second"] for run in runs], [run["words_per_second"] for run in baseline]),
+            *(difference([run[name] for run in runs], [run[name] for run in baseline]) for name in names[1:]),
         ]
         for case, runs in found.items()
-        if case != _BESIDE
+        if case != _BASELINE
     ]
     heads = ("words a second, divided", *(f"{name.replace('_', ' ')}, less" for name in names[1:]))
-    log.table([f"{text}: beside {_BESIDE}", *heads], rows)
+    log.table([f"{text}: compared with {_BASELINE}", *heads], rows)

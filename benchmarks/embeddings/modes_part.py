@@ -1,11 +1,11 @@
-"""The modes in which ranks learn together, with ranks of equal speed and with one that is slowed down.
+"""Modes in which ranks learn word embeddings together, with ranks of equal speed and with a slow rank.
 
     python -m benchmarks embeddings modes [TEXT...] [--similarity FILE...] [--seeds 3] [--slow 2]
 
-Two ranks on this machine, a thread each; one is slowed down by the factor --slow, as `shoal train --slow` does. First
-all ways learn for as many --epochs: which takes how long, and how good are the vectors? Then each learns for so many
-epochs as it needs about as many seconds as the asynchronous one took. Seconds are those of learning alone. `off` splits
-each step equally, so that the slow rank is waited for; `steps` splits by speed.
+Two ranks run on this machine with one thread each. `shoal train --slow` slows one down by the factor --slow. First all
+modes learn for equal --epochs, to compare times and vectors. Then each mode learns for about the time that the
+asynchronous mode took. Seconds are those of learning. `off` splits each step equally, so the fast rank waits for the
+slow one; `steps` splits by speed.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.embeddings.texts import add_options, judging_options, write_texts
+from benchmarks.embeddings.texts import add_options, evaluation_options, write_texts
 from benchmarks.fasttext import shoal
 from benchmarks.record import Log, spread
 from bootstrap.training.sources.local_readers import FOLDER
@@ -32,12 +32,12 @@ Figures = dict[str, float]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line asks for."""
+    """Run the benchmark with these command-line arguments."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks embeddings modes", description=__doc__.partition("\n")[0]
     )
     add_options(parser)
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each way, in turns (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each mode, interleaved (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=5, help="(default: %(default)s)")
     parser.add_argument("--slow", type=float, default=2.0, help="factor of the slow rank (default: %(default)s)")
     parser.add_argument("--size", type=int, default=100, help="dimensions of a vector (default: %(default)s)")
@@ -47,51 +47,53 @@ def main(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, metavar="WAY", help=f"of: {'; '.join(WAYS)}")
     options = parser.parse_args(arguments)
-    ways = {way: _asked(way, options) for way in options.ways}
+    ways = {way: _mode_arguments(way, options) for way in options.ways}
     log = Log("embeddings-modes")
     found: dict[str, dict[str, dict[str, list[Figures]]]] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
         for text_name, text in write_texts(options, folder).items():
             runs = _Runs(log, folder / text_name, text.path, options)
-            equal = runs.made(text_name, ways, dict.fromkeys(ways, options.epochs))
+            equal = runs.run_all(text_name, ways, dict.fromkeys(ways, options.epochs))
             _tabulate(log, f"{text_name}, {options.epochs} epochs", equal)
-            slowed = {way: asked for way, asked in ways.items() if _SLOW in way}
+            slowed = {way: arguments for way, arguments in ways.items() if _SLOW in way}
             found[text_name] = {"equal epochs": equal}
             if _ASYNC_SLOW not in slowed:
                 continue
             seconds = {way: mean(run["seconds"] for run in equal[way]) for way in slowed}
             until = seconds[_ASYNC_SLOW]
             epochs = {way: max(1, round(options.epochs * until / taken)) for way, taken in seconds.items()}
-            timed = runs.made(text_name, slowed, epochs)
+            timed = runs.run_all(text_name, slowed, epochs)
             _tabulate(log, f"{text_name}, about {until:.1f} s", timed)
             found[text_name]["equal time"] = timed
     log.keep({"options": vars(options), "runs": found})
 
 
-def _asked(way: str, options: argparse.Namespace) -> list[str]:
-    """A way as options of `shoal train`."""
+def _mode_arguments(way: str, options: argparse.Namespace) -> list[str]:
+    """Return the options of `shoal train` for a mode."""
     mode, *more = way.split(", ")
-    asked = [f"--nodes={1 if way == _ALONE else _RANKS}"]
+    arguments = [f"--nodes={1 if way == _ALONE else _RANKS}"]
     if mode in ("average", "async"):
-        asked.append(f"--mode={mode}:{options.local_steps}")
+        arguments.append(f"--mode={mode}:{options.local_steps}")
     if _SLOW in more:
-        asked.append(f"--slow=1:{options.slow:g}")
-    return [*asked, *(f"--balance={each}" for each in more if each != _SLOW)]
+        arguments.append(f"--slow=1:{options.slow:g}")
+    return [*arguments, *(f"--balance={each}" for each in more if each != _SLOW)]
 
 
 class _Runs:
-    """The runs on a text."""
+    """Runs on one text."""
 
     def __init__(self, log: Log, folder: Path, text: Path, options: argparse.Namespace) -> None:
-        """Reads the text, and compiles what is compiled once."""
+        """Read the text, and fill the caches of compiled code."""
         self._log, self._folder, self._options = log, folder, options
         folder.mkdir()
         self._train(f"--input={text}", "--tokeniser=spaces", "--epochs=1")
         self._stream = (folder / "model" / FOLDER).rename(folder / FOLDER)
 
-    def made(self, text: str, ways: Mapping[str, Sequence[str]], epochs: Mapping[str, int]) -> dict[str, list[Figures]]:
-        """The figures of each way, one for each seed."""
+    def run_all(
+        self, text: str, ways: Mapping[str, Sequence[str]], epochs: Mapping[str, int]
+    ) -> dict[str, list[Figures]]:
+        """Return the figures of each mode, one for each seed."""
         found: dict[str, list[Figures]] = {way: [] for way in ways}
         for seed in range(self._options.seeds):
             for way, runs in found.items():
@@ -100,12 +102,12 @@ class _Runs:
                 self._log.say(f"{text}, {seed}, {way}: { {key: round(v, 4) for key, v in runs[-1].items()} }")
         return found
 
-    def _train(self, *asked: str) -> Mapping[str, Any]:
+    def _train(self, *arguments: str) -> Mapping[str, Any]:
         options = self._options
         return shoal.train(
             self._folder / "model",
-            *("--threads=1", "--pip", *judging_options(options)),
-            *(f"--embedding={options.size}", f"--global-batch={options.global_batch}", *asked),
+            *("--threads=1", "--pip", *evaluation_options(options)),
+            *(f"--embedding={options.size}", f"--global-batch={options.global_batch}", *arguments),
             verb="embed",
         ).summary
 

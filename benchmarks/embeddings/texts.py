@@ -1,4 +1,4 @@
-"""Text that several programs learn from in the same words, and the sets on which their embeddings are evaluated."""
+"""Text from which several programs learn the same words, and the sets that evaluate their embeddings."""
 
 import argparse
 from collections.abc import Sequence
@@ -14,24 +14,24 @@ _GENERATED = 4_000
 
 
 class Text(NamedTuple):
-    """A file of lines, whose words have spaces between them."""
+    """A file of lines with words separated by spaces, and its number of words."""
 
     path: Path
     words: int
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of text and sets."""
+    """Add the options of texts and evaluation sets."""
     parser.add_argument(
-        "texts", nargs="*", metavar="TEXT", help=f"files of lines (default: {_GENERATED:,} reviews that are generated)"
+        "texts", nargs="*", metavar="TEXT", help=f"files of lines (default: {_GENERATED:,} generated reviews)"
     )
-    parser.add_argument("--megabytes", type=float, help="take so many of each text's first ones (default: all)")
+    parser.add_argument("--megabytes", type=float, help="size of the start of each text to use (default: all)")
     parser.add_argument("--similarity", nargs="+", default=[], metavar="FILE", help="sets of pairs of words")
     parser.add_argument("--analogy", nargs="+", default=[], metavar="FILE", help="sets of analogies")
 
 
 def write_texts(options: argparse.Namespace, folder: Path) -> dict[str, Text]:
-    """The texts by their names, in lower case, with punctuation apart."""
+    """Write the texts in lower case with separate punctuation, and return them by name."""
     if not options.texts:
         write_reviews(folder / "generated.json", texts=_GENERATED)
     limit = None if options.megabytes is None else round(options.megabytes * 1e6)
@@ -52,8 +52,8 @@ def _write(address: str, folder: Path, limit: int | None) -> Text:
     return Text(path, words)
 
 
-def judging_options(options: argparse.Namespace) -> Sequence[str]:
-    """The same sets as options of `shoal train`."""
+def evaluation_options(options: argparse.Namespace) -> Sequence[str]:
+    """Return the evaluation sets as options of `shoal train`."""
     found: list[str] = []
     for name in ("similarity", "analogy"):
         if getattr(options, name):

@@ -1,7 +1,7 @@
-"""Piles of labelled texts, split into rows to learn from and rows to test, for two programs alike.
+"""Piles of labelled texts, split into training rows and test rows, the same for all programs.
 
-A pile with test files of its own keeps them, and all texts, as they are published. Another pile is split by chance; of
-equal texts only the first is taken then, because it would be in both parts.
+A pile with test files keeps them, with all texts as published. Any other pile is split at random. Then only the first
+of equal texts is used, because equal texts could be in both parts.
 """
 
 import random
@@ -35,42 +35,42 @@ from trainer.classification.rows import Rows
 
 
 class Example(NamedTuple):
-    """A text as its words, with a space between, and its label, 0 or 1."""
+    """Text, with its words separated by spaces, and its label, 0 or 1."""
 
     text: str
     label: int
 
 
 class Pile(NamedTuple):
-    """Texts to learn from, and texts to test."""
+    """Training texts and test texts."""
 
     learnt: list[Example]
     test: list[Example]
-    """Empty where a part of the others is to be split off."""
+    """Empty if a share of the training texts must be split off."""
     test_share: float
-    """The size of that part, from 0 to 1."""
+    """Share of the test texts to split off, from 0 to 1."""
 
 
 class Parts(NamedTuple):
-    """One split of a pile. The files have a text a line, with its label before it as fastText writes it."""
+    """One split of a pile. The files have one text per line, after its label in fastText's format."""
 
     train: Path
-    """With the rows held out."""
+    """File of the training rows, including the held-out rows."""
     test: Path
     learnt: list[Example]
-    """The rows to learn from that Shoal does not hold out."""
+    """Training rows without the held-out rows."""
     held_out: list[Example]
     tested: list[Example]
 
 
-def read_pile(asked: str) -> Pile:
-    """Read the files that options of `shoal train`, from --input to --positive-from, name.
+def read_pile(options: str) -> Pile:
+    """Read the files that the options of `shoal train` from --input to --positive-from name.
 
-    Words follow rule 1b (docs/reference/dataset.md). Texts without a word are left out. Raises DataError for files that
-    cannot be read, or have more than two classes, and ShoalError for other options.
+    Words are those of rule 1b (docs/reference/dataset.md). Texts without words are left out. Raises DataError for
+    unreadable files and for more than two classes, and ShoalError for other options.
     """
     try:
-        inputs, chosen = _reading.main(shlex.split(asked), prog_name="shoal train", standalone_mode=False)
+        inputs, chosen = _reading.main(shlex.split(options), prog_name="shoal train", standalone_mode=False)
     except click.UsageError as error:
         raise UsageError(error.format_message()) from error
     inspection, tally = inspect_inputs(inputs), Tally()
@@ -100,7 +100,7 @@ def _reading(**options: Any) -> tuple[Inputs, Settings]:
 
 
 def make_parts(pile: Pile, folder: Path, *, seed: int) -> Parts:
-    """Split a pile by chance, if it has no test files, and write both parts to a folder, in an order by chance."""
+    """Split a pile at random, unless it has test files, and write both parts to a folder in random order."""
     mixed = random.Random(seed).sample(pile.learnt, len(pile.learnt))  # noqa: S311
     count = 0 if pile.test else max(1, round(pile.test_share * len(mixed)))
     tested, learnt = pile.test or mixed[:count], mixed[count:]
@@ -113,7 +113,7 @@ def make_parts(pile: Pile, folder: Path, *, seed: int) -> Parts:
 
 
 def write_examples(path: Path, examples: Sequence[Example]) -> Path:
-    """Write texts as fastText reads them, a line each; returns the path."""
+    """Write texts in fastText's format, one per line, and return the path."""
     path.write_text("".join(f"__label__{example.label + 1} {example.text}\n" for example in examples), "utf-8")
     return path
 
@@ -126,7 +126,7 @@ def _distinct(examples: Sequence[Example]) -> list[Example]:
 
 
 def _examples(data: TextData, rows: Rows) -> list[Example]:
-    """Rows as texts of their words, all of which are in the vocabulary, which is made of them."""
+    """Return rows as texts of their words. The vocabulary has all words, because it is made from these rows."""
     found, start = [], 0
     whole = rows.whole_batch(np.arange(len(rows)), torch.device("cpu"))
     for length, label in zip(whole.lengths.tolist(), whole.labels.tolist(), strict=True):

@@ -1,7 +1,8 @@
-"""The C++ program: what its calls cost, and how well it classifies.
+"""The C++ program of fastText: cost of its calls, and quality of its classification.
 
-Its call to train reads the file for a dictionary, fills the tables, and then reads the file anew for each epoch. A call
-for no epoch does the first two alone; that cost, the median of three such calls, is told apart.
+Its training call reads the file for a dictionary, fills the tables, and then reads the file again for each epoch. A
+call with zero epochs does only the first two. Its cost, the median of three calls, is subtracted from the cost of the
+epochs.
 """
 
 import time
@@ -18,17 +19,17 @@ from common.errors import ShoalError
 from trainer.classification.metrics import Confusion, measures
 
 SETTINGS = {"dim": 10, "lr": 0.1, "epoch": 5, "wordNgrams": 2, "bucket": 2_000_000, "loss": "softmax", "verbose": 0}
-"""Those of its example of classification, where it has one; else its own."""
+"""Settings of the program's classification example, and its defaults for all others."""
 _PREFIX = "__label__"
 _REPEATS = 3
 _LEAST = 1e-6
-"""Less probable labels count as if they were so probable: the program's probabilities may be 0."""
+"""Lower bound of a probability, because the program's probabilities may be 0."""
 
 Found = TypeVar("Found")
 
 
 class Cost(NamedTuple):
-    """Seconds of this process: CPU time of all its threads, and wall time."""
+    """Seconds of this process: CPU time of all threads, and wall time."""
 
     cpu: float
     wall: float
@@ -38,7 +39,7 @@ class Cost(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A model, the cost of the call, and the part of it for the epochs alone."""
+    """A model, the cost of the call, and the cost of its epochs."""
 
     model: Any
     call: Cost
@@ -46,30 +47,32 @@ class Trained(NamedTuple):
 
 
 def train(file: Path, **settings: Any) -> Trained:
-    """Train on a file of labelled texts, with SETTINGS and these."""
+    """Train on a file of labelled texts, with SETTINGS and `settings`."""
     import fasttext  # of requirements-bench.txt
 
-    asked = {"input": str(file), **SETTINGS, **settings}
-    without = [timed(lambda: fasttext.train_supervised(**{**asked, "epoch": 0}))[1] for _ in range(_REPEATS)]
-    model, call = timed(lambda: fasttext.train_supervised(**asked))
+    arguments = {"input": str(file), **SETTINGS, **settings}
+    without = [timed(lambda: fasttext.train_supervised(**{**arguments, "epoch": 0}))[1] for _ in range(_REPEATS)]
+    model, call = timed(lambda: fasttext.train_supervised(**arguments))
     return Trained(model, call, call - Cost(*map(median, zip(*without, strict=True))))
 
 
 def tune(file: Path, held_out: Path, seconds: int, **settings: Any) -> Trained:
-    """Train on a file by the program's own search for the settings, for so many seconds, by the accuracy on a file of
-    rows held out. The cost is that of the search. Raises ShoalError where no model is trained in that time."""
+    """Train on a file with the program's own search of settings, by the accuracy on a file of held-out rows.
+
+    The search takes `seconds`, and the cost is that of the search. Raises ShoalError if no model was trained in time.
+    """
     import fasttext  # of requirements-bench.txt
 
     search = {"autotuneValidationFile": str(held_out), "autotuneDuration": seconds, "verbose": 0}
     try:
         model, call = timed(lambda: fasttext.train_supervised(input=str(file), **search, **settings))
     except RuntimeError as error:
-        raise ShoalError(f"fastText's autotune failed: {error}; give it more time by --autotune-seconds") from error
+        raise ShoalError(f"fastText's autotune failed: {error}; give it more time with --autotune-seconds") from error
     return Trained(model, call, call)
 
 
 def classify(model: Any, examples: Sequence[Example]) -> dict[str, float]:
-    """The `judged` probabilities of some texts."""
+    """Classify texts with a model, and return the measures of `evaluate`."""
     positive = f"{_PREFIX}2"
 
     def predict(texts: Sequence[str]) -> Probabilities:
@@ -78,12 +81,15 @@ def classify(model: Any, examples: Sequence[Example]) -> dict[str, float]:
             [each if first == positive else 1 - each for (first,), (each,) in zip(labels, probabilities, strict=True)]
         )
 
-    return judged(predict, examples)
+    return evaluate(predict, examples)
 
 
-def judged(predict: Predict, examples: Sequence[Example], threshold: float = 0.5) -> dict[str, float]:
-    """The measures of the probabilities that a function gives some texts, by their names, with the expected
-    `calibration_error` in bins of a tenth, and its cost in microseconds a text: `predict_cpu`, `predict_wall`."""
+def evaluate(predict: Predict, examples: Sequence[Example], threshold: float = 0.5) -> dict[str, float]:
+    """Return the measures of a function's predicted probabilities, by name.
+
+    They include the expected `calibration_error` in bins of a tenth, and the cost in microseconds a text: `predict_cpu`
+    and `predict_wall`.
+    """
     found, cost = timed(lambda: predict([example.text for example in examples]))
     found = found.astype(float).clip(_LEAST, 1 - _LEAST)
     labels = np.array([example.label for example in examples])
@@ -102,7 +108,7 @@ def judged(predict: Predict, examples: Sequence[Example], threshold: float = 0.5
 
 
 def timed(call: Callable[[], Found]) -> tuple[Found, Cost]:
-    """The result of a call, and its cost."""
+    """Return the result of a call, and its cost."""
     cpu, wall = time.process_time(), time.perf_counter()
     found = call()
     return found, Cost(time.process_time() - cpu, time.perf_counter() - wall)

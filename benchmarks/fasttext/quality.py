@@ -1,25 +1,25 @@
-"""How well, and at what cost, Shoal and other programs classify texts: the same rows, several seeds, in turns.
+"""Quality and cost of text classification by Shoal and other programs: equal rows, several seeds, interleaved.
 
     python -m benchmarks fasttext quality 'NAME=OPTIONS OF shoal train'... [--seeds 5] [--cases CASE...]
         [--shoal 'CASE=OPTIONS OF shoal train'...]
 
-Each NAME is a pile of texts that is read as OPTIONS say, such as 'imdb=--input FILE --label-field label'. A pile with
---test-input keeps its test rows, and the seed changes the order and the first weights; of another pile each seed splits
-off a part anew. All programs learn from the same rows with the same words, without those that Shoal holds out, by
-whose accuracy the settings of the others are chosen: the C++ program's rate, or all that its own search (autotune)
-tries; of logistic regression on TF-IDF of words and pairs the strength of the regularisation and the classes' weights.
-Each rank and thread has a core. The
-columns:
+NAME is a pile of texts, and OPTIONS are the options to read it, such as 'imdb=--input FILE --label-field label'. A pile
+with --test-input keeps its test rows, and the seed changes the order and the initial weights. For any other pile each
+seed splits off other test rows.
 
-- train, CPU s: of the C++ program, CPU time of the epochs alone, without its dictionary; of Shoal, the seconds of its
-  training steps, times the ranks or threads, which is CPU time where no other program runs. Of a search it is all.
-- train, s: the wall time of the same.
-- all, CPU s and all, s: of the C++ program, of its call to train, without Python's start, and without writing the
-  model. Of Shoal, of the whole command `shoal train --input`: the start of Python and torch, reading, measuring the
-  ranks' rates, training, checkpoints, evaluation, and writing the model.
-- log loss, calibration error: of the probabilities; the latter in ten bins of the predicted class's.
-- predict, CPU us and predict, us: of one call that labels all test texts, with the model in memory, by one thread;
-  microseconds a text.
+All programs learn from the same rows with the same words, without the rows that Shoal holds out. The accuracy on these
+held-out rows chooses the settings of the other programs: the C++ program's rate, or all settings of its own search
+(autotune). For logistic regression on TF-IDF of words and pairs it chooses regularisation and class weights. Each rank
+and thread has one core. Columns:
+
+- train, CPU s: for the C++ program, CPU time of the epochs without its dictionary. For Shoal, seconds of the training
+  steps times ranks or threads; this is CPU time if no other program runs. For a search, the time of the whole search.
+- train, s: wall time of the same.
+- all, CPU s and all, s: for the C++ program, its training call, without the start of Python and without writing the
+  model. For Shoal, the whole command `shoal train --input`, from the start of Python to the written model.
+- log loss, calibration error: of the probabilities. The latter uses ten bins of the predicted class's probability.
+- predict, CPU us and predict, us: microseconds a text, for one call that labels all test texts with one thread and the
+  model in memory.
 """
 
 import argparse
@@ -35,7 +35,7 @@ import numpy as np
 
 from benchmarks.fasttext import program, regression, shoal
 from benchmarks.fasttext.piles import Parts, Pile, make_parts, read_pile, write_examples
-from benchmarks.fasttext.program import Cost, classify, judged, timed
+from benchmarks.fasttext.program import Cost, classify, evaluate, timed
 from benchmarks.fasttext.regression import Predict, Probabilities
 from benchmarks.record import Log, difference, ratio, spread
 from bootstrap.demo.reviews import write_reviews
@@ -58,14 +58,14 @@ Figures = dict[str, float]
 class _Program(NamedTuple):
     settings: Mapping[str, Any]
     rates: tuple[float, ...] = (0.1,)
-    """Of which the best on the rows held out is taken."""
+    """Rates to choose from, by the accuracy on the held-out rows."""
 
 
 class _Shoal(NamedTuple):
     options: tuple[str, ...]
     ranks: int = 1
     threads: int = 1
-    """Of each rank."""
+    """Threads of each rank."""
 
 
 _Case = _Program | _Shoal | Literal["autotune"] | Callable[[Parts], Predict]
@@ -84,11 +84,11 @@ CASES: Mapping[str, _Case] = {
     "TF-IDF, logistic regression": regression.tfidf,
 }
 _USUAL = tuple(CASES)[:8]
-_BESIDE = "fastText, 1 thread"
+_BASELINE = "fastText, 1 thread"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line asks for."""
+    """Run the benchmark with these command-line arguments."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks fasttext quality", description=__doc__.partition("\n")[0]
     )
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> None:
         "piles",
         nargs="*",
         metavar="NAME=OPTIONS",
-        help=f"texts, and how shoal train is to read them (default: {_GENERATED:,} that are generated)",
+        help=f"texts, with options of shoal train to read them (default: {_GENERATED:,} generated texts)",
     )
     parser.add_argument("--seeds", type=int, default=5, help="runs of each case, interleaved (default: %(default)s)")
     parser.add_argument(
@@ -108,27 +108,29 @@ def main(arguments: Sequence[str]) -> None:
         help=f"some of: {'; '.join(CASES)} (default: the first {len(_USUAL)})",
     )
     parser.add_argument(
-        "--shoal", nargs="+", default=[], metavar="CASE=OPTIONS", help="further cases, by their options of shoal train"
+        "--shoal", nargs="+", default=[], metavar="CASE=OPTIONS", help="more cases, with options of shoal train"
     )
     parser.add_argument(
         "--autotune-seconds",
         type=int,
         metavar="N",
-        help="the time of fastText's autotune (default: that of Shoal's first case in the same round)",
+        help="time of fastText's autotune (default: the time of Shoal's first case in the same round)",
     )
     options = parser.parse_args(arguments)
     if wrong := [each for each in (*options.piles, *options.shoal) if not all(each.partition("="))]:
         parser.error(f"{wrong[0]} is not NAME=OPTIONS")
     given = dict(each.split("=", 1) for each in options.shoal)
     chosen = {case: CASES[case] for case in options.cases}
-    cases = {**{case: _Shoal(tuple(shlex.split(asked))) for case, asked in given.items()}, **chosen}
+    cases = {**{case: _Shoal(tuple(shlex.split(text))) for case, text in given.items()}, **chosen}
     log = Log("fasttext-quality")
     with TemporaryDirectory() as name:
         folder = Path(name)
         if not options.piles:
             write_reviews(folder / "reviews.json", texts=_GENERATED)
-        asked = dict(pile.split("=", 1) for pile in options.piles or [f"generated=--input {folder}/reviews.json"])
-        piles = {pile: read_pile(how) for pile, how in asked.items()}
+        pile_options = dict(
+            pile.split("=", 1) for pile in options.piles or [f"generated=--input {folder}/reviews.json"]
+        )
+        piles = {pile: read_pile(how) for pile, how in pile_options.items()}
         _warm_up(next(iter(piles.values())), folder)
         found = {pile: _compared(log, pile, texts, folder, cases, options) for pile, texts in piles.items()}
     for pile, runs in found.items():
@@ -137,15 +139,15 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _warm_up(pile: Pile, folder: Path) -> None:
-    """Compile what is compiled once."""
-    few = pile.learnt[:: 1 + len(pile.learnt) // 1000]  # of both classes, which may be one after the other
+    """Fill the caches of compiled code."""
+    few = pile.learnt[:: 1 + len(pile.learnt) // 1000]  # evenly, because the texts may be sorted by class
     _shoal(_Shoal(("--preset=fasttext",)), make_parts(Pile(few, few, 0.0), folder / "few", seed=0), folder, seed=0)
 
 
 def _compared(
     log: Log, name: str, pile: Pile, folder: Path, cases: Mapping[str, _Case], options: argparse.Namespace
 ) -> dict[str, list[Figures]]:
-    """The figures of each case, one for each seed."""
+    """Return the figures of each case, one for each seed."""
     found: dict[str, list[Figures]] = {case: [] for case in cases}
     for seed in range(options.seeds):
         parts = make_parts(pile, folder / f"{name}-{seed}", seed=seed)
@@ -158,7 +160,7 @@ def _compared(
 
 
 def _seconds_of_shoal(cases: Mapping[str, _Case], found: Mapping[str, Sequence[Figures]]) -> int | None:
-    """The seconds of the newest run of the first of Shoal's cases that has one."""
+    """Return the seconds of the newest run of Shoal's first case with a run."""
     of_shoal = [found[case][-1]["all_wall"] for case, each in cases.items() if isinstance(each, _Shoal) and found[case]]
     return round(of_shoal[0]) if of_shoal else None
 
@@ -168,7 +170,7 @@ def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int | N
         return _shoal(case, parts, folder, seed)
     if callable(case):
         predict, cost = timed(lambda: case(parts))
-        return {**_costs(cost, cost), **judged(predict, parts.tested)}
+        return {**_costs(cost, cost), **evaluate(predict, parts.tested)}
     file = write_examples(folder / "learnt.txt", parts.learnt)
     if case == "autotune":
         if seconds is None:
@@ -182,7 +184,7 @@ def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int | N
 
 
 def _shoal(case: _Shoal, parts: Parts, folder: Path, seed: int) -> Figures:
-    cache = folder / "cache"  # another one for each run: reading is part of the command
+    cache = folder / "cache"  # deleted after each run, because reading is part of the command
     summary, usage = shoal.train(
         folder / "model",
         *(f"--input={parts.train}", f"--test-input={parts.test}", f"--cache={cache}", f"--seed={seed}"),
@@ -199,7 +201,7 @@ def _shoal(case: _Shoal, parts: Parts, folder: Path, seed: int) -> Figures:
     costs = _costs(Cost(case.ranks * case.threads * seconds, seconds), Cost(usage.cpu, usage.wall))
     size = sum(each.stat().st_size for each in (folder / "model" / MODEL).iterdir())
     threshold = summary["threshold"]
-    return {**costs, "megabytes": size / 1e6, **judged(predict, parts.tested, threshold)}
+    return {**costs, "megabytes": size / 1e6, **evaluate(predict, parts.tested, threshold)}
 
 
 def _costs(epochs: Cost, whole: Cost) -> Figures:
@@ -207,7 +209,7 @@ def _costs(epochs: Cost, whole: Cost) -> Figures:
 
 
 def _tabulate(log: Log, name: str, found: Mapping[str, Sequence[Figures]]) -> None:
-    """The figures of all cases, and those of Shoal beside the program's with its own settings."""
+    """Print the figures of all cases, and their differences from the C++ program with its own settings."""
     majority = mean(run["majority"] for run in next(iter(found.values())))
     rows = [
         [
@@ -218,15 +220,15 @@ def _tabulate(log: Log, name: str, found: Mapping[str, Sequence[Figures]]) -> No
         for case, runs in found.items()
     ]
     log.table([f"{name} (majority {majority:.1%})", *_HEADERS], rows)
-    if _BESIDE not in found:
+    if _BASELINE not in found:
         return
     rows = [
         [
             case,
-            *(difference([run[each] for run in runs], [run[each] for run in found[_BESIDE]]) for each in _MEASURES),
-            *(ratio([run[cost] for run in runs], [run[cost] for run in found[_BESIDE]]) for cost in _COSTS),
+            *(difference([run[each] for run in runs], [run[each] for run in found[_BASELINE]]) for each in _MEASURES),
+            *(ratio([run[cost] for run in runs], [run[cost] for run in found[_BASELINE]]) for cost in _COSTS),
         ]
         for case, runs in found.items()
-        if case != _BESIDE
+        if case != _BASELINE
     ]
-    log.table([f"{name}: less {_BESIDE}, or divided by it", *_HEADERS], rows)
+    log.table([f"{name}: less {_BASELINE}, or divided by it", *_HEADERS], rows)

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.fasttext.reading TRAIN TEST FOLDER`: makes the dataset of raw texts, and does nothing else.
+"""`python -m benchmarks.fasttext.reading TRAIN TEST FOLDER`: make the dataset of raw texts like `shoal train --input`.
 
-`shoal train --input` makes it in the same way; here its time and memory are those of a process.
+A separate process, so that its time and memory can be measured.
 """
 
 import sys
@@ -13,7 +13,7 @@ from corpus.reading.sources import Inputs
 
 
 def read_texts(train: Path, test: Path, folder: Path) -> Path:
-    """Make the dataset of two files in a folder; returns its path."""
+    """Make the dataset of two files in a folder, and return its path."""
     inputs = Inputs(files=(str(train),), test=(str(test),))
     with Bars() as bars:
         texts = TextsSource(inputs=inputs, settings=Settings(), max_malformed=0.0)

@@ -1,4 +1,4 @@
-"""Logistic regression on TF-IDF of words and pairs, by scikit-learn: what a few lines of Python reach."""
+"""Logistic regression on TF-IDF of words and pairs, by scikit-learn, as a baseline."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -9,16 +9,16 @@ import numpy.typing as npt
 from benchmarks.fasttext.piles import Parts
 
 _STRENGTHS, _WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0), (None, "balanced")
-"""Inverses of the regularisation's strength, and weights of the classes."""
+"""Inverse regularisation strengths, and class weights."""
 
 Probabilities = npt.NDArray[np.float64]
-"""(n,): of the positive class, for each text."""
+"""Probability of the positive class for each text, (n,)."""
 Predict = Callable[[Sequence[str]], Probabilities]
 
 
 def tfidf(parts: Parts) -> Predict:
-    """Train with the settings that do best on the rows held out."""
-    from sklearn.feature_extraction.text import TfidfVectorizer  # of requirements-bench.txt
+    """Train with the best settings on the held-out rows, and return the predicting function."""
+    from sklearn.feature_extraction.text import TfidfVectorizer  # in requirements-bench.txt
     from sklearn.linear_model import LogisticRegression
 
     values = TfidfVectorizer(

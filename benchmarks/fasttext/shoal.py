@@ -1,4 +1,4 @@
-"""Shoal's commands, each in a process of its own, with what they cost."""
+"""Runs Shoal's commands in separate processes, with their cost."""
 
 import json
 import os
@@ -15,7 +15,7 @@ _MEMORY, _SECONDS = 16 << 30, 6 * 3600.0
 
 
 class Trained(NamedTuple):
-    """A training's summary (trainer/output/reporter.py), and the cost of the whole command."""
+    """Summary of a training (trainer/output/reporter.py), and cost of the whole command."""
 
     summary: Mapping[str, Any]
     usage: Usage
@@ -29,8 +29,7 @@ def train(output: Path, *arguments: str, verb: str = "train") -> Trained:
 
 
 def run(module: str, *arguments: str | os.PathLike[str], log: Path) -> Usage:
-    """Run a module of this project with these arguments; its output goes to `log`, a file. Raises ShoalError if it
-    fails."""
+    """Run a module of this project with its output in the file `log`. Raises ShoalError if it fails."""
     command = [sys.executable, "-m", module, *(os.fspath(argument) for argument in arguments)]
     usage = metered(command, log, memory_limit=_MEMORY, time_limit=_SECONDS)
     if usage.failed:

@@ -1,12 +1,14 @@
-"""Yelp polarity in size and number of words, generated: how long its texts are read, and an epoch of them is trained.
+"""Times of reading and training on generated texts of Yelp polarity's size and number of words.
 
     python -m benchmarks fasttext yelp [--texts 560000] [--runs 3] [--cases CASE...]
 
-Raw texts are read from a CSV file in one pass; this is also done with a quarter and a half of them, to see whether the
-memory that it takes grows. Then each case trains on the dataset, for one epoch, or for as many as its name says; a rank
-has one thread. "Epoch, s" is the time of the training steps; the whole command also starts Python and torch, measures
-the ranks' rates, evaluates, and writes checkpoints and the model. The figures of a student's project on the real
-reviews, with Gluon's fastText, are beside them: single words, 100 dimensions, batches of 16.
+Raw texts are read from a CSV file in one pass, also a quarter and a half of them, to measure the growth of memory. Then
+each case trains on the dataset for one epoch, or for the epochs in its name. A rank has one thread unless the name says
+otherwise. "Epoch, s" is the time of the training steps. The whole command also starts Python and torch, measures the
+ranks' rates, evaluates, and writes checkpoints and the model.
+
+For comparison the table has published figures of Gluon's fastText on the real reviews, from a student's project with
+single words, 100 dimensions and batches of 16.
 """
 
 import argparse
@@ -21,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.fasttext import shoal
-from benchmarks.gpu.texts import TEST, TRAINING, WORDS, draw_texts, spelled
+from benchmarks.gpu.texts import TEST, TRAINING, WORDS, draw_texts, spell
 from benchmarks.meter import Usage
 from benchmarks.record import Log
 
@@ -32,7 +34,7 @@ class _Case(NamedTuple):
     options: tuple[str, ...]
     ranks: int
     threads: int = 1
-    """Of each rank."""
+    """Threads of each rank."""
 
 
 _SGD, _GLUON, _ADAGRAD = ("--preset=fasttext",), ("--preset=gluon",), ("--model=fasttext",)
@@ -58,14 +60,14 @@ _PUBLISHED = (
     ("Gluon's fastText, a V100, 10 epochs", "5,000", "102 to 120", "17 to 20 min", "0.940 (real reviews)"),
     ("Gluon's fastText, a laptop's CPU, 6 cores", "9", "8 hours for half of it", "ended there", ""),
 )
-"""In the order of the table's columns."""
+"""Published figures, in the order of the table's columns."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line asks for."""
+    """Run the benchmark with these command-line arguments."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks fasttext yelp", description=__doc__.partition("\n")[0])
-    parser.add_argument("--texts", type=int, default=TRAINING, help="to learn from (default: %(default)s)")
-    parser.add_argument("--test", type=int, default=TEST, help="texts to test with (default: %(default)s)")
+    parser.add_argument("--texts", type=int, default=TRAINING, help="training texts (default: %(default)s)")
+    parser.add_argument("--test", type=int, default=TEST, help="test texts (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
     parser.add_argument(
         "--cases",
@@ -75,7 +77,7 @@ def main(arguments: Sequence[str]) -> None:
         metavar="CASE",
         help=f"some of: {'; '.join(CASES)} (default: the first {len(_USUAL)})",
     )
-    parser.add_argument("--folder", type=Path, help="where files go (default: the system's temporary folder)")
+    parser.add_argument("--folder", type=Path, help="folder for files (default: the system's temporary folder)")
     parser.add_argument("--log", default="fasttext-yelp", help="name of the record (default: %(default)s)")
     options = parser.parse_args(arguments)
     log = Log(options.log)
@@ -102,7 +104,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def write_csv(path: Path, count: int, *, seed: int) -> None:
-    """Write `count` texts with their labels, which are 1 and 2."""
+    """Write `count` texts with their labels, 1 or 2."""
     with path.open("wb") as file:
         for lines, labels in _lines(count, seed):
             quoted = (b'"%d","%s"\n' % (label + 1, line) for line, label in zip(lines, labels, strict=True))
@@ -110,9 +112,12 @@ def write_csv(path: Path, count: int, *, seed: int) -> None:
 
 
 def _lines(count: int, seed: int) -> Iterator[tuple[list[bytes], list[int]]]:
-    """The texts of each block, and their labels. The words of a block are gathered from one array of bytes, in which
-    shorter words end with zeros: to join words one by one takes much longer."""
-    spelling = np.array([f"{spelled(word)} ".encode() for word in range(WORDS)])
+    """Yield the texts and labels of each block.
+
+    The words of a block are gathered from one array of bytes, in which zeros fill short words. Joining words one by one
+    takes much longer.
+    """
+    spelling = np.array([f"{spell(word)} ".encode() for word in range(WORDS)])
     widths = np.char.str_len(spelling)
     for words, lengths, labels in draw_texts(count, seed=seed):
         letters = spelling[words].view(np.uint8)
@@ -123,7 +128,7 @@ def _lines(count: int, seed: int) -> Iterator[tuple[list[bytes], list[int]]]:
 
 
 def _read(path: Path, folder: Path) -> Usage:
-    """The cost of making a dataset of a file; it stays for the training."""
+    """Make the dataset of a file, and return the cost. The dataset stays for the training."""
     for made in folder.glob("texts-*/dataset.h5"):
         made.unlink()
     return shoal.run("benchmarks.fasttext.reading", path, folder / "test.csv", folder, log=folder / "reading.log")
@@ -133,8 +138,8 @@ def _train(case: _Case, folder: Path, seed: int) -> dict[str, Any]:
     (data,) = folder.glob("texts-*/dataset.h5")
     ranks = (f"--nodes={case.ranks}", f"--threads={case.threads}", f"--seed={seed}")
     summary, usage = shoal.train(folder / "model", f"--data={data}", *ranks, *case.options)
-    told = {name: summary[name] for name in ("accuracy", "macro_f1", "rows", "epochs", "steps", "times")}
-    return {**told, "epoch": summary["times"]["training"] / summary["epochs"], "usage": asdict(usage)}
+    kept = {name: summary[name] for name in ("accuracy", "macro_f1", "rows", "epochs", "steps", "times")}
+    return {**kept, "epoch": summary["times"]["training"] / summary["epochs"], "usage": asdict(usage)}
 
 
 def _tabulate_reading(log: Log, reading: Mapping[float, Sequence[Usage]], sizes: Mapping[float, int]) -> None:

@@ -1,7 +1,7 @@
-"""`make gpu`, or `python3 -m benchmarks gpu [PART...]`: all that needs a GPU, on a machine that has one.
+"""`make gpu`, or `python3 -m benchmarks gpu [PART...]`: checks and benchmarks for a machine with a GPU.
 
-It runs with the installed Python and PyTorch, and generates its data: no set-up, no package index, no other files. Do
-not import anything other than torch, NumPy, safetensors and tqdm: such a machine may lack it.
+It runs with the installed Python and PyTorch, and generates its data: no setup, no package index, no other files.
+Import only torch, NumPy, safetensors and tqdm: such a machine may lack all other packages.
 """
 
 from benchmarks.gpu.run import main

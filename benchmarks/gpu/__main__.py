@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gpu MODULE FILE`: runs one part in this process, and writes its outcome to FILE."""
+"""`python -m benchmarks.gpu MODULE FILE`: run one part in this process, and write its outcome to FILE."""
 
 import ctypes
 import os
@@ -12,14 +12,14 @@ _SET_PARENT_DEATH_SIGNAL = 1
 
 
 def main() -> int:
-    """Measure on the GPU, or on the CPU where there is none; exit status 1 where that failed."""
-    module, told = sys.argv[1:]
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)  # nobody would wait for this part
+    """Measure on the GPU, or on the CPU without a GPU. Return 1 if the part failed."""
+    module, outcome_path = sys.argv[1:]
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)  # end with the parent
     import torch
 
     from benchmarks.gpu.part import OutcomeFile
 
-    OutcomeFile.path = Path(told)
+    OutcomeFile.path = Path(outcome_path)
     part = import_module(f"benchmarks.gpu.{module}")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     outcome = part.measure(device, part.Sizes())
@@ -35,4 +35,4 @@ if __name__ == "__main__":
         status = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status)  # the ordinary way out waits for collectives that may never end
+    os._exit(status)  # a normal exit would wait for collectives that may never end

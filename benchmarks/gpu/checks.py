@@ -1,6 +1,6 @@
-"""Whether a GPU computes what a CPU does: gradients, masks, rows and measures.
+"""Checks that a GPU computes the same as a CPU: gradients, masks, rows and measures.
 
-A GPU's float32 is compared with a CPU's float64. Compared with a CPU's float32, the difference would be the sum of two
+A GPU's float32 is compared with a CPU's float64, because the difference from a CPU's float32 would be the sum of two
 errors.
 """
 
@@ -18,7 +18,7 @@ from shoal_balance import IntArray
 
 from benchmarks.gpu.part import SETTINGS, Outcome, deviation, print_progress
 from benchmarks.gpu.rows import VOCABULARY, make_rows
-from benchmarks.gpu.texts import WORDS, make_text_rows, spelled
+from benchmarks.gpu.texts import WORDS, make_text_rows, spell
 from benchmarks.gpu.training import single_rank
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
@@ -40,7 +40,7 @@ from trainer.config import TrainConfig
 
 LOSS = Loss(kind="cross-entropy", scale=Scale(1, 5, 4), positive_weight=0.7)
 BOUNDS = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 3e-2}
-"""Of ‖found - expected‖ ÷ ‖expected‖, over all gradients together."""
+"""Largest ‖found - expected‖ ÷ ‖expected‖ over all gradients together, by precision."""
 
 _CPU = torch.device("cpu")
 _BUCKETS, _TOUCHED = 50_000, 5000
@@ -49,13 +49,13 @@ _HOLDS = 7  # the rows are computed in pieces of about a seventh
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is computed."""
+    """Amount of computation."""
 
     rows: int = 2048
 
 
 class Check(NamedTuple):
-    """What was compared, how far it is off, and how far it may be."""
+    """A comparison with its deviation, and the largest permitted deviation."""
 
     what: str
     found: float
@@ -67,7 +67,7 @@ class Check(NamedTuple):
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
-    """All checks."""
+    """Run all checks."""
     with single_rank(device):
         found = [*_gradients(device, sizes), *_masks(device), *_resident(device), *_evaluation(device, sizes)]
         found += [*_updates(device), *_whole_texts(device, sizes), *_row_updates(device)]
@@ -79,7 +79,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 
 
 def new_model(name: str, device: torch.device, dtype: torch.dtype = torch.float32) -> Classifier:
-    """One of SETTINGS' models, with the same weights and masks on any device."""
+    """Return a model of SETTINGS, with the same weights and masks on any device."""
     config = TrainConfig(data=Path(), output=Path(), **SETTINGS[name])
     torch.manual_seed(0)
     return models.build("lstm", config.model_settings("lstm", words=VOCABULARY + FIRST_WORD, outputs=LOSS.outputs)).to(
@@ -88,7 +88,7 @@ def new_model(name: str, device: torch.device, dtype: torch.dtype = torch.float3
 
 
 def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
-    """Gradients of one batch, of shares of it, and of pieces of it, as if it did not fit into memory."""
+    """Check gradients of one batch, of unequal shares of it, and of pieces of it, as after a lack of memory."""
     rows = make_rows(sizes.rows, _CPU)
     whole = np.arange(sizes.rows)
     near = rows.copy_to(device) if device.type == "cuda" else rows
@@ -107,7 +107,7 @@ def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
 
 
 def _gradient(model: Classifier, rows: Rows, shares: list[IntArray]) -> torch.Tensor:
-    """All gradients as one vector: the sum over these shares of a global batch."""
+    """Return all gradients as one vector: the sum over these shares of a global batch."""
     model.zero_grad()
     timer = StepTimer()
     compute = text_gradients(model, rows, loss=LOSS, device=next(model.parameters()).device, timer=timer)
@@ -123,7 +123,7 @@ def _gradient(model: Classifier, rows: Rows, shares: list[IntArray]) -> torch.Te
 
 
 def _full_above(holds: int) -> Any:
-    """A hook for a model: with more rows than this its memory is full."""
+    """Return a model hook that simulates full memory above a number of rows."""
 
     def look(_model: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
         if len(inputs[0]) > holds:
@@ -143,7 +143,7 @@ def _masks(device: torch.device) -> Iterator[Check]:
 
 
 def _resident(device: torch.device) -> Iterator[Check]:
-    """Batches and ids of rows on the device, fixed and ragged, with dropped words; long rows never keep too few."""
+    """Check batches and ids of fixed and ragged rows on the device, with dropped words."""
     generator = np.random.default_rng(0)
     kinds: tuple[Any, ...] = (np.uint16, np.uint32)
     for kind, (shortest, longest) in product(kinds, ((1, 9), (30, 40))):
@@ -172,7 +172,7 @@ def _resident(device: torch.device) -> Iterator[Check]:
 def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:
     rows = make_rows(sizes.rows, _CPU, seed=1)
     for name in SETTINGS:
-        told = [
+        results = [
             evaluate(
                 new_model(name, where),
                 on,
@@ -183,16 +183,16 @@ def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:
             )
             for where, on in ((_CPU, rows), (device, replace(rows, device_tokens=rows.copy_to(device).device_tokens)))
         ]
-        assert told[0] is not None
-        assert told[1] is not None
-        (expected, matrix, *_), (found, other, *_) = told[0], told[1]
+        assert results[0] is not None
+        assert results[1] is not None
+        (expected, matrix, *_), (found, other, *_) = results[0], results[1]
         yield Check(f"evaluation, {name}: loss", abs(found - expected) / expected, BOUNDS["float32"])
         moved = float(np.abs(np.array(matrix.counts) - np.array(other.counts)).sum()) / 2
         yield Check(f"evaluation, {name}: rows classified otherwise", moved / len(rows), 1e-3)
 
 
 def _updates(device: torch.device) -> Iterator[Check]:
-    """Three steps of each optimiser with the same gradients."""
+    """Check three steps of each optimiser with the same gradients."""
     for kind in ("adam", "adagrad", "sgd"):
         weights = []
         for where in (_CPU, device):
@@ -210,25 +210,27 @@ def _updates(device: torch.device) -> Iterator[Check]:
 def _new_fasttext(
     device: torch.device, dtype: torch.dtype = torch.float32, *, char_ngrams: str | None = None
 ) -> FastText:
-    """fastText's model with the same weights on any device; its last layer begins with some, because with the usual
-    zeros the vectors' gradients are zero."""
+    """Return fastText's model with the same weights on any device.
+
+    Its last layer is random, because with the usual zeros the vectors' gradients would be zero.
+    """
     torch.manual_seed(0)
     sizes = {"words": WORDS + FIRST_WORD, "embedding": 10, "buckets": _BUCKETS, "outputs": LOSS.outputs}
     model = FastText(**sizes, ngrams=2, char_ngrams=char_ngrams, dropout=0.3)
     torch.nn.init.normal_(model.last.weight)
-    model.read_vocabulary([spelled(word) for word in range(WORDS)])
+    model.read_vocabulary([spell(word) for word in range(WORDS)])
     return model.to(device, dtype)
 
 
 def _whole_texts(device: torch.device, sizes: Sizes) -> Iterator[Check]:
-    """Gradients of the rows that a batch of whole texts touches, in one batch and in shares of it."""
+    """Check gradients of the table rows that a batch of whole texts touches, in one batch and in shares."""
     rows, whole = make_text_rows(sizes.rows), np.arange(sizes.rows)
     rows = replace(rows, ratings=4 * rows.labels + 1)
     near = rows.copy_to(device) if device.type == "cuda" else rows
     exact = _plain_gradient(_new_fasttext(_CPU, torch.float64), rows)
     model, shares = _new_fasttext(device), np.split(whole, [sizes.rows // 9, sizes.rows // 2])
-    for what, asked in (("gradients", [whole]), ("gradients of unequal shares", shares)):
-        found = deviation(_gradient(model, near, asked), exact)
+    for what, parts in (("gradients", [whole]), ("gradients of unequal shares", shares)):
+        found = deviation(_gradient(model, near, parts), exact)
         yield Check(f"{what}, fasttext, float32", found, BOUNDS["float32"])
     exact = _gradient(_new_fasttext(_CPU, torch.float64, char_ngrams="3-6"), rows, [whole])
     found = deviation(_gradient(_new_fasttext(device, char_ngrams="3-6"), near, [whole]), exact)
@@ -236,7 +238,7 @@ def _whole_texts(device: torch.device, sizes: Sizes) -> Iterator[Check]:
 
 
 def _plain_gradient(model: FastText, rows: Rows) -> torch.Tensor:
-    """All gradients of all rows as one vector, those of the table dense, by torch's own mean of vectors on a CPU."""
+    """Return all gradients of all rows as one vector with dense tables, by torch's own mean of vectors on a CPU."""
     batch = rows.whole_batch(np.arange(len(rows)), _CPU, keys=dropout.keys(0, 3, np.arange(len(rows))))
     hashes = model.hashes.tolist()
     texts = batch.tokens.split(batch.lengths.tolist())
@@ -250,9 +252,9 @@ def _plain_gradient(model: FastText, rows: Rows) -> torch.Tensor:
 
 
 def _row_updates(device: torch.device) -> Iterator[Check]:
-    """Three steps of each optimiser with gradients of the same rows of a table, beside torch's steps on all of it.
+    """Check three steps of each optimiser on some rows of a table against torch's steps on the whole table.
 
-    The numbers of a row are equal in size: Adagrad's one rate for a row is then that of each number.
+    The numbers of a row have equal size, so that Adagrad's single rate for a row equals that of each number.
     """
     for kind in ("adam", "adagrad", "sgd"):
         weights = []

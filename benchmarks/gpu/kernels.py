@@ -1,6 +1,6 @@
-"""The kernels of a step of training, the longest first: what a GPU's time really goes to.
+"""Kernels of a training step, the longest first.
 
-Phases of a step cannot tell, because a GPU works behind its host.
+Phases of a step do not show a GPU's use of time, because a GPU works asynchronously to its host.
 """
 
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ _COLUMNS = TrainConfig.embedding or 64
 
 @dataclass(frozen=True)
 class Sizes:
-    """The rows of a step."""
+    """Rows of a step."""
 
     batches: tuple[int, ...] = (16_384, 65_536)
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
-    """The kernels of a step of the default model, by global batch."""
+    """Measure the kernels of a step of the default model, by global batch."""
     rows, found = make_rows(2 * max(sizes.batches), device), dict[int, list[dict[str, Any]]]()
     with single_rank(device):
         for batch in sizes.batches:
@@ -52,8 +52,10 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 
 
 def embedding_backward(rows: TextRows, device: torch.device, batch: int) -> dict[str, float]:
-    """The milliseconds of the gradient of word vectors alone: of a padded batch as torch looks it up, with the
-    padding's ids spread over the table, and without padding."""
+    """Measure the gradient of word vectors in milliseconds.
+
+    The cases are a padded batch as in torch, a batch with the padding's ids spread over the table, and no padding.
+    """
     some, words = rows.batch(np.arange(batch), device), VOCABULARY + FIRST_WORD
     spread = spread_padding(some.tokens, some.lengths, words)
     real = torch.arange(some.tokens.shape[1], device=device) < some.lengths[:, None]
@@ -73,14 +75,14 @@ def embedding_backward(rows: TextRows, device: torch.device, batch: int) -> dict
 
 
 def model_as_trained(device: torch.device) -> Classifier:
-    """The default model in the precision of `--precision auto`."""
+    """Return the default model in the precision of `--precision auto`."""
     model = new_model("default", device)
     model.precision = NAMES[choose("auto", [capability(device)])]
     return model
 
 
 def kernels_of_step(training: Rows, device: torch.device, batch: int) -> list[dict[str, Any]]:
-    """The kernels of a step, the longest first: name, milliseconds a step, and how often each runs."""
+    """Return the kernels of a step, the longest first: name, milliseconds a step, and number of calls."""
     model = model_as_trained(device)
     timer, rows = StepTimer(), place_rows(training[: 2 * batch], device, rows_in="auto")
     config = TrainConfig(data=Path(), output=Path())

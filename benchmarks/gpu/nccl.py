@@ -1,7 +1,6 @@
-"""NCCL on one rank, in the process group that the trainer makes: the sums, and one run from beginning to end.
+"""NCCL on one rank, in the trainer's process group: the all-reduce, and one complete run.
 
-A run on one rank does not test its all-reduce, because one rank leaves it out. So the all-reduce is also called by
-itself.
+A run on one rank skips the all-reduce. So the all-reduce is also called separately.
 """
 
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ from benchmarks.gpu.rows import make_data, make_rows
 from benchmarks.gpu.training import single_rank, train
 
 _LEARNT = 0.7
-"""The least balanced accuracy; a model that predicts one class only has 0.5."""
+"""Smallest balanced accuracy. A model that predicts only one class has 0.5."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is trained."""
+    """Amount of training."""
 
     rows: int = 200_000
     global_batch: int = 1024
@@ -28,11 +27,11 @@ class Sizes:
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
-    """The all-reduce of a model's gradients, and a run that has to learn."""
+    """Measure the all-reduce of a model's gradients, and check that a run learns."""
     with single_rank(device) as ranks:
         backend = dist.distributed_c10d._get_default_group()._get_backend(device).name()
         print_progress(f"{backend} adds up the ranks' gradients on this device")
-        off, took = _summed(device)
+        off, took = _check_sum(device)
         print_progress(f"all-reduce of the reference's gradients: {took:.3f} ms, off by {off:.1e}")
         held_out = max(100, sizes.rows // 20)
         data = make_data(make_rows(sizes.rows + 2 * held_out, device), validation=held_out, test=held_out)
@@ -48,8 +47,8 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     )
 
 
-def _summed(device: torch.device) -> tuple[float, float]:
-    """The deviation of a sum over one rank from that rank's numbers, and the milliseconds of a sum."""
+def _check_sum(device: torch.device) -> tuple[float, float]:
+    """Return the deviation of a sum over one rank from that rank's numbers, and the milliseconds of a sum."""
     model = new_model("reference", device)
     flat = torch.randn(sum(each.numel() for each in model.parameters()) + 8, device=device) / 100
     expected = flat.clone()

@@ -1,6 +1,6 @@
-"""What all parts share: an outcome, figures kept on the way, messages, a budget of time, and milliseconds of a GPU.
+"""Shared code of all parts: outcomes, intermediate figures, messages, a time budget, and timing of a GPU.
 
-Do not time by the host's clock, because the GPU may still work: times are measured between two events in its queue.
+Do not time a GPU by the host's clock, because the GPU may still work. Measure between two events in its queue.
 """
 
 import json
@@ -19,65 +19,67 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "reference": {"embedding": 100, "hidden": 32, "layers": 2, "pooling": "last", "word_dropout": 0.0},
 }
-"""Models that are measured, as options of a training run."""
+"""Measured models, as options of a training run."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a part, with figures in types that JSON has."""
+    """Result of a part, with figures in JSON's types."""
 
     said: str
-    """The result in one line."""
+    """Result in one line."""
     figures: dict[str, Any] = field(default_factory=dict)
     failed: bool = False
 
 
 class OutcomeFile:
-    """The file that has the outcome of the part in this process; without a path nothing is written."""
+    """File with the outcome of the part in this process. Without a path nothing is written."""
 
     path: Path | None = None
 
     @classmethod
     def write(cls, outcome: Outcome) -> None:
-        """Replace what the file has."""
+        """Replace the content of the file."""
         if cls.path:
-            whole = cls.path.with_suffix(".new")  # the part may be ended at any moment
+            whole = cls.path.with_suffix(".new")  # the part may be killed at any time
             whole.write_text(json.dumps(asdict(outcome)))
             whole.replace(cls.path)
 
 
 def keep(figures: dict[str, Any]) -> None:
-    """Write the figures known so far: a part that is ended has failed, but leaves these."""
+    """Write the figures so far. A part that is killed counts as failed, but keeps them."""
     OutcomeFile.write(Outcome(said="", figures=figures, failed=True))
 
 
 class Budget:
-    """A time after which nothing new is begun, so that a part comes to its end by itself."""
+    """Time after which a part starts no new work, so that it ends in time."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
     @property
     def left(self) -> float:
-        """Seconds; 0 when it is spent."""
+        """Remaining seconds, at least 0."""
         return max(0.0, self._end - time.monotonic())
 
 
 def print_progress(text: str = "") -> None:
-    """Print a line at once."""
+    """Print a line and flush it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def finish(device: torch.device) -> None:
-    """Wait until a GPU has done the work in its queue."""
+    """Wait until a GPU has finished the work in its queue."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def milliseconds(call: Callable[[], Any], device: torch.device, *, repeats: int = 10, warm_up: int = 3) -> float:
-    """The median time of `repeats` calls, after some to warm up. With a queue of calls a GPU never waits for the host,
-    unless the host is the slower of the two: then this is the host's time."""
+    """Return the median time of `repeats` calls after `warm_up` calls, in milliseconds.
+
+    Calls are queued, so a GPU does not wait for the host. If the host is slower, this is the host's time.
+    """
     for _ in range(warm_up):
         call()
     finish(device)
@@ -98,6 +100,6 @@ def milliseconds(call: Callable[[], Any], device: torch.device, *, repeats: int 
 
 
 def deviation(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The length of the difference of two tensors, divided by the length of `expected`; NaN if either contains NaN."""
+    """Return the norm of the difference of two tensors, divided by the norm of `expected`; NaN if either has NaN."""
     difference = (found.double().cpu() - expected.double().cpu()).norm()
     return float(difference / expected.double().norm().cpu().clamp(min=1e-30))

@@ -1,7 +1,7 @@
-"""Rows trained on a second: the trainer, beside DistributedDataParallel around cuDNN's LSTM; in turns, in one process.
+"""Trained rows per second: the trainer and DistributedDataParallel around cuDNN's LSTM, interleaved in one process.
 
-Both train in the same precision: tf32 is off, as always in the trainer. The first steps are not timed: the trainer
-measures its own rate first, which warms it up, and plain torch leaves its first steps out.
+Both train in the same precision; tf32 is off, as always in the trainer. The first steps are not timed. The trainer
+warms up when it measures its own rate, and plain torch leaves its first steps out.
 """
 
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 
 REFERENCE_ROWS = 10 * 21_300_000
-"""The reference's training."""
+"""Rows of the reference's training."""
 _HELD_OUT = 100
 _SHOAL, _PEERS = "shoal", {"plain, padded": False, "plain, packed": True}
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is trained; a case has as many steps as these rows make, and no more than `most_steps`."""
+    """Amount of training. A case has the steps of these rows, at most `most_steps`."""
 
     rows: int = 1_000_000
     most_steps: int = 400
@@ -41,7 +41,7 @@ class Sizes:
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
-    """Rows a second of every model, precision and global batch: all cases once, and again while there is time."""
+    """Measure rows per second of every model, precision and global batch. Repeat all cases while there is time."""
     budget = Budget(sizes.seconds)
     rows = make_rows(sizes.rows + 2 * _HELD_OUT, device)
     precisions = dict.fromkeys((choose("auto", [capability(device)]), "float32"))
@@ -93,7 +93,7 @@ def _plain(data: TextData, device: torch.device, name: str, precision: str, batc
 
 
 def plain_settings(name: str, **others: Any) -> dict[str, Any]:
-    """What plain torch is asked for, for a model of SETTINGS."""
+    """Return the options of plain torch for a model of SETTINGS."""
     fields = TrainConfig.__dataclass_fields__
     shape = {key: fields[key].default for key in ("embedding", "hidden", "layers", "pooling")}
     return {**shape, **SETTINGS[name], **others}

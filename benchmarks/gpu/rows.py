@@ -1,7 +1,7 @@
-"""Generated rows, as long as those of reviews, with words as frequent: 21 million in some seconds.
+"""Generates rows with the lengths and word frequencies of reviews: 21 million in some seconds.
 
 A quarter of the words depend on the label, so that a run can learn. No word may be very frequent: a GPU would wait for
-its row of the word table. Reviews without their stopwords have no such word.
+its row of the word table. Reviews without stopwords have no such word.
 """
 
 import numpy as np
@@ -15,19 +15,19 @@ from trainer.classification.rows import TextRows
 
 ROW_LENGTH, VOCABULARY = 100, 10_000
 
-_SHIFT, _EXPONENT = 30.0, 1.15  # frequency ~ 1 / (rank + shift) ** exponent: words that are no stopwords
+_SHIFT, _EXPONENT = 30.0, 1.15  # frequency ~ 1 / (rank + shift) ** exponent, for words that are not stopwords
 _SLOTS = 1 << 20
 _POSITIVE = 0.8
 _CHUNK = 1 << 19
 
 
 def row_lengths(generator: np.random.Generator, count: int) -> npt.NDArray[np.uint16]:
-    """(count,): words of a row, from 1 to ROW_LENGTH, as in reviews without stopwords."""
+    """Return numbers of words of rows, (count,), from 1 to ROW_LENGTH, as in reviews without stopwords."""
     return np.minimum(1 + generator.lognormal(3.4, 0.9, count), ROW_LENGTH).astype(np.uint16)
 
 
 def make_rows(count: int, device: torch.device, *, seed: int = 0) -> TextRows:
-    """`count` rows on the host, drawn on `device`."""
+    """Return `count` rows on the host, drawn on `device`."""
     host = np.random.default_rng(seed)
     lengths = row_lengths(host, count)
     labels = (host.random(count, dtype=np.float32) < _POSITIVE).astype(np.uint8)
@@ -47,7 +47,7 @@ def make_rows(count: int, device: torch.device, *, seed: int = 0) -> TextRows:
 
 
 def make_data(rows: TextRows, *, validation: int, test: int) -> TextData:
-    """The first `validation` of these rows, then `test` of them; the others are to learn from."""
+    """Split rows: the first `validation` rows, then `test` rows, and the rest to learn from."""
     return TextData(
         training=rows[validation + test :],
         validation=rows[:validation],
@@ -63,7 +63,7 @@ def make_data(rows: TextRows, *, validation: int, test: int) -> TextData:
 
 
 def _words_by_frequency(generator: np.random.Generator) -> torch.Tensor:
-    """(_SLOTS,): ids, each as often as its word is frequent."""
+    """Return ids, (_SLOTS,), each in proportion to its word's frequency."""
     frequency = (np.arange(VOCABULARY) + _SHIFT) ** -_EXPONENT
     ids = generator.choice(VOCABULARY, _SLOTS, p=frequency / frequency.sum()) + FIRST_WORD
     return torch.from_numpy(ids.astype(np.int32))

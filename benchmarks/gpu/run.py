@@ -1,6 +1,6 @@
-"""Runs the parts, each in a process of its own, so that a part that fails or never ends does not stop the others.
+"""Runs each part in a separate process, so that a part that fails or never ends does not stop the others.
 
-Do not use the GPU in this process: it would keep some of the GPU's memory from the parts.
+Do not use the GPU in this process: it would occupy some of the GPU's memory.
 """
 
 import argparse
@@ -23,40 +23,44 @@ ROOT = Path(__file__).parents[2]
 
 
 class GpuPart(NamedTuple):
-    """`module` of this package: it has `Sizes`, and `measure(device, sizes)`, which returns an Outcome (part.py)."""
+    """A part. `module` of this package has `Sizes`, and `measure(device, sizes)`, which returns an Outcome
+    (part.py)."""
 
     module: str
     what: str
     seconds: int
-    """The time after which it is ended."""
+    """Time limit, after which the part is killed."""
 
 
 PARTS = {
     "kernels": GpuPart("kernels", "the kernels of a step of training", 60),
-    "gradients": GpuPart("checks", "gradients, masks, rows, evaluation and optimisers beside a CPU's", 90),
-    "rates": GpuPart("rates", "rows trained on a second, beside plain torch", 150),
-    "words": GpuPart("words", "words a second of skip-gram, and what a step of it takes", 110),
+    "gradients": GpuPart("checks", "gradients, masks, rows, evaluation and optimisers compared with a CPU", 90),
+    "rates": GpuPart("rates", "trained rows per second, compared with plain torch", 150),
+    "words": GpuPart("words", "words per second of skip-gram, and the phases of its step", 110),
     "yelp": GpuPart("yelp", "ten epochs of fastText's model on 560,000 texts of Yelp's length", 150),
-    "nccl": GpuPart("nccl", "one run from beginning to end, with NCCL on one rank", 60),
+    "nccl": GpuPart("nccl", "one complete run, with NCCL on one rank", 60),
 }
-"""In the order in which they run: those that show most in little time come first."""
+"""Parts in the order of their runs: the most informative for their time come first."""
 _SECONDS, _LEAST_SECONDS = 570, 20
-"""Of all parts together, as a borrowed GPU is often lent for ten minutes; and of a part that is still begun."""
+"""Time limit of all parts together, because a borrowed GPU is often lent for ten minutes; and the shortest remaining
+time in which a part still starts."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the parts that the command line names, all without a name; exit status 1 where one failed."""
+    """Run the named parts, or all. Exit with 1 if a part failed."""
     parser = argparse.ArgumentParser(
         prog="python3 -m benchmarks gpu",
-        description="Check and measure on this machine's GPU. The parts, with the seconds after which one is ended: "
+        description="Check and measure on this machine's GPU. Parts, with their time limits in seconds: "
         + " · ".join(f"{name} ({part.seconds}), {part.what}" for name, part in PARTS.items()),
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help="(default: all of them)")
-    parser.add_argument("--seconds", type=float, default=_SECONDS, help="of all parts together (default: %(default)s)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="parts to run (default: all)")
+    parser.add_argument(
+        "--seconds", type=float, default=_SECONDS, help="time limit of all parts (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     names = options.parts or list(PARTS)
     if unknown := [name for name in names if name not in PARTS]:
-        parser.error(f"there is no part {unknown[0]}; name some of {', '.join(PARTS)}")
+        parser.error(f"the part {unknown[0]} does not exist; choose from {', '.join(PARTS)}")
     if lacking := _lacking():
         sys.stdout.write(f"gpu: {lacking}, so nothing was measured\n")
         return
@@ -84,28 +88,32 @@ def _lacking() -> str | None:
 
 
 def run(name: str, seconds: float) -> dict[str, Any]:
-    """Run a part for at most `seconds`, and keep its record; returns `failed`, `said` and its `figures`."""
-    from trainer.config import RANK_ENVIRONMENT  # needs NumPy, which is known to be there by now
+    """Run a part for at most `seconds`, write its record, and return `failed`, `said` and its `figures`."""
+    from trainer.config import RANK_ENVIRONMENT  # here, because it needs NumPy, which `_lacking` has checked
 
     part = PARTS[name]
     environment = {**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     log = Log(f"gpu-{name}")
     with TemporaryDirectory() as folder:
-        told = Path(folder) / "outcome.json"
-        last = _follow(_command(part, told), environment, seconds, log)
-        outcome = json.loads(told.read_text()) if told.exists() else {"failed": True, "said": "", "figures": {}}
-    outcome["said"] = outcome["said"] or last  # of a part that did not come to its end
+        outcome_path = Path(folder) / "outcome.json"
+        last = _follow(_command(part, outcome_path), environment, seconds, log)
+        outcome = (
+            json.loads(outcome_path.read_text())
+            if outcome_path.exists()
+            else {"failed": True, "said": "", "figures": {}}
+        )
+    outcome["said"] = outcome["said"] or last  # the last line of a part that did not end normally
     log.say(f"{name} {'failed' if outcome['failed'] else 'done'}: {outcome['said']}")
     log.keep(outcome)
     return outcome
 
 
-def _command(part: GpuPart, told: Path) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.gpu", part.module, str(told)]
+def _command(part: GpuPart, outcome_path: Path) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.gpu", part.module, str(outcome_path)]
 
 
 def _follow(command: Sequence[str], environment: Mapping[str, str], seconds: float, log: Log) -> str:
-    """Run a command for at most `seconds`, and log its output; returns the last line, or that it took too long."""
+    """Run a command for at most `seconds`, and log its output. Return its last line, or that it took too long."""
     last, ended = "it printed nothing", False
     with subprocess.Popen(
         command,
@@ -116,7 +124,7 @@ def _follow(command: Sequence[str], environment: Mapping[str, str], seconds: flo
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        process_group=0,  # so that all of it can be ended
+        process_group=0,  # a group, so that all of its processes can be killed
     ) as process:
 
         def end() -> None:

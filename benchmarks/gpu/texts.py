@@ -1,8 +1,7 @@
-"""Generated texts, as many and as long as those of Yelp polarity, of as many words: half a million in some seconds.
+"""Generates texts with the number, lengths and vocabulary size of Yelp polarity: half a million in some seconds.
 
-Words are drawn by Zipf's law, with an exponent of 1: then all 464,402 occur. Of some words the id's lowest bit is the
-label, so that a model of single words can tell the classes apart in about nineteen of twenty texts, as it can with the
-real ones.
+Words follow Zipf's law with an exponent of 1, so that all 464,402 occur. The lowest bit of some ids is the label. So a
+model of single words classifies about nineteen of twenty texts correctly, as it does with the real texts.
 """
 
 import math
@@ -22,14 +21,14 @@ WORDS = 464_402
 TRAINING, TEST = 560_000, 38_000
 
 _MEAN_WORDS, _LOG_SD, _MOST_WORDS = 133.0, 0.8, 1000
-_TELLING = 0.2
-"""The share of words that depend on the label."""
+_LABEL_SHARE = 0.2
+"""Share of the words that depend on the label."""
 _BLOCK = 1 << 14
 
 
 class Texts(NamedTuple):
-    """Some texts: `words` (T,) int32 of all of them, from 0 to WORDS - 1, one text after the other; `lengths` (n,)
-    uint32 in words; `labels` (n,) uint8."""
+    """Texts: `words` (T,) int32 from 0 to WORDS - 1, one text after the other; `lengths` (n,) uint32, the number of
+    words; `labels` (n,) uint8."""
 
     words: npt.NDArray[np.int32]
     lengths: npt.NDArray[np.uint32]
@@ -37,7 +36,7 @@ class Texts(NamedTuple):
 
 
 def draw_texts(count: int, *, seed: int = 0) -> Iterator[Texts]:
-    """`count` texts, in blocks."""
+    """Yield `count` texts in blocks."""
     generator = np.random.default_rng(seed)
     for start in range(0, count, _BLOCK):
         size = min(_BLOCK, count - start)
@@ -47,13 +46,13 @@ def draw_texts(count: int, *, seed: int = 0) -> Iterator[Texts]:
         total = int(lengths.sum())
         ranks = np.exp(generator.random(total, dtype=np.float32) * np.float32(math.log(WORDS + 1)))  # 1 to WORDS
         words = np.minimum(ranks.astype(np.int32), WORDS) - 1
-        telling = generator.random(total, dtype=np.float32) < _TELLING
-        words = np.where(telling, (words & ~1) | np.repeat(labels, lengths), words)
+        depends_on_label = generator.random(total, dtype=np.float32) < _LABEL_SHARE
+        words = np.where(depends_on_label, (words & ~1) | np.repeat(labels, lengths), words)
         yield Texts(words.astype(np.int32), lengths, labels)
 
 
 def make_text_rows(count: int, *, seed: int = 0) -> RaggedRows:
-    """`count` whole texts as rows."""
+    """Return `count` whole texts as rows."""
     words, lengths, labels = (np.concatenate(each) for each in zip(*draw_texts(count, seed=seed), strict=True))
     return RaggedRows(
         tokens=(words + FIRST_WORD).astype(np.uint32),
@@ -66,12 +65,12 @@ def make_text_rows(count: int, *, seed: int = 0) -> RaggedRows:
 
 
 def make_text_data(rows: RaggedRows, *, validation: int, test: int) -> TextData:
-    """The first `validation` of these rows, then `test` of them; the others are to learn from."""
+    """Split rows: the first `validation` rows, then `test` rows, and the rest to learn from."""
     return TextData(
         training=rows[validation + test :],
         validation=rows[:validation],
         test=rows[validation : validation + test],
-        vocabulary=[spelled(word) for word in range(WORDS)],
+        vocabulary=[spell(word) for word in range(WORDS)],
         stopwords=frozenset(),
         row_length=rows.row_length,
         scale=Scale(0, 1, 1),
@@ -85,8 +84,8 @@ def make_text_data(rows: RaggedRows, *, validation: int, test: int) -> TextData:
 _SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnpqrstvwxz" for vowel in "aeiou"]
 
 
-def spelled(word: int) -> str:
-    """A word of two letters to six, the frequent ones shorter; no two are the same."""
+def spell(word: int) -> str:
+    """Return a distinct spelling of a word id, of two to six letters. Frequent words are shorter."""
     syllables = [_SYLLABLES[word % 100]]
     while word := word // 100:
         word -= 1

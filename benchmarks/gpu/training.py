@@ -1,4 +1,4 @@
-"""Training runs in this process, on rows that are in memory already; all else is the trainer's own."""
+"""Runs the trainer in this process, on rows in memory."""
 
 import contextlib
 import os
@@ -21,21 +21,21 @@ from trainer.distributed.ranks import Ranks, join_process_group
 
 @contextlib.contextmanager
 def single_rank(device: torch.device) -> Iterator[Ranks]:
-    """The trainer's process group of one rank; a CPU, which is not measured, gets one thread."""
+    """Join the trainer's process group of one rank. A CPU, which is not measured, gets one thread."""
     with join_process_group(None if device.type == "cuda" else 1) as ranks:
         yield ranks
 
 
 def train(data: TextData, ranks: Ranks, **options: Any) -> dict[str, Any]:
-    """Train with these options of a run; returns its summary."""
+    """Train with these options of a run, and return its summary."""
     with TemporaryDirectory() as folder, mock.patch.object(task, "load_data", return_value=data):
         return start.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
 
 
 @contextlib.contextmanager
-def asked_to_stop(seconds: float) -> Iterator[None]:
-    """Ask this process to stop after so many seconds, as Ctrl-C does, if it still trains then."""
-    before = signal.signal(signal.SIGTERM, lambda *_: None)  # for a signal after the run
+def stopped_after(seconds: float) -> Iterator[None]:
+    """Ask the training in this process to stop after this time, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # ignore a signal after the run
     timer = Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM))
     timer.start()
     try:

@@ -1,7 +1,7 @@
-"""Skip-gram on generated text: words a second, by the rows of a step, in whole runs of the trainer.
+"""Skip-gram on generated text: words per second by the rows of a step, in complete runs of the trainer.
 
-Words are drawn by Zipf's law, so those that steps touch are as many as in real text; nothing can be learnt from them
-but how frequent they are. The time is that of the training steps; reading is left out.
+Words follow Zipf's law, so steps touch as many different words as in real text. Only their frequencies can be learnt.
+The time is that of the training steps, without reading.
 """
 
 import math
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks.gpu.part import Outcome, keep, print_progress
-from benchmarks.gpu.training import asked_to_stop, single_rank
+from benchmarks.gpu.training import single_rank, stopped_after
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
 from trainer import start
@@ -27,7 +27,7 @@ from trainer.embeddings.text_rows import TextRows, Vocabulary
 from trainer.registry import MODELS
 
 GOAL = 50e6
-"""Words a second."""
+"""Goal for words per second."""
 _ROW = 128
 _HELD_OUT = 64
 _MODEL: dict[str, Any] = {"model": "skipgram", **MODELS["skipgram"].defaults}
@@ -35,20 +35,20 @@ _MODEL: dict[str, Any] = {"model": "skipgram", **MODELS["skipgram"].defaults}
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is trained."""
+    """Amount of training."""
 
     rows: int = 1 << 16
     words: int = 71_000
-    """Of the vocabulary: about those of text8 that occur five times."""
+    """Size of the vocabulary, near the number of words that occur five times in text8."""
     batches: tuple[int, ...] = (4096, 1024, 256, 64, 16)
     sizes: tuple[int, ...] = (100, 200)
-    """Of the vectors."""
+    """Dimensions of the vectors."""
     seconds: float = 6
-    """Of a training, after which it is stopped."""
+    """Time after which a training is stopped."""
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
-    """Words a second, the loss, and the phases of a step, of each size and batch."""
+    """Measure words per second, the loss, and the phases of a step, for each size and batch."""
     data = make_text(sizes.rows, sizes.words)
     with single_rank(device) as ranks:
         found = []
@@ -65,7 +65,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 
 
 def make_text(rows: int, words: int) -> TextRows:
-    """Rows of a line each, of words that are as frequent as Zipf's law has it; all of them occur."""
+    """Return rows of one line each, with words by Zipf's law. All words occur."""
     generator = np.random.default_rng(0)
     drawn = np.exp(generator.random((rows, _ROW), dtype=np.float32) * np.float32(math.log(words + 1)))
     tokens = np.minimum(drawn.astype(np.int32), words) - 1 + FIRST_WORD
@@ -87,7 +87,7 @@ def _trained(data: TextRows, ranks: Ranks, size: int, batch: int, seconds: float
     with (
         TemporaryDirectory() as folder,
         mock.patch.object(Embedding, "load", return_value=data),
-        asked_to_stop(seconds),
+        stopped_after(seconds),
     ):
         summary = start.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
     speed = summary["rows_seen"] * summary["words_a_row"] / summary["times"]["training"]

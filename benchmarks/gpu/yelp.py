@@ -1,7 +1,7 @@
 """Ten epochs of fastText's model on generated texts of Yelp polarity's size and number of words (texts.py).
 
-A larger global batch is quicker and learns less in ten epochs, so the accuracy stands beside the time. The time is that
-of the training steps and of the evaluations; reading files is left out.
+A larger global batch is faster and learns less in ten epochs, so the result has both accuracy and time. The time is
+that of the training steps and of the evaluations, without reading.
 """
 
 from dataclasses import dataclass
@@ -12,31 +12,31 @@ import torch
 
 from benchmarks.gpu.part import Outcome, keep, print_progress
 from benchmarks.gpu.texts import TEST, TRAINING, make_text_data, make_text_rows
-from benchmarks.gpu.training import asked_to_stop, single_rank, train
+from benchmarks.gpu.training import single_rank, stopped_after, train
 from benchmarks.record import table
 from trainer.classification.data import TextData
 from trainer.distributed.ranks import Ranks
 from trainer.registry import MODELS
 
 EPOCHS, GOAL = 10, 60
-"""The goal is in seconds."""
+"""Number of epochs, and the goal in seconds."""
 _MODEL: dict[str, Any] = {"model": "fasttext", **MODELS["fasttext"].defaults}
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is trained: `rows` to learn from, `validation` rows after each epoch, `test` rows at the end."""
+    """Amount of training: `rows` to learn from, `validation` rows after each epoch, `test` rows at the end."""
 
     rows: int = TRAINING - TRAINING // 20
     validation: int = TRAINING // 20
     test: int = TEST
     batches: tuple[int, ...] = (4096, 1024, 256)
     seconds: float = 35
-    """Of a training, after which it is stopped."""
+    """Time after which a training is stopped."""
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
-    """The time of ten epochs at each global batch, and the accuracy; projected where a training was stopped."""
+    """Measure time and accuracy of ten epochs at each global batch. The time of a stopped training is projected."""
     start = perf_counter()
     rows = make_text_rows(sizes.rows + sizes.validation + sizes.test)
     data = make_text_data(rows, validation=sizes.validation, test=sizes.test)
@@ -55,7 +55,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 
 
 def _trained(data: TextData, ranks: Ranks, batch: int, sizes: Sizes) -> dict[str, Any]:
-    with asked_to_stop(sizes.seconds):
+    with stopped_after(sizes.seconds):
         summary = train(data, ranks, global_batch=batch, epochs=EPOCHS, **_MODEL)
     times, (phases,) = summary["times"], summary["profile"]
     epochs = summary["rows_seen"] / sizes.rows

@@ -1,5 +1,5 @@
-"""The same work by other means: each module is a program, `python -m benchmarks.peers.NAME INPUT... OUTPUT`.
+"""Programs that do the same work with other tools: `python -m benchmarks.peers.NAME INPUT... OUTPUT`.
 
-All keep the contract of docs/reference/dataset.md, so that results are comparable; what a peer leaves in OUTPUT, and in
-what form, is its own choice (`outcome`).
+All implement the contract of docs/reference/dataset.md exactly, so that `outcome` can compare their results. Each
+chooses the format of its files in OUTPUT.
 """

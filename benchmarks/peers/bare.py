@@ -1,7 +1,7 @@
-"""Shoal's jobs without a runner: `python -m benchmarks.peers.bare INPUT OUTPUT`, one process, task after task.
+"""Shoal's jobs without a runner: `python -m benchmarks.peers.bare INPUT OUTPUT`, in one process, task after task.
 
-The difference to this is what mrjob, Hadoop or Spark add to the jobs' own cost. Between map and reduce there is a file
-of records for each key. Every runner does at least that, so the memory is that of the jobs.
+The difference from this is the overhead of mrjob, Hadoop or Spark. Between map and reduce there is one file of records
+for each key. Every runner does at least that, so the memory is that of the jobs.
 """
 
 import sys
@@ -24,7 +24,7 @@ Record = tuple[bytes, bytes]
 
 
 def preprocess(source: Path, output: Path, tasks: int = 1) -> None:
-    """Preprocess a raw file to `output`, by at least so many map tasks."""
+    """Preprocess a raw file to `output`, with at least `tasks` map tasks."""
     prepared = prepare_work(Inputs(files=(str(source),)), REFERENCE)
     with TemporaryDirectory(dir=output) as work:
         plan = prepared.plan(work=work, output=str(output), tasks=tasks)
@@ -39,10 +39,10 @@ def preprocess(source: Path, output: Path, tasks: int = 1) -> None:
 
 
 def run_job(step: JobStep, shuffle: Path) -> None:
-    """Run one job; its output is `part-00000` in its output folder."""
+    """Run one job. Its output is `part-00000` in its output folder."""
     job_class = getattr(import_module(step.module), step.job)
     job = job_class([*step.arguments, *(f"{option}={path}" for option, path in step.files.items())])
-    job.sandbox(stderr=BytesIO())  # for messages that only a runner reads
+    job.sandbox(stderr=BytesIO())  # its messages are for a runner
     lines = (line for folder in step.inputs for path in sorted(Path(folder).iterdir()) for line in path.open("rb"))
     read, write = job.pick_protocols(0, "mapper")[0], job.pick_protocols(0, "reducer" if step.reduces else "mapper")[1]
     mapped: Iterable[Record] = job.map_pairs((read(line.rstrip(b"\n")) for line in lines), 0)

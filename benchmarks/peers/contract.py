@@ -1,7 +1,8 @@
-"""The fastest exact way in plain Python from a line to its rating and cleaned words, for peers without a faster one.
+"""Parses a line to its rating and cleaned words, exactly and as fast as plain Python allows, for peers without a faster
+way.
 
-`orjson`, `bytes.translate` and `split` do the work in C. Only texts that need it are unescaped, lowered by Unicode's
-rules, and stripped of apostrophes. The result equals that of `corpus.reading.formats` and `corpus.text.words`.
+`orjson`, `bytes.translate` and `split` do the work in C. Texts are unescaped, lowered by Unicode's rules, and stripped
+of apostrophes only if necessary. The result equals that of `corpus.reading.formats` and `corpus.text.words`.
 """
 
 import html
@@ -22,7 +23,7 @@ _TABLE = bytes(
 
 
 def cleaned_words(text: str) -> list[bytes]:
-    """The cleaned words of a text."""
+    """Return the cleaned words of a text."""
     if "&" in text:
         text = html.unescape(text)
     if not text.isascii():
@@ -34,7 +35,7 @@ def cleaned_words(text: str) -> list[bytes]:
 
 
 def review(line: bytes) -> tuple[str, int] | None:
-    """Text and rating of a line of SNAP's files of 2014 and 2018; None where it is malformed."""
+    """Return text and rating of a line of SNAP's files of 2014 and 2018; None for a malformed line."""
     try:
         value = orjson.loads(line)
         text, rating = value["reviewText"], value["overall"]
@@ -49,5 +50,5 @@ def review(line: bytes) -> tuple[str, int] | None:
 
 
 def is_blank(line: bytes) -> bool:
-    """Whether a line has only white space, so that it does not count."""
+    """Return whether a line has only white space. Such lines do not count."""
     return not line.strip(b" \t\r\n")

@@ -1,7 +1,7 @@
-"""What a peer made, in a form that can be compared: its counts, and digests of its vocabulary and of its rows.
+"""Outcome of a peer in a comparable form: its counts, and digests of its vocabulary and of its rows.
 
-The digest of the rows is over both splits in the order of the texts' digests: the ids of a row without padding, lengths
-and ratings. So it is the same whether a row is part of a matrix in HDF5, a list in Parquet, or a line of text.
+The digest of the rows covers both splits in the order of the texts' digests: ids without padding, lengths and ratings.
+So it does not depend on the format: a matrix in HDF5, lists in Parquet, or lines of text.
 """
 
 import json
@@ -19,13 +19,13 @@ from corpus.dataset_settings import Settings
 from corpus.text import UNKNOWN
 
 COUNTS = ("lines", "malformed", "empty", "texts", "distinct", "conflicting", "wordless")
-"""What every competitor counts; the other counts follow from its rows."""
+"""Counts that every peer reports. All other counts follow from its rows."""
 
 _BLOCK = 1 << 16
 
 
 class Block(NamedTuple):
-    """Some rows of a split, in order: `tokens` flat and without padding, `lengths` and `ratings` a value a row."""
+    """Rows of a split in order: flat `tokens` without padding, `lengths` and `ratings` with one value per row."""
 
     test: bool
     tokens: np.ndarray
@@ -35,7 +35,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Equal for equal work."""
+    """Outcome of a peer. Peers that do the same work have equal outcomes."""
 
     counts: dict[str, int]
     vocabulary: str
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def outcome_of(folder: Path) -> Outcome:
-    """The outcome in a competitor's output folder."""
+    """Return the outcome in a peer's output folder."""
     if (folder / "dataset.h5").exists():
         with open_dataset(folder / "dataset.h5") as dataset:
             return _outcome(dataset.counts, dataset.vocabulary, _hdf5(folder / "dataset.h5"))
@@ -53,13 +53,13 @@ def outcome_of(folder: Path) -> Outcome:
 
 
 def write_counts(folder: Path, counts: dict[str, int], vocabulary: list[str]) -> None:
-    """Leave counts and vocabulary where `outcome_of` finds them."""
+    """Write counts and vocabulary for `outcome_of`."""
     (folder / "counts.json").write_text(json.dumps({name: int(counts.get(name, 0)) for name in COUNTS}))
     (folder / "vocabulary.txt").write_text("".join(f"{word}\n" for word in vocabulary))
 
 
 def in_test_bound() -> bytes:
-    """8 bytes: the first 8 bytes of each digest in the test set are below these, by the default share."""
+    """Return the 8 bytes that bound the test set by the default share: digests of test rows are below."""
     return int(2**64 * Settings().test_share).to_bytes(8, "big")
 
 
@@ -91,7 +91,7 @@ def _hdf5(path: Path) -> Iterator[Block]:
 
 
 def _parquet(folder: Path) -> Iterator[Block]:
-    """Files of rows in the order of their digests; the files' names need not be in that order."""
+    """Yield the rows of Parquet files in the order of their digests. The files' names may have another order."""
     files = [pq.ParquetFile(path) for path in (folder / "rows").rglob("*.parquet")]
     firsts = {}
     for file in files:
@@ -106,7 +106,7 @@ def _parquet(folder: Path) -> Iterator[Block]:
 
 
 def _text(path: Path) -> Iterator[Block]:
-    """Lines of digest, rating and ids, separated by tabs and the ids by spaces."""
+    """Yield the rows of a text file. A line has digest, rating and ids, separated by tabs; spaces separate ids."""
     with path.open("rb") as file:
         while lines := file.readlines(_BLOCK * 256):
             fields = [line.split(b"\t") for line in lines]

@@ -1,10 +1,11 @@
-"""Training as torch's own tutorials show it: DistributedDataParallel around an nn.LSTM, started by torchrun.
+"""Training as in torch's tutorials: DistributedDataParallel around an nn.LSTM, started by torchrun.
 
-With a JSON object: `data`, `global_batch`, `epochs`, the model's `embedding`, `hidden`, `layers` and `pooling`,
-`packed` (packed sequences, or rows padded to the longest of the batch), `precision`, `threads`. Rank 0 prints rows a
-second, without the first steps. It has what makes it fast: rows in memory (or on the GPU), one fused optimiser, no data
-loader. It has less to do than Shoal: no mean of the words' vectors, no dropout of words or of the vectors' dimensions,
-one output for all ratings, no clipping.
+Options are a JSON object: `data`, `global_batch`, `epochs`, the model's `embedding`, `hidden`, `layers` and `pooling`,
+`packed` (packed sequences, or rows padded to the longest of the batch), `precision`, `threads`. Rank 0 prints rows per
+second without the first steps.
+
+It is fast: rows in memory (or on the GPU), one fused optimiser, no data loader. It does less than Shoal: no mean of the
+words' vectors, no dropout of words or of the vectors' dimensions, one output for all ratings, no clipping.
 """
 
 import json
@@ -29,14 +30,16 @@ _WARM_UP = 5
 
 
 class Plain(nn.Module):
-    """The LSTM of Shoal's model of these settings, with the same pooling of its states, and a head of the same size."""
+    """LSTM of Shoal's model with these settings, with the same pooling of states, and a head of the same size."""
 
-    def __init__(self, words: int, asked: Mapping[str, Any]) -> None:
+    def __init__(self, words: int, options: Mapping[str, Any]) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(words, asked["embedding"], padding_idx=0)
-        self.lstm = nn.LSTM(asked["embedding"], asked["hidden"], asked["layers"], dropout=0.3 * (asked["layers"] > 1))
-        self.head = nn.Sequential(nn.Linear(asked["hidden"], 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 1))
-        self.packed, self.pooling = asked["packed"], asked["pooling"]
+        self.embedding = nn.Embedding(words, options["embedding"], padding_idx=0)
+        self.lstm = nn.LSTM(
+            options["embedding"], options["hidden"], options["layers"], dropout=0.3 * (options["layers"] > 1)
+        )
+        self.head = nn.Sequential(nn.Linear(options["hidden"], 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 1))
+        self.packed, self.pooling = options["packed"], options["pooling"]
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         vectors = self.embedding(tokens.t())
@@ -56,25 +59,25 @@ class Plain(nn.Module):
 
 def main() -> None:
     """Take part in the run that the command line describes."""
-    asked = json.loads(sys.argv[1])
+    options = json.loads(sys.argv[1])
     cuda = torch.cuda.is_available()
     dist.init_process_group("nccl" if cuda else "gloo")
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
-    torch.set_num_threads(asked["threads"])
+    torch.set_num_threads(options["threads"])
     from corpus.dataset import open_dataset
 
-    with open_dataset(asked["data"]) as dataset:
-        first = len(dataset.train) // 20  # those before are for validation
+    with open_dataset(options["data"]) as dataset:
+        first = len(dataset.train) // 20  # earlier rows are for validation
         columns = [dataset.train.arrays[name][first:] for name in ("tokens", "lengths", "labels")]
         words = len(dataset.vocabulary) + FIRST_WORD
-    rate = train(asked, *columns, words=words, device=device)
+    rate = train(options, *columns, words=words, device=device)
     if dist.get_rank() == 0:
         print(json.dumps({"rate": rate}))  # noqa: T201
     dist.destroy_process_group()
 
 
 def train(
-    asked: Mapping[str, Any],
+    options: Mapping[str, Any],
     tokens: npt.NDArray[Any],
     lengths: npt.NDArray[Any],
     labels: npt.NDArray[Any],
@@ -82,20 +85,20 @@ def train(
     words: int,
     device: torch.device,
 ) -> float:
-    """Train on rows (N, L) of N labels as one of the ranks; returns the rows a second of all ranks."""
+    """Train as one of the ranks on tokens (N, L), lengths (N,) and labels (N,). Return rows per second of all ranks."""
     rank, size = dist.get_rank(), dist.get_world_size()
     own = torch.from_numpy(tokens.astype(np.int32)).to(device)
     own_lengths = torch.from_numpy(lengths.astype(np.int64)).to(device)
     own_labels = torch.from_numpy(labels.astype(np.float32)).to(device)
-    model = DistributedDataParallel(Plain(words, asked).to(device))
+    model = DistributedDataParallel(Plain(words, options).to(device))
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    precision = getattr(torch, asked["precision"])
+    precision = getattr(torch, options["precision"])
     generator = torch.Generator().manual_seed(0)
-    share, seen, start = asked["global_batch"] // size, 0, 0.0
+    share, seen, start = options["global_batch"] // size, 0, 0.0
     steps = 0
-    for _ in range(asked["epochs"]):
+    for _ in range(options["epochs"]):
         order = torch.randperm(len(own_labels), generator=generator).to(device)
-        for begin in range(0, len(own_labels) - asked["global_batch"] + 1, asked["global_batch"]):
+        for begin in range(0, len(own_labels) - options["global_batch"] + 1, options["global_batch"]):
             if steps == _WARM_UP:
                 _finish(device)
                 start, seen = time.perf_counter(), 0

@@ -1,8 +1,8 @@
 """Preprocessing in Polars: `python -m benchmarks.peers.polars_ INPUT OUTPUT`.
 
-JSON as strict as the contract, entities and BLAKE2b need Python; Polars does all else. Two threads clean pieces and
-write them as Parquet, split by the digests' beginnings: in one query, grouping and sorting took twice the memory at
-0.3 GB, and more for more input. The engine is the streaming one, from Parquet to Parquet.
+Strict JSON, entities and BLAKE2b need Python. Polars does all the rest. Two threads clean pieces and write them as
+Parquet, split by prefixes of the digests. A single query with grouping and sorting took twice the memory at 0.3 GB, and
+more for more input. The engine is the streaming one, from Parquet to Parquet.
 """
 
 import sys
@@ -27,7 +27,7 @@ _RATINGS = (1, 2, 3, 4, 5)
 
 
 def preprocess(source: Path, output: Path) -> None:
-    """A raw file to `output`."""
+    """Preprocess a raw file to `output`."""
     counts = Counter[str]()
     parts = 1 + source.stat().st_size // _PART_BYTES
     (output / "rows").mkdir(exist_ok=True)
@@ -46,7 +46,7 @@ def preprocess(source: Path, output: Path) -> None:
 
 
 def _pieces(source: Path) -> Iterator[tuple[int, int]]:
-    """Where pieces of whole lines begin and end."""
+    """Yield start and end of each piece of whole lines."""
     size, begin = source.stat().st_size, 0
     with source.open("rb") as file:
         while begin < size:
@@ -58,7 +58,7 @@ def _pieces(source: Path) -> Iterator[tuple[int, int]]:
 
 
 def _clean(source: Path, work: Path, parts: int, begin: int, end: int) -> Counter[str]:
-    """Write the digests, ratings and cleaned texts of a piece to a Parquet file for each part; returns its counts."""
+    """Write digests, ratings and cleaned texts of a piece to one Parquet file per part, and return its counts."""
     with source.open("rb") as file:
         file.seek(begin)
         lines = [line for line in file.read(end - begin).split(b"\n") if not is_blank(line)]
@@ -66,7 +66,7 @@ def _clean(source: Path, work: Path, parts: int, begin: int, end: int) -> Counte
     texts = [text if "&" not in text else unescape(text) for text, _ in found]
     frame = pl.DataFrame({"text": texts, "rating": pl.Series([rating for _, rating in found], dtype=pl.UInt8)})
     lowered = pl.col("text").str.replace_all("\u2019", "'", literal=True).str.to_lowercase()
-    # A word begins and ends with a letter: that strips apostrophes, too.
+    # A word begins and ends with a letter, so this also strips apostrophes.
     cleaned = lowered.str.extract_all(r"[a-z](?:[a-z']*[a-z])?").list.join(" ")
     ready = frame.select("rating", cleaned.alias("text")).filter(pl.col("text") != "")
     digests = [blake2b(text.encode(), digest_size=16).digest() for text in ready["text"].to_list()]
@@ -78,11 +78,11 @@ def _clean(source: Path, work: Path, parts: int, begin: int, end: int) -> Counte
 
 
 def _deduplicate(texts: Path, target: Path) -> None:
-    """One row a digest, in their order, with the modal rating and how many ratings occurred."""
+    """Write one row for each digest, in order, with the modal rating and the number of different ratings."""
     occurred = [(pl.col("rating") == rating).sum().alias(str(rating)) for rating in _RATINGS]
     grouped = pl.scan_parquet(texts).group_by("digest").agg(pl.col("text").first(), *occurred)
     numbers = pl.concat_list(*map(str, _RATINGS))
-    # Of equally frequent ratings the smallest: the first of the greatest.
+    # arg_max takes the first maximum: of equally frequent ratings the smallest.
     mode = (numbers.list.arg_max() + _RATINGS[0]).cast(pl.UInt8).alias("rating")
     ratings = pl.sum_horizontal((pl.col(str(rating)) > 0).cast(pl.UInt8) for rating in _RATINGS)
     chosen = grouped.select("digest", "text", mode, ratings.alias("ratings"))
@@ -98,9 +98,9 @@ def _most_frequent_words(distinct: pl.LazyFrame) -> pl.Series:
 
 
 def _encode(texts: Path, vocabulary: pl.Series, target: Path) -> dict[str, int]:
-    """Encode distinct texts as rows; returns the counts of these texts."""
+    """Encode distinct texts as rows, and return the counts of these texts."""
     stopwords = sorted(load_stopwords())
-    # A stopword gets the id of padding, which no word has, and is removed below.
+    # Stopwords get the id of padding, which no word has. Their ids are removed below.
     ids = [PADDING] * len(stopwords) + list(range(FIRST_WORD, FIRST_WORD + len(vocabulary)))
     of_word = pl.element().replace_strict(
         [*stopwords, *vocabulary], pl.Series(ids, dtype=pl.UInt16), default=UNKNOWN, return_dtype=pl.UInt16

@@ -1,4 +1,4 @@
-"""Shoal as its users run it, to the reference's rows: `python -m benchmarks.peers.shoal RUNNER INPUT OUTPUT`."""
+"""Shoal with a runner and the reference's settings: `python -m benchmarks.peers.shoal RUNNER INPUT OUTPUT`."""
 
 import sys
 

@@ -1,7 +1,7 @@
 """Preprocessing in PySpark: `python -m benchmarks.peers.spark INPUT OUTPUT`.
 
-DataFrames: grouping, counting words and sorting happen in the JVM; what needs Python (JSON as strict as the contract,
-entities, BLAKE2b, ids) gets whole Arrow batches. What passes between the jobs is Parquet.
+It uses DataFrames: grouping, counting of words and sorting happen in the JVM. Work that needs Python (strict JSON,
+entities, BLAKE2b, ids) gets whole Arrow batches. Intermediate files are Parquet.
 """
 
 import os
@@ -32,7 +32,7 @@ _OPTIONS = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "16",
     "spark.sql.files.maxPartitionBytes": str(64 << 20),
-    # As much as a partition: no two files share one, which would mix up the order of the rows.
+    # Equal to a partition, so that no two files share a partition, which would change the order of rows.
     "spark.sql.files.openCostInBytes": str(64 << 20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     "spark.sql.parquet.compression.codec": "lz4",
@@ -41,7 +41,7 @@ _OPTIONS = {
 
 
 def preprocess(source: Path, output: Path) -> None:
-    """A raw file to `output`."""
+    """Preprocess a raw file to `output`."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with TemporaryDirectory(dir=output) as work:
         builder = SparkSession.builder.master(f"local[{_CORES}]").appName("preprocess").config("spark.local.dir", work)
@@ -56,7 +56,7 @@ def preprocess(source: Path, output: Path) -> None:
 
 def _preprocess(spark: SparkSession, source: str, output: str, work: str) -> None:
     counts = {name: spark.sparkContext.accumulator(0) for name in ("lines", "malformed", "empty", "texts")}
-    # As bytes: as text, broken UTF-8 would be mended without a word.
+    # Read bytes, because Spark silently repairs broken UTF-8 in text.
     lines = spark.read.option("lineSep", "\n").text(source).select(F.col("value").cast("binary"))
     texts = lines.mapInArrow(lambda batches: _clean(batches, counts), "digest binary, rating byte, kept string")
     _deduplicated(texts).orderBy("digest").write.parquet(f"{work}/distinct")
@@ -77,7 +77,7 @@ def _preprocess(spark: SparkSession, source: str, output: str, work: str) -> Non
 
 
 def _clean(batches: Iterable[pa.RecordBatch], counts: dict[str, Accumulator[int]]) -> Iterator[pa.RecordBatch]:
-    """Digest, rating and kept words of lines that are texts."""
+    """Yield digest, rating and kept words of all lines with words."""
     stopwords = frozenset(word.encode() for word in load_stopwords())
     for batch in batches:
         lines = [line for line in batch.column(0).to_pylist() if not is_blank(line)]
@@ -103,7 +103,7 @@ def _clean(batches: Iterable[pa.RecordBatch], counts: dict[str, Accumulator[int]
 
 
 def _deduplicated(texts: DataFrame) -> DataFrame:
-    """One row a digest, with the modal rating and how many ratings occurred."""
+    """Return one row for each digest, with the modal rating and the number of different ratings."""
     occurred = [F.sum((F.col("rating") == rating).cast("int")).alias(f"r{rating}") for rating in _RATINGS]
     grouped = texts.groupBy("digest").agg(F.first("kept").alias("kept"), *occurred)
     most = F.greatest(*(F.col(f"r{rating}") for rating in _RATINGS))

@@ -1,4 +1,4 @@
-"""The benchmarks of models of words: what texts are."""
+"""The texts of the benchmarks of word embeddings."""
 
 import argparse
 import gzip
@@ -10,7 +10,7 @@ from benchmarks import embeddings
 from benchmarks.embeddings.texts import add_options, write_texts
 
 
-def test_a_text_is_written_in_lower_case_with_punctuation_apart_as_far_as_asked(tmp_path: Path) -> None:
+def test_text_is_written_in_lower_case_with_separate_punctuation_up_to_the_limit(tmp_path: Path) -> None:
     given = tmp_path / "book.txt.gz"
     given.write_bytes(gzip.compress(b"It's HERE.\n\n...and there\nmore\n"))
     parser = argparse.ArgumentParser()
@@ -20,7 +20,7 @@ def test_a_text_is_written_in_lower_case_with_punctuation_apart_as_far_as_asked(
     assert found["book"].words == 8
 
 
-def test_a_part_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_part_ends_with_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         embeddings.main(["nothing"])
     assert "invalid choice: 'nothing'" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The benchmark of fastText's model: both programs get the same rows; generated texts."""
+"""The benchmark of fastText's model: equal rows for both programs, and generated texts."""
 
 import json
 from collections import Counter
@@ -13,7 +13,7 @@ from benchmarks import downstream, fasttext
 from benchmarks.fasttext import program, quality, regression
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
 from benchmarks.fasttext.yelp import write_csv
-from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spelled
+from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spell
 from bootstrap.prediction.texts import find_text_files, read_text_files
 from common.errors import DataError, ShoalError, UsageError
 from corpus.dataset import open_dataset
@@ -34,7 +34,7 @@ def write_reviews(path: Path, *reviews: tuple[str, int]) -> Path:
     return path
 
 
-def test_a_pile_is_read_as_words_with_labels_and_equal_texts_come_once(tmp_path: Path) -> None:
+def test_pile_has_words_with_labels_without_duplicate_texts(tmp_path: Path) -> None:
     reviews = [("It's GOOD, yes", 4), ("it ' s good , yes", 1), ("bad; bad", 3), ("...", 5), ("", 5), ("\0 :", 2)]
     file = write_reviews(tmp_path / "reviews.json", *reviews)
     found = read_pile(f"--input {file} --positive-from 4 --test-share 0.2")
@@ -42,7 +42,7 @@ def test_a_pile_is_read_as_words_with_labels_and_equal_texts_come_once(tmp_path:
     assert (found.test, found.test_share) == ([], 0.2)
 
 
-def test_a_pile_with_test_files_keeps_all_of_its_texts(tmp_path: Path) -> None:
+def test_pile_with_test_files_keeps_all_texts(tmp_path: Path) -> None:
     learnt = write_reviews(tmp_path / "learnt.json", *[("good", 5), ("bad", 1)] * 3)
     test = write_reviews(tmp_path / "test.json", *[("good", 5), ("good", 5)])
     found = read_pile(f"--input {learnt} --test-input {test}")
@@ -51,12 +51,12 @@ def test_a_pile_with_test_files_keeps_all_of_its_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("options", "sentence"),
     [("--inptu file", "No such option '--inptu'"), ("--rating-field a --label-field b", "exclude each other")],
 )
-def test_options_that_cannot_be_read_end_with_a_sentence(asked: str, sentence: str) -> None:
+def test_invalid_options_end_with_a_sentence(options: str, sentence: str) -> None:
     with pytest.raises((DataError, ShoalError), match=sentence):
-        read_pile(asked)
+        read_pile(options)
 
 
 def test_both_programs_get_all_rows_once_with_the_same_words(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_both_programs_get_all_rows_once_with_the_same_words(tmp_path: Path) -> 
     assert Counter(lines) == Counter(f"__label__{label + 1} {text}" for text, label in [*parts.learnt, *parts.held_out])
 
 
-def test_the_seed_chooses_the_test_rows_unless_a_pile_has_its_own(tmp_path: Path) -> None:
+def test_seed_chooses_the_test_rows_of_a_pile_without_test_files(tmp_path: Path) -> None:
     tested = [make_parts(PILE, tmp_path / f"{seed}", seed=seed).tested for seed in range(2)]
     assert tested[0] != tested[1]
     own = PILE._replace(learnt=PILE.learnt[:40], test=PILE.learnt[40:])
@@ -78,12 +78,12 @@ def test_the_seed_chooses_the_test_rows_unless_a_pile_has_its_own(tmp_path: Path
 
 
 @given(st.integers(0, WORDS - 1), st.integers(0, WORDS - 1))
-def test_no_two_generated_words_are_spelled_alike_and_each_is_one_word(one: int, other: int) -> None:
-    assert (spelled(one) == spelled(other)) == (one == other)
-    assert tokens(spelled(one)) == [spelled(one)]
+def test_generated_words_are_distinct_single_words(one: int, other: int) -> None:
+    assert (spell(one) == spell(other)) == (one == other)
+    assert tokens(spell(one)) == [spell(one)]
 
 
-def test_generated_texts_are_as_long_as_reviews_and_mostly_tell_their_label() -> None:
+def test_generated_texts_have_the_length_of_reviews_and_mostly_predict_their_label() -> None:
     rows = make_text_rows(3000)
     assert 125 < rows.lengths.mean() < 140
     assert (rows.tokens >= FIRST_WORD).all()
@@ -95,12 +95,12 @@ def test_generated_texts_are_as_long_as_reviews_and_mostly_tell_their_label() ->
     assert np.array_equal(make_text_rows(3000).tokens, rows.tokens)
 
 
-def test_a_file_has_the_generated_texts_and_labels(tmp_path: Path) -> None:
+def test_file_has_the_generated_texts_and_labels(tmp_path: Path) -> None:
     write_csv(tmp_path / "texts.csv", 300, seed=1)
     (block,) = draw_texts(300, seed=1)
     texts, start = [], 0
     for length in block.lengths.tolist():
-        texts.append(" ".join(spelled(word) for word in block.words[start : start + length].tolist()))
+        texts.append(" ".join(spell(word) for word in block.words[start : start + length].tolist()))
         start += length
     files = find_text_files([str(tmp_path / "texts.csv")], ReadingOptions(), Settings())
     (batch,) = join_batches(read_text_files(files, Tally()))
@@ -108,7 +108,7 @@ def test_a_file_has_the_generated_texts_and_labels(tmp_path: Path) -> None:
     assert [code - 1 for code in batch.codes] == block.labels.tolist()
 
 
-def test_the_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Path) -> None:
+def test_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Path) -> None:
     pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
     trained = program.train(
         write_examples(tmp_path / "train.txt", PILE.learnt), thread=1, bucket=1000, epoch=50, lr=1.0
@@ -119,7 +119,7 @@ def test_the_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Pat
     assert found["predict_cpu"] > 0
 
 
-def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_part_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         fasttext.main(["nope"])
     assert ended.value.code == 2
@@ -133,9 +133,9 @@ def test_logistic_regression_classifies_the_same_rows(tmp_path: Path) -> None:
     assert (found["accuracy"], found["log_loss"] < 0.5) == (1, True)
 
 
-def test_probabilities_are_judged_by_their_log_loss_and_calibration() -> None:
+def test_probabilities_are_evaluated_by_log_loss_and_calibration() -> None:
     examples = [Example(text, label) for text, label in (("a", 1), ("b", 0), ("c", 0), ("d", 0))]
-    found = program.judged(lambda _: np.array([0.95, 0.92, 0.3, 1], np.float32), examples)
+    found = program.evaluate(lambda _: np.array([0.95, 0.92, 0.3, 1], np.float32), examples)
     assert found["accuracy"] == 1 / 2
     assert found["log_loss"] == pytest.approx(-np.log([0.95, 0.08, 0.7, 1e-6]).mean())
     assert found["calibration_error"] == pytest.approx((1.87 + 0.3) / 4)

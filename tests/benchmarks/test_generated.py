@@ -12,7 +12,7 @@ def is_sound(line: bytes) -> bool:
         return False
 
 
-def test_a_file_is_the_beginning_of_any_longer_one_of_its_seed_and_few_lines_are_malformed(tmp_path: Path) -> None:
+def test_file_is_a_prefix_of_longer_files_of_its_seed_with_few_malformed_lines(tmp_path: Path) -> None:
     for name, size, seed in (("short", 500_000, 1), ("long", 6_000_000, 1), ("other", 500_000, 2)):
         write_reviews(tmp_path / name, size, seed)
     short, long = ((tmp_path / name).read_bytes() for name in ("short", "long"))

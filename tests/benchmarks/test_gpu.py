@@ -1,4 +1,4 @@
-"""`make gpu`: every part also runs on a CPU in a tiny size; how parts are run; which packages they need."""
+"""`make gpu`: its parts in a tiny size on a CPU, how they run, and the packages they need."""
 
 import json
 import os
@@ -69,14 +69,14 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
         ),
     ],
 )
-def test_a_part_runs_on_a_cpu_in_a_tiny_size(
+def test_part_runs_on_a_cpu_in_a_tiny_size(
     at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part, sizes
 ) -> None:
-    monkeypatch.setattr(nccl, "_LEARNT", 0.0)  # so few rows teach nothing
+    monkeypatch.setattr(nccl, "_LEARNT", 0.0)  # because a run of few rows does not learn
     for module in (texts, checks):
         monkeypatch.setattr(module, "WORDS", 5000)
     monkeypatch.setitem(yelp._MODEL, "buckets", 5000)
-    if part is rates:  # where one model shows what two do
+    if part is rates:  # with one model instead of two
         monkeypatch.delitem(SETTINGS, "reference")
     found = part.measure(CPU, sizes)
     assert not found.failed, found.said
@@ -85,12 +85,12 @@ def test_a_part_runs_on_a_cpu_in_a_tiny_size(
     assert capsys.readouterr().out
 
 
-def test_a_training_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_that_exceeds_its_time_ends_with_a_projection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(texts, "WORDS", 5000)
     monkeypatch.setitem(yelp._MODEL, "buckets", 5000)
 
-    class Over:
-        """A timer whose time is over when the run measures its rank's own rate, as soon as this machine may be."""
+    class ElapsedTimer:
+        """A timer that fires when the run measures its rank's own rate, independently of this machine's speed."""
 
         def __init__(self, _seconds: float, call, arguments) -> None:
             monkeypatch.setattr(loop, "measure_initial_rates", lambda *_, **__: call(*arguments) or [1000.0])
@@ -99,7 +99,7 @@ def test_a_training_whose_time_is_over_is_ended_and_projected(monkeypatch: pytes
 
         cancel = join = start
 
-    monkeypatch.setattr(training, "Timer", Over)
+    monkeypatch.setattr(training, "Timer", ElapsedTimer)
     found = yelp.measure(CPU, yelp.Sizes(rows=5000, validation=20, test=20, batches=(50,)))
     (trained,) = found.figures["trainings"]
     assert trained["summary"]["stopped"]
@@ -110,7 +110,7 @@ def test_a_training_whose_time_is_over_is_ended_and_projected(monkeypatch: pytes
     )
 
 
-def test_rows_are_those_of_reviews_and_tell_their_label() -> None:
+def test_rows_have_the_lengths_of_reviews_and_predict_their_label() -> None:
     rows = make_rows(5000, CPU)
     real = np.arange(ROW_LENGTH) < rows.lengths[:, None]
     assert ((rows.tokens > 1) == real).all()
@@ -138,21 +138,21 @@ PARTS = {
 
 @pytest.fixture
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Five parts, of which one does its work; returns the folder of their records."""
+    """Five parts, one of them successful. Returns the folder of their records."""
     monkeypatch.setattr(run, "_lacking", lambda: None)
     monkeypatch.setattr(run, "PARTS", {name: run.GpuPart(name, name, 30) for name in PARTS})
     monkeypatch.setitem(run.PARTS, "endless", run.GpuPart("endless", "endless", 1))
-    monkeypatch.setattr(run, "_command", lambda part, told: [sys.executable, "-c", PARTS[part.module], str(told)])
+    monkeypatch.setattr(run, "_command", lambda part, path: [sys.executable, "-c", PARTS[part.module], str(path)])
     monkeypatch.setattr(record.Log, "folder", tmp_path)
     return tmp_path
 
 
-def test_a_part_that_fails_does_not_stop_the_others(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_part_does_not_stop_the_others(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run.main(["bad", "endless", "quiet", "partly", "good"])
     assert ended.value.code == 1
-    told = capsys.readouterr().out.splitlines()[-5:]
-    assert [[cell.strip() for cell in line.split("|")[1:4]] for line in told] == [
+    table = capsys.readouterr().out.splitlines()[-5:]
+    assert [[cell.strip() for cell in line.split("|")[1:4]] for line in table] == [
         ["bad", "failed", "no such luck"],
         ["endless", "failed", "it took longer than 1 seconds"],
         ["quiet", "failed", "it printed nothing"],
@@ -168,44 +168,42 @@ def test_a_part_that_fails_does_not_stop_the_others(parts: Path, capsys: pytest.
     assert (partly["failed"], partly["said"], partly["figures"]) == (True, "its memory was full", {"ms": 2})
 
 
-def test_parts_for_which_no_time_is_left_are_left_out(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parts_without_remaining_time_are_left_out(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run.main(["good", "--seconds", "0"])
     assert "| good | left out | no time was left |" in capsys.readouterr().out
     assert not (parts / "gpu-good.json").exists()
 
 
-def test_what_matters_most_runs_first_and_fits_a_loan_of_ten_minutes() -> None:
+def test_most_important_parts_run_first_and_fit_the_total_time() -> None:
     first = list(run.PARTS)[:3]
     assert first == ["kernels", "gradients", "rates"]
     assert sum(run.PARTS[name].seconds for name in first) < run._SECONDS
 
 
-def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_part_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run.main(["rates", "nope"])
     assert ended.value.code == 2
-    assert "there is no part nope; name some of kernels, gradients, rates," in capsys.readouterr().err
+    assert "the part nope does not exist; choose from kernels, gradients, rates," in capsys.readouterr().err
 
 
-def test_a_part_runs_in_a_process_of_its_own_and_leaves_its_outcome(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_part_runs_in_its_own_process_and_writes_its_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     part = run.GpuPart("part", "", 0)
-    command = run._command(part, tmp_path / "told")
+    command = run._command(part, tmp_path / "outcome.json")
     assert command[:3] == [sys.executable, "-m", "benchmarks.gpu"]
     from benchmarks.gpu import __main__ as child
 
     module = SimpleNamespace(Sizes=dict, measure=lambda device, sizes: Outcome(f"{device.type} {sizes}", {}, True))
     monkeypatch.setitem(sys.modules, "benchmarks.gpu.some", module)
-    monkeypatch.setattr(OutcomeFile, "path", None)  # as it is after the test
-    monkeypatch.setattr("sys.argv", ["gpu", "some", str(tmp_path / "told")])
+    monkeypatch.setattr(OutcomeFile, "path", None)  # restores it after the test
+    monkeypatch.setattr("sys.argv", ["gpu", "some", str(tmp_path / "outcome.json")])
     monkeypatch.setattr(child.ctypes, "CDLL", lambda _: SimpleNamespace(prctl=lambda *_: 0))
     assert child.main() == 1
-    assert json.loads((tmp_path / "told").read_text()) == {"said": "cpu {}", "figures": {}, "failed": True}
+    assert json.loads((tmp_path / "outcome.json").read_text()) == {"said": "cpu {}", "figures": {}, "failed": True}
 
 
 @pytest.mark.parametrize("names", [[], ["rates"]])
-def test_without_a_gpu_there_is_one_sentence_and_no_failure(
+def test_without_a_gpu_one_sentence_is_printed_and_nothing_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], names: list[str]
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -218,7 +216,7 @@ RUN = "import runpy; sys.argv = ['benchmarks', {argument!r}]; runpy.run_module('
 
 
 @pytest.mark.parametrize("package", ["torch", "safetensors", "tqdm"])
-def test_without_a_package_there_is_one_sentence_and_no_failure(package: str) -> None:
+def test_without_a_package_one_sentence_is_printed_and_nothing_fails(package: str) -> None:
     done = run_without(f"{ABSENT} {package}", RUN.format(argument="gpu"))
     assert (done.returncode, done.stderr) == (0, "")
     reason = f"{sys.executable} cannot import what is needed (No module named {package!r})"

@@ -18,21 +18,21 @@ def run(tmp_path: Path, code: str, *, memory_limit: int = 4 << 30, time_limit: f
     return metered(command, tmp_path / "log", memory_limit=memory_limit, time_limit=time_limit)
 
 
-def test_the_time_of_children_counts_also_of_those_nobody_waited_for(tmp_path: Path) -> None:
+def test_cpu_time_includes_children_that_were_not_waited_for(tmp_path: Path) -> None:
     child = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {BURN!r}])\n"
     usage = run(tmp_path, child + BURN + "import time\ntime.sleep(.5)")
     assert usage.failed is None
     assert usage.cpu > 0.8
 
 
-def test_memory_is_that_of_the_largest_process_and_of_all_together(tmp_path: Path) -> None:
+def test_memory_is_measured_for_the_largest_process_and_the_tree(tmp_path: Path) -> None:
     hold = "import time\nheld = b'x' * 60_000_000\ntime.sleep(1)\n"
     usage = run(tmp_path, f"import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', {hold!r}])\n{hold}")
     assert 60e6 < usage.peak_process < 110e6
     assert usage.peak_tree > 120e6
 
 
-def test_a_command_that_wants_too_much_memory_or_time_or_fails_says_so(tmp_path: Path) -> None:
+def test_failure_by_memory_time_or_exit_is_reported(tmp_path: Path) -> None:
     greedy = "import time\nheld = b'x' * 300_000_000\ntime.sleep(30)"
     assert OUT_OF_MEMORY in str(run(tmp_path, greedy, memory_limit=100_000_000).failed)
     assert run(tmp_path, "import time\ntime.sleep(60)", time_limit=0.5).failed == OUT_OF_TIME
@@ -42,7 +42,7 @@ def test_a_command_that_wants_too_much_memory_or_time_or_fails_says_so(tmp_path:
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_runs_on_when_the_measuring_process_is_ended(tmp_path: Path, kind: signal.Signals) -> None:
+def test_command_ends_with_the_measuring_process(tmp_path: Path, kind: signal.Signals) -> None:
     marker = f"left-{os.getpid()}-{kind}"
     code = f"import time\ntime.sleep(60) # {marker}"
     measuring = (

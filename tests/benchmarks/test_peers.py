@@ -1,4 +1,4 @@
-"""The peers do the same work as Shoal: on a small file, all outcomes are equal."""
+"""Equality of the peers' outcomes with Shoal's, for a small file."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def outcome(case: str, folder: Path) -> Outcome:
 
 
 @pytest.mark.soak
-def test_all_cases_of_the_benchmark_make_the_same(tmp_path: Path) -> None:
+def test_all_cases_of_the_benchmark_have_equal_outcomes(tmp_path: Path) -> None:
     outcomes = {case: outcome(case, tmp_path) for case in CASES}
     assert len({str(each) for each in outcomes.values()}) == 1, outcomes
     assert outcomes["polars"].counts["lines"] > 700

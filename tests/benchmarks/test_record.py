@@ -1,4 +1,4 @@
-"""Where benchmarks write their records, and what is in them."""
+"""The place and content of the benchmarks' records."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ def run_none(arguments: Sequence[str]) -> None:
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the records that are quoted, in a project of its own with a benchmark of no work."""
+    """Folder of the quoted records, in a separate project with an empty benchmark."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "quoted"
     monkeypatch.setattr(command, "KEPT", folder)
@@ -31,13 +31,13 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_run_that_is_to_be_kept_replaces_them(kept: Path) -> None:
+def test_run_with_keep_replaces_the_quoted_records(kept: Path) -> None:
     command.main(["none", "--keep"])
     assert {path.name for path in kept.iterdir()} == {"none.json", "none.log"}
     assert not Path("results").exists()
 
 
-def test_a_run_leaves_the_kept_records_alone_and_names_the_packages_that_are_there(kept: Path, monkeypatch) -> None:
+def test_run_without_keep_writes_own_records_with_installed_packages(kept: Path, monkeypatch) -> None:
     monkeypatch.setattr(record, "_PACKAGES", ("numpy", "no-such-package"))
     command.main(["none", "--runs", "2"])
     assert not kept.exists()
@@ -46,9 +46,7 @@ def test_a_run_leaves_the_kept_records_alone_and_names_the_packages_that_are_the
     assert "| case   |" in Path("results/benchmarks/none.log").read_text()
 
 
-def test_a_record_names_the_gpus_of_a_benchmark_that_computes_by_torch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_record_names_the_gpus_of_a_torch_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     assert "gpus" not in record.machine()
     torch = SimpleNamespace(
@@ -61,6 +59,6 @@ def test_a_record_names_the_gpus_of_a_benchmark_that_computes_by_torch(
     assert record.machine()["gpus"] == ["unknown, as nvidia-smi does not answer"]
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'Some GPU, 81559 MiB, 580.1'\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
-    told = record.machine()
-    assert told["gpus"] == ["Some GPU, 81559 MiB, 580.1"]
-    assert (told["cuda"], told["cudnn"], told["nccl"]) == ("13.0", 91002, "2.28.9")
+    machine = record.machine()
+    assert machine["gpus"] == ["Some GPU, 81559 MiB, 580.1"]
+    assert (machine["cuda"], machine["cudnn"], machine["nccl"]) == ("13.0", 91002, "2.28.9")

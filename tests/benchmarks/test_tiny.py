@@ -1,4 +1,4 @@
-"""Each benchmark that trains, in a tiny size: it ends well, and its record has all of its cases."""
+"""Each benchmark that trains succeeds in a tiny size, with all cases in its record."""
 
 import json
 import shlex

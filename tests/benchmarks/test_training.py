@@ -7,16 +7,16 @@ from benchmarks.rows import VOCABULARY, write_rows
 from trainer.classification.data import load_data
 
 
-def test_the_ideal_of_ranks_is_the_sum_of_their_rates() -> None:
+def test_ideal_rate_is_the_sum_of_the_ranks_rates() -> None:
     assert ideal_seconds(100, [30.0, 20.0], halves=False) == pytest.approx(2.0)
 
 
-def test_where_the_last_rank_loses_half_of_its_speed_the_ideal_is_a_sum_of_two() -> None:
+def test_ideal_time_has_two_parts_if_the_last_rank_loses_half_of_its_speed() -> None:
     assert ideal_seconds(100, [30.0, 20.0], halves=True) == pytest.approx(50 / 50 + 50 / 40)
 
 
 @pytest.mark.parametrize("count", [18, 19, 20, 21, 1000])
-def test_so_many_rows_are_to_train_on(tmp_path, count: int) -> None:
+def test_number_of_training_rows(tmp_path, count: int) -> None:
     write_rows(tmp_path / "rows.h5", count)
     data = load_data(tmp_path / "rows.h5")
     assert (len(data.training), len(data.vocabulary)) == (count, VOCABULARY)
