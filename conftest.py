@@ -10,7 +10,7 @@ import botocore.session
 import pytest
 from hypothesis import HealthCheck, settings
 from shoal_local_aws.aws import EmbeddedAws
-from tests.local_aws.accounts import asked_aws
+from tests.local_aws.accounts import running_aws
 
 from bootstrap.aws.cdk import WHEELS
 
@@ -108,7 +108,7 @@ def handlers() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
     """Start an embedded AWS for the tests of one file. Clients in this process and commands that it starts use it."""
-    with asked_aws(tmp_path_factory.mktemp("aws"), WHEELS) as running:
+    with running_aws(tmp_path_factory.mktemp("aws"), WHEELS) as running:
         yield running
 
 

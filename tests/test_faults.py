@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.faults.kinds import (
+    ConcurrentRevocation,
     CreateFails,
     Denied,
     LateInterfaces,
     LateUpload,
-    RevokedMeanwhile,
     StaleAnswer,
     Throttled,
 )
@@ -99,6 +99,6 @@ def test_late_resources_are_awaited_and_stale_lists_are_not_trusted(user: Comman
         StaleAnswer(service=service, operation=operation, seconds=15)
         for service, operation in (("tagging", "GetResources"), ("iam", "ListRoles"), ("ec2", "DescribeSubnets"))
     ]
-    late = (LateUpload(times=5), RevokedMeanwhile(times=None), LateInterfaces(seconds=15))
+    late = (LateUpload(times=5), ConcurrentRevocation(times=None), LateInterfaces(seconds=15))
     with user.aws.faults.during(*late, *stale):
         assert "nothing that costs money is left" in destroys(user)

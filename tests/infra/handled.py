@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from shoal_local_aws.permissions.handlers import Resource, handlers_of, needed
+from shoal_local_aws.permissions.handlers import Resource, handlers_of, required_permissions
 from shoal_local_aws.permissions.record import ALLOWED, Check, Statement
 from shoal_local_aws.seams import identity
 
@@ -67,7 +67,7 @@ class Handled:
                 )
                 assert handlers_of(made.kind)["create"] != ["*"], f"what {made.kind} needs is not known"
                 tags = {} if operation == "create" else self._tags(resource.get("Properties", {}))
-                for action, arn, context in needed(made, operation, self._boundary_of):
+                for action, arn, context in required_permissions(made, operation, self._boundary_of):
                     service = action.partition(":")[0]
                     keys = {f"{by}:ResourceTag/{tag}": value for tag, value in tags.items() for by in ("aws", service)}
                     yield check(action, arn, **context, **keys)

@@ -19,7 +19,7 @@ KINDS_OF_OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "FreePlan": ("freetier GetAccountPlanState",),
     "LateUpload": ("s3 DeleteBucket",),
     "QuotaLimit": ("service-quotas GetServiceQuota", "service-quotas ListServiceQuotas"),
-    "RevokedMeanwhile": ("ec2 RevokeSecurityGroupIngress", "ec2 RevokeSecurityGroupEgress"),
+    "ConcurrentRevocation": ("ec2 RevokeSecurityGroupIngress", "ec2 RevokeSecurityGroupEgress"),
     "VolumeKey": ("ec2 GetEbsDefaultKmsKeyId",),
 }
 """Faults that apply only to certain operations."""
@@ -63,7 +63,7 @@ def _seams() -> Iterator[str]:
     for path in sorted((ROOT / "packages" / "local-aws" / "shoal_local_aws" / "seams").glob("*.py")):
         body = ast.parse(path.read_text("utf-8")).body
         for node, after in pairwise(body):
-            made = isinstance(node, ast.AnnAssign) and "Seam[" in ast.unparse(node.annotation)
+            made = isinstance(node, ast.AnnAssign) and "PatchPoint[" in ast.unparse(node.annotation)
             if made and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
                 yield str(after.value.value).split()[0].strip(".,:")
 

@@ -1,5 +1,6 @@
-"""AWS on this machine: the emulator that the demo and the tests deploy to, with the real commands.
+"""AWS emulator on this machine. The demo and the tests deploy to it with the real commands.
 
-It has AWS's own interfaces and knows nothing of what is deployed to it. Do not make it more tolerant than AWS: an
-unknown resource type is refused, a filled bucket is not deleted, and only the services' list calls show what exists.
+It has AWS's own interfaces and no knowledge of what is deployed to it. Do not make it more tolerant than AWS: it
+refuses unknown resource types and the deletion of buckets that are not empty, and only the services' lists show what
+exists.
 """

@@ -1,6 +1,6 @@
-"""An account of AWS on this machine, which this process and its commands ask instead of AWS.
+"""An emulated AWS account that replaces AWS for this process and the commands that it starts.
 
-It has the roles that `aws emr create-default-roles` makes, here with all permissions.
+It has the roles that `aws emr create-default-roles` creates, but here they have all permissions.
 """
 
 import json
@@ -20,26 +20,25 @@ _ROLES = {"EMR_DefaultRole": "elasticmapreduce", "EMR_EC2_DefaultRole": "ec2"}
 
 @contextmanager
 def local_aws(folder: Path | str) -> Iterator[EmbeddedAws]:
-    """AWS on this machine until the end of the block: the AWS clients of this process, and of the commands that it
-    starts, ask it and nobody else.
+    """Emulate AWS until the end of the block, for the AWS clients of this process and of the commands that it starts.
 
     Args:
-        folder: Where its log and the files of its nodes are kept.
+        folder: Folder for the emulator's log and the files of its nodes.
 
     Yields:
-        What is running; its `environment` has the variables for other processes.
+        The running emulator. Its `environment` has the variables for other processes.
 
     Raises:
-        EmulatorError: It does not start.
+        EmulatorError: The emulator does not start.
     """
-    with EmbeddedAws(Path(folder)) as running, asked(running):
+    with EmbeddedAws(Path(folder)) as running, use_emulator(running):
         _make_roles()
         yield running
 
 
 @contextmanager
-def asked(running: EmbeddedAws) -> Iterator[None]:
-    """Until the end of the block, the AWS clients of this process and of its commands ask this AWS."""
+def use_emulator(running: EmbeddedAws) -> Iterator[None]:
+    """Direct the AWS clients of this process and of its commands to this emulator until the end of the block."""
     before = {name: os.environ.get(name) for name in running.environment}
     session, boto3.DEFAULT_SESSION = boto3.DEFAULT_SESSION, None
     os.environ.update(running.environment)

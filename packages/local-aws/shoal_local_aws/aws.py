@@ -1,7 +1,7 @@
 """Starts and stops the embedded AWS.
 
-Several may run at once, each with its own folder and port. Their environment overrides the user's profile, token and
-proxy, so that no request of a demo reaches the real AWS.
+Several emulators may run at once, each with its own folder and port. Their environment overrides the user's profile,
+token and proxy, so that no request of a demo reaches the real AWS.
 """
 
 import os
@@ -42,13 +42,12 @@ class EmbeddedAws:
     """The emulator as a child process, for the length of a `with` block.
 
     Args:
-        folder: for its log, its nodes and its file systems; created when missing, and kept afterwards.
-        port: where it listens on the loopback interface; None: a free port.
-        wheels: a folder of wheels that pip finds on the nodes, which run this interpreter; None: those of a package
-            index alone.
+        folder: Folder for its log, its nodes and its file systems. It is created if missing, and kept afterwards.
+        port: Port on the loopback interface (default: a free port).
+        wheels: Folder of wheels for pip on the nodes, which run this interpreter (default: only a package index).
 
     Raises (on entering):
-        EmulatorError: the port is in use, or the emulator does not start.
+        EmulatorError: The port is in use, or the emulator does not start.
     """
 
     def __init__(self, folder: Path, port: int | None = None, *, wheels: Path | None = None) -> None:
@@ -63,7 +62,7 @@ class EmbeddedAws:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that direct a process's AWS clients, including the CDK's, to the emulator."""
+        """Environment variables that direct a process's AWS clients, including the CDK, to the emulator."""
         added = {
             "AWS_ENDPOINT_URL": self.endpoint,
             **self._user.environment(),
@@ -80,7 +79,7 @@ class EmbeddedAws:
             "no_proxy": f"{_HOST},localhost",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         }
-        # A variable cannot be removed here, only set to a harmless value.
+        # The result can only set variables, not remove them. So set these to harmless values.
         added |= {name: value for name, value in _OVERRIDES.items() if name in os.environ}
         added |= {name: self.endpoint for name in os.environ if name.startswith("AWS_ENDPOINT_URL_")}
         return added
@@ -93,7 +92,7 @@ class EmbeddedAws:
             f"[default]\naws_access_key_id = {self._user.key}\naws_secret_access_key = {self._user.secret}\n"
         )
         self._user.write(self.folder / USER_FILE)
-        with self.log.open("wb") as log:  # the watchdog ends the server when its own input ends
+        with self.log.open("wb") as log:  # the watchdog ends the server when its standard input closes
             self._watchdog = subprocess.Popen(
                 [sys.executable, "-P", "-m", "shoal_local_aws.watchdog", str(self.folder)],
                 stdin=subprocess.PIPE,
@@ -115,7 +114,7 @@ class EmbeddedAws:
         self._stop()
 
     def ended(self, within: float) -> bool:
-        """Whether the emulator has ended, or ends by itself within these seconds."""
+        """Return whether the emulator has ended, or ends without a request within these seconds."""
         if self._watchdog is None:
             return True
         try:
@@ -125,14 +124,14 @@ class EmbeddedAws:
         return True
 
     def log_tail(self) -> str:
-        """The last lines of the emulator's log."""
+        """Return the last lines of the emulator's log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
 
     def _server_environment(self) -> dict[str, str]:
         settings = {
             "AUTH": "true",
             "AWS_ACCESS_KEY_ID": "root",
-            "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),  # nobody else knows it, so nobody acts as root
+            "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),  # secret, so that no client can act as root
             "BIND_HOST": _HOST,
             "GATEWAY_PORT": str(self.port),
             "MINISTACK_HOST": _HOST,
@@ -172,7 +171,7 @@ class EmbeddedAws:
             watchdog.wait()
         try:
             kill_marked(MARK, str(self.folder))
-        except TimeoutError as error:  # raised, it would hide the error that the block has ended with
+        except TimeoutError as error:  # a warning, because an exception would hide the block's own
             warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
 
@@ -184,6 +183,7 @@ def _available_port(port: int | None) -> int:
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise EmulatorError(
-                f"Port {port} of {_HOST} cannot be used ({reason}); stop what listens there or choose another."
+                f"The emulator cannot use port {port} of {_HOST} ({reason}); stop the program that uses it, or choose "
+                "another port."
             ) from error
         return int(probe.getsockname()[1])

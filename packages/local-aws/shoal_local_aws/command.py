@@ -1,7 +1,7 @@
-"""`shoal-local-aws`: the emulator in the foreground, for one command or for another shell.
+"""`shoal-local-aws`: run the emulator in the foreground, for one command or for another shell.
 
-Do not end the emulator at once on Ctrl-C while a command runs against it, because the command gets the signal, too, and
-may have to finish its work.
+Do not stop the emulator immediately on Ctrl-C while a command uses it. The command also gets the signal, and may need
+the emulator to finish its work.
 """
 
 import argparse
@@ -21,10 +21,10 @@ from shoal_local_aws.emulator_error import EmulatorError
 _POLL_SECONDS = 0.5
 _END_SECONDS = 10.0
 _DESCRIPTION = """\
-Start an AWS emulator on this machine's loopback interface. With a command, run that against it, end it afterwards, and
-exit with the command's status. Without a command, print the environment that another shell needs to use it, and run
-until Ctrl-C. When it ends, all that was in it is gone. It has no passwords: while it runs, every user of this machine
-can use it, and what they start in it runs as you. It refuses web pages.
+Start an AWS emulator on this machine's loopback interface. With a command, run the command against it, and exit with
+the command's status. Without a command, print the environment for another shell, and run until Ctrl-C. All resources
+are lost when the emulator ends. It has no passwords: while it runs, every user of this machine can use it, and their
+commands run as you. It refuses web pages.
 """
 
 
@@ -32,10 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own = list(sys.argv[1:] if arguments is None else arguments)
     end = own.index("--") if "--" in own else len(own)
     parser = argparse.ArgumentParser("shoal-local-aws", "shoal-local-aws [--port P] [-- COMMAND...]", _DESCRIPTION)
-    parser.add_argument("--port", type=int, metavar="P", help="where to listen (default: a free port)")
+    parser.add_argument("--port", type=int, metavar="P", help="port of the emulator (default: a free port)")
     port, words = parser.parse_args(own[:end]).port, own[end + 1 :]
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as below nohup
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP; keep that
             signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:
         with tempfile.TemporaryDirectory(prefix="shoal-local-aws-") as folder:
@@ -51,16 +51,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def require_command(words: Sequence[str], aws: EmbeddedAws) -> None:
-    """Raise EmulatorError where there is no such command, which is cheaper before the emulator is started."""
+    """Raise EmulatorError if the command does not exist. Check this before starting the emulator, which takes
+    longer."""
     if words and shutil.which(words[0], path=aws.environment["PATH"]) is None:
-        raise EmulatorError(f"there is no command {words[0]}; check what follows --")
+        raise EmulatorError(f"the command {words[0]} does not exist; check the command after --")
 
 
 def serve(words: Sequence[str], aws: EmbeddedAws) -> int:
-    """Run a command against the emulator, and return its exit status, as a shell reports it where a signal ended it.
-    Without a command, print the environment of the emulator and wait for a KeyboardInterrupt, which is raised.
+    """Run a command against the emulator, and return its exit status (128 + N after signal N).
 
-    Raises EmulatorError where the command cannot be run, or the emulator that is waited for ends by itself.
+    Without a command, print the environment of the emulator and wait for KeyboardInterrupt, which this raises again.
+    Raises EmulatorError if the command does not start, or if the emulator ends during this wait.
     """
     if words:
         return _run(words, aws)
@@ -72,7 +73,7 @@ def serve(words: Sequence[str], aws: EmbeddedAws) -> int:
         while not aws.ended(_POLL_SECONDS):
             pass
     except KeyboardInterrupt:
-        print("ending the emulator and all that runs in it", file=sys.stderr)
+        print("ending the emulator and all its processes", file=sys.stderr)
         raise
     raise EmulatorError(_ended_message(aws))
 
@@ -99,7 +100,9 @@ def _started(words: Sequence[str], aws: EmbeddedAws) -> "subprocess.Popen[bytes]
     try:
         return subprocess.Popen(words, env={**os.environ, **aws.environment})
     except OSError as error:
-        raise EmulatorError(f"{words[0]} cannot be run ({error.strerror}); check what follows --") from None
+        raise EmulatorError(
+            f"shoal-local-aws cannot run {words[0]} ({error.strerror}); check the command after --"
+        ) from None
 
 
 def _ended(running: "subprocess.Popen[bytes]", seconds: float) -> bool:
@@ -112,8 +115,8 @@ def _ended(running: "subprocess.Popen[bytes]", seconds: float) -> bool:
 
 def _ended_message(aws: EmbeddedAws) -> str:
     return (
-        f"the emulator on port {aws.port} has ended by itself, and all that was in it is gone; start it again. Its log "
-        f"ended with:\n{aws.log_tail()}"
+        f"the emulator on port {aws.port} ended unexpectedly, and its resources are lost; start it again. Its log "
+        f"ends with:\n{aws.log_tail()}"
     )
 
 

@@ -1,5 +1,5 @@
-"""The exception of this package. Its text is a sentence for the user."""
+"""Exception of this package."""
 
 
 class EmulatorError(Exception):
-    """The embedded AWS cannot start or continue. The text names the resource and what to do."""
+    """The embedded AWS cannot start or continue. The text names the resource and says what to do."""

@@ -1,10 +1,9 @@
-"""Checks that a request comes from an AWS client on this machine, and not from a web page in a browser, and that it is
-one of AWS.
+"""Refuses requests of web pages, and ministack's own requests that AWS does not have.
 
-The emulator runs scripts and commands as the user, and has no passwords. Do not check the sender's address, because a
-web page's requests come from this machine as well. Browsers are recognised by the headers that they add; a page whose
-domain name resolves to the loopback interface is recognised by the Host header. ministack's own requests, of which one
-deletes everything, have no signature that permissions could be checked by.
+The emulator runs scripts and commands as the user, and has no passwords. Do not check the sender's address: the
+requests of a web page in a browser also come from this machine. Browsers are recognised by the headers that they add. A
+page with a domain name that resolves to the loopback interface is recognised by the Host header. ministack's own
+requests have no signature, so permissions cannot protect them, and one of them deletes everything.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -16,16 +15,16 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-_OF_BROWSERS = (b"origin", b"sec-fetch-site")
+_BROWSER_HEADERS = (b"origin", b"sec-fetch-site")
 _HOSTS = ("127.0.0.1", "localhost")
-_BY_TLS = (b"x-forwarded-proto", b"https")
-"""On AWS the same clients use TLS, which policies of buckets ask for."""
-_OWN = ("/_ministack/", "/_localstack/")
-_OF_AWS = ("/_ministack/health", "/_ministack/cfn-response/", "/_ministack/cfn-signal/")
-"""Of ministack's own requests: whether it has started, and those with a token that CloudFormation gave away."""
+_TLS_HEADER = (b"x-forwarded-proto", b"https")
+"""Header that marks a request as made by TLS, as on AWS, where bucket policies require it."""
+_MINISTACK = ("/_ministack/", "/_localstack/")
+_PERMITTED = ("/_ministack/health", "/_ministack/cfn-response/", "/_ministack/cfn-signal/")
+"""Permitted requests of ministack: its health, and requests with a token from CloudFormation."""
 _REFUSAL = (
-    b"The embedded AWS serves requests of AWS from clients on this machine, by the names 127.0.0.1 and localhost: "
-    b"no web pages, and none of the emulator's own requests.\n"
+    b"The embedded AWS serves only AWS clients on this machine, under the names 127.0.0.1 and localhost. It refuses "
+    b"web pages and requests of ministack itself.\n"
 )
 
 
@@ -37,7 +36,7 @@ def install() -> None:
         if scope["type"] == "lifespan":
             await serve(scope, receive, send)
         elif is_allowed(scope["headers"]) and is_of_aws(scope.get("path", "")):
-            await serve({**scope, "headers": [*scope["headers"], _BY_TLS]}, receive, send)
+            await serve({**scope, "headers": [*scope["headers"], _TLS_HEADER]}, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
@@ -48,18 +47,18 @@ def install() -> None:
 
 
 def is_allowed(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a request comes from a client on this machine, by its headers (names in lower case)."""
+    """Return whether a request comes from a client on this machine, by its headers (names in lower case)."""
     found = list(headers)
     hosts = [value for name, value in found if name == b"host"]
-    return len(hosts) == 1 and _is_here(hosts[0]) and not any(name in _OF_BROWSERS for name, _ in found)
+    return len(hosts) == 1 and _is_here(hosts[0]) and not any(name in _BROWSER_HEADERS for name, _ in found)
 
 
 def is_of_aws(path: str) -> bool:
-    """Whether a request is one that AWS would have, by its path."""
-    return path.startswith(_OF_AWS) or not path.startswith(_OWN)
+    """Return whether AWS has a request of this path, or the emulator permits it."""
+    return path.startswith(_PERMITTED) or not path.startswith(_MINISTACK)
 
 
 def _is_here(host: bytes) -> bool:
-    """Whether a host, with or without its port, is this machine; with S3 a bucket's name may precede it."""
+    """Return whether a host, with or without a port, is this machine. For S3 a bucket's name may precede it."""
     name = host.decode("latin-1").lower().partition(":")[0]
     return any(name == here or name.endswith(f".{here}") for here in _HOSTS)

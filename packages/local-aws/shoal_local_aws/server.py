@@ -1,7 +1,7 @@
-"""The emulator's own process: ministack with this package's adapter in it.
+"""Main program of the emulator's process: ministack with the extensions of this package.
 
-The adapter is installed before the first request is served. It only replaces entries of ministack's tables, and
-functions that ministack looks up at each call.
+The extensions are installed before the first request. They replace only entries of ministack's tables, and functions
+that ministack looks up at each call.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Calls the emulated services over HTTP, and builds their answers.
+"""Calls the emulated services over HTTP, and builds their responses.
 
 Do not call a service from the event loop, because the call would wait for itself. Use clients only in background
-threads and in CloudFormation's handlers, which run on threads of their own.
+threads and in CloudFormation's handlers, which have their own threads.
 """
 
 import json
@@ -38,14 +38,14 @@ __all__ = [
 ]
 _logger = logging.getLogger(__name__)
 OWN = "x-embedded-aws"
-"""A header of the requests that a service of the emulator makes."""
+"""Header that marks the requests of the emulator's own services."""
 _acting: ContextVar[Credentials] = ContextVar("acting")
 _CLIENTS = 256
 _making = threading.Lock()
 
 
 class RefusedError(Exception):
-    """A service refuses a request, with an error code and a message."""
+    """A service refuses a request, with an AWS error code and a message."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class RefusedError(Exception):
 
 @contextmanager
 def acting_as(credentials: Credentials) -> Iterator[None]:
-    """Let the clients of this block, which a service of AWS calls others with, have these credentials."""
+    """Give these credentials to the clients with which an emulated service calls others, until the end of the block."""
     before = _acting.set(credentials)
     try:
         yield
@@ -63,19 +63,19 @@ def acting_as(credentials: Credentials) -> Iterator[None]:
 
 
 def acting() -> Credentials | None:
-    """The credentials of `acting_as`; None outside of such a block."""
+    """Return the credentials of the current `acting_as` block; None outside of such a block."""
     return _acting.get(None)
 
 
 def client(service: str) -> Any:
-    """The boto3 client of a service, for the region of the current request, with the credentials of `acting_as`."""
+    """Return the boto3 client of a service for the current request's region, with the credentials of `acting_as`."""
     return _client(service, _acting.get(), requests.region())
 
 
 @lru_cache(_CLIENTS)
 def _client(service: str, own: Credentials, region: str) -> Any:
-    """Made once: each session would read the descriptions of services anew, a megabyte for EC2 alone."""
-    with _making:  # making clients is not safe for threads, using them is
+    """Create a client. Cached, because each session reads the services' models again: a megabyte for EC2 alone."""
+    with _making:  # clients are thread-safe, but their creation is not
         core = botocore.session.get_session()
         core.register_component("data_loader", _loader())
         session = boto3.Session(
@@ -96,18 +96,18 @@ def _loader() -> Any:
 
 
 def _mark(request: Any, **_: Any) -> None:
-    """Tell a service's request from a client's."""
+    """Mark a request as the emulator's own."""
     request.headers[OWN] = "yes"
 
 
 def parameter(parameters: Record, name: str) -> str:
-    """The (first) value of a request's parameter; empty where there is none."""
+    """Return the first value of a request's parameter; empty if it is missing."""
     value = parameters.get(name) or ""
     return str(value[0] if isinstance(value, list) else value)
 
 
 def target_operation(headers: Record) -> str:
-    """The operation that a request of a JSON service names; empty where it names none."""
+    """Return the operation that a request to a JSON service names; empty if it names no operation."""
     return str(headers.get("x-amz-target", "")).rpartition(".")[2]
 
 
@@ -120,7 +120,7 @@ def upload_log(bucket: str, key: str, body: bytes) -> None:
 
 
 def json_operation(function: Callable[[Record], Record]) -> Operation:
-    """Make an operation of a JSON service from a function of a request that returns a result."""
+    """Wrap a function from request to result as an operation of a JSON service."""
 
     def operation(request: Record) -> Answer:
         try:

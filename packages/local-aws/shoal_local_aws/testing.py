@@ -1,12 +1,11 @@
-"""AWS on this machine, for the tests of other programs: their steps on EMR, and their CDK apps, really run.
+"""pytest plugin: the fixture `shoal_aws`, an emulated AWS that really runs EMR steps and CDK apps.
 
-A test that asks for the fixture `shoal_aws`, which is there wherever this package is installed beside pytest, gets a
-session of an account of its own, in which nothing costs anything:
+pytest finds the fixture wherever this package is installed. It is a boto3 session of a separate, free account:
 
     def test_the_step_counts_words(shoal_aws):
         emr = shoal_aws.client("emr")
 
-`shoal_local_aws.account.local_aws` is the same in a `with` block, without pytest, and makes services fail.
+`shoal_local_aws.account.local_aws` does the same in a `with` block without pytest, and can make services fail.
 """
 
 from collections.abc import Iterator
@@ -22,8 +21,8 @@ __all__ = ["shoal_aws"]
 
 @pytest.fixture(scope="module")
 def shoal_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator["boto3.Session"]:
-    """A session of AWS on this machine, for the tests of one file."""
-    import boto3  # pytest loads this module in whatever it tests
+    """Session of an emulated AWS account, for the tests of one file."""
+    import boto3  # here, because pytest loads this module for every project that has the package installed
 
     from shoal_local_aws.account import local_aws
 

@@ -1,6 +1,6 @@
-"""Watches the emulator and the process that started it. When one of them ends, even by a signal, it ends the rest.
+"""Watches the emulator and the process that started it. When one of them ends, even by a signal, it ends the other.
 
-Do not start this process with the mark that it gives to the emulator, because it would kill itself.
+Do not start this process with the mark that it gives to the emulator: it would kill itself.
 """
 
 import os
@@ -12,7 +12,7 @@ from shoal_local_aws.processes import kill_marked
 
 MARK = "EMBEDDED_AWS"
 _POLL_SECONDS = 0.5
-"""Between looks at both: after the parent's end, a fork of it may keep the pipe open."""
+"""Interval between checks. The pipe alone is not enough: a fork of the ended parent may keep it open."""
 
 
 def main() -> int:

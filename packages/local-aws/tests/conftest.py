@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the embedded AWS: one emulator per module, its clients, and stacks."""
+"""Fixtures: one emulator for each test module, its clients and stacks."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 import boto3
 import pytest
 from shoal_local_aws.aws import REGION, EmbeddedAws
-from tests.local_aws.accounts import asked_aws, keys_of
+from tests.local_aws.accounts import keys_of, running_aws
 from tests.local_aws.stacks import Client, Stacks
 
 
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    """An embedded AWS for the tests of one file; clients in this process, and commands that it starts, ask this one."""
-    with asked_aws(tmp_path_factory.mktemp("aws")) as running:
+    """Emulator for the tests of one file. Clients in this process, and commands that it starts, use it."""
+    with running_aws(tmp_path_factory.mktemp("aws")) as running:
         yield running
 
 
@@ -30,7 +30,7 @@ def stacks(client: Client) -> Stacks:
 
 @pytest.fixture(scope="module")
 def upload(client: Client) -> Callable[[str, str, bytes | str], str]:
-    """Puts an object and returns its address; creates the bucket when there is none."""
+    """Return a function that uploads an object, creates a missing bucket, and returns the object's address."""
 
     def put(bucket: str, key: str, body: bytes | str) -> str:
         s3 = client("s3")

@@ -1,4 +1,4 @@
-"""What the services tell of an account before anything is created: quotas, offers, releases, dry runs, refusals."""
+"""Read-only answers about an account: quotas, offers, releases, dry runs, refusals."""
 
 import time
 
@@ -11,7 +11,7 @@ from tests.local_aws.waiting import until
 G_ON_DEMAND = "L-DB2E81BA"
 
 
-def test_a_quota_has_the_value_that_a_fault_gives_it(client, aws):
+def test_a_fault_sets_the_value_of_a_quota(client, aws):
     quotas = client("service-quotas")
 
     def value() -> float:
@@ -61,7 +61,7 @@ def test_a_quota_has_the_value_that_a_fault_gives_it(client, aws):
         ),
     ],
 )
-def test_what_is_not_there_or_nobody_plays_is_refused(service, operation, arguments, said, client):
+def test_missing_resources_and_unsupported_operations_are_refused(service, operation, arguments, said, client):
     with pytest.raises(ClientError, match=said):
         getattr(client(service), operation)(**arguments)
 
@@ -73,7 +73,7 @@ def rehearse(client, **more: str) -> str:
     return str(answer.value.response["Error"]["Code"])
 
 
-def test_a_rehearsal_of_a_start_starts_nothing_and_finds_what_is_not_there_or_not_allowed(client, aws):
+def test_a_dry_run_starts_nothing_and_finds_missing_resources_and_permissions(client, aws):
     assert rehearse(client) == "DryRunOperation"
     assert client("ec2").describe_instances()["Reservations"] == []
     assert rehearse(client, SubnetId="subnet-0a1b2c3d4e5f60718") == "InvalidSubnetID.NotFound"
@@ -97,12 +97,10 @@ DENIED = {
         ("ec2", "describe_vpcs", {}, "RequestExpired"),
         ("lambda", "list_functions", {}, "ExpiredTokenException"),
         ("s3", "list_buckets", {}, "ExpiredToken"),
-        ("s3", "head_bucket", {"Bucket": "any"}, "400"),  # an answer to HEAD has no body that could say more
+        ("s3", "head_bucket", {"Bucket": "any"}, "400"),  # a response to HEAD has no body with an error code
     ],
 )
-def test_what_a_user_may_not_do_or_may_no_longer_do_is_refused_in_the_services_words(
-    service, operation, options, code, client, aws
-):
+def test_denied_and_expired_requests_get_the_services_errors(service, operation, options, code, client, aws):
     expired = ExpiredCredentials(key=aws.environment["AWS_ACCESS_KEY_ID"])
     with aws.faults.during(expired), pytest.raises(ClientError) as refused:
         getattr(client(service), operation)(**options)
@@ -116,7 +114,7 @@ def test_what_a_user_may_not_do_or_may_no_longer_do_is_refused_in_the_services_w
         assert client("s3").list_buckets()["Buckets"] == []
 
 
-def test_a_bucket_tells_its_region(client):
+def test_head_bucket_returns_the_region(client):
     s3 = client("s3")
     s3.create_bucket(Bucket="abroad", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
     assert s3.head_bucket(Bucket="abroad")["BucketRegion"] == "eu-west-1"
@@ -137,7 +135,7 @@ def idle(client, cluster: str, hours_ahead: float) -> list[float]:
     return [point["Minimum"] for point in points]
 
 
-def test_a_cluster_without_work_is_idle_and_one_with_work_is_not(client):
+def test_only_a_cluster_without_work_is_idle(client):
     emr = client("emr")
     instances = {
         "KeepJobFlowAliveWhenNoSteps": True,

@@ -37,7 +37,7 @@ def test_a_taken_port_is_named(folder):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(EmulatorError, match=f"Port {port} .* choose another"):
+        with pytest.raises(EmulatorError, match=f"port {port} .* choose another"):
             EmbeddedAws(folder, port)
 
 
@@ -50,7 +50,7 @@ def test_an_emulator_that_does_not_start_shows_the_end_of_its_log(folder):
             pass
 
 
-def test_two_stand_side_by_side(folder, monkeypatch):
+def test_two_emulators_run_at_once(folder, monkeypatch):
     with EmbeddedAws(folder / "one") as one, EmbeddedAws(folder / "two") as two:
         for aws, name in ((one, "first"), (two, "second")):
             with monkeypatch.context() as patch:
@@ -61,7 +61,7 @@ def test_two_stand_side_by_side(folder, monkeypatch):
                 assert [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]] == [name]
 
 
-def test_its_environment_outweighs_the_users_own_and_nothing_runs_after_its_block(folder, monkeypatch):
+def test_its_environment_overrides_the_users_and_no_process_outlives_the_block(folder, monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "production")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:9")
@@ -76,7 +76,7 @@ def test_its_environment_outweighs_the_users_own_and_nothing_runs_after_its_bloc
     assert marked_processes(MARK, str(folder)) == []
 
 
-def test_processes_that_do_not_end_hide_no_error_of_the_block(folder, monkeypatch):
+def test_processes_that_do_not_end_do_not_hide_an_error_of_the_block(folder, monkeypatch):
     monkeypatch.setattr("shoal_local_aws.aws.kill_marked", Mock(side_effect=TimeoutError("process 1 does not end")))
     with (
         pytest.warns(RuntimeWarning, match="process 1 does not end"),
@@ -86,7 +86,7 @@ def test_processes_that_do_not_end_hide_no_error_of_the_block(folder, monkeypatc
         raise KeyError("own")
 
 
-def test_no_code_comes_from_the_folder_where_the_user_stands(folder, monkeypatch):
+def test_no_code_is_imported_from_the_working_folder(folder, monkeypatch):
     downloaded, ran = folder / "downloaded", folder / "ran"
     downloaded.mkdir(parents=True)
     for name in ("shoal_local_aws", "ministack"):
@@ -98,7 +98,7 @@ def test_no_code_comes_from_the_folder_where_the_user_stands(folder, monkeypatch
 
 
 @pytest.mark.parametrize("victim", ["parent", "server"])
-def test_nothing_outlives_a_killed(victim, folder):
+def test_no_process_outlives_a_killed(victim, folder):
     parent = subprocess.Popen(
         [sys.executable, "-c", STARTS_A_NODE_THAT_SLEEPS, str(folder)],
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""`shoal-local-aws`: a command run against an emulator of its own, and what is said when that ends."""
+"""`shoal-local-aws`: a command with its own emulator, and the messages at its end."""
 
 import re
 import signal
@@ -17,10 +17,8 @@ from tests.local_aws.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 0), (signal.SIGHUP, 128 + signal.SIGHUP)])
-def test_without_a_command_it_prints_the_environment_until_ctrl_c_or_the_end_of_its_terminal(
-    sent: signal.Signals, status: int
-) -> None:
-    running = subprocess.Popen(  # the tests may run below nohup
+def test_without_a_command_it_prints_the_environment_and_runs_until_a_signal(sent: signal.Signals, status: int) -> None:
+    running = subprocess.Popen(  # the tests may run under nohup
         ["env", "--default-signal=HUP", sys.executable, "-m", "shoal_local_aws.command"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -36,19 +34,19 @@ def test_without_a_command_it_prints_the_environment_until_ctrl_c_or_the_end_of_
     assert marked_processes(MARK, folder) == []
 
 
-def test_a_command_is_run_against_the_emulator_and_passes_its_status_on(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_command_runs_against_the_emulator_and_its_status_is_returned(capfd: pytest.CaptureFixture[str]) -> None:
     script = "aws sts get-caller-identity --query Account; exit 7"
     assert command.main(["--", "sh", "-c", script, "--port", "--"]) == 7
     assert capfd.readouterr().out == '"000000000000"\n'
 
 
 @pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)])
-def test_a_command_that_a_signal_ends_has_the_status_of_a_shell(script: str, status: int) -> None:
+def test_a_command_ended_by_a_signal_has_a_shells_status(script: str, status: int) -> None:
     running = Mock(environment={}, ended=lambda _: False)
     assert command.serve(("sh", "-c", script), running) == status
 
 
-def test_ctrl_c_while_a_command_starts_is_for_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_a_start_reaches_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     start = subprocess.Popen
 
     def interrupted(*given: Any, **more: Any) -> Any:
@@ -62,12 +60,12 @@ def test_ctrl_c_while_a_command_starts_is_for_the_command(monkeypatch: pytest.Mo
 
 def test_a_missing_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--", "no-such-command"]) == 1
-    assert "there is no command no-such-command; check what follows --" in capsys.readouterr().err
+    assert "the command no-such-command does not exist; check the command after --" in capsys.readouterr().err
 
 
-def test_an_emulator_that_ends_by_itself_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_end_of_the_emulator_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     gone = Mock(environment={"AWS_REGION": "us-east-1"}, port=4566, ended=lambda _: True, log_tail=lambda: "no memory")
-    with pytest.raises(EmulatorError, match=r"(?s)port 4566 has ended by itself.*no memory"):
+    with pytest.raises(EmulatorError, match=r"(?s)port 4566 ended unexpectedly.*no memory"):
         command.serve((), gone)
     assert command.serve(("sleep", "1"), gone) == 0
-    assert capsys.readouterr().err.count("has ended by itself") == 1
+    assert capsys.readouterr().err.count("ended unexpectedly") == 1

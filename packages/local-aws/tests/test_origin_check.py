@@ -1,4 +1,4 @@
-"""The emulator serves clients on this machine, but no web pages."""
+"""The emulator serves clients on this machine, and refuses web pages."""
 
 import asyncio
 import http.client
@@ -16,8 +16,8 @@ from tests.local_aws.waiting import PATIENCE
 HERE = (b"host", b"127.0.0.1:4566")
 
 
-def asked(aws: EmbeddedAws, method: str, path: str = "/_ministack/health", **headers: str) -> int:
-    """The status of the answer."""
+def status(aws: EmbeddedAws, method: str, path: str = "/_ministack/health", **headers: str) -> int:
+    """Return the status of the response."""
     connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=PATIENCE)
     try:
         connection.request(method, path, headers={each.replace("_", "-"): headers[each] for each in headers})
@@ -27,18 +27,18 @@ def asked(aws: EmbeddedAws, method: str, path: str = "/_ministack/health", **hea
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "GET", "POST"])
-def test_a_client_is_served_and_a_web_page_refused(aws: EmbeddedAws, method: str) -> None:
-    assert asked(aws, "GET") == 200
+def test_clients_are_served_and_web_pages_refused(aws: EmbeddedAws, method: str) -> None:
+    assert status(aws, "GET") == 200
     for headers in (
         {"Origin": "https://example.com"},
         {"Origin": "null"},
         {"Sec_Fetch_Site": "cross-site"},
         {"Host": "127.0.0.1.example.com"},
     ):
-        assert asked(aws, method, **headers) == 403
+        assert status(aws, method, **headers) == 403
 
 
-def test_what_the_emulator_serves_without_a_signature_is_refused(aws: EmbeddedAws) -> None:
+def test_ministacks_unsigned_requests_are_refused(aws: EmbeddedAws) -> None:
     s3 = boto3.Session().client("s3")
     s3.create_bucket(Bucket="kept")
     for method, path in (
@@ -48,7 +48,7 @@ def test_what_the_emulator_serves_without_a_signature_is_refused(aws: EmbeddedAw
         ("GET", "/_ministack/sqs/messages"),
         ("POST", "/_localstack/state/reset"),
     ):
-        assert asked(aws, method, path) == 403
+        assert status(aws, method, path) == 403
     s3.head_bucket(Bucket="kept")
 
 
@@ -66,9 +66,7 @@ def test_what_the_emulator_serves_without_a_signature_is_refused(aws: EmbeddedAw
         ([HERE, (b"sec-fetch-site", b"none")], False),
     ],
 )
-def test_names_of_this_machine_are_welcome_and_what_a_page_could_have_asked_is_not(
-    headers: list[tuple[bytes, bytes]], welcome: bool
-) -> None:
+def test_hosts_and_browser_headers_decide_about_a_request(headers: list[tuple[bytes, bytes]], welcome: bool) -> None:
     assert is_allowed(headers) is welcome
 
 
@@ -77,7 +75,7 @@ def test_names_of_this_machine_are_welcome_and_what_a_page_could_have_asked_is_n
     [([HERE, (b"origin", b"null")], [{"type": "websocket.close", "code": 1008}], []), ([HERE], [], ["websocket"])],
     ids=["page", "client"],
 )
-def test_a_websocket_is_served_to_clients_alone(
+def test_websockets_are_served_only_to_clients(
     headers: list[tuple[bytes, bytes]], sent: list[Any], served: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: tuple[list[Any], list[str]] = ([], [])
@@ -99,10 +97,10 @@ def test_a_bucket_may_be_in_the_hosts_name(aws: EmbeddedAws) -> None:
     s3 = boto3.Session().client("s3")
     s3.create_bucket(Bucket="named")
     s3.put_object(Bucket="named", Key="x", Body=b"content")
-    asked = AWSRequest("GET", f"http://named.127.0.0.1:{aws.port}/x")
+    status = AWSRequest("GET", f"http://named.127.0.0.1:{aws.port}/x")
     session = boto3.Session()
-    S3SigV4Auth(session.get_credentials(), "s3", session.region_name).add_auth(asked)
+    S3SigV4Auth(session.get_credentials(), "s3", session.region_name).add_auth(status)
     connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=PATIENCE)
-    connection.request("GET", "/x", headers={"Host": f"named.127.0.0.1:{aws.port}", **asked.headers})
+    connection.request("GET", "/x", headers={"Host": f"named.127.0.0.1:{aws.port}", **status.headers})
     assert connection.getresponse().read() == b"content"
     connection.close()

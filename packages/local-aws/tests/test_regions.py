@@ -1,4 +1,4 @@
-"""In another region than the emulator's own, resources are created and work there only."""
+"""Resources of another region exist and work only in that region."""
 
 import base64
 import json
@@ -90,7 +90,7 @@ def there(aws):
     return lambda service: session.client(service, endpoint_url=aws.endpoint)
 
 
-def test_a_stack_of_another_region_comes_up_there_with_functions_and_nodes_that_speak_to_it(there, client, aws):
+def test_a_stack_in_another_region_works_only_there(there, client, aws):
     stacks = Stacks(there)
     assert stacks.create("there", RESOURCES, outputs=OUTPUTS) == "CREATE_COMPLETE", stacks.reasons("there")
     (stack,) = there("cloudformation").describe_stacks(StackName="there")["Stacks"]

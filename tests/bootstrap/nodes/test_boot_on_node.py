@@ -91,7 +91,7 @@ def test_a_node_that_cannot_read_its_id_reports_under_its_host_name(boot, report
     boot(EC2_INSTANCE_ID="", CODE_URL=MISSING, WHEELS_URL=MISSING)
     ((name, printed),) = reports().items()
     assert not name.startswith("i-")
-    assert printed["log"].splitlines()[-1] == "ec2-metadata: this machine is no EC2 instance"
+    assert printed["log"].splitlines()[-1] == "ec2-metadata: this machine is not an EC2 instance"
 
 
 def test_packages_come_from_the_repository_that_nodes_can_reach():

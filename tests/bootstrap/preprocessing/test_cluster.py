@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
 from shoal_local_aws.aws import EmbeddedAws
-from tests.local_aws.accounts import asked_aws
+from tests.local_aws.accounts import running_aws
 
 from bootstrap.agent.documents import Cancellation
 from bootstrap.aws.cdk import WHEELS
@@ -30,7 +30,7 @@ OWN, OTHER = (f"shoal {each.run}: " for each in (MINE, THEIRS))
 
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with asked_aws(tmp_path_factory.mktemp("aws"), WHEELS) as running:
+    with running_aws(tmp_path_factory.mktemp("aws"), WHEELS) as running:
         yield running
 
 

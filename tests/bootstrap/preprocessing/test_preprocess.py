@@ -10,7 +10,7 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from shoal_local_aws.hadoop import yarn
-from tests.local_aws.accounts import asked_aws
+from tests.local_aws.accounts import running_aws
 
 from bootstrap.aws.cdk import WHEELS
 from bootstrap.aws.retry import Abandoned
@@ -75,7 +75,7 @@ class There:
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
-    with asked_aws(tmp_path_factory.mktemp("aws"), WHEELS) as aws:
+    with running_aws(tmp_path_factory.mktemp("aws"), WHEELS) as aws:
         yield There(aws)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import boto3
 import psutil
 import pytest
-from shoal_local_aws.account import asked
+from shoal_local_aws.account import use_emulator
 from shoal_local_aws.aws import EmbeddedAws
 from tests.local_aws.accounts import make_roles
 
@@ -21,7 +21,7 @@ from tests.fleet import BUCKET, Fleet
 @pytest.fixture
 def aws(tmp_path: Path) -> Iterator[EmbeddedAws]:
     """One for each test, which takes it away: a process of its own."""
-    with EmbeddedAws(tmp_path / "aws", wheels=WHEELS) as running, asked(running):
+    with EmbeddedAws(tmp_path / "aws", wheels=WHEELS) as running, use_emulator(running):
         make_roles(boto3.client("iam"))
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         yield running

@@ -1,1 +1,1 @@
-"""CloudFormation: adds resource types that ministack lacks, and creates and deletes stacks as AWS does."""
+"""CloudFormation: resource types that ministack lacks, and AWS's rules for creating and deleting stacks."""

@@ -1,6 +1,6 @@
-"""Refuses to delete what something still needs, where ministack does not check it.
+"""Refuses the deletion of resources that are still in use, where ministack does not check it.
 
-CloudFormation's own deletions are refused, too: a template with a missing dependency fails here as on AWS.
+Deletions by CloudFormation are refused, too. So a template with a missing dependency fails here as on AWS.
 """
 
 import time
@@ -23,7 +23,7 @@ _faults: list[Faults] = []
 
 
 def install(faults: Faults) -> None:
-    """Check before every deletion."""
+    """Add the checks to all deletions."""
     _faults.append(faults)
     for operation, (name, kind, code, refusal) in _CHECKS.items():
         ec2.operations.wrap(operation, partial(_unless, name, code, refusal))
@@ -82,7 +82,7 @@ def _clusters() -> Iterator[tuple[str, Record]]:
 
 
 def _user_of_security_group(identifier: str) -> str | None:
-    """What uses a security group: another group whose rule refers to it, or a resource that has the group."""
+    """Return a user of a security group: another group with a rule that refers to it, or a resource with the group."""
     for other, group in ec2.security_groups.items():
         for permission in [*group["IpPermissions"], *group["IpPermissionsEgress"]]:
             pairs = permission.get("UserIdGroupPairs") or []
@@ -99,7 +99,7 @@ def _user_of_security_group(identifier: str) -> str | None:
 
 
 def _dependents(noun: str, used: Callable[[str], object]) -> Callable[[str], str]:
-    """A check that refuses while something is `used`, in EC2's words for most kinds."""
+    """Return a check that refuses while a resource is `used`, with EC2's message for most kinds."""
 
     def refusal(identifier: str) -> str:
         return f"The {noun} '{identifier}' has dependencies and cannot be deleted." if used(identifier) else ""
@@ -136,7 +136,7 @@ def _has_own_tables_or_endpoints(network: str) -> bool:
 
 
 def _refusal_with_addresses(identifier: str) -> str:
-    network = identifier.rpartition("|")[2]  # of an attachment, the id after the gateway's
+    network = identifier.rpartition("|")[2]  # an attachment's id is GATEWAY|VPC
     if not any(record["VpcId"] == network and record["AllocationId"] for _, record in _gateways()):
         return ""
     return (
@@ -170,5 +170,5 @@ _CHECKS: Mapping[str, tuple[str, str, str, Callable[[str], str]]] = {
     "ReleaseAddress": ("AllocationId", "", "InvalidIPAddress.InUse", _refusal_of_address),
     "DeletePlacementGroup": ("GroupName", "", "InvalidPlacementGroup.InUse", _refusal_of_placement_group),
 }
-"""By operation: the parameter that names what it deletes, the type of CloudFormation whose deletion is checked, too,
-the error's code, and its message: empty where nothing depends on it."""
+"""Checks by operation. Each has the parameter with the resource's id, the CloudFormation type that is checked, too, the
+error's code, and a function that returns the message. The message is empty if nothing depends on the resource."""

@@ -1,7 +1,7 @@
-"""The CloudFormation types of EMR.
+"""CloudFormation types of EMR.
 
-A cluster changes in place in the number of its core and task nodes, its policies and its tags; any other
-change replaces it.
+Changes to the number of core and task nodes, to policies and to tags update a cluster in place. Any other change
+replaces it.
 """
 
 import json
@@ -28,7 +28,7 @@ def _create_cluster(logical: str, properties: Record, stack: str) -> Created:
 
 
 def _job_flow(properties: Record) -> Record:
-    """RunJobFlow's request for a template's cluster."""
+    """Return the request of RunJobFlow for a template's cluster."""
     instances = dict(properties["Instances"])
     if fleets := [name for name in instances if "InstanceFleet" in name]:
         raise ValueError(f"Instance fleets ({fleets[0]}) are not emulated.")
@@ -44,7 +44,7 @@ def _job_flow(properties: Record) -> Record:
 
 
 def _renamed(value: Any) -> Any:
-    """Rename the two fields whose names differ between CloudFormation and EMR."""
+    """Rename the two fields that have different names in CloudFormation and EMR."""
     if isinstance(value, list):
         return [_renamed(inner) for inner in value]
     if not isinstance(value, dict):
@@ -95,7 +95,7 @@ def _resize(identifier: str, new: Record) -> None:
 
 
 def _replaces(old: Record, new: Record) -> bool:
-    """Whether the nodes change in anything but the number of core and task nodes."""
+    """Return whether the nodes change in anything but the number of core and task nodes."""
     return _without_counts(old["Instances"]) != _without_counts(new["Instances"])
 
 

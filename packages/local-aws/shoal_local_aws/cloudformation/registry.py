@@ -1,7 +1,7 @@
 """Adds resource types to ministack's CloudFormation, and makes some of ministack's types as strict as AWS's.
 
-The handlers of added types run on threads of their own, because they call the services over HTTP and wait for the
-result. An unknown type is refused before anything is created.
+The handlers of added types have their own threads, because they call the services over HTTP and wait for the result. An
+unknown type is refused before any resource is created.
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -43,8 +43,8 @@ TYPES: Mapping[str, ResourceType] = {
 }
 
 
-class _AllBut(Container[str]):
-    """All properties except these; a change of one replaces the resource."""
+class _AllPropertiesExcept(Container[str]):
+    """Set of all properties except those that can change in place. A change of one replaces the resource."""
 
     def __init__(self, *kept: str) -> None:
         self._kept = kept
@@ -56,7 +56,7 @@ class _AllBut(Container[str]):
 def install() -> None:
     """Add the types to ministack's tables."""
     for name, kind in TYPES.items():
-        cloudformation.add_type(name, _handlers(kind), _AllBut(*kind.changeable))
+        cloudformation.add_type(name, _handlers(kind), _AllPropertiesExcept(*kind.changeable))
         if kind.tagged:
             cloudformation.tag_type(name, TAGS)
     blocks, replacing = cloudformation.runs_on_thread.now, cloudformation.replaces.now
@@ -68,13 +68,13 @@ def install() -> None:
         return also or replacing(name, old, new)
 
     cloudformation.replaces.put(replaces)
-    _make_others_stricter()
+    _make_types_stricter()
     _name_zones()
     cloudformation.conditions.wrap(_joining)
 
 
 def _name_zones() -> None:
-    """Make `Fn::GetAZs` return the zones with a default subnet, or all zones where none has one."""
+    """Make `Fn::GetAZs` return the zones with a default subnet, or all zones if there is no default subnet."""
     resolve = cloudformation.resolve.now
 
     def resolved(value: Any, *rest: Any) -> Any:
@@ -88,7 +88,7 @@ def _name_zones() -> None:
 
 
 def _joining(evaluate: Callable[[Record, Record], dict[str, bool]]) -> Callable[[Record, Record], dict[str, bool]]:
-    """Join lists of parameters in conditions, for which ministack takes a joined list as true."""
+    """Evaluate `Fn::Join` of list parameters in conditions. ministack takes a joined list as true."""
 
     def joined(value: Any, parameters: Record) -> Any:
         if isinstance(value, list):
@@ -131,7 +131,7 @@ def _handlers(kind: ResourceType) -> Record:
     return {"create": create, "update": update, "delete": delete}
 
 
-def _make_others_stricter() -> None:
+def _make_types_stricter() -> None:
     """Change types of ministack where AWS returns, keeps or refuses more."""
     _complete("AWS::EC2::VPC", lambda name, _: {"CidrBlock": ec2.vpcs[name]["CidrBlock"]})
     _complete("AWS::IAM::Role", _bind_role, _require_boundary)
@@ -146,8 +146,8 @@ def _complete(
     after: Callable[[str, Record], dict[str, str]],
     before: Callable[[Record], None] = lambda _properties: None,
 ) -> None:
-    """Before a resource of a type is created or updated, call `before` with its properties. Add the attributes that
-    `after` then returns for its name and properties."""
+    """Call `before` with a resource's properties before its creation or update. Afterwards add the attributes that
+    `after` returns for its name and properties."""
     handlers = cloudformation.handlers_of(kind)
     create, update = handlers["create"], handlers["update"]
 
@@ -187,7 +187,7 @@ def _require_boundary(properties: Record) -> None:
 
 
 def _bind_role(name: str, properties: Record) -> dict[str, str]:
-    """Limit a role by its permissions boundary."""
+    """Set a role's permissions boundary."""
     identity.roles[name]["PermissionsBoundary"] = properties.get("PermissionsBoundary")
     return {}
 
@@ -202,5 +202,5 @@ def _delete_bucket(identifier: str, properties: Record) -> None:
     del properties
     status, _headers, body = storage.delete_bucket.now(identifier)
     if status >= 300 and status != 404:
-        reason = "is not empty" if b"BucketNotEmpty" in body else "cannot be deleted"
+        reason = "is not empty" if b"BucketNotEmpty" in body else "is in use"
         raise ValueError(f"The bucket you tried to delete {reason}: {identifier} (Service: S3, Status Code: {status})")

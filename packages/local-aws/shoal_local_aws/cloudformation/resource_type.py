@@ -1,8 +1,8 @@
-"""Defines `ResourceType`, a CloudFormation resource type, and functions that the types of all services use.
+"""Defines `ResourceType`, a CloudFormation resource type, and functions for the types of all services.
 
-Every handler calls the service's operation with the template's values, and botocore refuses unknown parameters: a
-template that is wrong on AWS is wrong here, too. Templates may have numbers as strings and strings as numbers; the
-services accept neither, so `call_service` converts them.
+Every handler calls the service's operation with the template's values, and botocore refuses unknown parameters. So a
+template that is wrong on AWS is wrong here, too. Templates may have numbers as strings and strings as numbers. Services
+accept neither, so use `call_service`, which converts them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,15 +19,15 @@ Created = tuple[str, dict[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceType:
-    """How CloudFormation handles a type.
+    """Handlers of a CloudFormation resource type.
 
-    create: logical id, properties and stack name to physical id and attributes.
-    delete: physical id and properties.
-    change: physical id, old and new properties.
-    changeable: the properties that `change` applies in place; a change of any other replaces the resource.
-    replaces: whether a change from old to new properties replaces the resource nevertheless.
-    tagged: whether it takes the stack's tags, in a property `Tags`.
-    gone: the error codes of the service for a missing resource, which do not make the deletion fail.
+    create: Function from logical id, properties and stack name to physical id and attributes.
+    delete: Function of physical id and properties.
+    change: Function of physical id, old and new properties.
+    changeable: Properties that `change` applies in place. A change of any other property replaces the resource.
+    replaces: Function of old and new properties: whether the change replaces the resource nevertheless.
+    tagged: Whether the type takes the stack's tags, in a property `Tags`.
+    gone: Error codes of the service for a missing resource. They do not make the deletion fail.
     """
 
     create: Callable[[str, Record, str], Created]
@@ -43,7 +43,7 @@ class ResourceType:
 def shown_as_creating(stack: str, logical: str, kind: str, identifier: str) -> Iterator[None]:
     """Show a resource with its id in the stack while it is being created, as CloudFormation does."""
     resources = cloudformation.stacks[stack]["_resources"]
-    if logical in resources:  # a replacement is shown when it exists
+    if logical in resources:  # CloudFormation shows a replacement only when it exists
         yield
         return
     resources[logical] = {
@@ -63,7 +63,7 @@ def shown_as_creating(stack: str, logical: str, kind: str, identifier: str) -> I
 
 
 def call_service(service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
-    """Call an operation with a template's values; botocore refuses parameters that the operation does not have."""
+    """Call an operation with a template's values. botocore refuses parameters that the operation does not have."""
     caller = client(service)
     name = caller.meta.method_to_api_mapping[operation]
     shape = caller.meta.service_model.operation_model(name).input_shape

@@ -1,6 +1,6 @@
-"""Checks each operation of CloudFormation on a resource: it may be cancelled, be refused to the stack's role, or fail.
+"""Checks each operation of CloudFormation on a resource. It may be cancelled, lack permissions, or fail by a fault.
 
-A resource whose handler is refused something fails, as on AWS.
+A resource fails, as on AWS, if the stack's role lacks a permission that the resource's handler needs.
 """
 
 import uuid
@@ -15,11 +15,11 @@ from shoal_local_aws.service import Record, acting
 
 
 def install(faults: Faults) -> None:
-    """Check before a resource is created, updated or deleted, and before a parameter is read."""
+    """Add the checks before each creation, update and deletion of a resource, and before each read of a parameter."""
     create, update = cloudformation.create_resource.now, cloudformation.update_resource.now
     delete = cloudformation.delete_resource.now
 
-    def let_fail(kind: type[CreateFails] | type[DeleteFails], resource_type: str, logical: str) -> None:
+    def fail_if_faulty(kind: type[CreateFails] | type[DeleteFails], resource_type: str, logical: str) -> None:
         if fault := faults.trigger(kind, resource_type=resource_type, logical_id=logical):
             raise ValueError(fault.reason)
 
@@ -27,7 +27,7 @@ def install(faults: Faults) -> None:
         if stacks.is_cancelled(stack):
             raise ValueError("Resource creation cancelled")
         _check("create", kind, logical, properties, stack)
-        let_fail(CreateFails, kind, logical)
+        fail_if_faulty(CreateFails, kind, logical)
         return create(kind, logical, properties, stack)
 
     def updated(kind: str, physical: str, old: Record, new: Record, stack: str, logical: str, *rest: Any) -> Any:
@@ -40,10 +40,10 @@ def install(faults: Faults) -> None:
     def deleted(kind: str, physical: str, properties: Record, stack: str, logical: str) -> None:
         try:
             _check("delete", kind, logical, properties, stack, physical)
-            let_fail(DeleteFails, kind, logical)
+            fail_if_faulty(DeleteFails, kind, logical)
             delete(kind, physical, properties, stack, logical)
         except Exception:
-            stacks.keep_what_it_needs(stack, logical)
+            stacks.keep_dependencies(stack, logical)
             raise
 
     cloudformation.create_resource.put(created)
@@ -77,7 +77,7 @@ def _check(operation: str, kind: str, logical: str, properties: Record, stack: s
     own = acting()
     assert own
     limits = {name: role.get("PermissionsBoundary") for name, role in identity.roles.items()}
-    for action, arn, context in handlers.needed(resource, operation, limits.get):
+    for action, arn, context in handlers.required_permissions(resource, operation, limits.get):
         if refusal := checks.refusal(own.key, action, arn, context):
             said = f"{refusal} (Service: {action.partition(':')[0].title()}, Status Code: 403)"
             token = f"(RequestToken: {uuid.uuid4()}, HandlerErrorCode: AccessDenied)"

@@ -1,9 +1,10 @@
-"""Runs the operations on stacks as CloudFormation does: with whose credentials, after what, and what a deletion keeps.
+"""Runs operations on stacks with CloudFormation's rules for credentials, order and failed deletions.
 
-A stack without a role acts with the credentials of whoever asks for the operation. A stack can be deleted during its
-creation: the resource in progress is finished, the others are not started, and then everything is deleted. As soon as a
-deletion is accepted, the stack's status is DELETE_IN_PROGRESS; a second DeleteStack changes nothing. After a failure
-ministack still deletes all other resources; AWS keeps those that a remaining resource depends on.
+- A stack without a role acts with the credentials of the operation's caller.
+- A stack can be deleted during its creation. The resource in progress is finished, no other is started, and then all
+  are deleted. The stack's status is DELETE_IN_PROGRESS at once, and a second DeleteStack changes nothing.
+- After a failed deletion AWS keeps the resources that the remaining resource depends on. ministack alone would delete
+  them.
 """
 
 import asyncio
@@ -22,18 +23,18 @@ _WITH_ROLE = (
     *("CreateStack", "UpdateStack", "DeleteStack", "CreateChangeSet"),
     *("RollbackStack", "ContinueUpdateRollback"),
 )
-"""The operations that set a stack's role."""
+"""Operations that set a stack's role."""
 _STUCK = ("DELETE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "UPDATE_ROLLBACK_FAILED")
 _credentials_of: dict[str, Credentials] = {}
-"""The credentials of the stacks, by their names."""
+"""Credentials of the stacks, by name."""
 _with_role: set[str] = set()
-"""The stacks that have a role, which they keep for later operations."""
+"""Names of the stacks with a role. A stack keeps its role for later operations."""
 _kept: dict[str, dict[str, Record]] = {}
-"""By stack in deletion: the resources that stay because a resource that needs them could not be deleted."""
+"""Resources of each stack in deletion that stay, because the deletion of a dependent resource failed."""
 
 
 class _Stack(dict[str, Any]):
-    """A stack's record; after a request to delete it, its status stays one of deletion."""
+    """A stack's record. After a request to delete the stack, only statuses of deletion replace the status."""
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
@@ -49,7 +50,7 @@ def install() -> None:
     """Replace the operations on stacks."""
     for name in _WITH_ROLE:
         cloudformation.operations.wrap(name, _keeping_role)
-    cloudformation.deploy.wrap(_made)
+    cloudformation.deploy.wrap(_deploying_as_creator)
     cloudformation.delete.wrap(_deleted)
     cloudformation.operations.wrap("DeleteStack", partial(_unless, _why_not_deleted))
     for name in ("UpdateStack", "CreateChangeSet", "ExecuteChangeSet"):
@@ -57,13 +58,13 @@ def install() -> None:
 
 
 def is_cancelled(name: str) -> bool:
-    """Whether the deletion of a stack was accepted while it is being created."""
+    """Return whether a stack's deletion was requested during its creation."""
     stack = cloudformation.stacks.get(name)
     return isinstance(stack, _Stack) and stack.delete_requested
 
 
-def keep_what_it_needs(name: str, logical: str) -> None:
-    """Keep the resources of a stack in deletion that a resource needs which could not be deleted."""
+def keep_dependencies(name: str, logical: str) -> None:
+    """Keep the dependencies of a resource that failed to be deleted, for a stack in deletion."""
     if name in _kept:
         record = cloudformation.stacks[name]
         resources = record["_resources"]
@@ -89,8 +90,8 @@ def _keeping_role(operation: Callable[[Record], Any]) -> Callable[[Record], Any]
     return kept
 
 
-def _made(deploy: StackTask) -> StackTask:
-    async def made(name: str, *rest: Any, **more: Any) -> None:
+def _deploying_as_creator(deploy: StackTask) -> StackTask:
+    async def deployed(name: str, *rest: Any, **more: Any) -> None:
         stack = cloudformation.stacks[name] = _Stack(cloudformation.stacks[name])
         try:
             with acting_as(_credentials_of[name]):
@@ -98,7 +99,7 @@ def _made(deploy: StackTask) -> StackTask:
         finally:
             stack.made.set()
 
-    return made
+    return deployed
 
 
 def _deleted(delete: StackTask) -> StackTask:
@@ -106,7 +107,7 @@ def _deleted(delete: StackTask) -> StackTask:
         stack = cloudformation.stacks.get(name)
         if stack is None or name in _kept or stack["StackStatus"] == "DELETE_IN_PROGRESS":
             return
-        if not force:  # ministack's own forced deletion keeps what is needed
+        if not force:  # ministack's forced deletion already keeps dependencies
             _kept[name] = {}
         try:
             if isinstance(stack, _Stack) and not stack.made.is_set():

@@ -1,1 +1,1 @@
-"""EMR: its clusters, their bootstrap actions and steps, and the operations of its API."""
+"""EMR: clusters with their bootstrap actions and steps, and the operations of the API."""

@@ -1,7 +1,7 @@
-"""Emulates EMR: the operations of its API, over the clusters that `cluster.py` runs.
+"""Emulates the operations of EMR's API on the clusters that `cluster.py` runs.
 
-ministack keeps the records of clusters, steps and instance groups. It reports clusters and steps as done at once; here
-they really start, run and end.
+ministack stores the records of clusters, steps and instance groups. It reports clusters and steps as finished at once;
+here they really start, run and end.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,24 +27,24 @@ _RELEASES = tuple(
 )
 
 _HADOOP = {"emr-7": "3.4.1", "emr-6": "3.3.6", "emr-5": "2.10.1"}
-"""The version of Hadoop in the newest release of each series."""
+"""Version of Hadoop in the newest release of each series."""
 _clusters: dict[str, EmulatedCluster] = {}
 
 
 def cluster_of(identifier: str) -> EmulatedCluster:
-    """The cluster with an id. Raises RefusedError where there never was such a cluster."""
+    """Return the cluster with an id. Raises RefusedError if the id was never assigned."""
     if identifier not in _clusters:
         raise RefusedError("InvalidRequestException", f"Cluster id '{identifier}' is not valid.")
     return _clusters[identifier]
 
 
 def clusters() -> list[EmulatedCluster]:
-    """The clusters in the region of the current request."""
+    """Return the clusters in the region of the current request."""
     return [_clusters[identifier] for identifier in emr.clusters if identifier in _clusters]
 
 
 def install(machines: Machines, faults: Faults) -> None:
-    """Replace ministack's EMR operations, so that clusters boot, run steps and end."""
+    """Replace ministack's EMR operations, so that clusters boot, run steps and terminate."""
     make_step, run_job_flow = emr.make_step.now, emr.operations.now("RunJobFlow")
 
     def pending(configuration: Record) -> Record:
@@ -84,7 +84,7 @@ def install(machines: Machines, faults: Faults) -> None:
 
 
 def _start_error(record: Record, faults: Faults) -> str:
-    """Why a cluster does not start, empty when it does. A task group may stay without nodes, as on EMR."""
+    """Return why a cluster does not start; empty if it does. A task group may stay without nodes, as on EMR."""
     refused = refusal_of_groups(record["Ec2InstanceAttributes"])
     if refused:
         return refused
@@ -103,7 +103,7 @@ def _start_error(record: Record, faults: Faults) -> str:
 
 
 def _keep_attributes(record: Record, request: Record) -> None:
-    """Keep what DescribeCluster returns and ministack drops."""
+    """Store the attributes that DescribeCluster returns and ministack drops."""
     instances = request.get("Instances") or {}
     subnet = ec2.subnets.get(instances.get("Ec2SubnetId", ""))
     if subnet is not None:
@@ -129,7 +129,7 @@ def _add_steps(request: Record) -> Record:
 
 
 def _list_steps(request: Record) -> Record:
-    """The newest first."""
+    """Return the steps, the newest first."""
     cluster_of(request["ClusterId"])
     states, asked = request.get("StepStates"), request.get("StepIds")
     return {
@@ -160,7 +160,7 @@ def _terminate(request: Record) -> Record:
 
 
 def _list_instances(request: Record) -> Record:
-    """One instance for every requested one; all of them are the same machine."""
+    """Return one record for every requested instance. All of them are the same machine."""
     cluster = cluster_of(request["ClusterId"])
     state = "RUNNING" if cluster.state in ("RUNNING", "WAITING") else cluster.state
     state = {"STARTING": "PROVISIONING", "TERMINATED_WITH_ERRORS": "TERMINATED"}.get(state, state)

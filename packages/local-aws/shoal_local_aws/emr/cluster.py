@@ -1,9 +1,9 @@
-"""One EMR cluster: boots, runs its steps one after another, and ends.
+"""Emulates an EMR cluster: it boots, runs its steps one after another, and terminates.
 
-A cluster is one machine, its primary node. Hadoop Streaming uses this computer's cores there. Steps run one after
-another, whatever the cluster's step concurrency. The record of DescribeCluster and the list of ListSteps are the only
-state, and are changed under one lock. Set a step's status only after its logs are in S3, so that a client that sees a
-failure finds the reason.
+A cluster is one machine, its primary node. Hadoop Streaming uses this computer's cores. Steps run one after another,
+whatever the cluster's step concurrency. The record of DescribeCluster and the list of ListSteps are the only state.
+They change under one lock. Set a step's status only after its logs are in S3, so that a client that sees a failure
+finds the reason.
 """
 
 import gzip
@@ -33,25 +33,25 @@ TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _MARK = "EMR_STEP_ID"
 _GRACE_SECONDS = 30.0
 _FIRST_STEP_SECONDS = 20.0
-"""How long a cluster that ends without steps waits for its first one: AWS's machines take minutes to start, in which
-steps are added."""
+"""Time that a cluster with automatic termination waits for its first step. On AWS machines take minutes to start, and
+clients add steps in that time."""
 _BUSY = "emr/metricscollector/isbusy"
 _IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination policy")
 
 
 class EmulatedCluster:
-    """A cluster, which runs on a thread of its own from `start` until it is terminated.
+    """A cluster with its own thread from `start` until its termination.
 
     Args:
-        record: the record that DescribeCluster returns.
-        steps: the records that ListSteps returns, in the order of their submission.
-        machine: where it runs.
-        attempt_faults: returns, before each job, the faults of Hadoop's attempts.
-        idle_seconds: the idle time after which it terminates itself; None: never. An application of YARN is work; a
-            step without one counts as work only while EMR's file `isbusy` on the primary node is touched.
-        start_error: why EMR does not start it; empty when it does.
+        record: Record that DescribeCluster returns.
+        steps: Records that ListSteps returns, in the order of submission.
+        machine: Primary node.
+        attempt_faults: Function that returns the faults of Hadoop's attempts, called before each job.
+        idle_seconds: Idle time after which the cluster terminates; None for never. A YARN application is work. A step
+            without one counts as work only while it touches EMR's file `isbusy` on the primary node.
+        start_error: Reason why EMR does not start the cluster; empty if it does.
 
-    `history` holds each state with the time (seconds) of its beginning.
+    `history` has each state with its start time in seconds.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class EmulatedCluster:
         return [step["Id"] for step in steps]
 
     def cancel(self, identifier: str, *, forced: bool) -> Record:
-        """Cancel a step, waiting or running, and force it if it runs; returns EMR's answer for it."""
+        """Cancel a pending or running step, by force if asked, and return EMR's response for it."""
         with self._changed:
             step = next((step for step in self._steps if step["Id"] == identifier), None)
             state = step["Status"]["State"] if step else None
@@ -108,7 +108,7 @@ class EmulatedCluster:
         return {"StepId": identifier, "Status": "SUBMITTED"}
 
     def terminate(self, code: str, message: str) -> None:
-        """Begin to terminate the cluster; `wait_until_terminated` waits for the end."""
+        """Start the termination of the cluster; `wait_until_terminated` waits for its end."""
         with self._changed:
             if self._ending is None and self.state not in TERMINATED:
                 self._ending = (code, message)
@@ -116,7 +116,7 @@ class EmulatedCluster:
                 self._changed.notify_all()
 
     def wait_until_ready(self) -> None:
-        """Wait until it accepts steps, or has terminated."""
+        """Wait until the cluster accepts steps or has terminated."""
         with self._changed:
             self._changed.wait_for(lambda: self.state in ("WAITING", "RUNNING", *TERMINATED))
 
@@ -159,7 +159,7 @@ class EmulatedCluster:
             parts = urlsplit(script["Path"])
             try:
                 client("s3").download_file(parts.netloc, parts.path.lstrip("/"), str(path))
-            except Exception as error:  # the cluster ends after any error of S3
+            except Exception as error:  # any error of S3 terminates the cluster
                 self.terminate("BOOTSTRAP_FAILURE", f"Bootstrap action {number}: {script['Path']}: {error}")
                 return False
             code = self._run(["bash", str(path), *script.get("Args", [])], place, mark=f"{self.record['Id']}/{number}")
@@ -218,7 +218,7 @@ class EmulatedCluster:
             self._finish_step(step, "FAILED", f"The step's command ended with exit code {code}.")
 
     def _finish_step(self, step: Record, state: str, message: str) -> None:
-        """Set a step's last state, and apply its `ActionOnFailure` when it failed."""
+        """Set a step's final state, and apply its `ActionOnFailure` if it failed."""
         with self._changed:
             log = f"{self.record['LogUri'].rstrip('/')}/{self.record['Id']}/steps/{step['Id']}/stderr.gz"
             _finish(step, state, message=message, log=log if self.record["LogUri"] else None)
@@ -273,7 +273,7 @@ class EmulatedCluster:
         step: Record | None = None,
         extra: dict[str, str] | None = None,
     ) -> int:
-        """Run a command of the cluster, and upload its output to the log bucket; returns its exit code."""
+        """Run a command on the cluster, upload its output to the log bucket, and return its exit code."""
         folder = self.machine.root / "mnt" / "var" / "log" / "hadoop" / place
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "controller").write_text(f"{time.strftime('%FT%TZ', time.gmtime())} INFO {' '.join(command)}\n")
@@ -295,7 +295,7 @@ class EmulatedCluster:
         return code
 
     def _keep_task_logs(self) -> None:
-        """Upload the standard errors of a streaming job's tasks, once."""
+        """Upload the standard error of a streaming job's tasks once."""
         containers = self.machine.root / LOGS
         for log in containers.glob("*/*/stderr"):
             if log.stat().st_size:
@@ -327,13 +327,13 @@ class EmulatedCluster:
         return process.wait()
 
     def _seems_idle(self, since: float) -> bool:
-        """Whether EMR has seen no sign of work of a process outside of YARN for too long."""
+        """Return whether a process outside of YARN has shown no sign of work for too long."""
         touched = self.machine.root / _BUSY
         seen = max(since, touched.stat().st_mtime if touched.exists() else 0.0)
         return self._is_over(time.time() - seen)
 
     def _is_over(self, seconds: float) -> bool:
-        """Whether it may not be idle for so long."""
+        """Return whether an idle time exceeds the limit."""
         return self.idle_seconds is not None and seconds > self.idle_seconds
 
 

@@ -1,7 +1,7 @@
 """Computes the metric `IsIdle`, which EMR sends to CloudWatch every five minutes.
 
-The points are computed when a client asks, from the cluster's history. A request may end later than now, because a
-function under test has a clock of its own; it is answered as if the cluster stays in its present state.
+The points are computed from the cluster's history at each request. A request may end in the future, because a function
+under test has its own clock. Then the points assume that the cluster stays in its current state.
 """
 
 import time
@@ -19,7 +19,7 @@ _POINTS = 1440
 
 
 def install() -> None:
-    """Compute the points before statistics are returned."""
+    """Make CloudWatch compute the points before it returns statistics."""
     cloudwatch.statistics.wrap(_with_points)
 
 
@@ -40,10 +40,11 @@ def _with_points(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def points(history: Sequence[tuple[float, str]], end: float) -> Iterator[tuple[float, float]]:
-    """The points that a cluster publishes until `end`: their times, and 1 where it was idle, else 0.
+    """Yield the points that a cluster publishes until `end`: each time in seconds, and 1 for idle or 0.
 
     Args:
-        history: each state of the cluster with the time of its beginning in seconds, ascending.
+        history: Each state of the cluster with its start time in seconds, ascending.
+        end: End of the requested period in seconds.
     """
     ready = next((since for since, state in history if state in ("WAITING", "RUNNING")), end)
     last = min([end, *(since for since, state in history if state in TERMINATED)])

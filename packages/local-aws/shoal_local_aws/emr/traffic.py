@@ -1,8 +1,8 @@
-"""Checks the rules that EMR requires in a cluster's security groups, and adds those that EMR adds itself.
+"""Checks the rules that EMR requires in a cluster's security groups, and adds the rules that EMR adds.
 
-EMR adds rules with which its groups refer to each other. They must be revoked before the groups can be deleted. EMR
-adds no rules to the service access group of a cluster in a private subnet, and starts no cluster when its required
-rules are missing there.
+EMR adds rules with which its groups refer to each other. Revoke them before you delete the groups. EMR adds no rules to
+the service access group of a cluster in a private subnet. It does not start a cluster if required rules are missing
+there.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from shoal_local_aws.service import Record, client
 
 
 def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
-    """Why EMR does not start a cluster with these security groups; empty when it does.
+    """Return why EMR does not start a cluster with these security groups; empty if it does.
 
-    The texts for a missing ingress rule and a missing group are EMR's own. For a missing egress rule EMR's text is not
-    documented, so it is made in the same way.
+    The messages for a missing ingress rule and a missing group are EMR's own. EMR's message for a missing egress rule
+    is not documented, so this one is modelled on them.
 
     Args:
-        attributes: the cluster's Ec2InstanceAttributes.
+        attributes: The cluster's Ec2InstanceAttributes.
     """
     primary, core = attributes.get("EmrManagedMasterSecurityGroup"), attributes.get("EmrManagedSlaveSecurityGroup")
     service = attributes.get("ServiceAccessSecurityGroup")
@@ -42,7 +42,7 @@ def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
 
 
 def _passes(rules: list[Record], port: int, group: str) -> bool:
-    """Whether one of the rules allows TCP on a port, from or to the members of a group."""
+    """Return whether one of the rules allows TCP on a port, from or to the members of a group."""
     return any(
         any(pair.get("GroupId") == group for pair in rule.get("UserIdGroupPairs") or [])
         or any(source.get("CidrIp") == "0.0.0.0/0" for source in rule.get("IpRanges") or [])
@@ -53,7 +53,8 @@ def _passes(rules: list[Record], port: int, group: str) -> bool:
 
 
 def _is_private(subnet: str | None) -> bool:
-    """Whether a subnet has no route to an internet gateway. A cluster without a subnet is in a default subnet."""
+    """Return whether a subnet has no route to an internet gateway. A cluster without a subnet is in a default
+    subnet."""
     record = ec2.subnets.get(subnet or "")
     if record is None:
         return False
@@ -67,7 +68,7 @@ def allow_traffic_of_cluster(attributes: Mapping[str, Any]) -> None:
     """Add the ingress rules that EMR adds to the groups of a cluster's nodes.
 
     Args:
-        attributes: the cluster's Ec2InstanceAttributes.
+        attributes: The cluster's Ec2InstanceAttributes.
     """
     primary, core = attributes["EmrManagedMasterSecurityGroup"], attributes["EmrManagedSlaveSecurityGroup"]
     service = attributes.get("ServiceAccessSecurityGroup")

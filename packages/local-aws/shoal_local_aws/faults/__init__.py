@@ -1,1 +1,1 @@
-"""Failures on request: the kinds of faults, and the errors with which services then answer."""
+"""Fault injection: the kinds of faults, and the errors that services then return."""

@@ -1,9 +1,9 @@
-"""Emulates what AWS and an account have agreed on, read-only: its quotas of vCPUs by market and family and of training
-jobs, its plan, and the key by which its volumes are encrypted.
+"""Emulates read-only settings of an account: its quotas of vCPUs and training jobs, its plan, and the key of its
+encrypted volumes.
 
-By default quotas are high, the plan is Paid, and the key of encrypted volumes is AWS's own; faults of the kinds
-`QuotaLimit`, `FreePlan` and `VolumeKey` change that. Requests for higher quotas are not supported. Whether volumes are
-encrypted where nobody asks for it is not emulated (on AWS by default not).
+By default quotas are high, the plan is Paid, and AWS's own key encrypts volumes. Faults of the kinds `QuotaLimit`,
+`FreePlan` and `VolumeKey` change that. Not emulated are requests for higher quotas, and encryption of volumes by
+default (off by default on AWS).
 """
 
 from hashlib import sha256
@@ -28,7 +28,7 @@ _SAGEMAKER = {
     for kind in (*("g4dn.xlarge", "g4dn.2xlarge", "g5.xlarge", "g5.2xlarge", "g5.12xlarge"), "g6.xlarge", "g6.12xlarge")
     for name in (f"ml.{kind} for training job usage", f"ml.{kind} for spot training job usage")
 }
-"""Their codes are not AWS's, which has one for each type."""
+"""Quotas by made-up codes. AWS has its own code for each type."""
 _SERVICES = {  # code: name, its quotas
     "ec2": ("Amazon Elastic Compute Cloud (Amazon EC2)", _EC2),
     "sagemaker": ("Amazon SageMaker", _SAGEMAKER),
@@ -36,7 +36,7 @@ _SERVICES = {  # code: name, its quotas
 
 
 def install(faults: Faults) -> None:
-    """Add the services of quotas and plans, and the operation on the account's encryption of volumes."""
+    """Add the services of quotas and plans, and the operation that returns the key of encrypted volumes."""
     _add_quotas(faults)
 
     def plan(request: Record) -> Record:

@@ -1,6 +1,6 @@
 """Chooses the market of a group's next instance, and checks that AWS has capacity for it.
 
-A group whose spot instances are not available stays without them: it does not fall back to on-demand instances.
+A group without spot capacity does not fall back to on-demand instances.
 """
 
 import math
@@ -17,17 +17,17 @@ _FREE_TYPES = ("t3.micro", "t3.small", "t4g.micro", "t4g.small", "c7i-flex.large
 
 
 class NoCapacityError(Exception):
-    """No instance is available now; the text is AWS's own."""
+    """No instance is available now. The text is AWS's own."""
 
 
 def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, on_demand: int) -> str:
-    """The market of a group's next instance.
+    """Return the market of a group's next instance.
 
     Args:
-        policy: the group's MixedInstancesPolicy, empty when it has none.
-        data: its launch template's.
-        desired: its desired capacity.
-        on_demand: how many of its instances are on demand.
+        policy: The group's MixedInstancesPolicy, or empty.
+        data: Data of its launch template.
+        desired: Its desired capacity.
+        on_demand: Number of its on-demand instances.
     """
     if not policy:
         return SPOT if (data.get("InstanceMarketOptions") or {}).get("MarketType") == SPOT else ON_DEMAND
@@ -41,11 +41,12 @@ def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, 
 def instance_types(
     policy: Mapping[str, Any], data: Mapping[str, Any], *, market: str, running: Sequence[str]
 ) -> list[str]:
-    """The types that a group may start, the preferred one first.
+    """Return the types that a group may start, the preferred one first.
 
-    On demand the list's order is the priority. Spot instances come from the pools with the most spare capacity, which
-    has no order, and which each instance lessens: here from the type of which the fewest are among the group's
-    `running` ones ("Allocation strategies for multiple instance types", EC2 Auto Scaling's guide, read 2026-11-29).
+    For on-demand instances the list's order is the priority. On AWS spot instances come from the pools with the most
+    spare capacity. Here the type with the fewest `running` instances of the group comes first, because each instance
+    reduces the capacity of its pool. Source: "Allocation strategies for multiple instance types", EC2 Auto Scaling's
+    guide, read 2026-11-29.
     """
     overrides = (policy.get("LaunchTemplate") or {}).get("Overrides") or []
     chosen = [override["InstanceType"] for override in overrides if "InstanceType" in override]
@@ -58,11 +59,14 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
     """Refuse an instance that is not available.
 
     Args:
-        zones: the region's.
+        faults: Injected faults.
+        zone: Requested zone.
+        zones: All zones of the region.
+        instance_type: Requested type.
+        market: Requested market.
 
     Raises:
-        NoCapacityError: the type is not offered in the zone, the account's plan does not have it, or the zone has none
-            left.
+        NoCapacityError: The zone does not offer the type, the account's plan excludes it, or no capacity is left.
     """
     if faults.find(NotOffered, zone=zone, instance_type=instance_type):
         raise NoCapacityError(
@@ -88,13 +92,15 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
 
 
 def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractSet[str]) -> None:
-    """Refuse an instance that would put a cluster placement group into two zones.
+    """Refuse an instance that would spread a cluster placement group over two zones.
 
     Args:
-        group: the placement group.
-        occupied: the zones in which its instances run.
+        group: The placement group.
+        zone: Zone of the new instance.
+        occupied: Zones in which the group's instances run.
 
-    Raises NoCapacityError where the group's strategy is `cluster`, and instances run in another zone.
+    Raises:
+        NoCapacityError: The group's strategy is `cluster`, and its instances run in another zone.
     """
     others = occupied - {zone}
     if group["Strategy"] == "cluster" and others:

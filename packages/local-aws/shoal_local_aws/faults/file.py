@@ -1,8 +1,8 @@
 """Stores the faults that a test requests from the embedded AWS: what fails, where, and how often.
 
 The process that started the emulator writes them to a file in the emulator's folder (`FaultFile`). The server reads
-that file before each action that a fault may affect (`Faults`). It counts how often a fault happened, and never writes
-the file.
+that file before each action that a fault may affect (`Faults`). The server counts how often a fault happened, and never
+writes the file.
 """
 
 import json
@@ -25,10 +25,10 @@ _F = TypeVar("_F", bound=Fault)
 
 
 class FaultFile:
-    """The file with the faults of an emulator.
+    """File with the faults of an emulator.
 
     Args:
-        folder: the emulator's.
+        folder: Folder of the emulator.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,20 +36,20 @@ class FaultFile:
         self._faults: dict[str, Fault] = {}
 
     def add(self, fault: Fault) -> str:
-        """Add a fault, which happens from now on; returns its name, for `lift`."""
+        """Activate a fault, and return its name for `lift`."""
         name = uuid.uuid4().hex
         self._faults[name] = fault
         self._write()
         return name
 
     def lift(self, name: str) -> None:
-        """Remove a fault; it may have been removed before."""
+        """Remove a fault, unless it was already removed."""
         self._faults.pop(name, None)
         self._write()
 
     @contextmanager
     def during(self, *faults: Fault) -> Iterator[None]:
-        """Add faults for the time of a `with` block."""
+        """Activate faults for the duration of a `with` block."""
         names = [self.add(fault) for fault in faults]
         try:
             yield
@@ -68,10 +68,10 @@ class FaultFile:
 
 
 class Faults:
-    """The faults that the server reads from the file.
+    """Faults that the server reads from the file.
 
     Args:
-        folder: the emulator's.
+        folder: Folder of the emulator.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -83,15 +83,15 @@ class Faults:
         self._lock = threading.Lock()
 
     def find(self, kind: type[_F], **what: str) -> _F | None:
-        """The first fault of a kind whose fields match `what`, each by its pattern; it does not count as happening."""
+        """Return the first fault of a kind with field patterns that match `what`. This does not count as happening."""
         with self._lock:
             found = self._matching(kind, what)
         return found[1] if found else None
 
     def trigger(self, kind: type[_F], **what: str) -> _F | None:
-        """Like `find`, and count the fault as happened. A fault that has happened `times` times is not found.
+        """Return a fault like `find`, and count it as happened.
 
-        A fault with a `share` happens at random.
+        A fault that has happened `times` times is no longer found. A fault with a `share` happens at random.
         """
         with self._lock:
             found = self._matching(kind, what)

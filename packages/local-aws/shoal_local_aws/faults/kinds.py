@@ -1,16 +1,16 @@
-"""Defines the kinds of faults. A field with the value `*` matches any value."""
+"""Kinds of faults. Text fields are patterns: `*` matches any value."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What fails; each subclass without an underscore is a kind."""
+    """Base class of faults. Each public subclass is a kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoCapacity(Fault):
-    """No instance of a type starts in a zone, on one market (`on-demand`, `spot`)."""
+    """A zone has no capacity for a type on a market (`on-demand`, `spot`)."""
 
     zone: str = "*"
     instance_type: str = "*"
@@ -19,7 +19,7 @@ class NoCapacity(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class NotOffered(Fault):
-    """A zone does not have a type at all: none starts."""
+    """A zone does not offer a type."""
 
     instance_type: str
     zone: str = "*"
@@ -27,7 +27,7 @@ class NotOffered(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class SilentBoot(Fault):
-    """Instances of a type run, but their user data does not: they never report anything."""
+    """Instances of a type run, but their user data does not, so they never report."""
 
     instance_type: str = "*"
 
@@ -41,21 +41,21 @@ class StaysPending(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class SpotInterruption(Fault):
-    """A node's metadata say that AWS ends it in two minutes. Whoever has asked for this fault then terminates it."""
+    """A node's metadata announce its end in two minutes. The test that requested the fault must terminate the node."""
 
     instance: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RebalanceAdvice(Fault):
-    """A node's metadata say that AWS is likely to end it."""
+    """A node's metadata announce a higher risk of interruption."""
 
     instance: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobInterrupted(Fault):
-    """SageMaker takes the machines of a spot job back, once it has left a checkpoint, and starts it again."""
+    """SageMaker interrupts a spot job after its first checkpoint, and starts it again."""
 
     job: str = "*"
     times: int | None = 1
@@ -63,7 +63,7 @@ class JobInterrupted(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaLimit(Fault):
-    """The value of a service quota, in the quota's unit: for `L-DB2E81BA` the vCPUs of on-demand G and VT instances."""
+    """Value of a service quota in the quota's unit: for `L-DB2E81BA` the vCPUs of on-demand G and VT instances."""
 
     code: str
     value: float
@@ -71,19 +71,19 @@ class QuotaLimit(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class FreePlan(Fault):
-    """The account has AWS's Free plan, with which groups start no instances but those of the Free Tier."""
+    """The account has AWS's Free plan. Its groups start only instance types of the Free Tier."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeKey(Fault):
-    """This KMS key of the account is the key of encrypted volumes for which nobody names one, in place of AWS's own."""
+    """A KMS key of the account replaces AWS's own as the default key of encrypted volumes."""
 
     key: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ResourceFault(Fault):
-    """A fault of CloudFormation. It happens `times` times; None: always."""
+    """A fault of CloudFormation. It happens `times` times, or always with None."""
 
     resource_type: str = "*"
     logical_id: str = "*"
@@ -92,16 +92,16 @@ class _ResourceFault(Fault):
 
 
 class CreateFails(_ResourceFault):
-    """CloudFormation cannot create a resource."""
+    """CloudFormation fails to create a resource."""
 
 
 class DeleteFails(_ResourceFault):
-    """CloudFormation cannot delete a resource."""
+    """CloudFormation fails to delete a resource."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _RequestFault(Fault):
-    """A fault of a `share` of the requests, chosen at random. It happens `times` times; None: always."""
+    """A fault of a random `share` of the requests. It happens `times` times, or always with None."""
 
     times: int | None = None
     share: float = 1.0
@@ -117,21 +117,21 @@ class Throttled(_RequestFault):
 
 @dataclass(frozen=True, kw_only=True)
 class S3Error(_RequestFault):
-    """S3 answers requests for an operation with `500 InternalError` and does nothing."""
+    """S3 returns `500 InternalError` for an operation and does nothing."""
 
     operation: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CutConnection(_RequestFault):
-    """The connection ends in the middle of an answer of S3 to GetObject that has `least` or more bytes."""
+    """The connection breaks in the middle of a GetObject response of at least `least` bytes."""
 
     least: int = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class LateUpload(Fault):
-    """An object arrives in a bucket just before S3 would delete it, as a cluster's last log does."""
+    """An object arrives in a bucket just before its deletion, like a cluster's last log."""
 
     bucket: str = "*"
     key: str = "late.gz"
@@ -140,21 +140,21 @@ class LateUpload(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class LateInterfaces(Fault):
-    """The network interfaces of a cluster leave its subnet and its security groups `seconds` after its end."""
+    """A cluster's network interfaces leave its subnet and its security groups `seconds` after its end."""
 
     seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class RevokedMeanwhile(Fault):
-    """Somebody else revokes the rules of a security group just before a request to revoke them."""
+class ConcurrentRevocation(Fault):
+    """Another client revokes the rules of a security group just before a request to revoke them."""
 
     times: int | None = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class StaleAnswer(Fault):
-    """A service repeats its answer to the same request of an operation for some seconds, whatever happens meanwhile."""
+    """A service repeats its first response to the same request for some seconds, even if the state has changed."""
 
     service: str
     operation: str
@@ -163,10 +163,10 @@ class StaleAnswer(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptFaults(Fault):
-    """Hadoop kills a share of the attempts, and starts a second attempt of a share of the tasks beside the first.
+    """Hadoop kills a share of the attempts, and starts a second, simultaneous attempt for a share of the tasks.
 
-    `within`: seconds from an attempt's start in which it is killed or doubled. `seed`: for all random decisions,
-    including the order of a key's values.
+    Both happen within `within` seconds from an attempt's start. `seed` determines all random decisions, including the
+    order of a key's values.
     """
 
     seed: int = 0
@@ -177,7 +177,7 @@ class AttemptFaults(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class Denied(Fault):
-    """The user may not call an operation (as its API names it) of a service (as IAM does)."""
+    """The user may not call an operation (API name) of a service (IAM name)."""
 
     service: str
     operation: str = "*"

@@ -1,12 +1,12 @@
-"""Lets requests fail or be answered late, as on AWS: throttled, denied, with expired credentials, by an internal error,
-without support, with a connection that is cut, or with an answer that does not show yet what has happened.
+"""Injects faults into requests: throttling, denied access, expired credentials, internal errors, unsupported
+operations, broken connections and stale responses.
 
-Every protocol has its own format for an error. Requests of the emulator to itself are never refused, because they stand
-for AWS's internal calls, which no limit or permission of a client applies to.
+Every protocol has its own error format. The emulator's requests to itself are never refused: they stand for AWS's
+internal calls, to which no limit or permission of a client applies.
 
-A fault names an operation by AWS's own service models. Most protocols write the operation's name into the request; REST
-services have only a method, a path and parameters. Several operations may fit a request, and the one with the most
-requirements is meant: `PUT /bucket/key` is PutObject, and with an upload's id it is UploadPart.
+A fault names an operation as AWS's service models do. Most protocols write the operation's name into the request. REST
+services have only a method, a path and parameters. Several operations may match such a request; the one with the most
+requirements is used. `PUT /bucket/key` is PutObject, and with an upload's id it is UploadPart.
 """
 
 import json
@@ -23,12 +23,12 @@ import botocore.session
 
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import (
+    ConcurrentRevocation,
     CutConnection,
     Denied,
     ExpiredCredentials,
     Fault,
     LateUpload,
-    RevokedMeanwhile,
     S3Error,
     StaleAnswer,
     Throttled,
@@ -65,15 +65,15 @@ _ERRORS: Mapping[type[Fault], Mapping[str, tuple[int, str, str]]] = {
         "json": (400, "ExpiredTokenException", _EXPIRED),
     },
 }
-"""By kind, and by service or protocol: status, code and message of the error."""
+"""Status, code and message of the error, by kind of fault, and by service or protocol."""
 _UNSUPPORTED = {"ce": "AWSInsightsIndexService", "pricing": "AWSPriceListService"}
-"""Services that are refused, with the prefix of their requests' targets."""
+"""Services without emulation, with the prefix of their requests' targets. All their requests are refused."""
 _IN_BOTOCORE = {"s3": "s3", "lambda": "lambda", "elasticfilesystem": "efs", "scheduler": "scheduler"}
-"""Services that write no name into their requests, with their names in botocore."""
+"""Services that do not name the operation in their requests, with their names in botocore."""
 
 
 def install(faults: Faults) -> None:
-    """Check for faults before each request is answered, and before a bucket or a rule is deleted."""
+    """Add the check for faults to all requests, and to the deletions of buckets and rules."""
     dispatch = routing.dispatch.now
 
     async def unless_refused(
@@ -103,7 +103,7 @@ def install(faults: Faults) -> None:
 
 
 def _perhaps_cut(answer: Any, faults: Faults) -> Any:
-    """The answer with an object, or, with a fault, an answer that ends in the middle."""
+    """Return the response with an object, or with a fault a response that breaks in the middle."""
     status, headers, body = answer
     fault = faults.find(CutConnection)
     if (
@@ -136,7 +136,7 @@ def _refusal(kind: type[Fault], service: str, operation: str) -> Answer:
 
 
 def _answer(service: str, status: int, code: str, message: str) -> Answer:
-    """An error in the format of a service's protocol."""
+    """Return an error in the format of a service's protocol."""
     request, said = str(uuid.uuid4()), f"<Code>{code}</Code><Message>{message}</Message>"
     if service == "s3":
         body = f"<Error>{said}<RequestId>{request}</RequestId></Error>"
@@ -163,7 +163,7 @@ def _after_late_upload(faults: Faults, delete: Callable[[str], Answer]) -> Calla
 def _after_another(faults: Faults, revoke: Callable[[Record], Any]) -> Callable[[Record], Any]:
     def revoking(parameters: Record) -> Any:
         answer = revoke(parameters)
-        if faults.trigger(RevokedMeanwhile):
+        if faults.trigger(ConcurrentRevocation):
             kind = "SecurityGroupRuleId" if ec2.list_parameter(parameters, "SecurityGroupRuleId") else "Permission"
             return ec2.error(f"Invalid{kind}.NotFound", "The specified rule does not exist.", 400)
         return answer
@@ -191,7 +191,7 @@ def _perhaps_stale(faults: Faults, dispatch: routing.Dispatch) -> routing.Dispat
 
 
 def _requested_operation(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
-    """The service by its name in IAM, and the operation by its name in the API."""
+    """Return the service by its name in IAM, and the operation by its name in the API."""
     service, operation = routing.service_and_operation(method, path, headers, body, query)
     if service in _IN_BOTOCORE:
         fitting = [form for form in _forms(_IN_BOTOCORE[service]) if form.fits(method, path, headers, query)]
@@ -202,7 +202,7 @@ def _requested_operation(method: str, path: str, headers: Record, body: bytes, q
 
 @dataclass(frozen=True)
 class _Form:
-    """The pattern of requests for an operation; `weight` is its number of requirements."""
+    """Pattern of the requests for an operation. `weight` is its number of requirements."""
 
     name: str
     method: str
@@ -249,7 +249,7 @@ def _form(operation: "botocore.model.OperationModel") -> _Form:
 
 
 def _has(query: Record, name: str, value: str) -> bool:
-    """Whether a request has a parameter with a value; an empty value matches any."""
+    """Return whether a request has a parameter with a value. An empty value matches any."""
     found = query.get(name)
     found = found[0] if isinstance(found, list) else found
     return found is not None and (not value or found == value)

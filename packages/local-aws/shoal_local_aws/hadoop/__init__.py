@@ -1,1 +1,1 @@
-"""Hadoop Streaming as EMR runs it: a job's splits, its tasks and their attempts, its output."""
+"""Hadoop Streaming, Spark and YARN as EMR runs them: splits, tasks, attempts and output."""

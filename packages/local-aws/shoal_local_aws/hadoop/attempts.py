@@ -1,6 +1,6 @@
-"""Runs the attempts of a job's tasks, and kills some of them when a fault asks for it.
+"""Runs the attempts of a job's tasks, and kills some of them if a fault requests it.
 
-On a cluster two attempts of a task may run at once, and any attempt may be killed at any moment. A killed attempt does
+On a cluster two attempts of a task may run at once, and any attempt may be killed at any time. A killed attempt does
 not count towards a task's limit of failures.
 """
 
@@ -14,16 +14,16 @@ from shoal_local_aws.faults.kinds import AttemptFaults
 from shoal_local_aws.hadoop.job_options import whole_number
 from shoal_local_aws.hadoop.tasks import AttemptControl, HadoopTask, KilledError, TaskError
 
-_MOST_KILLS = 3  # of one task, so that every job ends
+_MOST_KILLS = 3  # for each task, so that every job ends
 
 
 class Attempts:
     """Runs tasks of one job, each in as many attempts as it needs.
 
     Args:
-        properties: the job's configuration.
-        faults: the faults of attempts, besides their own failures.
-        report: called with a message for each attempt that did not succeed.
+        properties: Configuration of the job.
+        faults: Injected faults of attempts.
+        report: Function that gets a message for each attempt that did not succeed.
     """
 
     def __init__(self, properties: Mapping[str, str], faults: AttemptFaults, report: Callable[[str], None]) -> None:
@@ -34,21 +34,20 @@ class Attempts:
         self._abandoned = False
 
     def chance(self, name: str) -> random.Random:
-        """A random generator for a task or an attempt, the same in every run of a job."""
+        """Return a random generator for a task or an attempt, the same in every run of a job."""
         return random.Random(f"{self._faults.seed} {'_'.join(name.split('_')[3:])}")  # noqa: S311
 
     def abandon(self) -> None:
-        """Kill all running attempts, and start no more."""
+        """Kill all running attempts, and start no others."""
         self._abandoned = True
         for control in tuple(self._controls):
             control.kill()
 
     def run_until_success(self, task: HadoopTask, kind: str, once: Callable[[str, AttemptControl], None]) -> str:
-        """Run a task of a kind (`map`, `reduce`); returns the name of the attempt that counts.
+        """Run a task of a kind (`map`, `reduce`), and return the name of the successful attempt.
 
-        `once` runs the attempt with a name; its control ends it early.
-
-        Raises TaskError where as many attempts failed as the job allows.
+        `once` runs the attempt with a name. The control can end the attempt early. Raises TaskError if as many attempts
+        failed as the job allows.
         """
         limit = whole_number(self._properties, f"mapreduce.{kind}.maxattempts", 4)
         speculative = self._properties.get(f"mapreduce.{kind}.speculative", "true") != "false"
@@ -67,7 +66,9 @@ class Attempts:
             for name, error in ended:
                 killed = isinstance(error, KilledError)
                 failures += error is not None and not killed
-                if error is not None and (killed or failures < limit):  # the client says nothing of the last failure
+                if error is not None and (
+                    killed or failures < limit
+                ):  # Hadoop's client does not print the last failure
                     self._report(f"Task Id : {name}, Status : {'KILLED' if killed else 'FAILED'}\nError: {error}")
             if ended[0][1] is None:
                 return ended[0][0]
@@ -76,7 +77,7 @@ class Attempts:
     def _race(
         self, racing: list[str], to_kill: list[str], once: Callable[[str, AttemptControl], None], chance: random.Random
     ) -> list[tuple[str, TaskError | None]]:
-        """The results of attempts that run at once, those that succeeded (None) first."""
+        """Run attempts at the same time. Return each with its error, the successful ones (None) first."""
         controls = {name: AttemptControl() for name in racing}
         self._controls.update(controls.values())
         if self._abandoned:  # abandoned since the last check

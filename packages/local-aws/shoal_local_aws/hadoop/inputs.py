@@ -1,4 +1,4 @@
-"""Hadoop's text input: finds the files, cuts them into splits, and reads the lines of a split.
+"""Hadoop's text input: finds the files, computes splits, and reads the lines of a split.
 
 Follows `FileInputFormat`, `TextInputFormat` and `LineRecordReader` of Hadoop's older API (`org.apache.hadoop.mapred`),
 which Streaming uses. In that API `mapreduce.input.fileinputformat.split.maxsize` has no effect; a larger
@@ -17,7 +17,7 @@ from shoal_local_aws.hadoop.job_options import whole_number
 from shoal_local_aws.hadoop.paths import Entry, Files
 
 _BLOCK = 32 * 1024 * 1024  # fs.s3a.block.size
-_SLOP = 1.1  # the last split may be longer than the others by this factor
+_SLOP = 1.1  # largest length of the last split, relative to the others
 _CHUNK = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMPRESSED = (".gz", ".bz2")
@@ -25,7 +25,7 @@ _COMPRESSED = (".gz", ".bz2")
 
 @dataclass(frozen=True, kw_only=True)
 class FileSplit:
-    """A range of bytes of a file; its lines are those that begin after its start (or at 0) and not after its end."""
+    """A range of bytes of a file. Its lines begin after its start (or at 0) and not after its end."""
 
     path: str
     start: int
@@ -33,9 +33,9 @@ class FileSplit:
 
 
 def input_files(files: Files, path: str) -> list[Entry]:
-    """The files of an input: a file, the files of a folder, or those that match a glob; without hidden files.
+    """Return the files of an input, which is a file, a folder or a glob. Hidden files are left out.
 
-    Raises EmulatorError where there are no files, or the folder contains a folder.
+    Raises EmulatorError if no file exists or the folder contains a folder.
     """
     pattern = any(character in path for character in "*?[")
     if pattern:
@@ -58,7 +58,7 @@ def input_files(files: Files, path: str) -> list[Entry]:
 
 
 def compute_splits(entries: list[Entry], properties: Mapping[str, str]) -> list[FileSplit]:
-    """Cut files into splits of at most a block; `mapreduce.job.maps` is the intended number of splits."""
+    """Return splits of at most one block. `mapreduce.job.maps` is the intended number of splits."""
     goal = sum(entry.size for entry in entries) // max(1, whole_number(properties, "mapreduce.job.maps", 2))
     least = whole_number(properties, "mapreduce.input.fileinputformat.split.minsize", 1)
     size = max(least, min(goal, _BLOCK), 1)
@@ -75,9 +75,9 @@ def compute_splits(entries: list[Entry], properties: Mapping[str, str]) -> list[
 
 
 def read_lines(files: Files, split: FileSplit, *, only_newline: bool) -> Iterator[bytes]:
-    """The lines of a split in blocks of bytes; the last line ends in a newline even if it does not in the file.
+    """Yield the lines of a split in blocks of bytes. The last line gets a newline if the file lacks it.
 
-    A line ends at a newline and, unless `only_newline`, also at a carriage return, which becomes one.
+    A line ends at a newline. Unless `only_newline`, it also ends at a carriage return, which becomes a newline.
     """
     blocks = _without_mark(_blocks(files, split)) if split.start == 0 else _blocks(files, split)
     last = b"\n"
@@ -115,7 +115,7 @@ def _without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _without_returns(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Newlines for carriage returns and for pairs of both, also where a block ends between the two."""
+    """Replace each carriage return, and each pair of return and newline, by a newline, also across blocks."""
     held = b""
     for block in blocks:
         whole = held + block

@@ -1,7 +1,7 @@
 """Parses the options of `hadoop-streaming`.
 
-Generic options (-D, -files) must stand before those of the job, because Hadoop's own parser stops looking for them at
-the first other option.
+Generic options (-D, -files) must come before the job's options, because Hadoop's parser stops looking for them at the
+first other option.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,29 +23,29 @@ _UNSUPPORTED = (
 
 @dataclass(kw_only=True)
 class StreamingJob:
-    """A streaming job, as its command line defines it.
+    """A streaming job from its command line.
 
-    properties: the job's configuration, by name.
-    shipped: a URI for every file that tasks find in their folder, by its name there.
+    properties: Configuration of the job, by name.
+    shipped: URI of every file that Hadoop copies to a task's folder, by its name there.
     """
 
     properties: dict[str, str] = field(default_factory=dict)
     shipped: dict[str, str] = field(default_factory=dict)
     mapper: str = ""
     combiner: str = ""
-    """Run on the sorted output of each map task; Hadoop may run it any number of times."""
+    """Command that runs on the sorted output of each map task. Hadoop may run it any number of times."""
     reducer: str = ""
     inputs: list[str] = field(default_factory=list)
     output: str = ""
 
     @property
     def reduces(self) -> int:
-        """Number of reducers; with 0 the mappers' output is the job's output."""
+        """Number of reducers. With 0 the mappers' output is the job's output."""
         return whole_number(self.properties, "mapreduce.job.reduces", 1)
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
-    """The value of a property that is a whole number from 0. Raises EmulatorError when it is none."""
+    """Return the value of a property. Raises EmulatorError if it is not a whole number from 0."""
     text = properties.get(name, str(default))
     if not text.isdecimal():
         raise EmulatorError(f"Property {name} is {text!r}; write a whole number from 0.")
@@ -53,11 +53,10 @@ def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def parse_options(arguments: Sequence[str]) -> StreamingJob:
-    """Read the options of `hadoop-streaming`: generic ones first, then those of the job.
+    """Parse the options of `hadoop-streaming`: generic options first, then the job's.
 
     Raises:
-        EmulatorError: an option is unknown, lacks its value, has a wrong value, stands in the wrong place or is not
-            emulated.
+        EmulatorError: An option is unknown, not emulated or in the wrong place, or its value is missing or invalid.
     """
     job = StreamingJob()
     generic = True
@@ -78,7 +77,7 @@ def parse_options(arguments: Sequence[str]) -> StreamingJob:
 
 
 def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each option with its value; `-DNAME=VALUE` is `-D NAME=VALUE`."""
+    """Yield each option with its value. `-DNAME=VALUE` equals `-D NAME=VALUE`."""
     rest = iter(arguments)
     for option in rest:
         if option.startswith("-D") and option != "-D":

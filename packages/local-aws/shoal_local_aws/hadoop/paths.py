@@ -1,8 +1,8 @@
-"""The files that Hadoop sees: objects of S3 (`s3://BUCKET/KEY`), files of the primary node (`file:///PATH`), and files
+"""Files by their Hadoop paths: objects of S3 (`s3://BUCKET/KEY`), files of the primary node (`file:///PATH`), and files
 of HDFS (`hdfs:///PATH`, or a path without a scheme), which are in a folder of the primary node.
 
-An object is downloaded once, when it is first read, and again after it was written or removed by `Files`. It is never
-held in memory as a whole.
+`Files` downloads an object at its first read, and again after it wrote or removed the object. It never holds a whole
+object in memory.
 """
 
 import os
@@ -25,12 +25,12 @@ from shoal_local_aws.emulator_error import EmulatorError
 
 _TRIES = 15  # fs.s3.maxRetries
 _HDFS = Path("mnt", "hdfs")
-"""Below the root of the primary node."""
+"""Folder of HDFS, below the root of the primary node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A file or folder: its path as Hadoop names it, and its size in bytes."""
+    """A file or folder: its Hadoop path, and its size in bytes."""
 
     path: str
     size: int
@@ -38,13 +38,13 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
+        """Last part of the path."""
         return self.path.rstrip("/").rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class _Copy:
-    """A downloaded object: its file, which is there when it is complete, and who downloads it."""
+    """A downloaded object. The file exists only when it is complete. The lock is held during the download."""
 
     file: Path
     lock: Lock = field(default_factory=Lock)
@@ -64,7 +64,7 @@ class Files:
         return boto3.client("s3", config=Config(retries={"mode": "standard", "total_max_attempts": _TRIES}))
 
     def find(self, path: str) -> Entry | None:
-        """The file or folder at a path, or None."""
+        """Return the file or folder at a path; None if it does not exist."""
         local = _local(path)
         if local is not None:
             return _local_entry(path, local) if local.exists() else None
@@ -82,7 +82,7 @@ class Files:
         return Entry(path=path, size=0, folder=True) if listing["KeyCount"] else None
 
     def children(self, path: str) -> list[Entry]:
-        """The files and folders directly in a folder, sorted by name."""
+        """Return the files and folders directly in a folder, sorted by name."""
         local = _local(path)
         if local is not None:
             inside = (_local_entry(f"{path.rstrip('/')}/{child.name}", child) for child in local.iterdir())
@@ -111,7 +111,7 @@ class Files:
         with self._lock:
             copy = self._copies.setdefault(path, _Copy(Path(self._folder.name) / str(next(self._numbers))))
         with copy.lock:
-            if not copy.file.exists():  # boto3 gives a file its name when it has all of it
+            if not copy.file.exists():  # boto3 creates the file only when the download is complete
                 bucket, key = _object(path)
                 tries = TransferConfig(num_download_attempts=_TRIES)
                 self._s3.download_file(bucket, key, str(copy.file), Config=tries)
@@ -142,7 +142,7 @@ class Files:
 
 
 def _local(path: str) -> Path | None:
-    """The local file of a path, None for an object of S3."""
+    """Return the local file of a path; None for an object of S3."""
     parts = urlsplit(path)
     match parts.scheme:
         case "s3":

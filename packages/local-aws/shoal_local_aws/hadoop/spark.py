@@ -1,9 +1,8 @@
-"""Emulates `spark-submit` on the primary node: a PySpark program is run by the Spark of this machine, `pip install
-pyspark`, in one process.
+"""Emulates `spark-submit` on the primary node: runs a PySpark program with this machine's `pyspark`, in one process.
 
-Spark reads S3 there by EMR's own file system, which nobody else has. So the addresses s3://... among the arguments of
-the program become folders of this machine, with what is at the address; what the program has written to them is
-uploaded when it has succeeded. A program that has such addresses in its own text is not emulated.
+On EMR, Spark reads S3 with EMR's own file system, which is not available elsewhere. So each s3:// address among the
+program's arguments becomes a local folder with a copy of the objects. After success, changed files are uploaded. An s3://
+address inside the program's code does not work.
 """
 
 import os
@@ -27,17 +26,19 @@ _VALUED = (
     *("--conf", "--deploy-mode", "--driver-memory", "--executor-cores", "--executor-memory"),
     *("--master", "--name", "--num-executors"),
 )
-"""Options of `spark-submit` that have a value."""
+"""Options of `spark-submit` with a value."""
 _KEPT = ("--conf", "--name")
-"""Those that say something on one machine, too."""
+"""Options that also have a meaning on a single machine."""
 _FILES = ("--files", "--py-files")
-"""Options of `spark-submit` that name files, separated by commas."""
+"""Options of `spark-submit` with a list of files, separated by commas."""
 _S3 = "s3://"
 
 
 def parse_arguments(arguments: Sequence[str]) -> tuple[list[str], str, list[str]]:
-    """The options of `spark-submit` that count here, the program, and its arguments. Raises EmulatorError for what is
-    not emulated."""
+    """Return the options of `spark-submit` that apply here, the program, and its arguments.
+
+    Raises EmulatorError for an option or a program that is not emulated.
+    """
     options, rest = list[str](), iter(arguments)
     for word in rest:
         if not word.startswith("--"):
@@ -53,13 +54,13 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[list[str], str, list[str]
 
 
 class Mirror:
-    """Folders that stand for addresses of S3."""
+    """Local folders that stand for addresses of S3."""
 
     def __init__(self, folder: Path, s3: Any) -> None:
         self._folder, self._s3, self._before = folder, s3, dict[Path, tuple[int, int]]()
 
     def local(self, address: str) -> str:
-        """The path that stands for an address, with what is there."""
+        """Download the objects at an address, and return the URI of the folder that stands for it."""
         where = urlsplit(address)
         path = self._folder / where.netloc / where.path.strip("/")
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=where.netloc, Prefix=where.path.strip("/"))
@@ -75,7 +76,7 @@ class Mirror:
         return f"file://{path}"
 
     def upload(self) -> None:
-        """Bring to S3 what is new, has changed or is gone; Spark's checksums are of this machine alone."""
+        """Upload new and changed files to S3, and delete removed ones there. Spark's local checksums are left out."""
         for path in (each for each in self._before if not each.exists()):
             bucket, _, key = path.relative_to(self._folder).as_posix().partition("/")
             self._s3.delete_object(Bucket=bucket, Key=key)
@@ -95,7 +96,7 @@ def _state(path: Path) -> tuple[int, int]:
 def _submit(arguments: Sequence[str]) -> int:
     options, program, given = parse_arguments(arguments)
     if find_spec("pyspark") is None:
-        raise EmulatorError(f"The embedded EMR runs steps of Spark by pyspark; install it beside {sys.executable}.")
+        raise EmulatorError(f"The embedded EMR runs Spark steps with pyspark; install pyspark for {sys.executable}.")
     with tempfile.TemporaryDirectory(dir=Path(os.environ["NODE_ROOT"]) / "mnt") as name:
         mirror = Mirror(Path(name) / "s3", boto3.client("s3"))
         script = copy(program, Path(name) / "program")
@@ -108,7 +109,7 @@ def _submit(arguments: Sequence[str]) -> int:
         conf = ("--conf", f"spark.local.dir={name}", "--conf", "spark.ui.enabled=false")
         submit = Path(sys.executable).parent / "spark-submit"  # of pyspark
         command = [str(submit), "--master", "local[2]", *options, *conf, str(script), *addressed]
-        work = Path(name) / "files"  # as in a container of YARN, where --files are in the working folder
+        work = Path(name) / "files"  # a container of YARN has --files in its working folder
         work.mkdir(exist_ok=True)
         code = subprocess.run(command, cwd=work, check=False).returncode
         if code == 0:
@@ -117,9 +118,9 @@ def _submit(arguments: Sequence[str]) -> int:
 
 
 def copy(named: str, folder: Path) -> Path:
-    """Copy a file that an address or a path of the node names to a folder, under its own name.
+    """Copy a file, by its address or its path on the node, to a folder, and return the copy.
 
-    Raises EmulatorError where there is no such file.
+    Raises EmulatorError if the file does not exist.
     """
     files, address = Files(), named if ":" in named else f"file://{Path(named).resolve()}"
     if files.find(address) is None:
@@ -132,8 +133,8 @@ def copy(named: str, folder: Path) -> Path:
 
 
 def main() -> int:
-    """Run the program of this process's arguments; returns the exit code."""
-    os.environ.pop("PYTHONPATH", None)  # it is for this package, and not for the program
+    """Run the program that the command line names, and return the exit code."""
+    os.environ.pop("PYTHONPATH", None)  # it names this package, which the program must not see
     os.environ["PYSPARK_PYTHON"] = sys.executable
     try:
         return _submit(sys.argv[1:])

@@ -1,10 +1,13 @@
 """Emulates Hadoop Streaming: `python -m shoal_local_aws.hadoop.streaming` with the options of `hadoop-streaming`.
 
 A task has the same conditions as on a real cluster: the lines of its split, Hadoop's sorting and partitioning of keys,
-retried attempts, and an output that appears only when the whole job succeeded. It follows Hadoop's `PipeMapRed`,
-`HashPartitioner` and `TextOutputFormat`. Four of their rules are unexpected: a line without a tab gets one at its end;
-a carriage return ends a line of a task's output; the output of a reducer without input is dropped; and a mapper that
-does not read all of its input fails.
+retried attempts, and an output that appears only after the whole job succeeded. The code follows Hadoop's `PipeMapRed`,
+`HashPartitioner` and `TextOutputFormat`. Four of their rules are unexpected:
+
+- A line without a tab gets one at its end.
+- A carriage return ends a line of a task's output.
+- The output of a reducer without input is dropped.
+- A mapper that does not read all of its input fails.
 """
 
 import json
@@ -37,9 +40,10 @@ class StreamingRun:
     """One run of a job.
 
     Args:
-        scratch: an empty folder for intermediate files.
-        logs: the standard error of tasks goes to `<logs>/<job>/<attempt>/stderr`.
-        faults: which of its attempts the cluster kills or doubles.
+        job: The job.
+        scratch: Empty folder for intermediate files.
+        logs: Folder of logs. The standard error of a task goes to `<logs>/<job>/<attempt>/stderr`.
+        faults: Injected faults: attempts that the cluster kills or doubles.
     """
 
     def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, faults: AttemptFaults) -> None:
@@ -56,7 +60,7 @@ class StreamingRun:
     def execute(self) -> None:
         """Run the job and commit its output.
 
-        Raises EmulatorError where the input is missing, the output exists, or a task failed in all of its attempts.
+        Raises EmulatorError if the input is missing, the output exists, or a task failed in all of its attempts.
         """
         job = self._job
         if self._files.find(self._output) is not None:
@@ -77,7 +81,7 @@ class StreamingRun:
         _log(f"Job job_{self._number} completed successfully\nOutput directory: {self._output}")
 
     def _tasks(self, cut: list[FileSplit], pool: ThreadPoolExecutor) -> list[Path]:
-        """Run all tasks; returns the files that are the job's output, in order."""
+        """Run all tasks, and return the files of the job's output in order."""
         self._map_outputs = _all(
             [pool.submit(self._map, split, number) for number, split in enumerate(cut)],
             lambda share: _log(f" map {share:.0%} reduce 0%"),
@@ -144,7 +148,7 @@ class StreamingRun:
     def _run(
         self, task: HadoopTask, kind: str, source: Callable[[random.Random], Iterator[bytes]], partitions: int
     ) -> list[Path]:
-        """Run a task; returns the files of the attempt that counts, one a partition."""
+        """Run a task, and return the files of its successful attempt, one for each partition."""
 
         def outputs(name: str) -> list[Path]:
             return [self._scratch / f"{name}.{part}" for part in range(partitions)]
@@ -173,7 +177,7 @@ class StreamingRun:
     def _combine(
         self, task: HadoopTask, folder: Path, log: Path, path: Path, chance: random.Random, control: AttemptControl
     ) -> None:
-        """Put what the combiner makes of a map task's records for one reducer in their place."""
+        """Replace a map task's records for one reducer by the combiner's output."""
         if path.stat().st_size:
             combined = path.with_name(f"{path.name}.combined")
             try:
@@ -183,7 +187,7 @@ class StreamingRun:
                 combined.unlink(missing_ok=True)
 
     def _commit(self, results: list[Path]) -> None:
-        """Move the output to its place, `_SUCCESS` last; a failed commit leaves nothing."""
+        """Move the output to its final place, `_SUCCESS` last. A failed commit leaves no files."""
         success = self._scratch / "_SUCCESS"
         success.touch()
         placed = []
@@ -199,7 +203,7 @@ class StreamingRun:
 
 
 def _all(futures: list["Future[Any]"], report: Callable[[float], None]) -> list[Any]:
-    """The results of all tasks, in their order; the first failure cancels those that have not begun."""
+    """Return the results of all tasks in order. The first failure cancels tasks that have not started."""
     for done, future in enumerate(as_completed(futures), start=1):
         if future.exception() is not None:
             for other in futures:
@@ -214,14 +218,14 @@ def _log(message: str) -> None:
 
 
 def attempt_faults_environment(faults: AttemptFaults) -> dict[str, str]:
-    """The variables that give these faults to this program."""
+    """Return the environment variables that pass these faults to this program."""
     return {_FAULTS_VARIABLE: json.dumps(asdict(faults))}
 
 
 def main() -> int:
-    """Run the job of this process's arguments; returns the exit code."""
+    """Run the job that the command line defines, and return the exit code."""
     root = Path(os.environ["NODE_ROOT"])
-    os.environ.pop("PYTHONPATH", None)  # it is for this package, and not for the tasks
+    os.environ.pop("PYTHONPATH", None)  # it names this package, which tasks must not see
     faults = AttemptFaults(**json.loads(os.environ.pop(_FAULTS_VARIABLE, "{}")))
     (root / "mnt" / "yarn").mkdir(parents=True, exist_ok=True)
     try:

@@ -1,7 +1,7 @@
-"""Runs one task of a streaming job: its process, its input and its output.
+"""Runs one attempt of a task of a streaming job: its process, input and output.
 
-A line of a task is a key, a tab and a value. In a line without a tab the whole line is the key, the value is empty, and
-a tab is added in the output.
+A line of a task is a key, a tab and a value. In a line without a tab the whole line is the key, and the output gets a
+tab.
 """
 
 import os
@@ -24,15 +24,15 @@ _ARGUMENT = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^'\" ]+)")
 
 
 class TaskError(Exception):
-    """An attempt of a task failed. Its own output is only in its log, as on YARN."""
+    """An attempt of a task failed. The output of its process is only in its log, as on YARN."""
 
 
 class KilledError(TaskError):
-    """An attempt was killed from outside, which does not count as a failure of its task."""
+    """An attempt was killed from outside. This does not count as a failure of its task."""
 
 
 class AttemptControl:
-    """Lets another thread end an attempt: at once if its process runs, else as soon as it starts."""
+    """Allows another thread to end an attempt: at once if its process runs, otherwise as soon as it starts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,12 +60,12 @@ class AttemptControl:
 
 @dataclass(frozen=True, kw_only=True)
 class HadoopTask:
-    """The definition of a task, the same for all of its attempts.
+    """Definition of a task, the same for all of its attempts.
 
     name: `task_<job>_<m or r>_<number>`.
-    command: the program and its arguments; a relative program may lie in the task's folder.
-    environment: what the process starts with.
-    shipped: the files that lie in the task's folder, by their names there.
+    command: Program and arguments. A relative program may be in the task's folder.
+    environment: Environment variables of the process.
+    shipped: Files in the task's folder, by their names there.
     """
 
     name: str
@@ -75,7 +75,7 @@ class HadoopTask:
 
 
 def java_hash(key: bytes) -> int:
-    """The hash of a `Text` by `WritableComparator.hashBytes`: h = 31 h + byte, beginning with 1, in 32 signed bits."""
+    """Return the hash of a `Text` by `WritableComparator.hashBytes`: h = 31 h + byte from h = 1, in 32 signed bits."""
     value = 1
     for byte in key:
         value = (31 * value + (byte - 256 if byte > 127 else byte)) & 0xFFFFFFFF
@@ -84,28 +84,31 @@ def java_hash(key: bytes) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def partition_of(key: bytes, partitions: int) -> int:
-    """The reducer of a key, as `HashPartitioner` computes it."""
+    """Return the number of the reducer of a key, as `HashPartitioner` computes it."""
     return (java_hash(key) & 0x7FFFFFFF) % partitions
 
 
 def split_arguments(command: str) -> list[str]:
-    """A command's words as Streaming splits them: at spaces and around quotes. No other character is special."""
+    """Split a command into words as Streaming does: at spaces and around quotes. No other character is special."""
     return [one or two or plain for one, two, plain in _ARGUMENT.findall(command)]
 
 
 def run_attempt(
     task: HadoopTask, folder: Path, log: Path, source: Iterator[bytes], targets: Sequence[Path], control: AttemptControl
 ) -> None:
-    """Run a task's process once: it reads `source`, and its records go to `targets` by their keys' partitions.
+    """Run a task's process once, and write its records to `targets` by the partitions of their keys.
 
     Args:
-        folder: where the process runs; it is emptied first.
-        log: where its standard error goes.
-        control: ends it early.
+        task: The task.
+        folder: Working folder of the process. It is emptied first.
+        log: File for its standard error.
+        source: Blocks of its input.
+        targets: Output files, one for each partition.
+        control: Control that may end it early.
 
     Raises:
-        TaskError: it could not start, failed, or left input unread; or the input cannot be read.
-        KilledError: its control killed it.
+        TaskError: The process did not start, failed, or left input unread, or the input is unreadable.
+        KilledError: The control killed the process.
     """
     if control.killed_event.is_set():
         raise KilledError("killed before it started")
@@ -119,7 +122,7 @@ def run_attempt(
     program = shutil.which(arguments[0], path=path)
     if program is None:
         raise TaskError(f"Cannot run program {arguments[0]!r}: not found")
-    with log.open("ab") as stderr:  # of a map task also its combiner's
+    with log.open("ab") as stderr:  # append, because a map task and its combiner share the log
         process = subprocess.Popen(
             [program, *arguments[1:]],
             cwd=folder,
@@ -153,7 +156,7 @@ def run_attempt(
 
 
 class _Feeder(threading.Thread):
-    """Writes blocks into a process's input until one side ends."""
+    """Thread that writes blocks to a process's standard input until one side ends."""
 
     def __init__(self, source: Iterator[bytes], target: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -193,14 +196,12 @@ def _collect(source: IO[bytes], targets: Sequence[IO[bytes]]) -> None:
 
 
 def merge_sorted(parts: Sequence[Path], scratch: Path, chance: random.Random) -> Iterator[bytes]:
-    """The records of all parts in order of their keys' bytes, in blocks; memory does not grow with them.
+    """Yield blocks with the records of all parts, sorted by the bytes of their keys, in constant memory.
 
-    Hadoop does not define the order of equal keys, so `chance` decides it.
-
-    Raises TaskError where the disk is full.
+    Hadoop does not define the order of equal keys, so `chance` decides it. Raises TaskError if the disk is full.
     """
     shuffled = chance.sample(parts, len(parts))
-    ties = chance.choice((["-s"], []))  # equal keys stay in the order of the parts, or are sorted by the whole record
+    ties = chance.choice((["-s"], []))  # equal keys: in the order of the parts, or sorted by the whole record
     command = ["sort", *ties, "-t", "\t", "-k1,1", "-S", _SORT_MEMORY, "-T", str(scratch), *map(str, shuffled)]
     sort = subprocess.Popen(command, env=os.environ | {"LC_ALL": "C"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert sort.stdout is not None

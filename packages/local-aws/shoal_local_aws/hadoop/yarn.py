@@ -1,7 +1,7 @@
-"""`python -m shoal_local_aws.hadoop.yarn application ...`: lists and ends the applications of YARN of a cluster.
+"""`python -m shoal_local_aws.hadoop.yarn application ...`: list and end the YARN applications of a cluster.
 
-As on YARN an application continues when the client that submitted it has died. `programs` are the commands of the
-primary node: an application is a process of its own, and a file that is there while it runs.
+As on YARN, an application continues after the death of the client that submitted it. So an application is a separate
+process, with a file that exists while it runs. `programs` are the commands of the primary node.
 """
 
 import argparse
@@ -14,16 +14,16 @@ from shoal_local_aws.processes import kill_marked
 
 _PACKAGES = Path(__file__).resolve().parents[2]
 LOGS = Path("var") / "log" / "hadoop-yarn" / "containers"
-"""The folder of the logs of tasks, each in `JOB/ATTEMPT/`."""
+"""Folder of the logs of tasks, each in `JOB/ATTEMPT/`."""
 _FOLDER = Path("mnt") / "yarn" / "applications"
 MARK = "YARN_APPLICATION_ID"
-"""The variable that has the id of the application to which a process belongs."""
+"""Environment variable with the id of the application that a process belongs to."""
 _OWN_SESSION = "import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])"
-"""As the command `setsid`, which macOS has not."""
+"""Python code that replaces the command `setsid`, which macOS lacks."""
 
 
 def programs() -> dict[str, str]:
-    """The bodies of the shell scripts by the commands' names."""
+    """Return the bodies of the shell scripts of the primary node's commands, by name."""
     python = _python()
     return {
         "yarn": f'exec {python} shoal_local_aws.hadoop.yarn "$@"',
@@ -43,7 +43,7 @@ def _python() -> str:
     return f"env PYTHONPATH={shlex.quote(str(_PACKAGES))} {shlex.quote(sys.executable)} -P -m"
 
 
-# EMR ends the processes that have the id of the step. The application has none.
+# EMR ends all processes with the id of the step. So the application starts without it.
 _SUBMIT = """\
 id=application_$(date +%s000)_$$
 folder="$NODE_ROOT/{folder}"
@@ -59,7 +59,7 @@ wait $!"""
 
 
 def applications(root: Path) -> list[Path]:
-    """The files of the applications that have not ended, on the node whose `/` is this folder."""
+    """Return the files of the active applications on the node with this root folder."""
     return sorted((root / _FOLDER).glob("application_*"))
 
 

@@ -1,1 +1,1 @@
-"""Emulates EC2 instances, auto scaling groups and Run Command."""
+"""EC2 instances and auto scaling groups, and the machines that run them."""

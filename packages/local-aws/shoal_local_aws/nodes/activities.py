@@ -1,4 +1,4 @@
-"""Records the scaling activities of a group: launches, terminations and failures, the newest first."""
+"""Records the scaling activities of a group (launches, terminations and failures), the newest first."""
 
 import json
 import uuid
@@ -12,7 +12,7 @@ _PAGE = 100
 
 
 def begin(group: Record, description: str, cause: str, *, zone: str, subnet: str, instance: str = "") -> Record:
-    """Record the beginning of an activity of a group; returns it, for `finish`."""
+    """Record the start of an activity of a group, and return the activity for `finish`."""
     activity = {
         "ActivityId": str(uuid.uuid4()),
         "AutoScalingGroupName": group["AutoScalingGroupName"],
@@ -31,7 +31,7 @@ def begin(group: Record, description: str, cause: str, *, zone: str, subnet: str
 
 
 def finish(activity: Record, status: str, message: str = "") -> None:
-    """Record the end of an activity: `Successful`, or `Failed` with the reason."""
+    """Record the end of an activity: `Successful`, or `Failed` with a reason."""
     activity.update(StatusCode=status, EndTime=requests.now(), Progress=100)
     if message:
         activity["StatusMessage"] = message
@@ -44,7 +44,7 @@ def launched(group: Record, instance: str) -> None:
 
 
 def describe(parameters: Record) -> Any:
-    """DescribeScalingActivities."""
+    """Answer a request of DescribeScalingActivities."""
     name = parameter(parameters, "AutoScalingGroupName")
     if name and name not in autoscaling.groups:
         return autoscaling.error("ValidationError", f"AutoScalingGroup name not found - {name}")

@@ -1,7 +1,7 @@
-"""Writes the commands of Amazon Linux that emulated machines have on their PATH, as small scripts.
+"""Writes the commands of Amazon Linux on the PATH of emulated machines, as small scripts.
 
-They act as the real ones, but in the folder that stands for a machine's root, and refuse options that are not emulated.
-Keep the real exit codes, because boot scripts depend on them (`mount` fails with 32).
+They act like the real commands, but in the folder that stands for a machine's root. They refuse options that are not
+emulated. Keep the real exit codes, because boot scripts depend on them (`mount` fails with 32).
 """
 
 import shlex
@@ -18,11 +18,12 @@ def write_program(path: Path, body: str) -> None:
 
 
 def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
-    """Write all commands into a folder.
+    """Write all commands to a folder.
 
     Args:
-        file_systems: holds the folders that stand for EFS file systems.
-        hosts: holds, by address, links to the roots of the machines that run.
+        folder: Folder of the commands.
+        file_systems: Folder of the folders that stand for EFS file systems.
+        hosts: Folder of links to the roots of the running machines, by address.
     """
     folder.mkdir(parents=True, exist_ok=True)
     hosts.mkdir(parents=True, exist_ok=True)
@@ -39,12 +40,12 @@ def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
         write_program(folder / name, body)
 
 
-# Without it a node would find this computer's own command on its PATH.
+# Without this script a node would find this computer's own command on its PATH.
 _NO_POWER = """\
-echo "${0##*/}: an instance of the embedded AWS cannot switch itself off; terminate it by EC2's interface" >&2
+echo "${0##*/}: an instance of the embedded AWS cannot shut itself down; terminate it with EC2's API" >&2
 exit 1"""
 
-# Prints `name: value` as the command of Amazon Linux does. The values are in the instance's environment.
+# Prints `name: value` like the command of Amazon Linux. The values are in the instance's environment.
 _METADATA = """\
 label=yes
 case "$1" in --quiet|-q) label=; shift;; esac
@@ -56,5 +57,5 @@ case "$1" in
   -R|--region) name=region value=$AWS_REGION ;;
   *) echo "ec2-metadata: the embedded AWS does not support option $1" >&2; exit 1 ;;
 esac
-if [ -z "$value" ]; then echo "ec2-metadata: this machine is no EC2 instance" >&2; exit 1; fi
+if [ -z "$value" ]; then echo "ec2-metadata: this machine is not an EC2 instance" >&2; exit 1; fi
 echo "${label:+$name: }$value\""""

@@ -1,6 +1,6 @@
 """Applies the filters of EC2's describe calls that ministack ignores.
 
-An ignored filter would return everything. So a filter that is not supported is refused.
+With an ignored filter a call would return all resources. So unsupported filters are refused.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -11,7 +11,7 @@ from shoal_local_aws.seams import ec2
 from shoal_local_aws.seams.lookup import Table
 from shoal_local_aws.service import Record, RefusedError
 
-# operation: the records it describes, their identifier, the element of its answer, the filters ministack applies
+# By operation: its records, the key of their identifier, the element of its response, the filters ministack applies
 _DESCRIBED: Mapping[str, tuple[Table, str, str, Collection[str]]] = {
     "DescribeAddresses": (ec2.addresses, "AllocationId", "addressesSet", ()),
     "DescribeVpcEndpoints": (ec2.vpc_endpoints, "VpcEndpointId", "vpcEndpointSet", ()),
@@ -23,7 +23,7 @@ _DESCRIBED: Mapping[str, tuple[Table, str, str, Collection[str]]] = {
         ("instance-state-name", "instance-type", "image-id"),
     ),
 }
-# operation: all the filters, beside tags, that ministack applies
+# By operation: the filters that ministack applies, in addition to tags. All others are refused
 _KNOWN: Mapping[str, Collection[str]] = {
     "DescribeAvailabilityZones": (),
     "DescribeFlowLogs": ("resource-id",),
@@ -51,7 +51,8 @@ _ABSENT_IN_SOME: Mapping[str, Callable[[Record], Any]] = {
 def install() -> None:
     """Wrap ministack's describe calls.
 
-    They forget no ended instance by themselves: it would be gone between its choice here and its description there.
+    ministack's own calls no longer forget ended instances: one could disappear between its selection here and its
+    description there.
     """
     forget = ec2.forget_ended.now
     ec2.forget_ended.put(lambda: None)
@@ -107,7 +108,7 @@ def _is_tag_filter(name: str) -> bool:
 
 
 def _values(record: Record, name: str) -> set[str]:
-    """A record's values for a filter: `vpc-id` is its VpcId, `group-id` the ids of its groups."""
+    """Return a record's values for a filter: `vpc-id` is its VpcId, `group-id` the ids of its groups."""
     if name in ("group-id", "instance.group-id"):
         return {group["GroupId"] for group in record.get("Groups") or record.get("SecurityGroups") or []}
     if name in _ABSENT_IN_SOME:

@@ -1,8 +1,8 @@
-"""Emulates auto scaling groups, which keep their desired capacity.
+"""Emulates auto scaling groups, which maintain their desired capacity.
 
-Instances start from the group's launch template, in the group's subnets and on the market of its policy. An instance
-that is terminated from outside is replaced. A launch without capacity leaves a failed activity, as on AWS. It is tried
-again when the group changes, and every few seconds (AWS: every few minutes).
+Instances start from the group's launch template, in the group's subnets and on the market of its policy. The group
+replaces instances that are terminated from outside. A launch without capacity leaves a failed activity, as on AWS. The
+group retries it after each change, and every few seconds (AWS: every few minutes).
 """
 
 import logging
@@ -23,15 +23,15 @@ _logger = logging.getLogger(__name__)
 _GROUP_TAG = "aws:autoscaling:groupName"
 _AGAIN_SECONDS = 5.0
 _ZONES = "abc"
-"""ministack has these zones in every region."""
+"""Letters of the zones that ministack has in every region."""
 
 
 class AutoScalingGroups:
     """Keeps groups at their desired capacity.
 
     Args:
-        nodes: starts and ends the instances.
-        faults: where there is no capacity.
+        nodes: Runner that starts and ends the instances.
+        faults: Injected faults of capacity.
     """
 
     def __init__(self, nodes: InstanceRunner, faults: Faults) -> None:
@@ -41,9 +41,9 @@ class AutoScalingGroups:
         self._waiting: set[str] = set()
 
     def reconcile(self, group: Record) -> None:
-        """Start or end instances until a group has its desired capacity, in its subnets; the newest end first.
+        """Start or end instances until a group has its desired capacity in its subnets. The newest end first.
 
-        A group whose template or image no longer exists does not change, as on AWS, where the attempt fails.
+        A group does not change if its template or image no longer exists. On AWS the launch fails, too.
         """
         with self._lock:
             members = group["Instances"]
@@ -61,7 +61,7 @@ class AutoScalingGroups:
             self.reconcile(group)
 
     def terminate_instance(self, identifier: str) -> None:
-        """Terminate an instance; its group, if any, replaces it to keep the desired capacity."""
+        """Terminate an instance. Its group, if any, replaces it to maintain the desired capacity."""
         with self._lock:
             group = group_of(identifier)
             if group is None:
@@ -95,7 +95,7 @@ class AutoScalingGroups:
                 self._end(group, member["InstanceId"], "rebalancing the zones")
 
     def _grow(self, group: Record) -> bool:
-        """Start one more instance in the first subnet with capacity; returns whether it started."""
+        """Start one more instance in the first subnet with capacity, and return whether it started."""
         subnets = subnets_of(group) or [ec2.default_subnet]
         turn = len(group["Instances"]) % len(subnets)
         subnets = [*subnets[turn:], *subnets[:turn]]
@@ -130,7 +130,7 @@ class AutoScalingGroups:
         self.nodes.start(record)
 
     def _wait(self, group: Record) -> None:
-        """Try again in the background, after some time."""
+        """Retry in the background after some seconds."""
         if group["AutoScalingGroupARN"] not in self._waiting:
             self._waiting.add(group["AutoScalingGroupARN"])
             requests.spawn_background(self._try_again, group, thread_name=f"wait-{group['AutoScalingGroupName']}")
@@ -166,7 +166,7 @@ def zone_of(subnet: str) -> str:
 
 
 def subnets_of(group: Record) -> list[str]:
-    """The subnets of a group, in its order; empty when it names none."""
+    """Return the subnets of a group in its order; empty if it names no subnet."""
     return [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
 
 
@@ -182,11 +182,11 @@ def _note_failure(group: Record, subnet: str, message: str) -> None:
 
 
 def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[str, str]:
-    """The market and type of a group's next instance in a subnet.
+    """Return the market and the type of a group's next instance in a subnet.
 
     Raises:
-        NoCapacityError: no type of the group has capacity.
-        RefusedError: the template's placement group no longer exists.
+        NoCapacityError: No type of the group has capacity.
+        RefusedError: The template's placement group no longer exists.
     """
     policy = group.get("MixedInstancesPolicy") or {}
     on_demand = sum(
@@ -267,5 +267,5 @@ def _instance_tags(group: Record, data: Record) -> list[Any]:
 
 
 def _zones() -> list[str]:
-    """The zones of the region of the current request."""
+    """Return the zones of the current request's region."""
     return [f"{requests.region()}{letter}" for letter in _ZONES]

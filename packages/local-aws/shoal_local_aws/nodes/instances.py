@@ -1,8 +1,8 @@
-"""Emulates EC2 instances: each a machine of this computer, with a loopback address of its own.
+"""Emulates EC2 instances. Each is a machine of this computer with a separate loopback address.
 
 An instance boots by running its user data. Its termination ends all of its processes and deletes its folder; its
-console log stays in the emulator's `logs`. ministack keeps the records. All emulators of a computer share its loopback
-addresses, so each begins at another address.
+console log stays in the emulator's `logs`. ministack stores the records. All emulators of a computer share its loopback
+addresses, so each starts at another address.
 """
 
 import base64
@@ -27,7 +27,7 @@ _machines_of: dict[str, Machine] = {}
 
 
 def zones_of_placement_group(name: str) -> set[str]:
-    """The zones in which instances of a placement group exist."""
+    """Return the zones with instances of a placement group."""
     return {
         record["Placement"]["AvailabilityZone"]
         for record in ec2.instances.values()
@@ -39,9 +39,9 @@ class InstanceRunner:
     """Starts and ends instances.
 
     Args:
-        machines: creates the machines of the instances.
-        running: called with the id of every instance that begins to run.
-        faults: which instances do not boot.
+        machines: Factory of the instances' machines.
+        running: Function that gets the id of every instance that starts to run.
+        faults: Injected faults of booting.
     """
 
     def __init__(self, machines: Machines, running: Callable[[str], None], faults: Faults) -> None:
@@ -52,7 +52,7 @@ class InstanceRunner:
         self._lock = threading.Lock()
 
     def start(self, record: Record) -> None:
-        """Create the machine of a new instance's record, and boot it in the background."""
+        """Create the machine of a new instance, and boot it in the background."""
         address = self._next_address()
         name = f"ip-{address.replace('.', '-')}.ec2.internal"
         record.update(PrivateIpAddress=address, PrivateDnsName=name, PublicIpAddress="", PublicDnsName="")
@@ -67,8 +67,8 @@ class InstanceRunner:
                 "EC2_LOCAL_IPV4": address,
                 "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
                 "GLOO_SOCKET_IFNAME": "lo",
-                # NCCL allows a GPU only once in a group: nodes of one computer cannot share its GPU, so they compute
-                # on its cores.
+                # NCCL allows each GPU only once in a group. So nodes of one computer cannot share its GPU, and use
+                # its CPU cores.
                 "CUDA_VISIBLE_DEVICES": "",
             },
             core=_core(self._started),
@@ -112,7 +112,7 @@ class InstanceRunner:
         return self._machines.logs / f"{identifier}.log"
 
     def terminate(self, identifier: str) -> None:
-        """End an instance: its processes, its folder, its volumes."""
+        """End an instance with its processes, its folder and its volumes."""
         record = ec2.instances.get(identifier)
         with self._lock:
             machine = _machines_of.pop(identifier, None)
@@ -127,7 +127,8 @@ class InstanceRunner:
 
 
 def _core(number: int) -> int:
-    """The core of an instance by its number. If all instances used all cores, their ranks would wait for each other."""
+    """Return the CPU core of an instance by its number. If all instances used all cores, their ranks would wait for
+    each other."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     return cores[number % len(cores)]
 
@@ -140,7 +141,7 @@ def _decoded(user_data: str) -> bytes:
 
 
 def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
-    """Give machines to ministack's instances; `terminate_instance` terminates one and informs its group."""
+    """Give machines to ministack's instances. `terminate_instance` terminates one and informs its group."""
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:
@@ -189,13 +190,16 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) ->
 
 
 def _checked_image(parameters: Record) -> str:
-    """The image that a request for instances names; raises RefusedError for what EC2 or the emulator refuses."""
+    """Return the image that a request of RunInstances names.
+
+    Raises RefusedError if EC2 would refuse the request, or if it is not emulated.
+    """
     if any(name.startswith("LaunchTemplate.") for name in parameters):
         message = "The embedded AWS starts instances from launch templates only in auto scaling groups."
         raise RefusedError("UnsupportedOperation", message)
     try:
         image = launch_templates.image(parameter(parameters, "ImageId"))
-    except RefusedError as refusal:  # its code is that of Auto Scaling
+    except RefusedError as refusal:  # replace its code, which is Auto Scaling's
         raise RefusedError("InvalidParameterValue", str(refusal)) from refusal
     subnet, place = parameter(parameters, "SubnetId"), parameter(parameters, "Placement.GroupName")
     if subnet and subnet not in ec2.subnets:

@@ -1,7 +1,7 @@
 """Finds the launch template of an auto scaling group, its version and its image.
 
-AWS checks all of them when a group is created, and refuses a group that could never start a node; ministack does not.
-So a missing template, version or image is refused here, before the group exists.
+AWS checks all of them when a group is created, and refuses a group that could never start an instance. ministack does
+not, so this module refuses a missing template, version or image.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from typing import Any
 
 from shoal_local_aws.permissions import identities
 from shoal_local_aws.permissions.checks import refusal
-from shoal_local_aws.permissions.resources import Asked, reading_image
+from shoal_local_aws.permissions.resources import Permission, reading_image
 from shoal_local_aws.seams import ec2, identity, requests, ssm
 from shoal_local_aws.service import Record, RefusedError, parameter
 
@@ -20,7 +20,7 @@ _IMAGE_ID = "/ami-id"
 
 
 def install() -> None:
-    """Make launch templates keep their placement group, and AWS's parameters for images readable."""
+    """Make launch templates keep their placement group, and make AWS's public parameters of images readable."""
     read, describe, public = ec2.read_template.now, ec2.template_xml.now, ssm.public_parameter.now
 
     def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
@@ -46,12 +46,13 @@ def install() -> None:
 
 
 def data_of(reference: Mapping[str, Any]) -> Record:
-    """The data of a group's launch template.
+    """Return the data of a group's launch template.
 
     Args:
-        reference: the template's id or name, and a version: a number, `$Latest` or `$Default`.
+        reference: Id or name of the template, and a version: a number, `$Latest` or `$Default`.
 
-    Raises RefusedError where there is no such template, or no such version of it.
+    Raises:
+        RefusedError: The template or its version does not exist.
     """
     if not reference:
         raise RefusedError("ValidationError", "Valid requests must contain a LaunchTemplate.")
@@ -72,11 +73,11 @@ def data_of(reference: Mapping[str, Any]) -> Record:
 
 
 def image(name: str) -> str:
-    """The id of an image, which may be given by a parameter: `resolve:ssm:NAME[:VERSION]`.
+    """Return the id of an image, which a parameter may name: `resolve:ssm:NAME[:VERSION]`.
 
-    AWS's own parameters are not emulated: the id of their image is computed from the parameter's name.
+    AWS's public parameters are not emulated: the id of their image is computed from the parameter's name.
 
-    Raises RefusedError where there is no such parameter.
+    Raises RefusedError if the parameter does not exist.
     """
     if not name.startswith(_PARAMETER):
         return name
@@ -92,19 +93,18 @@ def image(name: str) -> str:
 
 
 def require_permissions(reference: Mapping[str, Any]) -> None:
-    """Raise RefusedError where the caller may not do what starting an instance from a template does.
+    """Raise RefusedError if the caller lacks a permission for starting an instance from a template.
 
-    Auto Scaling tries that with the caller's permissions before it creates or changes a group ("Control Amazon EC2
-    launch template usage in Auto Scaling groups", "Permissions validation for ec2:RunInstances and iam:PassRole", read
-    on 2026-11-29).
+    Auto Scaling checks this before it creates or changes a group ("Control Amazon EC2 launch template usage in Auto
+    Scaling groups", "Permissions validation for ec2:RunInstances and iam:PassRole", read on 2026-11-29).
     """
-    for action, arn, keys in _asked_by_launch(data_of(reference)):
+    for action, arn, keys in _permissions_of_launch(data_of(reference)):
         if reason := refusal(identity.verified_key.get(), action, arn, keys):
             name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
             raise RefusedError("AccessDenied", f"You are not authorized to use launch template: {name}. {reason}")
 
 
-def _asked_by_launch(data: Record) -> Iterator[Asked]:
+def _permissions_of_launch(data: Record) -> Iterator[Permission]:
     region, account = requests.region(), requests.account()
     given = data.get("IamInstanceProfile") or {}
     profile = str(given.get("Arn") or given.get("Name") or "").rpartition("/")[2]
@@ -121,7 +121,7 @@ def _asked_by_launch(data: Record) -> Iterator[Asked]:
 
 
 def specified_tags(data: Record, kind: str) -> list[Record]:
-    """The tags that a template gives to a new `instance` or `volume`."""
+    """Return the tags that a template gives to a new `instance` or `volume`."""
     return [
         {"Key": tag["Key"], "Value": tag["Value"]}
         for specification in data.get("TagSpecifications") or []
@@ -131,9 +131,9 @@ def specified_tags(data: Record, kind: str) -> list[Record]:
 
 
 def placement_group(data: Mapping[str, Any]) -> str:
-    """The placement group that a template puts its instances into, empty for none.
+    """Return the placement group of a template's instances; empty without one.
 
-    Raises RefusedError where there is no such group.
+    Raises RefusedError if the group does not exist.
     """
     name = _placement_group_name(data)
     if name and name not in ec2.placement_groups:
@@ -142,5 +142,5 @@ def placement_group(data: Mapping[str, Any]) -> str:
 
 
 def _placement_group_name(data: Mapping[str, Any]) -> str:
-    """The placement group that a template names, which may not exist; empty for none."""
+    """Return the placement group that a template names, even if it does not exist; empty without one."""
     return str((data.get("Placement") or {}).get("GroupName") or "")

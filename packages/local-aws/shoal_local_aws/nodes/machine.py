@@ -1,8 +1,8 @@
-"""Creates the emulated machines: each has a folder as its root, and an environment.
+"""Creates the emulated machines. Each has a folder as its root, and an environment.
 
-A machine's scripts write below `$NODE_ROOT`, and find the commands of Amazon Linux on their PATH. Do not add
-variables of the user's shell to the environment, except PATH and those for the emulator and its wheels. With a virtual
-environment or a PYTHONPATH a script could work here that fails on a real node.
+A machine's scripts write below `$NODE_ROOT`, and find the commands of Amazon Linux on their PATH. Do not add variables
+of the user's shell to the environment, except PATH and those for the emulator and its wheels. With a virtual
+environment or a PYTHONPATH, a script could work here and fail on a real node.
 """
 
 import os
@@ -30,9 +30,9 @@ _ROOT = "NODE_ROOT"
 class Machine:
     """One emulated machine.
 
-    root: the folder that is `/` of the machine.
-    environment: the variables of its processes.
-    core: the one core of this computer that its processes use; None: all cores.
+    root: Folder that stands for `/` of the machine.
+    environment: Environment variables of its processes.
+    core: The only CPU core that its processes use; None for all cores.
     """
 
     root: Path
@@ -48,9 +48,9 @@ class Machine:
         cwd: Path | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> "subprocess.Popen[bytes]":
-        """Start a process of this machine, in a session of its own.
+        """Start a process of this machine in a new session.
 
-        Raises OSError where the program is not on the machine's PATH, or not executable.
+        Raises OSError if the program is not on the machine's PATH or not executable.
         """
         environment = {**self.environment, **(extra or {})}
         program = shutil.which(command[0], path=environment["PATH"])
@@ -68,12 +68,12 @@ class Machine:
         )
 
     def kill(self) -> None:
-        """End every process of this machine at once."""
+        """Kill all processes of this machine."""
         kill_marked(_ROOT, str(self.root))
 
 
 class Machines:
-    """Creates machines below the emulator's folder, and their common commands."""
+    """Factory of machines below the emulator's folder. It also writes their common commands."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -84,10 +84,9 @@ class Machines:
         write_commands(self._commands, file_systems=folder / "efs", hosts=self._hosts)
 
     def make(self, kind: str, name: str, extra: Mapping[str, str], *, profile: str, core: int | None = None) -> Machine:
-        """Create a machine at `<folder>/<kind>/<name>`, in the region of the current request, with the role of an
-        instance profile, by its name or ARN; empty: without one.
+        """Create a machine at `<folder>/<kind>/<name>` in the current request's region.
 
-        `extra` is added to its environment.
+        `extra` are more environment variables. `profile` is the name or ARN of an instance profile, or empty.
         """
         root = self.folder / kind / name
         own = root / "usr" / "local" / "bin"
@@ -101,7 +100,7 @@ class Machines:
         return Machine(root=root, environment={**kept, **places, **region, **own_service, **extra}, core=core)
 
     def discard(self, machine: Machine) -> None:
-        """Remove a machine's folder: rename it at once, and delete it in the background."""
+        """Delete a machine's folder in the background. Its path is free at once."""
         grave = self.folder / "tmp" / f"{machine.root.name}.{time.monotonic_ns()}"
         machine.root.rename(grave)
         requests.spawn_background(shutil.rmtree, grave, True, thread_name=f"discard-{machine.root.name}")
@@ -117,12 +116,12 @@ class Machines:
         return self.folder / "efs" / identifier
 
     def give_interpreter(self, path: Path) -> None:
-        """Write a program to `path` that runs this interpreter."""
+        """Write a program at `path` that runs this Python interpreter."""
         path.parent.mkdir(parents=True, exist_ok=True)
         write_program(path, f'exec {shlex.quote(sys.executable)} "$@"')
 
 
 def _without_environment(path: str) -> str:
-    """PATH without the folder of this interpreter, because nodes do not have its other programs."""
+    """Return PATH without the folder of this interpreter, because nodes do not have its other programs."""
     own = str(Path(sys.executable).parent)
     return os.pathsep.join(part for part in path.split(os.pathsep) if part != own)

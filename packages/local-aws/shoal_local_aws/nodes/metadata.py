@@ -1,6 +1,6 @@
-"""The instance metadata service of emulated nodes: the credentials of their role, and the notices of spot nodes.
+"""Instance metadata service of emulated nodes: the credentials of their role, and the notices of spot nodes.
 
-Each node has an address of its own below `/_metadata/`, which is in its environment.
+Each node has a separate address below `/_metadata/`, in its environment.
 """
 
 import json
@@ -19,30 +19,29 @@ from shoal_local_aws.seams import requests, routing, storage
 _PATH = re.compile(r"/_metadata/(i-[0-9a-f]{8,17}|j-[0-9A-Z]{8,20})/latest/(.+)")
 _CREDENTIALS = "meta-data/iam/security-credentials/"
 MOUNTS = "/_mounts/"
-"""Below it, by machine and file system, why EFS does not let a machine mount; nothing where it does."""
+"""Prefix of the paths MACHINE/FILE-SYSTEM. The response is why EFS refuses the mount, or empty if EFS permits it."""
 _MOUNT = re.compile(MOUNTS + r"([ij]-[0-9a-zA-Z]{8,20})/(fs-[0-9a-zA-Z_-]+)")
 _CLIENT = tuple(f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess"))
 _TOKEN = b"a-token-of-the-embedded-aws"
 _NOTICE = timedelta(minutes=2)
 _SESSION = timedelta(hours=6)
 _RENEWED = timedelta(hours=1)
-"""A session is renewed when so little of it is left."""
+"""Remaining time below which a session is renewed."""
 
 
 _roles: dict[str, str] = {}
-"""The roles of machines."""
+"""Role of each machine."""
 _sessions: dict[str, Credentials] = {}
 
 
 def begin(machine: str, profile: str) -> str:
-    """Begin the service of a new machine with an instance profile, by its name or ARN; returns the service's
-    address."""
+    """Start the service of a new machine with an instance profile (name or ARN), and return its address."""
     _roles[machine] = identities.role_of_profile(profile)
     return f"{os.environ['AWS_ENDPOINT_URL'].rstrip('/')}/_metadata/{machine}"
 
 
 def install(faults: Faults) -> None:
-    """Answer requests of nodes before all others."""
+    """Answer the requests of nodes before all others."""
     serve = routing.serve.now
 
     async def served(scope: Any, receive: Any, send: Any) -> None:
@@ -88,7 +87,7 @@ def _answer(faults: Faults, instance: str, path: str, scope: Any) -> tuple[int, 
 
 
 def _of_role(machine: str, asked: str) -> tuple[int, bytes]:
-    """The name of a machine's role, or its credentials."""
+    """Return the name of a machine's role, or the role's credentials."""
     role = _roles[machine]
     if asked != role:
         return (404, b"") if asked else (200, role.encode())

@@ -1,7 +1,7 @@
-"""Writes the commands that mount file systems on emulated machines, without root: a mount is a link to a folder.
+"""Commands that mount file systems on emulated machines, without root: a mount is a link to a folder.
 
-An EFS file system is a folder of the emulator; an NFS export is a folder of the exporting machine, and is lost with it,
-as on AWS. Then a real client hangs, but an emulated one finds no folder.
+An EFS file system is a folder of the emulator. An NFS export is a folder of the exporting machine, and is lost with it,
+as on AWS. After that a real client hangs, but an emulated client finds no folder.
 """
 
 import shlex
@@ -12,7 +12,7 @@ from shoal_local_aws.nodes import metadata
 
 
 def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
-    """The scripts of `mount`, `umount`, `findmnt`, `exportfs`, `systemctl` and `systemd-run`, by name."""
+    """Return the scripts of `mount`, `umount`, `findmnt`, `exportfs`, `systemctl` and `systemd-run`, by name."""
     return {
         "mount": _MOUNT.format(
             python=shlex.quote(sys.executable),
@@ -28,9 +28,9 @@ def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
     }
 
 
-# `mount -t efs [-o OPTIONS] FSID:/ DIR` needs a mount target, as a real mount does. `mount -t nfs4 [-o OPTIONS]
-# ADDRESS:PATH DIR` needs a machine there that serves NFS and exports PATH, or a folder above it, to this machine.
-# The former content of DIR is hidden until `umount`.
+# `mount -t efs [-o OPTIONS] FSID:/ DIR` needs a mount target, like a real mount. `mount -t nfs4 [-o OPTIONS]
+# ADDRESS:PATH DIR` needs a machine at ADDRESS that serves NFS and exports PATH, or a folder above it, to this machine.
+# The previous content of DIR is hidden until `umount`.
 _MOUNT = """\
 kind=$2
 if [ "$1" != -t ]; then echo "mount: the embedded AWS supports only -t efs and -t nfs4" >&2; exit 1; fi
@@ -84,7 +84,7 @@ if [ "$1" != --mountpoint ] && [ "$1" != -M ]; then
 fi
 [ -L "$2" ] && echo "$2 $(readlink "$2")\""""
 
-# `exportfs -o OPTIONS CLIENT:DIR...`: each client an address, or `*`.
+# `exportfs -o OPTIONS CLIENT:DIR...`: each client is an address, or `*`.
 _EXPORTFS = """\
 if [ "$1" != -o ] || [ $# -lt 3 ]; then
     echo "exportfs: the embedded AWS supports only -o OPTIONS CLIENT:DIR" >&2

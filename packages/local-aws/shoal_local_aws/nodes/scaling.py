@@ -1,7 +1,7 @@
-"""Implements the operations of Auto Scaling, and its type of CloudFormation, for the groups of `groups.py`.
+"""Operations of Auto Scaling, and its CloudFormation type, for the groups of `groups.py`.
 
-An update changes only what the request names. The desired capacity is kept within the new bounds, and a group's zones
-are those of its subnets.
+An update changes only the fields that the request names. It moves the desired capacity into the new bounds. A group's
+zones are those of its subnets.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def install(machines: Machines, faults: Faults) -> None:
 
 
 def _later(group: Record) -> None:
-    """Do nothing: every operation below reconciles its group itself, after it has changed the group's record."""
+    """Do nothing: every operation below reconciles its group after it has changed the group's record."""
 
 
 class _Operations:
@@ -85,7 +85,7 @@ class _Operations:
         if template:
             check_template(template)
         sizes = _sizes(group, parameters)
-        # For sizes alone CloudFormation, too, needs no ec2:RunInstances: its handler that deletes a group has none.
+        # A change of sizes needs no ec2:RunInstances: CloudFormation's handler that deletes a group lacks it.
         if not parameters.keys() <= {*_SIZES, "Action", "AutoScalingGroupName", "Version"}:
             launch_templates.require_permissions(template or group["LaunchTemplate"])
         if template:
@@ -164,19 +164,20 @@ def _given_template(parameters: Record) -> Record:
 
 
 def template_of_policy(policy: Mapping[str, Any]) -> Record:
-    """The launch template of a mixed-instances policy, empty when it names none."""
+    """Return the launch template of a mixed-instances policy; empty if it names no template."""
     return dict((policy.get("LaunchTemplate") or {}).get("LaunchTemplateSpecification") or {})
 
 
 def check_template(reference: Mapping[str, Any]) -> None:
-    """Raise RefusedError for a template from which a group could not start an instance."""
+    """Raise RefusedError if a group could not start an instance from this template."""
     data = launch_templates.data_of(reference)
     launch_templates.image(data.get("ImageId", ""))
     launch_templates.placement_group(data)
 
 
 def _sizes(group: Record, parameters: Record) -> Record:
-    """A group's sizes after an update. A capacity that is not in the request is moved into the new bounds."""
+    """Return a group's sizes after an update. Without a desired capacity in the request, move it into the new
+    bounds."""
     given = {name: int(value) for name in _NUMBERS if (value := parameter(parameters, name)) != ""}
     low, high = (int({**group, **given}[name]) for name in ("MinSize", "MaxSize"))
     if low > high:
@@ -189,7 +190,7 @@ def _sizes(group: Record, parameters: Record) -> Record:
 
 
 def complete_record(group: Record, policy: Mapping[str, Any]) -> None:
-    """Add what ministack omits from a group's record."""
+    """Add the fields that ministack omits to a group's record."""
     group["MixedInstancesPolicy"] = policy and {
         "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": group["LaunchTemplate"]},
         "InstancesDistribution": {**_DISTRIBUTION, **(policy.get("InstancesDistribution") or {})},
@@ -215,14 +216,14 @@ def _describe(parameters: Record) -> Any:
 
 
 def _described(group: Record) -> Record:
-    """A group as AWS returns it: with its launch template, or with the policy that contains one."""
+    """Return a group as AWS does: with its launch template, or with the policy that contains one."""
     policy = group.get("MixedInstancesPolicy")
     source = {"MixedInstancesPolicy": policy} if policy else {"LaunchTemplate": group["LaunchTemplate"]}
     return {name: group[name] for name in _DESCRIBED} | source
 
 
 def _filters(parameters: Record) -> dict[str, list[str]]:
-    """The request's filters: tag-key, tag-value or tag:KEY, each with the values of which one must match."""
+    """Return the request's filters (tag-key, tag-value or tag:KEY), each with its values. One value must match."""
     found = {}
     number = 1
     while name := parameter(parameters, f"Filters.member.{number}.Name"):
@@ -277,9 +278,10 @@ def _policy(properties: Record) -> Record:
 
 
 def _ministack_properties(properties: Record) -> Record:
-    """A group's properties in the form that ministack takes.
+    """Return a group's properties in ministack's format.
 
-    The launch template of a mixed-instances policy becomes the plain one, and the stack's tags propagate to instances.
+    The launch template of a mixed-instances policy becomes the group's own, and the stack's tags propagate to
+    instances.
     """
     plain = {"LaunchTemplate": template} if (template := template_of_policy(_policy(properties))) else {}
     tags = [{"PropagateAtLaunch": True, **tag} for tag in properties.get("Tags") or []]

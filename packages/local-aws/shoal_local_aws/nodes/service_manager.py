@@ -1,7 +1,7 @@
 """`python -m shoal_local_aws.nodes.service_manager VERB UNIT`: systemd for the services of an emulated machine.
 
-Of a unit's file it plays `ExecStart`, `StandardOutput=append:`, `Restart=always` and `RestartSec`; of the verbs
-`start`, `restart`, `stop` and `is-active`. A service is a process that starts its program again whenever that ends.
+It supports the settings `ExecStart`, `StandardOutput=append:`, `Restart=always` and `RestartSec` of a unit's file, and
+the verbs `start`, `restart`, `stop` and `is-active`. A service is a process that restarts its program whenever it ends.
 """
 
 import os
@@ -20,7 +20,7 @@ _RESTART_SECONDS = "0.1"
 
 
 class _Unit:
-    """A service's file, and the process that plays the service."""
+    """A unit's file, and the process that runs the service."""
 
     def __init__(self, path: Path) -> None:
         parser = ConfigParser(interpolation=None, strict=False)
@@ -32,7 +32,7 @@ class _Unit:
         self._process = Path(os.environ["NODE_ROOT"]) / "run" / f"{path.name}.pid"
 
     def process(self) -> int | None:
-        """The id of the process that plays it; None where it does not run."""
+        """Return the id of the process that runs the service; None if it does not run."""
         with suppress(OSError, ValueError):
             process = int(self._process.read_text())
             os.kill(process, 0)
@@ -40,7 +40,7 @@ class _Unit:
         return None
 
     def play(self) -> None:
-        """Start the program again and again, until this process is ended; the program ends with it."""
+        """Restart the program until this process ends. The program ends with it."""
         self._process.write_text(str(os.getpid()))
         log = self.settings.get("StandardOutput", "").removeprefix("append:") or os.devnull
         while True:

@@ -1,8 +1,8 @@
 """Makes ministack's security groups and VPC endpoints behave like EC2's.
 
-Each stored rule of a group has one source, whatever a request combines, so that every rule that DescribeSecurityGroups
-returns can be revoked unchanged. EC2 gives an interface endpoint private DNS and the VPC's default security group
-unless the request says otherwise; ministack drops these, and its state.
+Each stored rule of a group has one source, even if a request combines several. So clients can revoke every rule that
+DescribeSecurityGroups returns unchanged. By default EC2 gives an interface endpoint private DNS and the VPC's default
+security group. ministack drops both.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _SOURCES = {
 
 
 def install() -> None:
-    """Make security groups as strict as EC2's, and keep and tell what ministack drops of endpoints."""
+    """Make security groups as strict as EC2's. Store and return the endpoint settings that ministack drops."""
     read, render = ec2.read_permissions.now, ec2.endpoint_xml.now
 
     def by_source(parameters: Record, prefix: str) -> list[Record]:
@@ -45,7 +45,7 @@ def _by_source(rule: Record) -> list[Record]:
 
 
 def _identity(rule: Record) -> tuple[Any, ...]:
-    """The fields that make two rules the same: protocol, ports and sources, not descriptions or a group's account."""
+    """Return the fields that identify a rule: protocol, ports and sources, without description and account."""
     sources = frozenset(
         (name, source.get(key) or source.get("GroupName"))
         for name, key in _SOURCES.items()

@@ -1,1 +1,1 @@
-"""Who calls the emulated AWS, and what they may do."""
+"""Identities and permissions of the callers of the emulated AWS."""

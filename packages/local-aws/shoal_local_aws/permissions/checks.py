@@ -1,4 +1,4 @@
-"""Checks each request: nobody acts as the account's root, and a request that no action of IAM covers is refused."""
+"""Checks the permissions of each request. Requests as root, and requests without an IAM action, are refused."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ def install(folder: Path) -> None:
             note(replace(check, decision=ROOT if root else DENIED if refusal else ALLOWED), who)
             if root:
                 return identity.refused("AccessDenied", "The embedded AWS lets nobody act as the account's root.")
-            if refusal and also and service == "ec2":  # ministack would name the action of the request
+            if refusal and also and service == "ec2":  # ministack's message would name the request's own action
                 sentence = identity.denial(also, check.principal, str(arn), getattr(refusal, "decision", "") == "Deny")
                 return identity.refused("UnauthorizedOperation", sentence)
             if refusal:
@@ -52,7 +52,8 @@ def install(folder: Path) -> None:
 
 
 def refusal(key: str, action: str, resource: str, context: Record | None = None) -> str:
-    """Why the bearer of an access key may not do what a service does for it without a request; empty where it may."""
+    """Return why the owner of an access key lacks permission for an action that a service does on its behalf, without a
+    request; empty if it has permission."""
     service = action.partition(":")[0]
     found = identity.enforce.now(
         key, action, service, requests.region(), resource_arn=resource, service_context=context
@@ -65,13 +66,13 @@ def refusal(key: str, action: str, resource: str, context: Record | None = None)
 
 
 def is_allowed(role: str, session: str, actions: Sequence[str], resource: str, context: Record | None = None) -> bool:
-    """Whether a role, by its name or ARN, may do all that a service does for it without a request, in `session`."""
+    """Return whether a role (name or ARN), in `session`, may do all actions that a service does on its behalf."""
     key = identities.session_of(role, session).key
     return not any(refusal(key, action, resource, context) for action in actions)
 
 
 def request_of(check: Check) -> Any:
-    """What was asked for, as ministack evaluates policies for it."""
+    """Return the request of a check in the form for which ministack evaluates policies."""
     context = {"aws:tagkeys": None, **{name.lower(): value for name, value in check.context.items()}}
     return identity.asked(
         principal_arn=check.principal,
@@ -86,9 +87,9 @@ def request_of(check: Check) -> Any:
 
 
 def _refusal_of_endpoints(check: Check) -> Any:
-    """The refusal of an endpoint that does not let through what a machine asks; None where it does, or there is none.
+    """Return the refusal by a VPC endpoint's policy of a machine's request; None if no endpoint refuses it.
 
-    The session of a machine is named by its id.
+    The id of the machine is the name of its session.
     """
     network, service = _network_of(check.principal.rpartition("/")[2]), check.action.partition(":")[0]
     for endpoint in ec2.vpc_endpoints.values() if network else ():

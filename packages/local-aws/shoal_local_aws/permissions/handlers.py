@@ -1,4 +1,4 @@
-"""What CloudFormation asks the services for to handle a resource, from `handlers.yaml`, which says how to read it."""
+"""Permissions that CloudFormation needs to handle a resource, from `handlers.yaml`, which documents its format."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from shoal_local_aws.permissions.resources import Asked
+from shoal_local_aws.permissions.resources import Permission
 from shoal_local_aws.seams.lookup import Record
 
 _FIELD = re.compile(r"\{([\w.]+)\}")
@@ -19,9 +19,9 @@ _BOUNDED = (
     *("iam:AttachRolePolicy", "iam:CreateRole", "iam:DeleteRolePolicy"),
     *("iam:DetachRolePolicy", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"),
 )
-"""The actions on roles that have the condition key `iam:PermissionsBoundary`."""
+"""Actions on roles with the condition key `iam:PermissionsBoundary`."""
 _ANYTHING: Record = {"create": ["*"], "update": ["*"], "delete": ["*"]}
-"""Of a type that is not listed: whoever may do anything may do that, too."""
+"""Actions for a type that is not listed: they need permission for everything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Resource:
     physical: str = ""
 
     def values(self, field: str) -> list[str]:
-        """The values of a field of an ARN; none where the resource has no such property."""
+        """Return the values of a field of an ARN; empty if the resource does not have the property."""
         own = {"region": self.region, "account": self.account, "stack": self.stack, "id": self.physical or "*"}
         if field in own:
             return [own[field]]
@@ -52,7 +52,7 @@ class Resource:
 
 @cache
 def handlers() -> dict[str, Record]:
-    """The actions by resource type, as the file has them."""
+    """Return the content of `handlers.yaml`: the actions by resource type."""
     found: dict[str, Record] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
     return found
 
@@ -62,8 +62,13 @@ def handlers_of(kind: str) -> Record:
     return handlers().get("Custom" if custom else kind, _ANYTHING)
 
 
-def needed(resource: Resource, operation: str, boundary_of: Callable[[str], str | None]) -> Iterator[Asked]:
-    """What is asked for to `create`, `update` or `delete` a resource; `boundary_of` is that of an existing role."""
+def required_permissions(
+    resource: Resource, operation: str, boundary_of: Callable[[str], str | None]
+) -> Iterator[Permission]:
+    """Yield the permissions needed to `create`, `update` or `delete` a resource.
+
+    `boundary_of` returns the permissions boundary of an existing role.
+    """
     listed = handlers_of(resource.kind)
     actions = [*listed.get(operation, ()), *listed.get("dependent", {}).get(operation, ())]
     actions += listed.get("read", ()) if operation != "delete" else ()
@@ -82,7 +87,7 @@ def _tags_nothing(action: str, resource: Resource) -> bool:
 
 
 def _keys(action: str, arn: str, resource: Resource, boundary_of: Callable[[str], str | None]) -> Record:
-    if action == "kms:CreateGrant":  # a service makes it on CloudFormation's behalf
+    if action == "kms:CreateGrant":  # a service creates the grant on CloudFormation's behalf
         return {"kms:GrantIsForAWSResource": "true"}
     if action not in _BOUNDED:
         return {}
@@ -101,7 +106,7 @@ def _arns(template: str, resource: Resource) -> list[str]:
 
 
 def _end(name: str) -> str:
-    """The last part of an ARN; a name as it is."""
+    """Return the last part of an ARN, or an unchanged name."""
     return re.split("[:/]", name)[-1] if name.startswith("arn:") else name
 
 

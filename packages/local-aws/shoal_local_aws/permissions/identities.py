@@ -1,4 +1,4 @@
-"""The user of the emulated account, and the sessions of its roles. Nobody acts as the account's root."""
+"""The user of the emulated account, and the sessions of its roles. No client can act as the account's root."""
 
 import json
 import secrets
@@ -12,7 +12,7 @@ from shoal_local_aws.seams import identity, requests
 
 
 def add_user(path: Path) -> None:
-    """Add the user that `Credentials.write` describes, and remove that file."""
+    """Add the user from the file of `Credentials.write`, and remove the file."""
     asked = json.loads(path.read_text())
     path.unlink()
     created = requests.now()
@@ -36,7 +36,7 @@ def add_user(path: Path) -> None:
 
 
 def add_managed_policies() -> None:
-    """Add those of AWS's own policies that ministack lacks."""
+    """Add the AWS managed policies that ministack lacks."""
     folder = Path(__file__).parent / "managed"
     for path in folder.rglob("*.yaml"):
         document = yaml.safe_load(path.read_text())
@@ -45,7 +45,8 @@ def add_managed_policies() -> None:
 
 
 def session_of(role: str, name: str, lasts: timedelta | None = None) -> Credentials:
-    """Credentials of a new session of a role, by the role's name or ARN, as `name`. That of a service does not end."""
+    """Return credentials of a new session `name` of a role (name or ARN). Without `lasts` the session does not
+    expire."""
     role = role.rpartition("/")[2]
     expires = datetime.now(UTC) + lasts if lasts else None
     made = Credentials(
@@ -68,12 +69,12 @@ def session_of(role: str, name: str, lasts: timedelta | None = None) -> Credenti
 
 
 def caller() -> Credentials:
-    """The credentials with which the current request is signed."""
+    """Return the credentials that signed the current request."""
     found = identity.credential(identity.verified_key.get())
     return Credentials(key=found.access_key_id, secret=found.secret_access_key, token=found.session_token or "")
 
 
 def role_of_profile(profile: str) -> str:
-    """The name of the role in an instance profile, by the profile's name or ARN; empty where there is none."""
+    """Return the name of the role in an instance profile (name or ARN); empty without one."""
     found = identity.instance_profiles.get(profile.rpartition("/")[2]) or {}
     return next(iter(found.get("Roles") or ()), "")

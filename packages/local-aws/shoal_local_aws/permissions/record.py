@@ -1,4 +1,4 @@
-"""The record of all checks of requests, a line each: who asked for what, with which keys, and the decision."""
+"""Record of all permission checks, one JSON line each: principal, action, resource, condition keys and decision."""
 
 import json
 from collections.abc import Iterator
@@ -9,15 +9,15 @@ from typing import Any
 
 FILE = "permissions.jsonl"
 Statement = dict[str, Any]
-"""A statement of a policy: `sid`, `effect`, `actions`, `not_actions`, `resources`, `not_resources`, `conditions`."""
+"""Statement of a policy: `sid`, `effect`, `actions`, `not_actions`, `resources`, `not_resources`, `conditions`."""
 ALLOWED, DENIED, UNMAPPED, ROOT = "allowed", "denied", "unmapped", "root"
 
 
 @dataclass(frozen=True)
 class Check:
-    """The check of a request.
+    """A permission check of a request.
 
-    principal: the ARN of who asked. action: as IAM has it. context: the condition keys of the request.
+    principal: ARN of the caller. action: IAM's name of the action. context: Condition keys of the request.
     """
 
     principal: str
@@ -29,18 +29,18 @@ class Check:
 
     @property
     def who(self) -> str:
-        """The user, or the role of the session: `user/NAME` or `assumed-role/NAME`."""
+        """User, or role of the session: `user/NAME` or `assumed-role/NAME`."""
         return "/".join(self.principal.rpartition(":")[2].split("/")[:2])
 
 
 def read_checks(folder: Path) -> Iterator[Check]:
-    """The checks that the emulator of a folder has made so far."""
+    """Yield the checks that the emulator of a folder has made so far."""
     with (folder / FILE).open() as lines:
         yield from (Check(**line) for line in map(json.loads, lines) if "action" in line)
 
 
 class Recorder:
-    """Writes the checks of the emulator of a folder."""
+    """Writer of the checks of the emulator of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._path, self._lock = folder / FILE, Lock()
@@ -48,7 +48,7 @@ class Recorder:
         self._path.touch()
 
     def write(self, check: Check, policies: list[list[Statement]]) -> None:
-        """Add a check, and the policies of who has asked, where they are new."""
+        """Append a check. Before it, append the caller's policies if they are new."""
         lines = [asdict(check)]
         with self._lock, self._path.open("a") as file:
             if self._policies.get(check.who) != policies:

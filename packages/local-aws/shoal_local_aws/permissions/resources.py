@@ -1,6 +1,8 @@
-"""What a request is about, where ministack does not know it: resources that are named in lists, the tags of resources,
-and what is asked for beside the request's own action: `iam:PassRole` for roles that are passed to a service, and
-`ssm:GetParameters` for the parameter that names an image."""
+"""Finds the resources, tags and additional permissions of a request where ministack does not.
+
+Resources may be named in lists. Additional permissions are `iam:PassRole` for roles that are passed to a service, and
+`ssm:GetParameters` for a parameter that names an image.
+"""
 
 import json
 import re
@@ -10,8 +12,8 @@ from shoal_local_aws.permissions import identities
 from shoal_local_aws.seams import autoscaling, ec2, emr, identity, requests, storage
 from shoal_local_aws.seams.lookup import Record
 
-Asked = tuple[str, str, Record]
-"""What is asked beside a request's own action: an action, a resource, condition keys."""
+Permission = tuple[str, str, Record]
+"""A permission that a request needs: an action, a resource, condition keys."""
 
 _PLACES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "budgets": (("BudgetName",), "budgets::{account}:budget/{name}"),
@@ -25,7 +27,7 @@ _PLACES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "sagemaker": (("TrainingJobName", "ResourceArn"), "sagemaker:{region}:{account}:training-job/{name}"),
     "ssm": (("Names", "Path"), "ssm:{region}:{account}:parameter/{name}"),
 }
-"""By service, the fields of requests that name resources, and the rest of such a resource's ARN."""
+"""Fields of requests that name resources, and the ARN of such a resource, by service."""
 _KINDS = {
     "acl": "network-acl",
     "eipalloc": "elastic-ip",
@@ -42,9 +44,9 @@ _KINDS = {
     "vpc": "vpc",
     "vpce": "vpc-endpoint",
 }
-"""The types of EC2's resources, by how their ids begin."""
+"""Types of EC2 resources by the prefix of their ids."""
 _ENDING = re.compile("Delete|Detach|Disassociate|Release|Revoke|Terminate")
-"""The operations of EC2 that end something, by how their names begin."""
+"""Prefixes of EC2's operations that end something."""
 _MOUNT_TARGET = re.compile("/mount-targets/([^/]+)")
 _ACTIONS = {
     "budgets:CreateBudget": "budgets:ModifyBudget",
@@ -52,7 +54,7 @@ _ACTIONS = {
     "budgets:DescribeBudgets": "budgets:ViewBudget",
     "budgets:UpdateBudget": "budgets:ModifyBudget",
 }
-"""IAM's names of actions, where they are not the operations'."""
+"""IAM's names of actions that differ from the operations' names."""
 _PASSED: Mapping[str, Mapping[str, str]] = {
     "CreateChangeSet": {"RoleARN": "cloudformation.amazonaws.com"},
     "CreateFlowLogs": {"DeliverLogsPermissionArn": "vpc-flow-logs.amazonaws.com"},
@@ -62,19 +64,19 @@ _PASSED: Mapping[str, Mapping[str, str]] = {
     "RunJobFlow": {"JobFlowRole": "ec2.amazonaws.com", "ServiceRole": "elasticmapreduce.amazonaws.com"},
     "UpdateStack": {"RoleARN": "cloudformation.amazonaws.com"},
 }
-"""The fields of operations that pass a role, with the service that gets it."""
+"""Fields of operations that pass a role, with the service that gets it."""
 
 
 class Resource(str):
-    """The ARN of a request's resource, with what else the request asks for."""
+    """ARN of a request's resource, with the request's additional permissions."""
 
-    also: tuple[Asked, ...] = ()
+    also: tuple[Permission, ...] = ()
     keys: Record = {}  # noqa: RUF012 -- replaced, never changed
     """Condition keys of the request itself."""
 
 
 def install() -> None:
-    """Complete what ministack knows of a request's resources."""
+    """Add the resources, tags and permissions that ministack does not find."""
     identity.resource.wrap(_completed)
     identity.tags_of_service.update(
         autoscaling=_group_tags, ec2=_ec2_tags, elasticfilesystem=_efs_tags, elasticmapreduce=_emr_tags
@@ -98,9 +100,9 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
         if service == "ec2" and _ENDING.match(operation):
             named = [f"arn:aws:ec2:{region}:{account}:{each}" for each in _ended(operation, asked)]
         first, *rest = named or [arn]
-        others: list[Asked] = [("", each, {}) for each in rest]
+        others: list[Permission] = [("", each, {}) for each in rest]
         found = Resource(first)
-        tagging: list[Asked] = (
+        tagging: list[Permission] = (
             [("sagemaker:AddTags", first, {})] if service == "sagemaker" and asked.get("Tags") else []
         )
         if namespace := asked.get("Namespace"):
@@ -132,7 +134,7 @@ def _named(service: str, asked: Record, region: str, account: str) -> list[str]:
 
 
 def _ended(operation: str, asked: Record) -> Iterator[str]:
-    """The kinds and ids of what a request to EC2 ends."""
+    """Yield KIND/ID of each resource that a request to EC2 ends."""
     for field, value in asked.items():
         kind = _KINDS.get(str(value).partition("-")[0])
         if kind and re.search(r"Id(\.\d+)?$", field) and "." not in field.partition("Id")[0]:
@@ -152,7 +154,7 @@ def _associated(association: str) -> Iterator[str]:
             yield f"route-table/{identifier}"
 
 
-def _passed(operation: str, asked: Record, account: str) -> Iterator[Asked]:
+def _passed(operation: str, asked: Record, account: str) -> Iterator[Permission]:
     for field, service in _PASSED.get(operation, {}).items():
         if role := str(asked.get(field) or ""):
             if field == "JobFlowRole":
@@ -161,10 +163,12 @@ def _passed(operation: str, asked: Record, account: str) -> Iterator[Asked]:
             yield "iam:PassRole", arn, {"iam:PassedToService": service}
 
 
-def reading_image(image: str, region: str, account: str) -> Iterator[Asked]:
-    """The parameter that names the image of new instances: whoever starts them has to be allowed to read it, also in a
-    dry run (https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-ec2-aliases.html, read on
-    2026-11-29)."""
+def reading_image(image: str, region: str, account: str) -> Iterator[Permission]:
+    """Yield the permission to read the parameter that names the image of new instances, if any.
+
+    EC2 requires it from the caller, also in a dry run
+    (https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-ec2-aliases.html, read on 2026-11-29).
+    """
     prefix, _, name = image.partition("resolve:ssm:")
     if name and not prefix:
         name, owner = name.partition(":")[0], "" if name.startswith("/aws/") else account
@@ -200,12 +204,12 @@ def _emr_tags() -> Iterator[tuple[str, list[Record]]]:
 
 
 def action_of(operation: str) -> str:
-    """IAM's name of the action that ministack calls by the name of an operation."""
+    """Return IAM's name of an action that ministack names after the operation."""
     return _ACTIONS.get(operation, operation)
 
 
 def tags_of(arn: str, service: str) -> Record:
-    """The condition keys of a resource's tags."""
+    """Return the condition keys of a resource's tags."""
     found = identity.tags_of(arn) or {}
     prefixes = ("aws", service)
     return {f"{prefix}:ResourceTag/{name}": value for name, value in found.items() for prefix in prefixes}

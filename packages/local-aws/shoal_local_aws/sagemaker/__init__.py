@@ -1,1 +1,1 @@
-"""Emulates the training jobs of SageMaker, each as real processes."""
+"""Training jobs of SageMaker, as real processes."""

@@ -1,4 +1,4 @@
-"""Emulates SageMaker: the operations of its API on training jobs, which `job.py` runs. Any other one is refused."""
+"""Operations of SageMaker's API on training jobs, which `job.py` runs. All other operations are refused."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from shoal_local_aws.service import RefusedError, json_operation, json_service
 _NAME = re.compile("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 _LONGEST_SECONDS = 28 * 24 * 3600
 _jobs: dict[tuple[str, str, str], EmulatedJob] = {}
-"""By account, region and name; SageMaker keeps those that have ended, too."""
+"""Jobs by account, region and name. As on SageMaker, ended jobs stay."""
 
 
 def install(machines: Machines, faults: Faults) -> None:
@@ -40,7 +40,7 @@ def install(machines: Machines, faults: Faults) -> None:
 
 
 def jobs() -> Iterator[EmulatedJob]:
-    """The jobs in the region of the current request, the newest first."""
+    """Return the jobs in the current request's region, the newest first."""
     here = _key("")[:2]
     return (job for key, job in reversed(_jobs.items()) if key[:2] == here)
 
@@ -83,17 +83,19 @@ def _stop(request: Record) -> Record:
 
 
 def _check(request: Record) -> None:
-    """Raise RefusedError for what SageMaker would refuse."""
+    """Raise RefusedError for a request that SageMaker would refuse."""
     if not _NAME.fullmatch(request["TrainingJobName"]):
-        raise RefusedError("ValidationException", f"'{request['TrainingJobName']}' is no name of a training job.")
+        raise RefusedError("ValidationException", f"'{request['TrainingJobName']}' is not a name for a training job.")
     limits, spot = request["StoppingCondition"], request.get("EnableManagedSpotTraining", False)
     longest, waits = limits.get("MaxRuntimeInSeconds", 24 * 3600), limits.get("MaxWaitTimeInSeconds")
     if not 1 <= longest <= _LONGEST_SECONDS:
-        raise RefusedError("ValidationException", f"MaxRuntimeInSeconds {longest} is not up to {_LONGEST_SECONDS}.")
+        raise RefusedError(
+            "ValidationException", f"MaxRuntimeInSeconds {longest} is not between 1 and {_LONGEST_SECONDS}."
+        )
     if spot != (waits is not None) or (waits is not None and waits < longest):
         raise RefusedError(
             "ValidationException",
-            "Invalid MaxWaitTimeInSeconds. It goes with spot, and is at least MaxRuntimeInSeconds.",
+            "Invalid MaxWaitTimeInSeconds. It requires spot instances, and must be at least MaxRuntimeInSeconds.",
         )
     channels = [each["ChannelName"] for each in request.get("InputDataConfig") or ()]
     if len(set(channels)) < len(channels) or len(channels) > 20:

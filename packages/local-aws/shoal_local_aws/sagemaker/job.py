@@ -1,8 +1,8 @@
-"""One training job: brings data into containers, runs them to their end, and results out of them.
+"""Runs one training job: downloads data into containers, runs them, and uploads their results.
 
-A container is a machine of this computer, whose /opt/ml is a folder: SAGEMAKER_BASE_DIR says which, as AWS's toolkit
-reads it. Its image is AWS's own, that is this interpreter, and its entry point the request's. With network isolation it
-finds no service of AWS. All hosts have loopback's address; their names resolve a little after their start.
+A container is a machine of this computer. A folder stands for its /opt/ml; SAGEMAKER_BASE_DIR names the folder, and
+AWS's toolkit reads that. AWS's own image is this interpreter; no other image is emulated. The entry point is the
+request's. With network isolation the container finds no service of AWS. All hosts have the loopback address.
 """
 
 import io
@@ -44,21 +44,23 @@ _SHOWN = (
 )
 _AWS_IMAGE = re.compile(r"763104351884\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/pytorch-training:.+")
 _RESOLVER = Path(__file__).with_name("container")
-"""A folder with what resolves the names of hosts in a container, as its /etc/hosts would."""
+"""Folder with the module that resolves the names of hosts in a container, like its /etc/hosts."""
 
 
 class JobError(Exception):
-    """The job fails, with this reason."""
+    """The job fails. The text is its `FailureReason`."""
 
 
 @dataclass(kw_only=True)
 class Container:
+    """One host of a job: its machine, and the folder that stands for its /opt/ml."""
+
     host: str
     machine: Machine
     base: Path
     process: "subprocess.Popen[bytes] | None" = None
     logged: int = 0
-    """The bytes of its output that CloudWatch has."""
+    """Number of bytes of its output that CloudWatch already has."""
 
     @property
     def output(self) -> Path:
@@ -66,7 +68,7 @@ class Container:
 
 
 class EmulatedJob:
-    """A job, which runs on a thread of its own from `start` until it has ended; `record` is what SageMaker shows."""
+    """A job with its own thread from `start` until its end. `record` is the response of DescribeTrainingJob."""
 
     def __init__(self, request: Record, *, machines: Machines, faults: Faults) -> None:
         self.tags = request.get("Tags") or []
@@ -103,7 +105,7 @@ class EmulatedJob:
         except JobError as error:
             self.record["FailureReason"] = str(error)[:1024]
             self._end("Failed", "Failed")
-        except Exception as error:  # the job ends after any error
+        except Exception as error:  # any other error also fails the job
             self.record["FailureReason"] = f"InternalServerError: {type(error).__name__}: {error}"[:1024]
             self._end("Failed", "Failed")
 
@@ -114,15 +116,15 @@ class EmulatedJob:
             raise JobError("CapacityError: Unable to provision requested ML compute capacity. Please retry later.")
         image = self.record["AlgorithmSpecification"]["TrainingImage"]
         if not _AWS_IMAGE.fullmatch(image):
-            raise JobError(f"ClientError: Cannot find repository: {image}: the embedded AWS has AWS's own image alone")
+            raise JobError(f"ClientError: Cannot find repository: {image}: the embedded AWS has only AWS's own image")
 
     def _attempt(self) -> bool:
-        """Run the containers; whether their machines were taken back, and the job is to start again."""
+        """Run the containers. Return True if they were interrupted and the job must start again."""
         containers = [self._container(host) for host in self._hosts()]
         try:
             self._to(None, "Downloading")
             for each in containers:
-                self._bring(each.base)
+                self._prepare_folders(each.base)
             self._to(None, "Training")
             self.record.setdefault("TrainingStartTime", time.time())
             for each in containers:
@@ -145,9 +147,9 @@ class EmulatedJob:
         self._machines.give_interpreter(machine.root / "usr" / "local" / "bin" / "python3")
         return Container(host=host, machine=machine, base=machine.root / _BASE.lstrip("/"))
 
-    # What is in a container before it starts
+    # Content of a container before its start
 
-    def _bring(self, base: Path) -> None:
+    def _prepare_folders(self, base: Path) -> None:
         for folder in ("input/config", "input/data", "model", "output/data"):
             (base / folder).mkdir(parents=True)
         channels = self.record.get("InputDataConfig") or []
@@ -185,7 +187,7 @@ class EmulatedJob:
             self._download(checkpoints["S3Uri"].rstrip("/") + "/", kept)
 
     def _download(self, address: str, folder: Path) -> int:
-        """Copy the objects whose keys begin with an address into a folder; returns their number."""
+        """Download all objects with the prefix `address` to a folder, and return their number."""
         place = urlsplit(address)
         prefix = place.path.lstrip("/")
         folder.mkdir(parents=True, exist_ok=True)
@@ -229,8 +231,10 @@ class EmulatedJob:
             )
 
     def _follow(self, containers: Sequence[Container]) -> bool:
-        """Copy checkpoints and output until all containers have ended, or one has failed; whether the job is to start
-        again."""
+        """Upload checkpoints and output until all containers have ended or one has failed.
+
+        Return True if the job was interrupted and must start again.
+        """
         asked, synced = None, 0.0
         limit = time.monotonic() + self.record["StoppingCondition"].get("MaxRuntimeInSeconds", 24 * 3600)
         while any(_status(each) is None for each in containers):
@@ -255,7 +259,7 @@ class EmulatedJob:
         return False
 
     def _is_interrupted(self) -> bool:
-        """Whether a fault takes the machines back, which it does once the job has left a checkpoint."""
+        """Return whether a fault interrupts the job. It does so only after the first checkpoint."""
         spot = self.record.get("EnableManagedSpotTraining") and not self._asked_to_stop.is_set()
         has_checkpoint = any(Path(name).parent.name == "checkpoints" for name in self._uploaded)
         name = self.record["TrainingJobName"]
@@ -272,7 +276,7 @@ class EmulatedJob:
         place = urlsplit(address)
         for path in _files(folder):
             name = path.relative_to(folder).as_posix()
-            with suppress(FileNotFoundError):  # it may be gone by now
+            with suppress(FileNotFoundError):  # the program may have deleted it
                 state = path.stat()
                 known = f"{container.host}/{name}"
                 if self._uploaded.get(known) != (state.st_mtime_ns, state.st_size):
@@ -281,7 +285,7 @@ class EmulatedJob:
                     self._uploaded[known] = (state.st_mtime_ns, state.st_size)
 
     def _log(self, container: Container) -> None:
-        """Send to CloudWatch what the container has printed since."""
+        """Send new lines of the container's output to CloudWatch."""
         with container.output.open("rb") as output:
             output.seek(container.logged)
             whole, newline, _ = output.read().rpartition(b"\n")
@@ -330,7 +334,7 @@ class EmulatedJob:
             self._end("Stopped", "MaxRuntimeExceeded")
 
     def _measure(self, containers: Sequence[Container]) -> None:
-        """The last value of each metric that the request defines by a regular expression, here and in CloudWatch."""
+        """Record the last value of each metric that the request defines by a regular expression, also in CloudWatch."""
         found = {}
         printed = "\n".join(each.output.read_text("utf-8", "replace") for each in containers)
         for each in self.record["AlgorithmSpecification"].get("MetricDefinitions") or ():
@@ -353,7 +357,7 @@ class EmulatedJob:
         self._to(status, secondary)
 
     def _to(self, status: str | None, secondary: str) -> None:
-        """A new state; None keeps the status."""
+        """Set a new state. With None the status stays."""
         now, before = time.time(), self.record["SecondaryStatusTransitions"]
         if self._asked_to_stop.is_set() and status == "InProgress":
             status = None
@@ -365,17 +369,17 @@ class EmulatedJob:
 
 
 def _status(container: Container) -> int | None:
-    """The exit status of a container; None while it runs."""
+    """Return the exit status of a container; None while it runs."""
     return container.process.poll() if container.process is not None else 0
 
 
 def _local(checkpoints: Record) -> Path:
-    """The folder of checkpoints, below the base."""
+    """Return the folder of checkpoints, relative to the base."""
     return Path(checkpoints.get("LocalPath", f"{_BASE}/checkpoints")).relative_to(_BASE)
 
 
 def _files(folder: Path) -> list[Path]:
-    """Those below a folder that a program may be changing: `Path.rglob` fails where a folder goes meanwhile."""
+    """Return all files below a folder. `Path.rglob` would fail if the program deletes a folder at the same time."""
     return sorted(Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
 
 

@@ -1,31 +1,31 @@
-"""Auto Scaling: its groups, and the formats of its requests and answers."""
+"""Auto Scaling: groups, and the formats of requests and responses."""
 
 from collections.abc import Callable
 from typing import Any
 
-from shoal_local_aws.seams.lookup import Answer, MinistackModule, Operations, Record, Seam, Table
+from shoal_local_aws.seams.lookup import Answer, MinistackModule, Operations, PatchPoint, Record, Table
 
 _autoscaling = MinistackModule("services.autoscaling")
 
 operations = Operations(_autoscaling, "_ACTION_MAP")
 
 groups: Table = _autoscaling.take("_asgs")
-"""The groups, by their names."""
+"""Groups by name."""
 
-fill: Seam[Callable[[Record], None]] = Seam("_reconcile_instances", _autoscaling)
+fill: PatchPoint[Callable[[Record], None]] = PatchPoint("_reconcile_instances", _autoscaling)
 """Brings a group to its desired capacity."""
 
 answer: Callable[[int, str, str], Answer] = _autoscaling.take("_xml")
-"""A result: its status, the name of its element, and the element's content."""
+"""Returns a response from its status, the name of its element, and the element's content."""
 
 error: Callable[[str, str], Answer] = _autoscaling.take("_error")
-"""An error: its code, its message."""
+"""Returns an error response from its code and message."""
 
 to_xml: Callable[[Any], str] = _autoscaling.take("_member_xml")
-"""A record, or a list of records, as XML of an answer."""
+"""Returns the XML of a record or a list of records."""
 
 list_parameter: Callable[[Record, str], list[str]] = _autoscaling.take("_parse_member_list")
-"""The values of a request's list of a name."""
+"""Returns the values of a request's list parameter."""
 
 nested_parameters: Callable[[Record, str], Record] = _autoscaling.take("_parse_nested")
-"""The nested values of a request's parameter."""
+"""Returns the nested values of a request's parameter."""

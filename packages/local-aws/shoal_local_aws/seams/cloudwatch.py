@@ -1,33 +1,34 @@
-"""CloudWatch: the points of metrics, the operations that return them, and the actions of alarms."""
+"""CloudWatch: points of metrics, operations that return them, and actions of alarms."""
 
 from collections.abc import Callable
 from typing import Any
 
-from shoal_local_aws.seams.lookup import MinistackModule, Record, Seam
+from shoal_local_aws.seams.lookup import MinistackModule, PatchPoint, Record
 
 _cloudwatch, _sns = MinistackModule("services.cloudwatch"), MinistackModule("services.sns")
 
-statistics: Seam[Callable[..., Any]] = Seam("_get_metric_statistics", _cloudwatch)
-"""GetMetricStatistics: the request's parameters, its decoded body, and whether that was CBOR or JSON."""
+statistics: PatchPoint[Callable[..., Any]] = PatchPoint("_get_metric_statistics", _cloudwatch)
+"""GetMetricStatistics. Arguments: the request's parameters, its decoded body, whether that was CBOR, or JSON."""
 
 moment: Callable[[Any], float | None] = _cloudwatch.take("_parse_ts")
-"""A time of a request in seconds; None where it gives none."""
+"""Returns a time of a request in seconds; None if it is missing."""
 
-alarm_actions: Seam[Callable[..., None]] = Seam("_dispatch_alarm_actions", _cloudwatch)
-"""Publishes the change of an alarm: the alarm's record, its old and new state, and the reason."""
+alarm_actions: PatchPoint[Callable[..., None]] = PatchPoint("_dispatch_alarm_actions", _cloudwatch)
+"""Publishes the change of an alarm. Arguments: the alarm's record, old and new state, reason."""
 
 alarm_history: Callable[[], list[Record]] = _cloudwatch.take("_history_entries")
 
 topic: Callable[[str], Record | None] = _sns.take("_topic_by_arn_any_scope")
-"""The record of a topic of SNS, with its `attributes`; None where there is none."""
+"""Returns the record of an SNS topic, with its `attributes`; None if it does not exist."""
 
 topic_admits: Callable[[str, str, str, str], bool] = _sns.take("topic_policy_allows")
-"""Whether a topic's policy lets a service publish: the topic's ARN, the service, the source's ARN, its account."""
+"""Returns whether a topic's policy lets a service publish. Arguments: ARN of the topic, service, source's ARN, source's
+account."""
 
 _metrics: dict[tuple[str, str, str], list[Record]] = _cloudwatch.take("_metrics")
 _key: Callable[[dict[str, str]], str] = _cloudwatch.take("_dims_key")
 
 
 def set_points(namespace: str, name: str, dimensions: dict[str, str], points: list[Record]) -> None:
-    """Replace a metric's points: each has `Timestamp`, `Value`, `Unit` and `Dimensions`."""
+    """Replace a metric's points. Each has `Timestamp`, `Value`, `Unit` and `Dimensions`."""
     _metrics[namespace, name, _key(dimensions)] = points

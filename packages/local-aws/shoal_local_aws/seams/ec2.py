@@ -1,15 +1,15 @@
-"""EC2: its records, the formats of its requests and answers, and the functions that start and end instances."""
+"""EC2: records, the formats of requests and responses, and the functions that start and end instances."""
 
 from collections.abc import Callable
 from typing import Any
 
-from shoal_local_aws.seams.lookup import Answer, MinistackModule, Operation, Operations, Record, Seam, Table
+from shoal_local_aws.seams.lookup import Answer, MinistackModule, Operation, Operations, PatchPoint, Record, Table
 
 _ec2 = MinistackModule("services.ec2")
 
 operations = Operations(_ec2, "_ACTION_MAP")
 
-# Records, by their ids; placement groups by their names
+# Records by id (placement groups by name)
 
 addresses: Table = _ec2.take("_addresses")
 instances: Table = _ec2.take("_instances")
@@ -26,36 +26,37 @@ vpc_endpoints: Table = _ec2.take("_vpc_endpoints")
 vpcs: Table = _ec2.take("_vpcs")
 
 tags: dict[str, list[Record]] = _ec2.take("_tags")
-"""The tags of everything, by its id."""
+"""Tags of all resources by id."""
 
 default_subnet: str = _ec2.take("_DEFAULT_SUBNET_ID")
-"""The id of the subnet for instances that name none."""
+"""Id of the subnet for instances without a subnet."""
 
-# Requests and answers
+# Requests and responses
 
 answer: Callable[[int, str, str], Answer] = _ec2.take("_xml")
-"""A result: its status, the name of its element, and the element's content."""
+"""Returns a response from its status, the name of its element, and the element's content."""
 
 error: Callable[[str, str, int], Answer] = _ec2.take("_error")
-"""An error: its code, its message, its status."""
+"""Returns an error response from its code, message and status."""
 
 list_parameter: Callable[[Record, str], list[str]] = _ec2.take("_parse_member_list")
-"""The values of a request's list of a name."""
+"""Returns the values of a request's list parameter."""
 
 filters: Callable[[Record], dict[str, list[str]]] = _ec2.take("_parse_filters")
-"""The filters of a request, each with the values of which one must match."""
+"""Returns the filters of a request, each with its values. One value must match."""
 
 has_tags: Callable[[str, dict[str, list[str]]], bool] = _ec2.take("_resource_matches_tag_filters")
-"""Whether the resource with an id matches the tag filters; other filters are ignored."""
+"""Returns whether the resource with an id matches the tag filters. Other filters are ignored."""
 
 # Instances
 
 make_instances: Callable[..., list[Record]] = _ec2.take("_launch_instances_internal")
-"""Records of new instances: `image_id`, `instance_type`, `subnet_id`, `count`, `key_name`, `user_data`, `sg_ids`,
-`iam_profile`."""
+"""Creates the records of new instances. Arguments: `image_id`, `instance_type`, `subnet_id`, `count`, `key_name`,
+`user_data`, `sg_ids`, `iam_profile`."""
 
 instance_profile: Callable[..., tuple[Any, Any]] = _ec2.take("_resolve_iam_instance_profile")
-"""An instance profile by `iam_arn` or `iam_name`, and an error answer; `allow_missing` allows neither to be given."""
+"""Returns an instance profile by `iam_arn` or `iam_name`, and an error response. With `allow_missing` both may be
+empty."""
 
 _terminate: Operation = _ec2.take("_terminate_instances")
 
@@ -65,25 +66,25 @@ def end_instance(identifier: str) -> None:
     _terminate({"InstanceId.1": [identifier]})
 
 
-forget_ended: Seam[Callable[[], None]] = Seam("_cleanup_terminated", _ec2)
+forget_ended: PatchPoint[Callable[[], None]] = PatchPoint("_cleanup_terminated", _ec2)
 """Forgets instances a minute after their end."""
 
-instance_xml: Seam[Callable[[Record], str]] = Seam("_instance_xml", _ec2)
-"""The XML of an instance's record in DescribeInstances."""
+instance_xml: PatchPoint[Callable[[Record], str]] = PatchPoint("_instance_xml", _ec2)
+"""Returns the XML of an instance's record in DescribeInstances."""
 
 # Endpoints, security groups and launch templates
 
-endpoint_xml: Seam[Callable[..., str]] = Seam("_vpce_fields_xml", _ec2)
-"""The XML of a VPC endpoint's record, in an element `tag`."""
+endpoint_xml: PatchPoint[Callable[..., str]] = PatchPoint("_vpce_fields_xml", _ec2)
+"""Returns the XML of a VPC endpoint's record, in an element `tag`."""
 
-read_permissions: Seam[Callable[[Record, str], list[Record]]] = Seam("_parse_ip_permissions", _ec2)
-"""The rules that a request lists under a name."""
+read_permissions: PatchPoint[Callable[[Record, str], list[Record]]] = PatchPoint("_parse_ip_permissions", _ec2)
+"""Returns the rules that a request lists under a name."""
 
-same_rule: Seam[Callable[[Record, Record], bool]] = Seam("_rules_match", _ec2)
-"""Whether two rules are the same."""
+same_rule: PatchPoint[Callable[[Record, Record], bool]] = PatchPoint("_rules_match", _ec2)
+"""Returns whether two rules are the same."""
 
-read_template: Seam[Callable[..., Record]] = Seam("_parse_lt_data", _ec2)
-"""The launch template's data in a request, below a prefix (default: `LaunchTemplateData`)."""
+read_template: PatchPoint[Callable[..., Record]] = PatchPoint("_parse_lt_data", _ec2)
+"""Returns the launch template's data in a request, below a prefix (default: `LaunchTemplateData`)."""
 
-template_xml: Seam[Callable[[Record], str]] = Seam("_lt_data_xml", _ec2)
-"""The XML of a launch template's data in DescribeLaunchTemplateVersions."""
+template_xml: PatchPoint[Callable[[Record], str]] = PatchPoint("_lt_data_xml", _ec2)
+"""Returns the XML of a launch template's data in DescribeLaunchTemplateVersions."""

@@ -1,19 +1,19 @@
-"""Lambda: a function's logs; and the EventBridge rules that call functions."""
+"""Logs of Lambda functions, and the EventBridge rules that call functions."""
 
 from collections.abc import Callable
 
-from shoal_local_aws.seams.lookup import MinistackModule, Operation, Record, Seam, Table
+from shoal_local_aws.seams.lookup import MinistackModule, Operation, PatchPoint, Record, Table
 
 _eventbridge = MinistackModule("services.eventbridge")
 
-write_logs: Seam[Callable[..., None]] = Seam("_emit_lambda_logs", MinistackModule("services.lambda_svc"))
-"""Writes a function's output to its log group, which it creates when there is none."""
+write_logs: PatchPoint[Callable[..., None]] = PatchPoint("_emit_lambda_logs", MinistackModule("services.lambda_svc"))
+"""Writes a function's output to its log group, and creates a missing log group."""
 
 log_groups: Table = MinistackModule("services.cloudwatch_logs").take("_log_groups")
-"""The log groups, by their names."""
+"""Log groups by name."""
 
-delete_rule: Seam[Operation] = Seam("_delete_rule", _eventbridge)
-"""DeleteRule."""
+delete_rule: PatchPoint[Operation] = PatchPoint("_delete_rule", _eventbridge)
+"""DeleteRule. Argument: the request."""
 
 _rule_key: Callable[[str | None, str], str] = _eventbridge.take("_rule_key")
 _targets: Table = _eventbridge.take("_targets")

@@ -1,11 +1,11 @@
-"""IAM and STS: users, roles, sessions, and the check of a request against policies."""
+"""IAM and STS: users, roles, sessions, and the evaluation of policies for a request."""
 
 import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from shoal_local_aws.seams.lookup import MinistackModule, Record, Seam, Table
+from shoal_local_aws.seams.lookup import MinistackModule, PatchPoint, Record, Table
 
 _evaluator, _iam, _sts = (
     MinistackModule("core.iam_evaluator"),
@@ -22,47 +22,49 @@ access_keys: Table = _iam.take("_access_keys")
 instance_profiles: Table = _iam.take("_instance_profiles")
 
 managed_policies: dict[str, Record] = _iam.take("_aws_managed_policies")
-"""AWS's own policies, by their ARNs."""
+"""AWS managed policies by ARN."""
 
 policy_exists: Callable[[str], bool] = _iam.take("_policy_exists")
-"""Whether there is a managed policy of this ARN, AWS's own or the account's."""
+"""Returns whether a managed policy of this ARN exists, AWS's own or the account's."""
 
 managed_policy: Callable[[str, str], Record] = _iam.take("_make_aws_managed_record")
-"""The record of one of AWS's own policies: its name, its document as JSON."""
+"""Returns the record of an AWS managed policy from its name and its document as JSON."""
 
 register_session: Callable[[str, Record], None] = _sts.take("register_session")
-"""Makes temporary credentials valid: an access key, and its `Arn`, `UserId`, `SecretAccessKey`, `SessionToken`,
+"""Registers temporary credentials: an access key with its `Arn`, `UserId`, `SecretAccessKey`, `SessionToken` and
 `Expiration` (seconds since 1970)."""
 
-enforce: Seam[Enforce] = Seam("enforce", _evaluator)
-"""Checks a request: access key, action, service, region, `resource_arn`, `service_context`. Returns None where it is
-allowed."""
+enforce: PatchPoint[Enforce] = PatchPoint("enforce", _evaluator)
+"""Checks a request, and returns None if it is allowed. Arguments: access key, action, service, region, `resource_arn`,
+`service_context`."""
 
 resolve: Callable[..., Any] = _evaluator.take("resolve_principal")
-"""Who has an access key, in an account: its `arn`; an `AuthError` where the key is not valid."""
+"""Returns the owner of an access key in an account, with its `arn`; an `AuthError` for an invalid key."""
 
 credential: Callable[..., Any] = _evaluator.take("resolve_credential")
-"""The credentials that an access key belongs to."""
+"""Returns the credentials that an access key belongs to."""
 
 verified_key: ContextVar[str] = _evaluator.take("_verified_key")
-"""The access key that has signed the current request."""
+"""Access key that signed the current request."""
 
 is_root: Callable[[str], bool] = _evaluator.take("is_root_access_key")
-"""Whether an access key is that of the account's root."""
+"""Returns whether an access key is that of the account's root."""
 
 evaluate: Callable[..., Any] = _evaluator.take("evaluate")
-"""Evaluates policies for what is `asked`; each is a list of `statement`s. The result has a `decision`."""
+"""Evaluates policies, each a list of `statement`s, for a request (`asked`). The result has a `decision`."""
 
 evaluate_policy: Callable[[Any, Any], Any] = _evaluator.take("evaluate_resource_policy")
-"""Evaluates the policy of a resource, which names principals, for what is `asked`."""
+"""Evaluates a resource policy, which names principals, for a request (`asked`)."""
 
 _key: Callable[[str, Any], Any] = _evaluator.take("_resolve_condition_key")
 _VARIABLE = re.compile(r"\$\{([\w:/-]+)\}")
 
 
 def _with_variables(met: Callable[[Record, Any], bool]) -> Callable[[Record, Any], bool]:
-    """Put condition keys in for the variables of conditions, which ministack compares as they are written (IAM User
-    Guide, "IAM policy elements: Variables and tags", read 2026-11-29)."""
+    """Replace the variables in conditions by the values of condition keys, which ministack does not.
+
+    Source: IAM User Guide, "IAM policy elements: Variables and tags", read 2026-11-29.
+    """
 
     def filled(value: Any, asked: Any) -> Any:
         if isinstance(value, dict):
@@ -74,30 +76,30 @@ def _with_variables(met: Callable[[Record, Any], bool]) -> Callable[[Record, Any
     return lambda conditions, asked: met(filled(conditions, asked), asked)
 
 
-_conditions: Seam[Callable[[Record, Any], bool]] = Seam("_conditions_met", _evaluator)
+_conditions: PatchPoint[Callable[[Record, Any], bool]] = PatchPoint("_conditions_met", _evaluator)
 _conditions.wrap(_with_variables)
 
 asked: Callable[..., Any] = _evaluator.take("EvalContext")
 statement: Callable[..., Any] = _evaluator.take("ParsedStatement")
 
 parse: Callable[[Any], list[Any]] = _evaluator.take("parse_policy_document")
-"""The statements of a policy's document."""
+"""Returns the statements of a policy document."""
 
 denial: Callable[[str, str, str, bool], str] = MinistackModule("core.iam_actions").take("identity_denial_message")
-"""The sentence of a refusal: action, who asked, resource, and whether a policy denies it explicitly."""
+"""Returns the message of a refusal. Arguments: action, principal, resource, whether a policy denies it explicitly."""
 
 refused: Callable[..., Any] = _evaluator.take("AuthError")
-"""A failure to authenticate: its code and message."""
+"""Authentication failure with a code and a message."""
 
-resource: Seam[Callable[..., str]] = Seam("extract_resource_arn", MinistackModule("core.iam_actions"))
-"""The ARN of a request's resource: service, method, path, headers, body, query, region, account."""
+resource: PatchPoint[Callable[..., str]] = PatchPoint("extract_resource_arn", MinistackModule("core.iam_actions"))
+"""Returns the ARN of a request's resource. Arguments: service, method, path, headers, body, query, region, account."""
 
 tags_of: Callable[[str], dict[str, str] | None] = _tagging.take("resource_tags")
-"""The tags of a resource, by its ARN; None where it is not known."""
+"""Returns the tags of a resource by its ARN; None for an unknown resource."""
 
 tags_of_service: dict[str, Callable[[], Any]] = _tagging.take("_RESOURCE_TAG_COLLECTORS")
-"""By service, what lists the ARNs of its resources with their tags."""
+"""Functions that list the ARNs of a service's resources with their tags, by service."""
 
-authenticate_only: Seam[Callable[..., Any]] = Seam("_authenticate_only", MinistackModule("app"))
-"""Checks the credentials of a request that no action of IAM covers: service, headers, query, id. Returns None where
-they are valid."""
+authenticate_only: PatchPoint[Callable[..., Any]] = PatchPoint("_authenticate_only", MinistackModule("app"))
+"""Checks the credentials of a request without an IAM action, and returns None if they are valid. Arguments: service,
+headers, query, id."""

@@ -1,8 +1,8 @@
-"""Looks up names inside ministack; a missing name is reported when the emulator starts.
+"""Looks up names inside ministack. A missing name stops the emulator at its start.
 
-`MinistackModule.take` reads what does not change: tables, which are changed in place, and functions that are not
-replaced. A `Seam` is a name that ministack looks up at each use, and that can be replaced. A module that imported a
-function by its name has its own reference to it, so a seam must list every module whose reference is replaced.
+`MinistackModule.take` returns objects that are not replaced: tables, which change in place, and functions. A
+`PatchPoint` is a replaceable name that ministack looks up at each use. A module that imports a function by name has its
+own reference to it. So a patch point must list every module with such a reference.
 """
 
 import importlib
@@ -18,22 +18,22 @@ Record = dict[str, Any]
 Answer = tuple[int, dict[str, str], bytes]
 Operation = Callable[[Record], Any]
 Table = MutableMapping[str, Record]
-"""Records by their ids; most tables hold those of the present request's account and region."""
+"""Records by id. Most tables show only the records of the current request's account and region."""
 _T = TypeVar("_T")
 
 
 def missing(name: str) -> EmulatorError:
     return EmulatorError(
-        f"ministack {version('ministack')} has no {name}, which the embedded AWS needs: it was written for ministack "
-        f"{WRITTEN_FOR}. Install that version (`make setup`), or adapt shoal_local_aws/seams to the other one."
+        f"ministack {version('ministack')} has no {name}, which the embedded AWS needs; it was written for ministack "
+        f"{WRITTEN_FOR}. Install that version (`make setup`), or adapt shoal_local_aws/seams to this version."
     )
 
 
 class MinistackModule:
     """A module of ministack.
 
-    Raises (as its methods do):
-        EmulatorError: ministack has no such module, or the module no such name.
+    Raises (also its methods):
+        EmulatorError: The module or the name does not exist in ministack.
     """
 
     def __init__(self, name: str) -> None:
@@ -52,17 +52,17 @@ class MinistackModule:
             raise missing(f"{self.name}.{name}") from None
 
     def replace(self, name: str, new: Any) -> None:
-        """Replace the object of a name, which must exist."""
+        """Replace the object of an existing name."""
         self.take(name)
         setattr(self._module, name, new)
 
 
-class Seam(Generic[_T]):
-    """A name that ministack looks up at each use.
+class PatchPoint(Generic[_T]):
+    """A replaceable name that ministack looks up at each use.
 
     Args:
-        name: as ministack has it.
-        modules: those in which the name is replaced; the one that defines it comes first.
+        name: Name in ministack.
+        modules: Modules in which to replace the name. The module that defines it comes first.
     """
 
     def __init__(self, name: str, *modules: MinistackModule) -> None:
@@ -73,7 +73,7 @@ class Seam(Generic[_T]):
 
     @property
     def now(self) -> _T:
-        """The current object of the name."""
+        """Current object of the name."""
         found: _T = self._modules[0].take(self._name)
         return found
 
@@ -82,19 +82,19 @@ class Seam(Generic[_T]):
             module.replace(self._name, new)
 
     def wrap(self, around: Callable[[_T], _T]) -> None:
-        """Replace the object by a wrapper around it."""
+        """Replace the object by `around` of it."""
         self.put(around(self.now))
 
 
 class Operations:
-    """ministack's table of a service's operations, by their names in the API."""
+    """ministack's handlers of a service's operations, by API name."""
 
     def __init__(self, module: MinistackModule, name: str) -> None:
         self._name = f"{module.name}.{name}"
         self._table: dict[str, Operation] = module.take(name)
 
     def now(self, name: str) -> Operation:
-        """The current handler of an operation. Raises EmulatorError where ministack does not have it."""
+        """Return the current handler of an operation. Raises EmulatorError if ministack lacks it."""
         try:
             return self._table[name]
         except KeyError:
@@ -105,5 +105,5 @@ class Operations:
         self._table.update(operations)
 
     def wrap(self, name: str, around: Callable[[Operation], Operation]) -> None:
-        """Replace the handler of an operation by a wrapper around it."""
+        """Replace the handler of an operation by `around` of it."""
         self._table[name] = around(self.now(name))

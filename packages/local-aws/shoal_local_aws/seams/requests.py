@@ -1,4 +1,4 @@
-"""The current request: its account and region, forms of answers, and background work that it starts."""
+"""The current request: account, region, formats of responses, and background work."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -13,25 +13,25 @@ class _Spawn(Protocol):
 
 
 account: Callable[[], str] = _responses.take("get_account_id")
-"""The account of the request."""
+"""Returns the account of the request."""
 
 region: Callable[[], str] = _responses.take("get_region")
-"""The region of the request."""
+"""Returns the region of the request."""
 
 now: Callable[[], str] = _responses.take("now_iso")
-"""The current time, as AWS writes it."""
+"""Returns the current time in AWS's format."""
 
 json_answer: Callable[[Record], Answer] = _responses.take("json_response")
-"""A result in the JSON protocol."""
+"""Returns a response in the JSON protocol."""
 
 json_error: Callable[[str, str], Answer] = _responses.take("error_response_json")
-"""An error in the JSON protocol: its code and message. The status is 400."""
+"""Returns an error response in the JSON protocol, with status 400, from its code and message."""
 
 streamed: Callable[[Callable[[Any, Any], Any]], Any] = _responses.take("StreamingResponse")
-"""The body of an answer that a coroutine sends, from its functions to send and to receive."""
+"""Body of a response that a coroutine sends. The coroutine gets the functions to send and to receive."""
 
 spawn_background: _Spawn = MinistackModule("core.concurrency").take("spawn_background")
-"""Run a function on a thread of its own, for the request's account and region."""
+"""Runs a function on a new thread, for the request's account and region."""
 
 regional_table: Callable[[], Table] = _responses.take("AccountRegionScopedDict")
-"""A new table with separate records for each account and region."""
+"""Returns a new table with separate records for each account and region."""

@@ -1,9 +1,9 @@
-"""The server: it receives a request, finds its service, and calls the service's handler."""
+"""The server, which receives requests and calls the handler of their service."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from shoal_local_aws.seams.lookup import MinistackModule, Record, Seam
+from shoal_local_aws.seams.lookup import MinistackModule, PatchPoint, Record
 
 _app, _router = MinistackModule("app"), MinistackModule("core.router")
 
@@ -12,16 +12,16 @@ Dispatch = Callable[[str, str, Record, bytes, Record, str], Awaitable[Any]]
 Handler = Callable[[str, str, Record, bytes, Record], Awaitable[Any]]
 
 main: Callable[[], None] = _app.take("main")
-"""Run the server until a signal."""
+"""Runs the server until a signal."""
 
-serve: Seam[Serve] = Seam("app", _app)
-"""The ASGI application: scope, and the functions to receive and to send."""
+serve: PatchPoint[Serve] = PatchPoint("app", _app)
+"""ASGI application. Arguments: scope, and the functions to receive and to send."""
 
-dispatch: Seam[Dispatch] = Seam("_dispatch_service_request", _app)
-"""Answers a request: its method, path, headers, body, query and id."""
+dispatch: PatchPoint[Dispatch] = PatchPoint("_dispatch_service_request", _app)
+"""Answers a request. Arguments: method, path, headers, body, query, id."""
 
 access_key: Callable[[Record, Record], str] = _router.take("extract_access_key_id")
-"""The access key that signs a request, from its headers and its query."""
+"""Returns the access key that signed a request, from its headers and query."""
 
 _routing: Callable[[str, str, Record, bytes, Record], Record] = _app.take("_routing_params")
 _service: Callable[[str, str, Record, Record], str] = _app.take("detect_service")
@@ -32,14 +32,14 @@ _handlers: dict[str, Handler] = _app.take("SERVICE_HANDLERS")
 
 
 def service_and_operation(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
-    """The service and the operation of a request; the operation has its name in CloudTrail."""
+    """Return the service and the operation of a request. The operation has CloudTrail's name."""
     parameters = _routing(method, path, headers, body, query)
     service = _service(method, path, headers, parameters)
     return service, _event(service, method, path, headers, parameters)
 
 
 def add_service(name: str, target: str, handler: Handler) -> None:
-    """Add a service that ministack does not have: its handler gets requests whose target has this prefix."""
+    """Add a service that ministack lacks. Its handler gets all requests with this prefix of the target."""
     _patterns[name] = {"target_prefixes": [target]}
     _handlers[name] = handler
     _namespaces[name] = name

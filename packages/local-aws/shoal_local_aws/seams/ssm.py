@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from shoal_local_aws.seams.lookup import MinistackModule, Record, Seam, Table
+from shoal_local_aws.seams.lookup import MinistackModule, PatchPoint, Record, Table
 
 _ssm = MinistackModule("services.ssm")
 
 parameters: Table = _ssm.take("_parameters")
-"""The parameters that somebody stored, by their names."""
+"""Stored parameters by name."""
 
-value: Seam[Callable[..., Any]] = Seam("resolve_parameter_value", _ssm)
-"""The value of a parameter that a service reads for a template: its name or ARN, and more."""
+value: PatchPoint[Callable[..., Any]] = PatchPoint("resolve_parameter_value", _ssm)
+"""Returns the value of a parameter that a service reads for a template. Arguments: name or ARN, and more."""
 
-public_parameter: Seam[Callable[[str], Record | None]] = Seam("_public_parameter", _ssm)
-"""A parameter that AWS itself holds, by its name."""
+public_parameter: PatchPoint[Callable[[str], Record | None]] = PatchPoint("_public_parameter", _ssm)
+"""Returns a public parameter of AWS by its name."""

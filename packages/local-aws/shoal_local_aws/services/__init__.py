@@ -1,1 +1,1 @@
-"""Adds to S3, EFS and Lambda what ministack lacks."""
+"""Extensions of S3, EFS, Lambda and CloudWatch alarms that ministack lacks."""

@@ -1,7 +1,7 @@
-"""Lets an alarm of CloudWatch publish only to topics that admit it, and notes in its history where one does not.
+"""Lets CloudWatch alarms publish only to topics that permit it, and records refusals in the alarm's history.
 
-Sources: "How do I configure a CloudWatch alarm with an encrypted SNS topic?" and "Why didn't I receive an SNS
-notification for my CloudWatch alarm trigger?" (AWS re:Post knowledge center, read 2026-11-29).
+Sources: AWS re:Post knowledge center, read 2026-11-29. "How do I configure a CloudWatch alarm with an encrypted SNS
+topic?" "Why didn't I receive an SNS notification for my CloudWatch alarm trigger?"
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ def install() -> None:
 
 
 def _refusal(alarm: Record, topic: str) -> str:
-    """Why a topic does not admit an alarm; empty where it does. Keys of the account's own are not checked."""
+    """Return why a topic refuses an alarm; empty if it permits it. Customer managed keys are not checked."""
     found, arn = cloudwatch.topic(topic), alarm["AlarmArn"]
     if found is None:
         return ""

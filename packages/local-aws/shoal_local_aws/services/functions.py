@@ -1,7 +1,7 @@
-"""Lets functions write their logs as their roles may.
+"""Lets functions write logs only with their roles' permissions.
 
-A log group that was deleted is created again only if the function's role may create log groups. This matters for a
-function that deletes its own stack, and so its log group.
+A deleted log group is created again only if the function's role may create log groups. This matters for a function that
+deletes its own stack, and with it its log group.
 """
 
 from typing import Any

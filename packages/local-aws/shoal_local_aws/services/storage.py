@@ -1,8 +1,8 @@
-"""Deletes the files of an EFS file system with it, publishes what was written to it, and encodes object names in S3's
-lists.
+"""Deletes the folder of an EFS file system with it, publishes its metric of written bytes, and encodes object names in
+S3's lists.
 
-Buckets are in ministack's memory. A file system is a folder that every node's `mount` links to, and is deleted with the
-file system. An object's name may hold characters that XML cannot, so lists encode names on request.
+ministack holds buckets in memory. A file system is a folder that every node's `mount` links to. An object's name may
+have characters that XML cannot represent, so lists encode names on request.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ def install(machines: Machines) -> None:
 
 
 def _publish_bytes(identifier: str, folder: Path) -> None:
-    """The metric `DataWriteIOBytes` of the files that there are; AWS also counts those that were replaced or deleted.
+    """Publish the metric `DataWriteIOBytes` of the existing files. AWS also counts replaced and deleted files.
 
     Source: "CloudWatch metrics for Amazon EFS", read 2026-11-29.
     """
@@ -62,7 +62,7 @@ def _publish_bytes(identifier: str, folder: Path) -> None:
 
 
 def _encoding(listing: Callable[[str, Record], Answer]) -> Callable[[str, Record], Answer]:
-    """Encode the names of a list when the request asks for it; ministack does so only in other lists."""
+    """Encode the names of a list if the request asks for it. ministack does so only in other lists."""
 
     def encoding(bucket: str, query: Record) -> Answer:
         status, headers, body = listing(bucket, query)

@@ -1,4 +1,4 @@
-"""A stack's execution role must be allowed what CloudFormation does with each resource."""
+"""A stack's execution role needs the permissions of CloudFormation's handlers."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def allow(actions: list[str], resource: str = "*", **condition: Any) -> dict[str
 
 @pytest.fixture
 def role(aws: EmbeddedAws) -> Iterator[Callable[..., str]]:
-    """role(statement, ...): the ARN of the execution role `limited`, which may now do this alone."""
+    """Return a function that limits the execution role `limited` to some statements, and returns its ARN."""
     iam = boto3.client("iam")
     iam.create_role(RoleName="limited", AssumeRolePolicyDocument=json.dumps(TRUST))
 
@@ -44,7 +44,7 @@ CREATES = ["sns:CreateTopic", "sns:TagResource", "sns:Get*", "sns:List*"]
 
 
 @pytest.mark.parametrize("lacking", ["sns:CreateTopic", "sns:TagResource", "sns:Get*"])
-def test_a_stack_whose_role_lacks_an_action_fails_with_the_sentence_and_leaves_nothing(
+def test_a_stack_fails_without_leftovers_if_its_role_lacks_an_action(
     lacking: str, stacks: Any, role: Callable[..., str]
 ) -> None:
     own = role(allow([each for each in CREATES if each != lacking]), allow(["sns:DeleteTopic"]))
@@ -116,9 +116,7 @@ def test_the_parameters_that_a_template_names_are_read_with_the_role(
     stacks.delete("referring")
 
 
-def test_a_type_whose_actions_are_not_known_needs_a_role_that_may_do_anything(
-    stacks: Any, role: Callable[..., str]
-) -> None:
+def test_an_unlisted_type_needs_a_role_with_all_permissions(stacks: Any, role: Callable[..., str]) -> None:
     queue = {"Type": "AWS::SQS::Queue"}
     assert stacks.create("unknown", {"Queue": queue}, RoleARN=role(allow(["sqs:*"]))) == "ROLLBACK_COMPLETE"
     stacks.delete("unknown")

@@ -1,4 +1,4 @@
-"""When a resource of a stack cannot be deleted, the resources that it needs stay until the next attempt."""
+"""After a failed deletion of a resource, its dependencies stay until the next attempt."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def left(stacks, name: str) -> set[str]:
     return {each["LogicalResourceId"] for each in found if each["ResourceStatus"] != "DELETE_COMPLETE"}
 
 
-def test_what_a_resource_needs_is_not_deleted_before_it(stacks, client, aws):
+def test_dependencies_are_not_deleted_before_their_dependents(stacks, client, aws):
     stacks.create("order", RESOURCES)
     topic = stacks.physical("order", "Guard")
     with aws.faults.during(DeleteFails(logical_id="Costly", times=1)):
@@ -27,7 +27,7 @@ def test_what_a_resource_needs_is_not_deleted_before_it(stacks, client, aws):
     assert stacks.delete("order") == "DELETE_COMPLETE"
 
 
-def test_what_only_a_resource_left_behind_needed_is_deleted(stacks, client, aws):
+def test_dependencies_of_a_retained_resource_are_deleted(stacks, client, aws):
     stacks.create("left", RESOURCES)
     with aws.faults.during(DeleteFails(logical_id="Costly")):
         assert stacks.delete("left") == "DELETE_FAILED"

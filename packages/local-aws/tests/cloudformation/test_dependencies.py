@@ -1,4 +1,4 @@
-"""A network with resources in it cannot be deleted, neither by hand nor with a stack."""
+"""Resources in use refuse their deletion, by a client and by CloudFormation."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def subnet(number: int) -> dict[str, Any]:
     return {"Type": "AWS::EC2::Subnet", "Properties": properties}
 
 
-# A network of two private subnets and a public one, whose NAT gateway they use; a share with a mount target in each.
+# A network of two private subnets with a NAT gateway in a public subnet, and a file system with two mount targets.
 NETWORK: dict[str, Any] = {
     "Vpc": VPC,
     "One": subnet(0),
@@ -92,7 +92,7 @@ def network(stacks):
         ("efs delete_file_system", {"FileSystemId": "Share"}, "FileSystemInUse"),
     ],
 )
-def test_what_is_in_use_is_not_deleted(operation, named, said, network, client):
+def test_resources_in_use_are_not_deleted(operation, named, said, network, client):
     service, name = operation.split()
     values = {key: network(each) for key, each in named.items()}
     if "AllocationId" in values:
@@ -102,12 +102,12 @@ def test_what_is_in_use_is_not_deleted(operation, named, said, network, client):
         getattr(client(service), name)(**values)
 
 
-def test_a_share_is_mounted_in_the_zones_of_its_subnets(network, client):
+def test_a_file_system_is_mounted_in_the_zones_of_its_subnets(network, client):
     targets = client("efs").describe_mount_targets(FileSystemId=network("Share"))["MountTargets"]
     assert {each["AvailabilityZoneName"] for each in targets} == {"us-east-1a", "us-east-1b"}
 
 
-def test_a_stack_is_stuck_on_what_others_put_into_its_subnet_and_goes_on_when_that_is_gone(stacks, client):
+def test_foreign_resources_in_a_subnet_block_the_deletion_of_its_stack(stacks, client):
     resources = {"Vpc": NETWORK["Vpc"], "One": subnet(0)}
     stacks.create("stuck", resources)
     ec2 = client("ec2")
@@ -124,7 +124,7 @@ def test_a_stack_is_stuck_on_what_others_put_into_its_subnet_and_goes_on_when_th
     assert stacks.delete("stuck") == "DELETE_COMPLETE"
 
 
-def test_a_cluster_holds_its_subnet_and_groups(stacks, client):
+def test_a_cluster_blocks_the_deletion_of_its_subnet_and_groups(stacks, client):
     resources = {"Vpc": NETWORK["Vpc"], "One": subnet(0), "Group": NETWORK["Group"]}
     stacks.create("clustered", resources)
     place, group = stacks.physical("clustered", "One"), stacks.physical("clustered", "Group")
@@ -150,7 +150,7 @@ def test_a_cluster_holds_its_subnet_and_groups(stacks, client):
     assert stacks.delete("clustered") == "DELETE_COMPLETE"
 
 
-def test_a_network_is_not_deleted_before_what_else_is_in_it(client):
+def test_a_vpc_is_not_deleted_before_its_contents(client):
     ec2 = client("ec2")
     network = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     table = ec2.create_route_table(VpcId=network)["RouteTable"]["RouteTableId"]

@@ -1,4 +1,4 @@
-"""Operations on a stack while another one is under way."""
+"""Operations on a stack during another operation."""
 
 import json
 from typing import Any
@@ -10,8 +10,8 @@ from tests.local_aws.resources import TOPIC, cluster
 from tests.local_aws.waiting import until
 
 
-class Slow:
-    """A stack whose cluster stays in its boot until the test lets it continue."""
+class SlowStack:
+    """Stack with a cluster that waits in its bootstrap action until the test continues it."""
 
     def __init__(self, stacks, client, upload, name: str) -> None:
         self.name, self.client, self._upload = name, client, upload
@@ -21,14 +21,14 @@ class Slow:
         self.cluster = {**cluster(Name=name, BootstrapActions=[action]), "DependsOn": "First"}
         self.resources = {"First": TOPIC, "Cluster": self.cluster, "Last": {**TOPIC, "DependsOn": "Cluster"}}
 
-    def begin(self) -> str:
-        """Begin to create it; returns its id once the cluster is under way."""
+    def start(self) -> str:
+        """Start the creation, and return the stack's id once the cluster boots."""
         template = json.dumps({"Resources": self.resources})
         identifier = self.cloudformation.create_stack(StackName=self.name, TemplateBody=template)["StackId"]
         until(lambda: self.clusters("BOOTSTRAPPING"))
         return str(identifier)
 
-    def go_on(self) -> None:
+    def finish_boot(self) -> None:
         self._upload("slow", f"{self.name}.go", "")
 
     def clusters(self, *states: str) -> list[str]:
@@ -39,7 +39,7 @@ class Slow:
         return str(self.cloudformation.describe_stacks(StackName=identifier)["Stacks"][0]["StackStatus"])
 
     def until(self, identifier: str, *statuses: str) -> list[str]:
-        """Every status of the stack until it has one of these."""
+        """Wait until the stack has one of these statuses, and return all that it had."""
         seen: list[str] = []
 
         def settled() -> bool:
@@ -52,14 +52,14 @@ class Slow:
 
 @pytest.fixture
 def slow(stacks, client, upload):
-    return lambda name: Slow(stacks, client, upload, name)
+    return lambda name: SlowStack(stacks, client, upload, name)
 
 
-def test_a_stack_that_is_being_made_can_be_deleted_and_nothing_stays(slow, client):
+def test_a_stack_can_be_deleted_completely_during_its_creation(slow, client):
     stack = slow("unmade")
-    identifier = stack.begin()
+    identifier = stack.start()
     stack.cloudformation.delete_stack(StackName="unmade")
-    stack.go_on()
+    stack.finish_boot()
     seen = stack.until(identifier, "DELETE_COMPLETE", "DELETE_FAILED", "CREATE_COMPLETE")
     assert set(seen) <= {"CREATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"}
     assert stack.clusters("STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING") == []
@@ -69,22 +69,22 @@ def test_a_stack_that_is_being_made_can_be_deleted_and_nothing_stays(slow, clien
     assert "CREATE_COMPLETE" not in last
 
 
-def test_a_stack_tells_of_a_cluster_that_is_being_made_and_is_meanwhile_neither_updated_nor_deleted(slow, client):
+def test_a_stack_in_progress_shows_its_cluster_and_refuses_updates_and_deletions(slow, client):
     stack = slow("changed")
-    identifier = stack.begin()
+    identifier = stack.start()
 
-    def told() -> dict[str, tuple[str, ...]]:
+    def shown() -> dict[str, tuple[str, ...]]:
         found = stack.cloudformation.describe_stack_resources(StackName="changed")["StackResources"]
         return {each["LogicalResourceId"]: (each["ResourceStatus"], each["PhysicalResourceId"]) for each in found}
 
-    until(lambda: "Cluster" in told())  # a moment after EMR has it
-    assert told()["Cluster"] == ("CREATE_IN_PROGRESS", *stack.clusters("BOOTSTRAPPING"))
+    until(lambda: "Cluster" in shown())  # CloudFormation shows it shortly after EMR does
+    assert shown()["Cluster"] == ("CREATE_IN_PROGRESS", *stack.clusters("BOOTSTRAPPING"))
     body = json.dumps({"Resources": {"First": TOPIC}})
     with pytest.raises(ClientError, match="is in CREATE_IN_PROGRESS state and can not be updated"):
         stack.cloudformation.update_stack(StackName="changed", TemplateBody=body)
     with pytest.raises(ClientError, match="is in CREATE_IN_PROGRESS state and can not be updated"):
         stack.cloudformation.create_change_set(StackName="changed", ChangeSetName="changes", TemplateBody=body)
-    stack.go_on()
+    stack.finish_boot()
     stack.until(identifier, "CREATE_COMPLETE")
     client("s3").delete_object(Bucket="slow", Key="changed.go")
     properties = {**stack.cluster["Properties"], "ServiceRole": "other"}
@@ -93,7 +93,7 @@ def test_a_stack_tells_of_a_cluster_that_is_being_made_and_is_meanwhile_neither_
     until(lambda: stack.clusters("BOOTSTRAPPING"))
     with pytest.raises(ClientError, match="cannot be deleted while in status UPDATE_IN_PROGRESS"):
         stack.cloudformation.delete_stack(StackName="changed")
-    stack.go_on()
+    stack.finish_boot()
     stack.until(identifier, "UPDATE_COMPLETE")
     assert stack.stacks.delete("changed") == "DELETE_COMPLETE"
 
@@ -105,11 +105,11 @@ def test_deleting_twice_deletes_once(stacks, client):
     for _ in range(3):
         cloudformation.delete_stack(StackName="twice")
     events = cloudformation.describe_stack_events(StackName=identifier)["StackEvents"]
-    began = [event for event in events if event["ResourceStatus"] == "DELETE_IN_PROGRESS"]
-    assert [event["LogicalResourceId"] for event in began].count("First") == 1
+    started = [event for event in events if event["ResourceStatus"] == "DELETE_IN_PROGRESS"]
+    assert [event["LogicalResourceId"] for event in started].count("First") == 1
 
 
-def test_a_stack_that_could_not_be_deleted_is_not_updated(stacks, aws):
+def test_a_stack_refuses_updates_after_a_failed_deletion(stacks, aws):
     stacks.create("stuck", {"First": TOPIC})
     with aws.faults.during(DeleteFails(logical_id="First")):
         assert stacks.delete("stuck") == "DELETE_FAILED"

@@ -1,4 +1,4 @@
-"""Stacks of every added type, by CloudFormation's own interface."""
+"""Stacks with every added type, through CloudFormation's API."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def listed(client, kind: str) -> set[str]:
     }
 
 
-def test_an_unknown_type_is_refused_before_anything_is_made(stacks, client):
+def test_an_unknown_type_is_refused_before_any_resource_is_created(stacks, client):
     before = client("s3").list_buckets()["Buckets"]
     with pytest.raises(ClientError, match=r"Unrecognized resource types: \[AWS::Quantum::Computer\]"):
         stacks.create("unknown", {"A": {"Type": "AWS::S3::Bucket"}, "B": {"Type": "AWS::Quantum::Computer"}})
@@ -63,7 +63,7 @@ def test_an_added_type_exists_until_its_stack_is_deleted(kind, stacks, client):
     assert listed(client, kind) == before
 
 
-def test_the_stacks_tags_reach_what_takes_tags(stacks, client):
+def test_the_stacks_tags_reach_all_taggable_resources(stacks, client):
     resources = {
         "Vpc": VPC,
         "Subnet": SUBNET,
@@ -135,14 +135,14 @@ def test_tags_of_flow_logs_and_addresses_change_in_place(stacks, client):
 
 
 @pytest.mark.parametrize(
-    ("source", "kind", "told"),
+    ("source", "kind", "stored"),
     [
         ({"CidrIp": "10.0.0.0/16"}, "IpRanges", {"CidrIp": "10.0.0.0/16"}),
         ({"CidrIpv6": "::/0"}, "Ipv6Ranges", {"CidrIpv6": "::/0"}),
         ({"SourceSecurityGroupId": {"Ref": "Group"}}, "UserIdGroupPairs", {}),
     ],
 )
-def test_a_rule_has_its_source_in_the_form_of_ec2(source, kind, told, stacks, client):
+def test_a_rule_has_its_source_in_ec2s_format(source, kind, stored, stacks, client):
     rule = {"GroupId": {"Ref": "Group"}, "IpProtocol": "udp", "FromPort": "53", "ToPort": 53, "Description": "names"}
     resources = {"Vpc": VPC, "Group": GROUP, "Rule": {"Type": "AWS::EC2::SecurityGroupIngress"}}
     resources["Rule"]["Properties"] = {**rule, **source}
@@ -150,7 +150,7 @@ def test_a_rule_has_its_source_in_the_form_of_ec2(source, kind, told, stacks, cl
     group = stacks.physical("source", "Group")
     found = client("ec2").describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
     assert [(each["IpProtocol"], each["FromPort"], each["ToPort"]) for each in found] == [("udp", 53, 53)]
-    expected = {"Description": "names", **(told or {"GroupId": group})}
+    expected = {"Description": "names", **(stored or {"GroupId": group})}
     assert [{name: each[name] for name in expected} for each in found[0][kind]] == [expected]
     assert not any(
         found[0].get(other)
@@ -249,7 +249,7 @@ def test_a_budget_changes_in_place(stacks, client):
     ],
     ids=["release", "type"],
 )
-def test_what_a_cluster_cannot_change_replaces_it(changed, stacks, client):
+def test_other_changes_replace_a_cluster(changed, stacks, client):
     stacks.create("replaced", {"Cluster": cluster()})
     first = stacks.physical("replaced", "Cluster")
     assert stacks.update("replaced", {"Cluster": cluster(**changed)}) == "UPDATE_COMPLETE"
@@ -259,7 +259,7 @@ def test_what_a_cluster_cannot_change_replaces_it(changed, stacks, client):
     stacks.delete("replaced")
 
 
-def test_a_cluster_that_ended_itself_is_replaced_under_another_logical_id_alone(stacks, client):
+def test_a_terminated_cluster_is_replaced_only_under_another_logical_id(stacks, client):
     stacks.create("ended", {"Cluster": cluster()})
     first = stacks.physical("ended", "Cluster")
     client("emr").terminate_job_flows(JobFlowIds=[first])

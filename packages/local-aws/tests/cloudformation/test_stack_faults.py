@@ -1,4 +1,4 @@
-"""Faults of stacks: creations and deletions that fail, resources that no longer exist, throttling."""
+"""Faults of stacks: failed creations and deletions, missing resources, throttling."""
 
 import boto3
 import pytest
@@ -12,7 +12,7 @@ from tests.local_aws.resources import GROUP, PROPERTIES, SUBNET, VPC
 TWO = {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic", "DependsOn": "Bucket"}}
 
 
-def test_a_create_that_fails_midway_is_rolled_back_with_its_reason(stacks, client, aws):
+def test_a_failed_creation_is_rolled_back_with_its_reason(stacks, client, aws):
     before = client("s3").list_buckets()["Buckets"]
     with aws.faults.during(CreateFails(resource_type="AWS::SNS::Topic", reason="no more topics")):
         assert stacks.create("midway", TWO) == "ROLLBACK_COMPLETE"
@@ -23,7 +23,7 @@ def test_a_create_that_fails_midway_is_rolled_back_with_its_reason(stacks, clien
     stacks.delete("midway")
 
 
-def test_a_delete_that_fails_once_goes_on_the_second_time(stacks, client, aws):
+def test_a_second_deletion_continues_after_a_failure(stacks, client, aws):
     stacks.create("stuck", TWO)
     bucket = stacks.physical("stuck", "Bucket")
     with aws.faults.during(DeleteFails(logical_id="Bucket", reason="in use", times=1)):
@@ -34,7 +34,7 @@ def test_a_delete_that_fails_once_goes_on_the_second_time(stacks, client, aws):
     assert bucket not in {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
 
 
-def test_a_rollback_that_cannot_delete_says_so(stacks, aws):
+def test_a_failed_rollback_has_its_own_status(stacks, aws):
     with aws.faults.during(CreateFails(logical_id="Topic"), DeleteFails(logical_id="Bucket")):
         assert stacks.create("halfway", TWO) == "ROLLBACK_FAILED"
     assert stacks.delete("halfway") == "DELETE_COMPLETE"
@@ -71,7 +71,7 @@ ALONE = {
 """How somebody deletes what a stack has made, by its type."""
 
 
-def test_what_somebody_deleted_by_hand_does_not_keep_its_stack(stacks, client):
+def test_a_missing_resource_does_not_block_the_deletion_of_its_stack(stacks, client):
     resources = {"Vpc": VPC, "Subnet": SUBNET} | {
         kind.replace("::", ""): {"Type": kind, "Properties": OF_ALONE.get(kind, {})} for kind in ALONE
     }
@@ -99,7 +99,7 @@ SIGNED = {"emr": "elasticmapreduce", "efs": "elasticfilesystem"}
 
 
 @pytest.mark.parametrize("service", CALLS)
-def test_a_throttled_call_is_refused_in_its_services_words_and_goes_through_when_repeated(service, aws, client):
+def test_a_throttled_call_gets_the_services_error_and_succeeds_on_retry(service, aws, client):
     operation, code = CALLS[service]
     once = Config(retries={"total_max_attempts": 1})
     impatient = boto3.client(service, endpoint_url=aws.endpoint, region_name=REGION, **keys_of(aws), config=once)

@@ -1,9 +1,9 @@
-"""Types of ministack that are changed where AWS differs."""
+"""Types of ministack that are changed to match AWS."""
 
 import json
 
 
-def test_a_log_group_without_a_name_gets_one_that_begins_with_the_stacks_and_keeps_it(stacks, client):
+def test_a_log_group_keeps_a_generated_name_with_the_stacks_prefix(stacks, client):
     def group(days: int):
         return {"Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"RetentionInDays": days}}}
 

@@ -1,4 +1,4 @@
-"""Clusters that boot, run steps and end, by EMR's own interface."""
+"""Clusters that boot, run steps and terminate, through EMR's API."""
 
 import gzip
 import shlex
@@ -15,7 +15,7 @@ LOGS = "emr-logs"
 
 
 class Cluster:
-    """A cluster of one primary node."""
+    """Cluster of one primary node."""
 
     def __init__(self, client, **more: Any) -> None:
         self.emr, self.s3 = client("emr"), client("s3")
@@ -111,10 +111,10 @@ def test_steps_really_run_in_their_order_and_their_output_is_in_the_log_bucket(m
     assert "supports command-runner.jar" in foreign["FailureDetails"]["Message"]
     assert cluster.until("WAITING")
     answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=steps[:1])["CancelStepsInfoList"][0]
-    assert answer["Status"] == "FAILED"  # it has ended
+    assert answer["Status"] == "FAILED"  # the step has already ended
 
 
-def test_a_failure_can_end_the_cluster(make):
+def test_a_failed_step_can_terminate_the_cluster(make):
     cluster = make()
     cluster.shell("sleep 0.3; exit 1", on_failure="TERMINATE_CLUSTER")
     later = cluster.shell("true")
@@ -123,9 +123,9 @@ def test_a_failure_can_end_the_cluster(make):
     assert cluster.settled(later)["State"] == "CANCELLED"
 
 
-def test_a_waiting_step_is_cancelled_and_a_running_one_asked_to_stop(make):
+def test_pending_steps_are_cancelled_and_running_steps_get_sigterm(make):
     cluster = make()
-    running = cluster.shell("trap 'echo stopped; exit 0' TERM; echo begun; sleep 1000 & wait")
+    running = cluster.shell("trap 'echo stopped; exit 0' TERM; echo started; sleep 1000 & wait")
     waiting = cluster.shell("true")
     answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[waiting])["CancelStepsInfoList"]
     assert [entry["Status"] for entry in answer] == ["SUBMITTED"]
@@ -139,7 +139,7 @@ def test_a_waiting_step_is_cancelled_and_a_running_one_asked_to_stop(make):
 @pytest.mark.parametrize(
     ("script", "said"), [("echo no disk >&2; exit 3", "bootstrap action 1"), (None, "s3://emr-scripts/missing.sh")]
 )
-def test_a_bootstrap_action_that_fails_ends_the_cluster_with_the_reason(script, said, make, upload):
+def test_a_failed_bootstrap_action_terminates_the_cluster_with_its_reason(script, said, make, upload):
     path = upload("emr-scripts", "fails.sh", script) if script else said
     cluster = make(BootstrapActions=[{"Name": "fails", "ScriptBootstrapAction": {"Path": path}}])
     reason = cluster.until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]
@@ -148,7 +148,7 @@ def test_a_bootstrap_action_that_fails_ends_the_cluster_with_the_reason(script, 
         assert cluster.log(f"node/{cluster.id}/bootstrap-actions/1/stderr") == "no disk\n"
 
 
-def test_what_emr_would_refuse_is_refused(make):
+def test_requests_that_emr_would_refuse_are_refused(make):
     cluster = make(protected=True)
     with pytest.raises(ClientError, match="termination protected"):
         cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
@@ -156,7 +156,7 @@ def test_what_emr_would_refuse_is_refused(make):
         make(AutoTerminationPolicy={"IdleTimeout": 30})
 
 
-def test_after_a_failure_later_steps_go_on_or_are_cancelled_as_it_says(make):
+def test_action_on_failure_decides_about_later_steps(make):
     cluster = make()
     first = cluster.shell("sleep 0.3; exit 1", on_failure="CONTINUE")
     second = cluster.shell("sleep 0.3; exit 1", on_failure="CANCEL_AND_WAIT")
@@ -176,7 +176,7 @@ def test_bootstrap_actions_run_before_steps_and_leave_commands_on_the_path(make,
     assert listed == [{"Name": "install", "ScriptPath": script, "Args": ["hello"]}]
 
 
-def test_terminating_kills_what_runs(make, aws):
+def test_termination_kills_running_processes(make, aws):
     cluster = make()
     step = cluster.shell("setsid sleep 1000 & echo $! > $NODE_ROOT/sleeper; wait")
     sleeper = aws.folder / "clusters" / cluster.id / "sleeper"
@@ -201,7 +201,7 @@ def test_steps_are_listed_with_the_newest_first(make):
 
 
 @pytest.mark.parametrize("logs", [f"s3://{LOGS}/logs/", "s3://no-such-bucket/"])
-def test_a_cluster_that_is_not_kept_ends_after_its_steps(logs, make):
+def test_a_transient_cluster_terminates_after_its_steps(logs, make):
     arguments = {"Jar": "command-runner.jar", "Args": ["true"]}
     cluster = make(
         keep=False, LogUri=logs, Steps=[{"Name": "only", "ActionOnFailure": "CONTINUE", "HadoopJarStep": arguments}]
@@ -227,7 +227,7 @@ def test_hadoop_streaming_runs_on_objects(make, upload, client):
     assert sorted(line.split() for line in text.decode().splitlines()) == [["2", "a"], ["3", "b"]]
 
 
-def test_a_failing_streaming_job_leaves_no_output_and_its_tasks_words(make, upload, client):
+def test_a_failed_streaming_job_leaves_task_logs_and_no_output(make, upload, client):
     upload("emr-data", "input/one.txt", "b a b\n")
     cluster = make()
     step = cluster.step(
@@ -246,13 +246,13 @@ def test_a_failing_streaming_job_leaves_no_output_and_its_tasks_words(make, uplo
     assert client("s3").list_objects_v2(Bucket="emr-data", Prefix="nothing/")["KeyCount"] == 0
 
 
-def test_a_cluster_that_ec2_has_no_nodes_for_ends_with_the_reason(make, aws):
+def test_a_cluster_without_capacity_terminates_with_the_reason(make, aws):
     with aws.faults.during(NoCapacity(instance_type="m5.xlarge", market="on-demand")):
         reason = make().until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]
     assert (reason["Code"], reason["Message"]) == ("VALIDATION_ERROR", "EC2 is out of capacity for m5.xlarge.")
 
 
-def test_a_task_group_without_spot_capacity_does_without(make, aws):
+def test_a_task_group_without_spot_capacity_stays_empty(make, aws):
     groups = [
         {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1},
         {"InstanceRole": "CORE", "InstanceType": "m5.xlarge", "InstanceCount": 1},

@@ -1,4 +1,4 @@
-"""A cluster by itself, without an emulator around it."""
+"""`EmulatedCluster` without an emulator."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def make(tmp_path):
     return cluster
 
 
-def test_an_idle_cluster_ends_itself(make):
+def test_an_idle_cluster_terminates(make):
     cluster = make(idle_seconds=0)
     cluster.start()
     cluster.wait_until_terminated()
@@ -58,7 +58,7 @@ def test_an_idle_cluster_ends_itself(make):
     assert "auto-termination" in cluster.record["Status"]["StateChangeReason"]["Message"]
 
 
-def test_a_cluster_that_ends_after_its_steps_waits_a_while_for_the_first(make, monkeypatch):
+def test_a_transient_cluster_waits_for_its_first_step(make, monkeypatch):
     step = step_of("true")
     late = make(idle_seconds=None)
     late.record["AutoTerminate"] = True
@@ -99,9 +99,7 @@ def test_a_cluster_without_a_log_address_runs_steps(make):
 
 
 @pytest.mark.parametrize(("touched", "seconds", "end"), [(False, 1000, "CANCELLED"), (True, 2, "COMPLETED")])
-def test_a_plain_process_keeps_a_cluster_up_only_while_somebody_touches_emrs_file(
-    touched, seconds, end, make, tmp_path
-):
+def test_a_process_without_yarn_counts_as_work_only_while_it_touches_isbusy(touched, seconds, end, make, tmp_path):
     if touched:
         busy = tmp_path / "emr" / "metricscollector" / "isbusy"
         busy.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The points of EMR's idle metric follow from the history of a cluster."""
+"""Points of EMR's metric `IsIdle`, computed from the history of a cluster."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ MINUTE = 60.0
     ],
     ids=["at work between", "never ready", "ended"],
 )
-def test_a_point_every_five_minutes_tells_what_the_cluster_was_doing_then(history, until, marks):
+def test_a_point_every_five_minutes_has_the_clusters_state_at_that_time(history, until, marks):
     assert list(points(history, until)) == marks
 
 

@@ -1,4 +1,4 @@
-"""Faults are read by the server as they were written."""
+"""The server reads the faults that a test writes."""
 
 import pytest
 from hypothesis import given
@@ -12,12 +12,12 @@ def both(tmp_path):
     return FaultFile(tmp_path), Faults(tmp_path)
 
 
-def test_without_a_file_there_are_none(both):
+def test_without_a_file_there_is_no_fault(both):
     assert both[1].find(NoCapacity) is None
     assert not both[1].has_any(NoCapacity)
 
 
-def test_a_fault_is_there_until_it_is_lifted(both):
+def test_a_fault_is_active_until_it_is_lifted(both):
     file, faults = both
     name = file.add(NoCapacity(zone="us-east-1a"))
     assert faults.find(NoCapacity, zone="us-east-1a", instance_type="g5.xlarge", market="spot")
@@ -31,13 +31,13 @@ def test_a_fault_is_there_until_it_is_lifted(both):
     ("pattern", "name", "matches"),
     [("*", "g5.xlarge", True), ("g5.*", "g5.xlarge", True), ("g5.*", "g5g.xlarge", False), ("G5.*", "g5.large", False)],
 )
-def test_patterns_stand_for_names(pattern, name, matches, both):
+def test_fields_are_patterns(pattern, name, matches, both):
     both[0].add(NoCapacity(instance_type=pattern))
     assert (both[1].find(NoCapacity, instance_type=name) is not None) == matches
 
 
 @given(times=st.integers(0, 5), asked=st.integers(0, 8))
-def test_a_fault_happens_as_often_as_it_may(times, asked, tmp_path_factory):
+def test_a_fault_happens_at_most_the_given_number_of_times(times, asked, tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
     FaultFile(folder).add(Throttled(service="ec2", times=times))
     faults = Faults(folder)
@@ -46,7 +46,7 @@ def test_a_fault_happens_as_often_as_it_may(times, asked, tmp_path_factory):
     assert faults.has_any(Throttled) == (asked < times)
 
 
-def test_each_of_several_faults_has_its_own_count(both):
+def test_faults_count_separately(both):
     file, faults = both
     file.add(DeleteFails(logical_id="A", times=1))
     file.add(DeleteFails(logical_id="A", times=1))

@@ -1,4 +1,4 @@
-"""An S3 that throttles, fails and cuts connections, used by real clients."""
+"""S3 with throttling, errors and broken connections, used by real clients."""
 
 import io
 import random
@@ -20,7 +20,7 @@ PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 12})
 
 @pytest.fixture(scope="module")
 def clients(aws, upload) -> tuple[Any, Any]:
-    """One that does not ask again, and one that does; `pile/object` exists."""
+    """Clients without and with retries. `pile/object` exists."""
     upload("pile", "object", BODY)
     place = {"endpoint_url": aws.endpoint, "region_name": "us-east-1", **keys_of(aws)}
     return boto3.client("s3", **place, config=Config(retries={"total_max_attempts": 1})), boto3.client(
@@ -40,7 +40,7 @@ def patient(clients) -> Any:
 
 @contextmanager
 def statuses(client: Any) -> Iterator[list[int]]:
-    """The status of every answer that botocore takes, before it decides whether to ask again."""
+    """Record the status of every response that botocore gets, before its decision on a retry."""
     seen: list[int] = []
 
     def look(response: Any = None, **_: Any) -> None:
@@ -52,7 +52,7 @@ def statuses(client: Any) -> Iterator[list[int]]:
     client.meta.events.unregister("needs-retry.s3", look)
 
 
-def test_a_share_of_the_requests_is_throttled_and_asked_again(aws, s3, patient):
+def test_clients_retry_throttled_requests(aws, s3, patient):
     with aws.faults.during(Throttled(service="s3", share=0.4)):
         with statuses(s3) as seen:
             refused = 0
@@ -69,7 +69,7 @@ def test_a_share_of_the_requests_is_throttled_and_asked_again(aws, s3, patient):
         assert 503 in seen
 
 
-def test_a_connection_is_cut_in_the_middle_of_a_large_object(aws, s3, patient, tmp_path):
+def test_a_connection_breaks_in_the_middle_of_a_large_object(aws, s3, patient, tmp_path):
     with aws.faults.during(CutConnection(times=1)):
         body = s3.get_object(Bucket="pile", Key="object")["Body"]
         assert body.read(1 << 16) == BODY[: 1 << 16]
@@ -83,7 +83,7 @@ def test_a_connection_is_cut_in_the_middle_of_a_large_object(aws, s3, patient, t
     assert (tmp_path / "copy").read_bytes() == BODY
 
 
-def test_an_upload_that_fails_inside_leaves_nothing_and_is_tried_again(aws, s3, patient):
+def test_clients_retry_a_failed_upload(aws, s3, patient):
     with aws.faults.during(S3Error(operation="PutObject", times=1)):
         with pytest.raises(ClientError, match="InternalError"):
             s3.put_object(Bucket="pile", Key="new", Body=b"x")
@@ -93,7 +93,7 @@ def test_an_upload_that_fails_inside_leaves_nothing_and_is_tried_again(aws, s3, 
         assert seen == [500, 500, 200]
 
 
-def test_parts_of_an_upload_fail_alone(aws, patient):
+def test_parts_of_an_upload_fail_separately(aws, patient):
     body = BODY * 12
     config = TransferConfig(multipart_threshold=5 << 20, multipart_chunksize=5 << 20)
     with aws.faults.during(S3Error(operation="UploadPart", times=2)), statuses(patient) as seen:

@@ -21,7 +21,7 @@ FILES = Files()
 
 
 def read(path: Path, maps: int, *, only_newline: bool = False) -> list[bytes]:
-    """The lines of each split of a file."""
+    """Return the lines of each split of a file."""
     entries = input_files(FILES, f"file://{path}")
     cut = compute_splits(entries, {"mapreduce.job.maps": str(maps)})
     return [b"".join(read_lines(FILES, split, only_newline=only_newline)) for split in cut]
@@ -64,14 +64,14 @@ def test_with_newline_as_delimiter_a_carriage_return_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize(("glob", "found"), [("", ["a.json", "b.json", "c.txt"]), ("/*.json", ["a.json", "b.json"])])
-def test_inputs_are_the_files_of_a_folder_or_a_glob_but_no_hidden_ones(glob, found, tmp_path):
+def test_inputs_are_the_visible_files_of_a_folder_or_a_glob(glob, found, tmp_path):
     for name in ("_SUCCESS", ".part", "a.json", "b.json", "c.txt"):
         (tmp_path / name).write_bytes(b"x\n")
     assert [entry.name for entry in input_files(FILES, f"file://{tmp_path}{glob}")] == found
 
 
 @given(st.lists(st.sampled_from([b"a", b"\r", b"\n", b"bc"]), max_size=30), st.integers(1, 4))
-def test_a_carriage_return_ends_a_line_as_a_newline_does(tmp_path_factory, pieces, maps):
+def test_a_carriage_return_ends_a_line(tmp_path_factory, pieces, maps):
     path = tmp_path_factory.mktemp("returns") / "input"
     content = b"".join(pieces)
     path.write_bytes(content)
@@ -89,18 +89,18 @@ def test_a_carriage_return_ends_a_line_as_a_newline_does(tmp_path_factory, piece
         ("gs://data", "no such file system; name it by s3:// or hdfs://"),
     ],
 )
-def test_what_is_no_input_is_named(tmp_path, path, reason):
+def test_a_missing_input_is_named(tmp_path, path, reason):
     (tmp_path / "above" / "below").mkdir(parents=True)
     with pytest.raises(EmulatorError, match=reason):
         input_files(FILES, path.format(tmp_path))
 
 
-def test_a_file_is_cut_no_coarser_than_a_block():
+def test_a_split_has_at_most_one_block():
     cut = compute_splits([Entry(path="s3://b/k", size=100 << 20, folder=False)], {"mapreduce.job.maps": "1"})
     assert cut[0] == FileSplit(path="s3://b/k", start=0, length=32 << 20)
 
 
-def test_an_object_is_read_from_any_place_also_where_connections_break(aws):
+def test_an_object_is_read_from_any_offset_despite_broken_connections(aws):
     content = bytes(range(200))
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket="ranges")
@@ -129,13 +129,13 @@ def test_an_object_is_downloaded_once_until_it_is_written_or_removed(aws, tmp_pa
         content()
 
 
-def test_a_download_keeps_no_other_waiting(monkeypatch):
-    slow, goes_on = threading.Event(), threading.Event()
+def test_downloads_do_not_block_each_other(monkeypatch):
+    slow, resume = threading.Event(), threading.Event()
 
     def download(_bucket: str, key: str, target: str, **_: Any) -> None:
         if key == "slow":
             slow.set()
-            assert goes_on.wait(PATIENCE)
+            assert resume.wait(PATIENCE)
         Path(target).write_text(key)
 
     files = Files()
@@ -145,7 +145,7 @@ def test_a_download_keeps_no_other_waiting(monkeypatch):
         assert slow.wait(PATIENCE)
         with files.open("s3://b/other") as stream:
             assert stream.read() == b"other"
-        goes_on.set()
+        resume.set()
         for each in both:
             with each.result(PATIENCE) as stream:
                 assert stream.read() == b"slow"

@@ -1,4 +1,4 @@
-"""`spark-submit` on the emulated cluster: which command lines it takes, and what a program finds and leaves."""
+"""`spark-submit` on the emulated cluster: command lines, and input and output of a program."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.hadoop.spark import Mirror, copy, parse_arguments
 
 
-def test_options_the_program_and_its_arguments_are_told_apart() -> None:
+def test_options_program_and_arguments_are_parsed() -> None:
     words = "--deploy-mode cluster --conf=a=b --conf c=d --files x,y s3://b/count.py s3://b/in --deep s3://b/out"
     options, program, given = parse_arguments(words.split())
     assert options == ["--conf", "a=b", "--conf", "c=d", "--files", "x,y"]
@@ -26,13 +26,13 @@ def test_options_the_program_and_its_arguments_are_told_apart() -> None:
         ([], "needs a program"),
     ],
 )
-def test_what_is_not_emulated_is_refused(words: list[str], reason: str) -> None:
+def test_unsupported_options_and_programs_are_refused(words: list[str], reason: str) -> None:
     with pytest.raises(EmulatorError, match=reason):
         parse_arguments(words)
 
 
 class Store:
-    """Objects of S3, by bucket and key."""
+    """Fake S3 client with objects by bucket and key."""
 
     def __init__(self, **objects: bytes) -> None:
         self.objects = {("b", key.replace("__", "/")): body for key, body in objects.items()}
@@ -54,7 +54,7 @@ class Store:
         self.objects[bucket, key] = Path(path).read_bytes()
 
 
-def test_a_program_finds_what_is_at_an_address_and_what_it_writes_is_uploaded(tmp_path: Path) -> None:
+def test_input_objects_are_downloaded_and_output_files_uploaded(tmp_path: Path) -> None:
     store = Store(in__one=b"1", in__deep__two=b"2", inner=b"no", file=b"f")
     mirror = Mirror(tmp_path, store)
     given, file, output = (
@@ -73,14 +73,14 @@ def test_a_program_finds_what_is_at_an_address_and_what_it_writes_is_uploaded(tm
     assert store.objects == {**before, ("b", "out/part-0"): b"new"}
 
 
-def test_an_object_whose_key_leaves_the_folder_is_not_written(tmp_path: Path) -> None:
+def test_an_object_key_cannot_leave_the_folder(tmp_path: Path) -> None:
     store = Store()
     store.objects |= {("b", "in/../../../outside"): b"bad", ("b", "in/.."): b"bad"}
     Mirror(tmp_path / "s3", store).local("s3://b/in")
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
 
 
-def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
     (tmp_path / "mnt").mkdir()
     pytest.importorskip("pyspark", reason="requirements-bench.txt is not installed")
     environment = {**os.environ, "NODE_ROOT": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -1,4 +1,4 @@
-"""The whole of `hadoop-streaming`, on files of this machine."""
+"""`hadoop-streaming` with all its parts, on files of this machine."""
 
 import gzip
 import os
@@ -37,7 +37,7 @@ print("out\\tof every attempt")
 if os.environ["mapreduce_task_attempt_id"].endswith(("_0", "_1")):
     sys.exit(1)
 """
-TELLS = """
+PRINT_ENVIRONMENT = """
 import os, sys
 sys.stdin.read()
 names = ["mapreduce_map_input_file", "mapreduce_map_input_start", "mapreduce_map_input_length",
@@ -53,14 +53,14 @@ from pathlib import Path
 sys.stdin.read()
 name = os.environ["mapreduce_task_attempt_id"].partition("_m_")[2]
 attempt, awaited = (Path(os.environ["TRACE"]) / each for each in (name, os.environ.get("awaited", name)))
-attempt.write_text("began")
+attempt.write_text("started")
 time.sleep(float(os.environ.get("lasts", 0)))
 while name == os.environ.get("endless") or not awaited.exists():
     time.sleep(0.05)
 attempt.write_text("ended")
 print("done")
 """
-"""An attempt ends when the one that it awaits has begun, and the endless one never does."""
+"""Mapper that records its attempt. It waits for the start of `awaited`. The attempt `endless` never ends."""
 
 
 class Hadoop:
@@ -70,7 +70,12 @@ class Hadoop:
         self.root = root
         self.faults = AttemptFaults()
         self.output = root / "output"
-        for name, code in {"mapper.py": MAPPER, "reducer.py": REDUCER, "flaky.py": FLAKY, "tells.py": TELLS}.items():
+        for name, code in {
+            "mapper.py": MAPPER,
+            "reducer.py": REDUCER,
+            "flaky.py": FLAKY,
+            "environment.py": PRINT_ENVIRONMENT,
+        }.items():
             (root / name).write_text(code)
         (root / "stamps.py").write_text(STAMPS)
         (root / "trace").mkdir()
@@ -95,7 +100,7 @@ class Hadoop:
         )
 
     def over(self, text: str, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
-        """Run a job over one file with this text."""
+        """Run a job on one file with this text."""
         (self.root / "input.txt").write_text(text)
         return self.run(*arguments, "-input", f"file://{self.root}/input.txt", **properties)
 
@@ -122,7 +127,7 @@ class Hadoop:
         assert (self.output / "_SUCCESS").exists()
 
     def records(self) -> list[list[str]]:
-        """The records of all parts, in the order of the parts."""
+        """Return the records of all parts in order."""
         parts = sorted(self.output.glob("part-*"))
         return [line.split("\t") for part in parts for line in part.read_text().splitlines()]
 
@@ -147,9 +152,7 @@ def words():
         ("5", "3", AttemptFaults(seed=4, killed=0.3, doubled=0.5, within=0.3)),
     ],
 )
-def test_words_are_counted_whatever_the_splits_the_reducers_and_the_clusters_moods(
-    hadoop, words, maps, reduces, faults
-):
+def test_words_are_counted_with_any_splits_reducers_and_faults(hadoop, words, maps, reduces, faults):
     hadoop.faults = faults
     hadoop.count_words(words, mapreduce_job_maps=maps, mapreduce_job_reduces=reduces)
     parts = sorted(hadoop.output.glob("part-*"))
@@ -159,14 +162,14 @@ def test_words_are_counted_whatever_the_splits_the_reducers_and_the_clusters_moo
         assert keys == sorted(keys)
 
 
-def test_a_combiner_shortens_what_each_map_task_sends(hadoop, words):
+def test_a_combiner_reduces_the_output_of_each_map_task(hadoop, words):
     combined = ("-combiner", hadoop.program("sum.py"), "-reducer", "cat")
     hadoop.count_words(words, *combined, mapreduce_job_maps="3", mapreduce_job_reduces="2")
     assert len(hadoop.records()) <= 4 * len(set(words))
 
 
 @pytest.mark.parametrize(("attempts", "failures", "records"), [("4", 2, [["out", "of every attempt"]]), ("2", 1, None)])
-def test_a_failing_task_is_tried_again_and_only_its_last_output_counts(hadoop, attempts, failures, records):
+def test_a_failed_task_is_retried_and_only_its_last_output_counts(hadoop, attempts, failures, records):
     done = hadoop.over(
         "x\n",
         *["-files", f"{hadoop.root}/flaky.py", "-mapper", hadoop.program("flaky.py"), "-reducer", "cat"],
@@ -174,7 +177,7 @@ def test_a_failing_task_is_tried_again_and_only_its_last_output_counts(hadoop, a
         mapreduce_map_maxattempts=attempts,
     )
     assert done.returncode == (0 if records else 1)
-    assert done.stderr.count("Status : FAILED") == failures  # Hadoop's client prints nothing of the last one
+    assert done.stderr.count("Status : FAILED") == failures  # Hadoop's client does not print the last failure
     assert hadoop.output.exists() is bool(records)
     assert records is None or hadoop.records() == records
     assert ("m_000000 failed 2 times" in done.stderr) is (records is None)
@@ -182,7 +185,7 @@ def test_a_failing_task_is_tried_again_and_only_its_last_output_counts(hadoop, a
     assert ["attempt" in log.read_text() for log in logs[:2]] == [True] * 2
 
 
-def test_without_reducers_each_mappers_output_is_a_part_and_an_output_that_exists_is_refused(hadoop):
+def test_without_reducers_mappers_write_the_parts_and_an_existing_output_is_refused(hadoop):
     assert hadoop.over("b a\n" * 50, "-mapper", "cat", mapreduce_job_reduces="0").returncode == 0
     assert hadoop.records() == [["b a", ""]] * 50
     assert len(list(hadoop.output.glob("part-*"))) == 2
@@ -190,12 +193,12 @@ def test_without_reducers_each_mappers_output_is_a_part_and_an_output_that_exist
     assert (done.returncode, "already exists" in done.stderr) == (1, True)
 
 
-def test_what_a_reducer_without_input_says_is_dropped(hadoop):
+def test_the_output_of_a_reducer_without_input_is_dropped(hadoop):
     assert hadoop.over("", "-mapper", "cat", "-reducer", "echo text").returncode == 0
     assert hadoop.records() == []
 
 
-def test_a_combiner_that_fails_fails_the_job_if_there_are_reducers(hadoop):
+def test_a_failed_combiner_fails_a_job_with_reducers(hadoop):
     job = ["-mapper", "cat", "-combiner", "false", "-reducer", "cat"]
     done = hadoop.over("a b\n", *job)
     assert done.returncode == 1
@@ -205,7 +208,7 @@ def test_a_combiner_that_fails_fails_the_job_if_there_are_reducers(hadoop):
 
 
 def stamped(hadoop: Hadoop, **properties: str) -> "subprocess.CompletedProcess[str]":
-    """A job of one map task, of which `trace` shows the attempts."""
+    """Run a job of one map task that records its attempts in `trace`."""
     return hadoop.over(
         "x\n",
         *["-files", f"{hadoop.root}/stamps.py", "-mapper", hadoop.program("stamps.py")],
@@ -219,7 +222,7 @@ def trace(hadoop: Hadoop) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted((hadoop.root / "trace").iterdir())}
 
 
-def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is_killed(hadoop):
+def test_the_first_successful_attempt_counts_and_the_other_is_killed(hadoop):
     hadoop.faults = AttemptFaults(doubled=1.0, within=0.4)
     done = stamped(hadoop, awaited="000000_1", endless="000000_1")
     assert done.returncode == 0, done.stderr
@@ -228,13 +231,13 @@ def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is
     assert hadoop.records() == [["done", ""]]
 
 
-def test_a_job_may_forbid_second_attempts(hadoop):
+def test_a_job_may_disable_speculative_attempts(hadoop):
     hadoop.faults = AttemptFaults(doubled=1.0, within=0.4)
     assert stamped(hadoop, mapreduce_map_speculative="false", lasts="0.7").returncode == 0
     assert trace(hadoop) == {"000000_0": "ended"}
 
 
-def test_a_killed_attempt_is_no_failure_of_its_task(hadoop):
+def test_a_killed_attempt_does_not_count_as_a_failure(hadoop):
     hadoop.faults = AttemptFaults(killed=1.0, within=0.2)
     done = stamped(hadoop, mapreduce_map_maxattempts="1", awaited="000000_3")
     assert done.returncode == 0, done.stderr
@@ -243,7 +246,7 @@ def test_a_killed_attempt_is_no_failure_of_its_task(hadoop):
     assert hadoop.records() == [["done", ""]]
 
 
-def test_each_small_file_of_a_folder_is_one_map_task_whatever_the_others_hold(hadoop):
+def test_each_small_file_is_one_map_task(hadoop):
     source = hadoop.root / "tasks"
     source.mkdir()
     for number, size in enumerate((10, 20_000, 300)):
@@ -258,7 +261,7 @@ def test_each_small_file_of_a_folder_is_one_map_task_whatever_the_others_hold(ha
     assert [record[0].split()[::2] for record in hadoop.records()] == [["1", "11"], ["1", "20001"], ["1", "301"]]
 
 
-def test_a_value_of_megabytes_passes_whole(hadoop):
+def test_a_value_of_megabytes_stays_intact(hadoop):
     done = hadoop.over("b\t" + "v" * 5_000_000 + "\na\t" + "w" * 6_000_000 + "\n", "-mapper", "cat", "-reducer", "cat")
     assert done.returncode == 0, done.stderr
     assert [(key, set(value), len(value)) for key, value in hadoop.records()] == [
@@ -267,23 +270,23 @@ def test_a_value_of_megabytes_passes_whole(hadoop):
     ]
 
 
-def test_a_task_finds_its_place_and_the_jobs_properties_in_its_environment(hadoop):
+def test_the_environment_of_a_task_has_its_split_and_the_jobs_properties(hadoop):
     done = hadoop.over(
         "0123456\n",
-        *["-files", f"{hadoop.root}/tells.py", "-mapper", hadoop.program("tells.py")],
+        *["-files", f"{hadoop.root}/environment.py", "-mapper", hadoop.program("environment.py")],
         mapreduce_job_reduces="0",
         mapreduce_job_maps="1",
         my_own_property="kept",
     )
     assert done.returncode == 0, done.stderr
-    told = dict(hadoop.records())
-    assert told["mapreduce_map_input_file"] == f"file://{hadoop.root}/input.txt"
-    assert (told["mapreduce_map_input_start"], told["mapreduce_map_input_length"]) == ("0", "8")
-    assert told["mapreduce_task_id"].endswith("_m_000000")
-    assert told["mapreduce_task_attempt_id"] == told["mapreduce_task_id"].replace("task_", "attempt_") + "_0"
-    assert (told["mapreduce_task_ismap"], told["mapreduce_task_partition"]) == ("true", "0")
-    assert told["mapreduce_job_id"].startswith("job_")
-    assert told["my_own_property"] == "kept"
+    printed = dict(hadoop.records())
+    assert printed["mapreduce_map_input_file"] == f"file://{hadoop.root}/input.txt"
+    assert (printed["mapreduce_map_input_start"], printed["mapreduce_map_input_length"]) == ("0", "8")
+    assert printed["mapreduce_task_id"].endswith("_m_000000")
+    assert printed["mapreduce_task_attempt_id"] == printed["mapreduce_task_id"].replace("task_", "attempt_") + "_0"
+    assert (printed["mapreduce_task_ismap"], printed["mapreduce_task_partition"]) == ("true", "0")
+    assert printed["mapreduce_job_id"].startswith("job_")
+    assert printed["my_own_property"] == "kept"
 
 
 WHOLE = ["-mapper", "cat", "-reducer", "cat", "-input", "s3://b/i", "-output", "s3://b/o"]
@@ -310,7 +313,7 @@ def test_a_wrong_command_line_is_explained(arguments, reason):
         parse_options(arguments)
 
 
-def test_a_property_may_stick_to_its_option():
+def test_a_property_may_follow_its_option_without_a_space():
     job = parse_options(["-Da.b=c=d", "-mapper", "m", "-reducer", "r", "-input", "i", "-input", "j", "-output", "o"])
     assert job.properties == {"a.b": "c=d"}
     assert job.inputs == ["i", "j"]

@@ -42,7 +42,7 @@ def test_a_command_is_split_at_spaces_and_quotes(command, words):
     st.lists(st.lists(st.tuples(st.binary(max_size=4), st.binary(max_size=4)), max_size=20), min_size=1, max_size=3),
     st.integers(0, 9),
 )
-def test_parts_are_merged_in_the_order_of_their_keys_bytes(tmp_path_factory, parts, seed):
+def test_parts_are_merged_in_byte_order_of_keys(tmp_path_factory, parts, seed):
     folder = tmp_path_factory.mktemp("merge")
     records = [[(k.hex().encode(), v.hex().encode()) for k, v in part] for part in parts]
     paths = [folder / str(number) for number in range(len(parts))]
@@ -54,7 +54,7 @@ def test_parts_are_merged_in_the_order_of_their_keys_bytes(tmp_path_factory, par
 
 
 class Attempt:
-    """Runs Python code as a task's process on given blocks; `output` is what it collected."""
+    """Runs Python code as the process of a task on given blocks, and returns its output."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,7 +90,7 @@ def test_a_line_of_output_ends_at_any_newline_and_has_a_tab(code, output, proces
     assert process.run(code, []) == [output]
 
 
-def test_equal_keys_meet_in_one_partition(process):
+def test_equal_keys_are_in_one_partition(process):
     code = "import sys\nfor line in sys.stdin: print(line.strip(), 1, sep='\\t')"
     outputs = process.run(code, [b"a\nb\nc\n", b"a\nb\nd\n"], partitions=3)
     for key in (b"a", b"b"):
@@ -102,13 +102,13 @@ def test_a_process_that_leaves_input_unread_fails(process):
         process.run("pass", [b"x" * 1000] * 1000)
 
 
-def test_what_a_failed_process_said_is_in_its_log_and_not_in_the_error(process):
+def test_the_output_of_a_failed_process_is_only_in_its_log(process):
     with pytest.raises(TaskError, match=r"^subprocess failed with code 3$"):
         process.run("import sys; print('no such word', file=sys.stderr); sys.exit(3)", [])
     assert process.log.read_text() == "no such word\n"
 
 
-def test_a_task_finds_its_shipped_files_and_its_program_or_fails_with_its_name(tmp_path):
+def test_a_task_finds_shipped_files_or_names_a_missing_program(tmp_path):
     (tmp_path / "words").write_text("hello")
 
     def run(command: str) -> bytes:
@@ -123,7 +123,7 @@ def test_a_task_finds_its_shipped_files_and_its_program_or_fails_with_its_name(t
         run("no-such-program")
 
 
-def test_the_order_of_a_keys_values_is_left_to_chance(tmp_path):
+def test_the_order_of_a_keys_values_is_random(tmp_path):
     paths = [tmp_path / str(number) for number in range(4)]
     for number, path in enumerate(paths):
         path.write_bytes(f"a\t{3 - number}x\na\t{number}\n".encode())
@@ -134,7 +134,7 @@ def test_the_order_of_a_keys_values_is_left_to_chance(tmp_path):
     }
 
 
-def test_an_attempt_whose_leash_is_pulled_is_killed_with_its_children(process):
+def test_a_killed_attempt_ends_with_its_children(process):
     threading.Timer(0.3, process.control.kill).start()
     with pytest.raises(KilledError, match="while it ran"):
         process.run("import subprocess; subprocess.run(['sleep', '60'])", [])

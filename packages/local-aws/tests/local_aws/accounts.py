@@ -1,4 +1,4 @@
-"""An embedded AWS that clients in this process, and commands that it starts, ask."""
+"""An emulator for clients in this process and commands that it starts, and its users and roles."""
 
 import json
 from collections.abc import Iterator
@@ -8,19 +8,21 @@ from typing import Any
 from uuid import uuid4
 
 import boto3
-from shoal_local_aws.account import asked
+from shoal_local_aws.account import use_emulator
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.permissions.record import ALLOWED, read_checks
 
 
 def keys_of(aws: EmbeddedAws) -> dict[str, str]:
-    """The keys of the user of an embedded AWS, as boto3 takes them."""
+    """Return the keys of the user of an emulated AWS, as arguments of boto3."""
     return {name.lower(): aws.environment[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
 
 
 def make_roles(iam: Any) -> None:
-    """Make what clusters and nodes that a test starts by itself have: the roles `service` and `other` of EMR and
-    `execution` of CloudFormation, and the instance profile `nodes`. All may do everything."""
+    """Create the roles `service` and `other` of EMR, `execution` of CloudFormation, and the instance profile `nodes`.
+
+    All of them have all permissions.
+    """
     everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     services = {
         "service": "elasticmapreduce",
@@ -38,13 +40,13 @@ def make_roles(iam: Any) -> None:
 
 
 def refused(aws: EmbeddedAws) -> set[tuple[str, str, str]]:
-    """Who was refused which action, and why: without permission, as the root, or because IAM has no such action."""
+    """Return principal, action and decision of all refused requests: no permission, root, or no action of IAM."""
     checks = read_checks(aws.folder)
     return {(check.who, check.action, check.decision) for check in checks if check.decision != ALLOWED}
 
 
 def session_with(document: dict[str, Any]) -> boto3.Session:
-    """A session of a new user of the account, who has this policy and nothing else."""
+    """Return a session of a new user of the account with only this policy."""
     iam, name = boto3.client("iam"), f"person-{uuid4().hex[:8]}"
     iam.create_user(UserName=name)
     iam.put_user_policy(UserName=name, PolicyName="only", PolicyDocument=json.dumps(document))
@@ -55,8 +57,8 @@ def session_with(document: dict[str, Any]) -> boto3.Session:
 
 
 @contextmanager
-def asked_aws(folder: Path, wheels: Path | None = None) -> Iterator[EmbeddedAws]:
-    """An embedded AWS until the end of the block, to which alone this process and its commands then talk."""
-    with EmbeddedAws(folder, wheels=wheels) as running, asked(running):
+def running_aws(folder: Path, wheels: Path | None = None) -> Iterator[EmbeddedAws]:
+    """Run an emulator until the end of the block. This process and its commands use only this emulator."""
+    with EmbeddedAws(folder, wheels=wheels) as running, use_emulator(running):
         make_roles(boto3.client("iam"))
         yield running

@@ -1,4 +1,4 @@
-"""Resources of stacks and clusters that several tests of the embedded AWS make."""
+"""Resources of stacks and clusters for several tests."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ GROUP: dict[str, Any] = {
 TOPIC = {"Type": "AWS::SNS::Topic"}
 ONE_NODE = {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"}}
 ROLES = {"ReleaseLabel": "emr-7.13.0", "JobFlowRole": "nodes", "ServiceRole": "service"}
-"""What a cluster needs beside its name and its instances."""
+"""Required properties of a cluster, in addition to its name and its instances."""
 
 ROLE = {
     "Type": "AWS::IAM::Role",
@@ -28,11 +28,11 @@ ROLE = {
         ],
     },
 }
-"""Of a function that may do everything."""
+"""Role with all permissions."""
 
 
 def cluster(**properties: Any) -> dict[str, Any]:
-    """A cluster of one node, with these properties."""
+    """Return a cluster of one node with more properties."""
     return {
         "Type": "AWS::EMR::Cluster",
         "Properties": {"Name": "cluster", **ROLES, "Instances": ONE_NODE, **properties},
@@ -59,4 +59,4 @@ PROPERTIES: dict[str, dict[str, Any]] = {
         }
     },
 }
-"""Of types that stand in several tables; they may refer to a `Vpc` and a `Subnet`."""
+"""Properties by type, for several tables of tests. They may refer to a `Vpc` and a `Subnet`."""

@@ -1,4 +1,4 @@
-"""Auto scaling groups of tests of the embedded AWS, and commands on their nodes."""
+"""Auto scaling groups for tests, and commands on their nodes."""
 
 import base64
 import os
@@ -16,14 +16,14 @@ IMAGE = "ami-0a1b2c3d4e5f60718"
 
 
 class Group:
-    """A group with a launch template of its own.
+    """Auto scaling group with its own launch template.
 
     Args:
-        data: of the launch template, besides an image and a type.
-        user_data: what its nodes run; it leaves the file `ready` when it has begun all.
-        spot: the distribution over markets, if the group has one.
-        types: the instance types of the overrides of a group with such a distribution.
-        more: what else the group is created with; by default it is in one zone.
+        data: More data of the launch template, in addition to an image and a type.
+        user_data: Script of its nodes. It creates the file `ready` after it has started all processes.
+        spot: Distribution over markets, for a group with a mixed-instances policy.
+        types: Instance types of the overrides of such a group.
+        more: More arguments of the group's creation. By default the group is in one zone.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Group:
         return dict(found[0])
 
     def serving(self, count: int) -> list[str]:
-        """The instances, once as many are in service and, if they have user data, have run them."""
+        """Wait until `count` instances are in service and have run their user data, and return their ids."""
 
         def ready() -> list[str] | None:
             states = {each["InstanceId"]: each["LifecycleState"] for each in self.described()["Instances"]}
@@ -72,14 +72,14 @@ class Group:
         return list(until(ready))[:-1]
 
     def instance(self, identifier: str) -> dict[str, Any]:
-        """An instance, as EC2 describes it."""
+        """Return EC2's description of an instance."""
         return dict(self.ec2.describe_instances(InstanceIds=[identifier])["Reservations"][0]["Instances"][0])
 
     def root(self, identifier: str) -> Path:
         return self._nodes / identifier
 
     def run(self, identifier: str, script: str) -> "subprocess.CompletedProcess[str]":
-        """Run a script on a node, in the environment of a process of its boot, which must run."""
+        """Run a script on a node, in the environment of a running process of the node."""
         root = self.root(identifier)
         process = marked_processes("NODE_ROOT", str(root))[0]
         variables = Path(f"/proc/{process}/environ").read_bytes().decode().rstrip("\0").split("\0")

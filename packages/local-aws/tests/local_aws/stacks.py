@@ -1,4 +1,4 @@
-"""Stacks of tests, by the interface of CloudFormation."""
+"""Stacks for tests, through CloudFormation's API."""
 
 import json
 from collections.abc import Callable
@@ -10,14 +10,14 @@ Client = Callable[[str], Any]
 
 
 class Stacks:
-    """Stacks by CloudFormation's own interface. Each call waits for the stack's final status."""
+    """Stacks through CloudFormation's API. Each call waits for the stack's final status."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.cloudformation = client("cloudformation")
 
     def create(self, name: str, resources: dict[str, Any], **more: Any) -> str:
-        """Create a stack of resources; returns the status it ends in."""
+        """Create a stack of resources, and return its final status."""
         template = json.dumps({"Resources": resources, "Outputs": more.pop("outputs", {})})
         self.cloudformation.create_stack(StackName=name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"], **more)
         return self._settled(name)

@@ -11,7 +11,7 @@ NODE = "i-0a1b2c3d4e5f60718"
 
 
 class Wrapped:
-    """The wrappers of operations, without putting them into ministack."""
+    """Collects the wrappers of operations without installing them in ministack."""
 
     def __init__(self) -> None:
         self.operations: dict[str, Callable[[Any], Any]] = {}
@@ -23,7 +23,7 @@ class Wrapped:
 OPERATIONS = ec2.operations
 
 
-def test_an_instance_that_ended_long_ago_is_no_error_while_it_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_describing_an_ended_instance_that_ministack_forgets_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     wrapped, forget = Wrapped(), ec2.forget_ended.now
     monkeypatch.setattr(ec2, "operations", wrapped)
     ec2.instances[NODE] = {"InstanceId": NODE, "State": {"Name": "terminated"}, "_terminated_at": 0}

@@ -1,4 +1,4 @@
-"""Auto scaling groups without enough capacity: zones, markets, and activities."""
+"""Auto scaling groups with limited capacity: zones, markets, and activities."""
 
 import base64
 import itertools
@@ -14,7 +14,7 @@ _names = (f"group-{number}" for number in itertools.count())
 
 
 class Zoned(Group):
-    """A group over subnets of the zones a, b and c."""
+    """Group with subnets in the zones a, b and c."""
 
     def __init__(self, aws, client, subnets: dict[str, str], **more: Any) -> None:
         super().__init__(aws, client, next(_names), VPCZoneIdentifier=subnets["a"], **more)
@@ -59,7 +59,7 @@ def make(aws, client, subnets):
         each.asg.delete_auto_scaling_group(AutoScalingGroupName=each.name, ForceDelete=True)
 
 
-def test_a_launch_is_an_activity_that_succeeds_when_the_instance_runs(make):
+def test_a_launch_activity_succeeds_when_the_instance_runs(make):
     group = make()
     group.scale(1)
     (instance,) = group.serving_instances(1)
@@ -85,7 +85,7 @@ def test_a_launch_is_an_activity_that_succeeds_when_the_instance_runs(make):
         (FreePlan(), "The specified instance type is not eligible for Free Tier."),
     ],
 )
-def test_a_group_that_cannot_start_stays_short_and_tries_again_when_it_is_updated(fault, said, make, aws):
+def test_a_group_without_capacity_retries_after_an_update(fault, said, make, aws):
     group = make()
     with aws.faults.during(fault):
         group.scale(2)
@@ -99,7 +99,7 @@ def test_a_group_that_cannot_start_stays_short_and_tries_again_when_it_is_update
     assert len(group.serving(2)) == 2
 
 
-def test_a_group_starts_by_itself_when_there_is_capacity_again(make, aws):
+def test_a_group_retries_until_there_is_capacity(make, aws):
     group = make()
     with aws.faults.during(NoCapacity()):
         group.scale(1)
@@ -107,7 +107,7 @@ def test_a_group_starts_by_itself_when_there_is_capacity_again(make, aws):
     group.serving(1)
 
 
-def test_the_free_plan_has_types_of_its_own(make, aws):
+def test_the_free_plan_allows_only_its_types(make, aws):
     group = make(data={"InstanceType": "t3.micro"})
     with aws.faults.during(FreePlan()):
         group.scale(1)
@@ -134,7 +134,7 @@ def test_activities_are_described_in_pages_of_a_hundred_the_newest_first(make, a
     assert len(identifiers) == len(set(identifiers)) > 100
 
 
-def test_a_group_in_several_zones_takes_those_that_have_capacity(make, aws):
+def test_a_group_uses_the_zones_with_capacity(make, aws):
     group = make()
     with aws.faults.during(NoCapacity(zone="us-east-1a")):
         group.scale(2)
@@ -143,7 +143,7 @@ def test_a_group_in_several_zones_takes_those_that_have_capacity(make, aws):
     assert group.described()["AvailabilityZones"] == ["us-east-1a", "us-east-1b"]
 
 
-def test_instances_in_a_subnet_that_the_group_lost_are_replaced_and_stay_while_they_cannot_be(make, aws):
+def test_instances_in_removed_subnets_stay_until_a_replacement_runs(make, aws):
     group = make()
     group.scale(1)
     before = group.serving(1)[0]
@@ -155,7 +155,7 @@ def test_instances_in_a_subnet_that_the_group_lost_are_replaced_and_stay_while_t
     assert group.zones() == ["c"]
 
 
-def test_a_spot_group_starts_spot_instances_which_are_replaced_and_found_by_their_market(make, client):
+def test_spot_instances_are_replaced_and_filtered_by_lifecycle(make, client):
     group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"})
     group.scale(1)
     (instance,) = group.serving_instances(1)
@@ -178,7 +178,7 @@ def test_a_spot_group_starts_spot_instances_which_are_replaced_and_found_by_thei
     assert [reservation["Instances"][0]["InstanceId"] for reservation in found] == [another]
 
 
-def test_spot_falls_back_to_on_demand_only_when_the_policy_says_so(make, aws):
+def test_spot_falls_back_to_on_demand_only_by_policy(make, aws):
     group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0})
     with aws.faults.during(NoCapacity(market="spot")):
         group.scale(2)
@@ -200,7 +200,7 @@ def types_of(group: Zoned, count: int) -> list[str]:
     return sorted(instance["InstanceType"] for instance in group.serving_instances(count))
 
 
-def test_spot_instances_are_of_the_types_that_have_capacity_not_of_the_first_of_the_list(make, aws):
+def test_spot_instances_spread_over_types_with_capacity(make, aws):
     group = make(spot=OPTIMIZED, types=TYPES)
     group.scale(3)
     assert types_of(group, 3) == sorted(TYPES)
@@ -211,7 +211,7 @@ def test_spot_instances_are_of_the_types_that_have_capacity_not_of_the_first_of_
     assert {each["InstanceType"] for each in group.described()["Instances"]} == {"g5.xlarge", "g6.xlarge"}
 
 
-def test_on_demand_instances_are_of_the_first_type_of_the_list_that_has_capacity(make, aws):
+def test_on_demand_instances_have_the_first_type_with_capacity(make, aws):
     group = make(spot={**OPTIMIZED, "OnDemandBaseCapacity": 2}, types=TYPES)
     with aws.faults.during(NoCapacity(instance_type="g6e.xlarge", market="on-demand")):
         group.scale(2)
@@ -259,7 +259,7 @@ def test_sizes_that_contradict_each_other_are_refused(operation, values, message
     assert (group.described()["MinSize"], group.described()["DesiredCapacity"]) == (0, 0)
 
 
-def test_the_capacity_follows_bounds_that_no_longer_hold_it(make):
+def test_the_capacity_moves_into_new_bounds(make):
     group = make()
     group.update(MinSize=1)
     group.serving(1)
@@ -270,7 +270,7 @@ def test_the_capacity_follows_bounds_that_no_longer_hold_it(make):
 
 def test_a_silent_instance_runs_but_its_user_data_does_not(make, aws, client, upload):
     data = {"UserData": base64.b64encode(b"touch $NODE_ROOT/ready").decode()}
-    group = make(data=data)  # one does not run it, so nobody waits for that
+    group = make(data=data)  # without user_data, because the silent instance never runs it
     with aws.faults.during(SilentBoot(instance_type="g5.*")):
         group.scale(1)
         silent = group.serving(1)[0]

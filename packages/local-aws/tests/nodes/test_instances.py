@@ -1,4 +1,4 @@
-"""Auto scaling groups whose instances boot, by the services' own interfaces."""
+"""Instances of auto scaling groups that boot, through the services' APIs."""
 
 import os
 import socket
@@ -37,8 +37,8 @@ def two(group):
     return group.serving(2)
 
 
-def said_on(group: Group, node: str, script: str) -> str:
-    """What a script says on a node, standard error included."""
+def output_on(group: Group, node: str, script: str) -> str:
+    """Run a script on a node, and return its output with standard error."""
     return group.run(node, f"exec 2>&1; {script}").stdout
 
 
@@ -53,7 +53,7 @@ def test_raising_the_capacity_starts_nodes_that_run_their_user_data(group, two, 
         assert f"booted {identifier}" in output
 
 
-def test_nodes_have_addresses_of_their_own_that_can_be_listened_at(group, two):
+def test_nodes_can_listen_on_separate_addresses(group, two):
     addresses = {group.instance(identifier)["PrivateIpAddress"] for identifier in two}
     assert len(addresses) == 2
     for address in addresses:
@@ -62,7 +62,7 @@ def test_nodes_have_addresses_of_their_own_that_can_be_listened_at(group, two):
             listener.bind((address, 0))
 
 
-def test_a_node_has_the_groups_propagated_tags_and_its_templates(group, two):
+def test_a_node_has_the_tags_of_its_group_and_template(group, two):
     instance = group.instance(two[0])
     tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
     assert tags == {"shoal:group": "workers", "Name": "workers", "aws:autoscaling:groupName": "workers"}
@@ -88,11 +88,11 @@ def test_groups_are_found_by_their_tags(group):
         ('echo "${CUDA_VISIBLE_DEVICES-unset}"', "\n"),
     ],
 )
-def test_a_node_has_its_images_interpreter_and_neither_environment_nor_gpu_of_this_computer(script, said, group, two):
-    assert said_on(group, two[0], script) == said
+def test_a_node_does_not_see_the_users_environment_or_gpu(script, said, group, two):
+    assert output_on(group, two[0], script) == said
 
 
-def test_what_aws_would_refuse_or_nobody_plays_is_refused(group, two, client):
+def test_invalid_and_unsupported_requests_are_refused(group, two, client):
     with pytest.raises(ClientError, match="InvalidInstanceId"):
         client("ssm").send_command(InstanceIds=two, DocumentName="AWS-RunShellScript")
     with pytest.raises(ClientError, match="ResourceInUse"):
@@ -103,13 +103,13 @@ def test_what_aws_would_refuse_or_nobody_plays_is_refused(group, two, client):
 
 @pytest.mark.parametrize("name", ["halt", "poweroff", "reboot", "shutdown"])
 def test_a_node_cannot_switch_this_computer_off(name, group, two, aws):
-    found = said_on(group, two[0], f"command -v {name}").strip()
-    assert found == str(aws.folder / "commands" / name)  # only then is it safe to run
-    assert said_on(group, two[0], f"{found} now; echo $?").endswith("by EC2's interface\n1\n")
+    found = output_on(group, two[0], f"command -v {name}").strip()
+    assert found == str(aws.folder / "commands" / name)  # otherwise the next line would run this computer's command
+    assert output_on(group, two[0], f"{found} now; echo $?").endswith("with EC2's API\n1\n")
 
 
-def test_a_node_has_a_core_of_its_own_as_long_as_there_are_any(group, two):
-    said = [said_on(group, node, "grep Cpus_allowed_list /proc/self/status") for node in two]
+def test_nodes_use_different_cores(group, two):
+    said = [output_on(group, node, "grep Cpus_allowed_list /proc/self/status") for node in two]
     cores = [line.split()[-1] for line in said]
     assert all(core.isdigit() for core in cores)
     assert len(set(cores)) == min(2, len(os.sched_getaffinity(0)))
@@ -123,15 +123,15 @@ def test_a_terminated_node_is_replaced(group, two):
     assert group.instance(two[0])["State"]["Name"] == "terminated"
 
 
-def test_the_share_is_one_folder_for_all_nodes(group, two, client, aws):
+def test_all_nodes_mount_the_same_file_system(group, two, client, aws):
     efs = client("efs")
     share = efs.create_file_system(CreationToken="share")["FileSystemId"]
     mount = f"mkdir -p $NODE_ROOT/mnt/share; mount -t efs -o tls,iam {share}:/ $NODE_ROOT/mnt/share"
-    assert "has no mount target" in said_on(group, two[0], mount)
+    assert "has no mount target" in output_on(group, two[0], mount)
     subnet = client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
     target = efs.create_mount_target(FileSystemId=share, SubnetId=subnet)["MountTargetId"]
-    said_on(group, two[0], f"{mount}; echo text > $NODE_ROOT/mnt/share/file")
-    assert said_on(group, two[1], f"{mount}; cat $NODE_ROOT/mnt/share/file") == "text\n"
+    output_on(group, two[0], f"{mount}; echo text > $NODE_ROOT/mnt/share/file")
+    assert output_on(group, two[1], f"{mount}; cat $NODE_ROOT/mnt/share/file") == "text\n"
     efs.delete_mount_target(MountTargetId=target)
     efs.delete_file_system(FileSystemId=share)
     assert not (aws.folder / "efs" / share).exists()

@@ -1,4 +1,4 @@
-"""A group whose template, version or image is missing is refused, by the services' interfaces and in a stack."""
+"""Groups with a missing template, version or image are refused, by the API and in a stack."""
 
 import re
 from contextlib import suppress
@@ -12,7 +12,7 @@ IMAGE = "resolve:ssm:/aws/service/deeplearning/ami"
 
 @pytest.fixture(scope="module")
 def template(client):
-    """Makes a launch template for an image; returns its id."""
+    """Return a function that creates a launch template for an image, and returns its id."""
 
     def make(name: str, image: str) -> str:
         made = client("ec2").create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"ImageId": image})
@@ -29,7 +29,7 @@ def create(client, name: str, **more: Any) -> None:
 
 
 def image_of_the_first(client, name: str) -> str:
-    """Raise a group to one instance; returns the image that it started from."""
+    """Scale a group to one instance, and return the instance's image."""
     asg, ec2 = client("autoscaling"), client("ec2")
     asg.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
     (group,) = asg.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"]
@@ -49,7 +49,7 @@ def image_of_the_first(client, name: str) -> str:
 )
 def test_a_group_that_could_not_start_is_refused_and_fails_its_stack(reference, reason, client, stacks):
     for name, image in (("versions", IMAGE), ("no-parameter", "resolve:ssm:/mine/image")):
-        with suppress(ClientError):  # it is there from the case before
+        with suppress(ClientError):  # it may exist from the previous case
             client("ec2").create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"ImageId": image})
     named = {"LaunchTemplate": reference} if reference else {}
     with pytest.raises(ClientError, match=reason):
@@ -63,19 +63,19 @@ def test_a_group_that_could_not_start_is_refused_and_fails_its_stack(reference, 
     stacks.delete("refused")
 
 
-def test_an_instance_of_an_image_of_a_parameter_that_nobody_stored_is_refused(client):
+def test_an_image_by_a_missing_parameter_is_refused(client):
     with pytest.raises(ClientError, match=r"parameter /mine/image of the image .* does not exist"):
         client("ec2").run_instances(ImageId="resolve:ssm:/mine/image", MinCount=1, MaxCount=1)
 
 
-def test_a_group_starts_from_the_image_that_a_stored_parameter_names(client, template):
+def test_a_group_starts_from_an_image_by_a_parameter(client, template):
     client("ssm").put_parameter(Name="/ours/image", Value="ami-0a1b2c3d4e5f60718", Type="String")
     template("stored", "resolve:ssm:/ours/image")
     create(client, "stored", LaunchTemplate={"LaunchTemplateName": "stored"})
     assert image_of_the_first(client, "stored") == "ami-0a1b2c3d4e5f60718"
 
 
-def test_a_stack_may_name_an_image_by_awss_own_parameter(client, stacks):
+def test_a_stack_may_name_an_image_by_a_public_parameter(client, stacks):
     name = "/aws/service/deeplearning/ami/x86_64/an-image/latest/ami-id"
     image = client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
     assert image.startswith("ami-")
@@ -87,7 +87,7 @@ def test_a_stack_may_name_an_image_by_awss_own_parameter(client, stacks):
     assert image_of_the_first(client, "by-reference") == image
 
 
-def test_a_group_whose_template_has_gone_starts_nothing(client, template):
+def test_a_group_without_its_template_starts_no_instance(client, template):
     asg, identifier = client("autoscaling"), template("gone", IMAGE)
     create(client, "gone", LaunchTemplate={"LaunchTemplateId": identifier})
     client("ec2").delete_launch_template(LaunchTemplateId=identifier)

@@ -1,4 +1,4 @@
-"""Filters and security groups, where they are as strict as EC2's and EMR's."""
+"""Filters and security groups, as strict as in EC2 and EMR."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.local_aws.stacks import Stacks
 
 @pytest.fixture(scope="module")
 def made(client):
-    """Two of everything, one of each with a tag and in a VPC of its own."""
+    """Pairs of resources. One of each pair has a tag and is in a separate VPC."""
     ec2 = client("ec2")
     found = {}
     for name in ("mine", "other"):
@@ -39,7 +39,7 @@ def listed(client, **arguments) -> list[str]:
     ]
 
 
-def test_a_filter_finds_what_it_names_and_nothing_else(client, made):
+def test_a_filter_returns_only_matching_resources(client, made):
     assert listed(client, Filters=[{"Name": "tag:owner", "Values": ["mine"]}]) == made["mine"]["ids"]
     assert listed(client, Filters=[{"Name": "tag:owner", "Values": ["nobody"]}]) == []
     ec2 = client("ec2")
@@ -53,7 +53,7 @@ def test_a_filter_finds_what_it_names_and_nothing_else(client, made):
         ec2.describe_addresses(Filters=[{"Name": "colour", "Values": ["red"]}])
 
 
-def test_a_rule_with_two_sources_is_two_rules_that_can_be_revoked_apart(client):
+def test_a_rule_with_two_sources_becomes_two_separate_rules(client):
     ec2 = client("ec2")
     group = ec2.create_security_group(GroupName="sources", Description="tests")["GroupId"]
     ranges = [{"CidrIp": "10.0.0.0/24"}, {"CidrIp": "10.0.1.0/24"}]
@@ -65,7 +65,7 @@ def test_a_rule_with_two_sources_is_two_rules_that_can_be_revoked_apart(client):
 
 
 def in_groups(**instances: Any) -> dict[str, Any]:
-    """A cluster whose nodes are in groups of its own, in a network of its own."""
+    """Start a cluster with its own groups in a separate network."""
     managed = {
         **ONE_NODE,
         "EmrManagedMasterSecurityGroup": {"Ref": "Primary"},
@@ -76,7 +76,7 @@ def in_groups(**instances: Any) -> dict[str, Any]:
 
 
 def service_group(*, reported: str = "Primary", managed: tuple[str, ...] = ("Primary", "Core")) -> dict[str, Any]:
-    """The group by which EMR's service reaches a cluster: who may report to it, and whom it may manage."""
+    """Return the service access group of a cluster with its ingress and egress rules."""
 
     def rule(port: int, **other: Any) -> dict[str, Any]:
         return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, **other}
@@ -106,13 +106,13 @@ IN_SUBNET = {**in_groups(Ec2SubnetId={"Ref": "Subnet"}), "Subnet": SUBNET}
 @pytest.mark.parametrize(
     ("resources", "said"), [*UNREACHABLE, (IN_SUBNET, "You must also specify a ServiceAccessSecurityGroup")]
 )
-def test_a_cluster_without_a_group_or_a_rule_that_emr_demands_does_not_start(resources, said, stacks):
+def test_a_cluster_without_required_groups_and_rules_does_not_start(resources, said, stacks):
     assert stacks.create("unreachable", resources) == "ROLLBACK_COMPLETE"
     assert said in stacks.reasons("unreachable")
     stacks.delete("unreachable")
 
 
-def test_the_rules_that_emr_adds_keep_its_groups_from_being_deleted(stacks, client):
+def test_rules_added_by_emr_block_the_deletion_of_its_groups(stacks, client):
     resources = {**in_groups(ServiceAccessSecurityGroup={"Ref": "Service"}), "Service": service_group()}
     assert stacks.create("network", resources) == "CREATE_COMPLETE", stacks.reasons("network")
     groups = [stacks.physical("network", name) for name in ("Primary", "Core", "Service")]
@@ -124,12 +124,12 @@ def test_the_rules_that_emr_adds_keep_its_groups_from_being_deleted(stacks, clie
     assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
 
 
-def test_zones_are_named_where_a_default_subnet_is_and_all_where_there_is_none(aws):
+def test_get_azs_returns_zones_with_a_default_subnet_or_all(aws):
     session = boto3.Session(**keys_of(aws), region_name="eu-west-1")
     stacks = Stacks(lambda service: session.client(service, endpoint_url=aws.endpoint))
     ec2 = stacks.client("ec2")
 
-    def third_after_deleting(*letters: str) -> str:
+    def third_zone_after_deletion(*letters: str) -> str:
         for subnet in ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]:
             if subnet["AvailabilityZone"][-1] in letters:
                 ec2.delete_subnet(SubnetId=subnet["SubnetId"])
@@ -140,6 +140,6 @@ def test_zones_are_named_where_a_default_subnet_is_and_all_where_there_is_none(a
         topic = stacks.client("sns").get_topic_attributes(TopicArn=stacks.physical(name, "Topic"))
         return str(topic["Attributes"]["DisplayName"])
 
-    assert third_after_deleting() == "eu-west-1c"
-    assert "cannot select nonexistent value at index 2" in third_after_deleting("a")
-    assert third_after_deleting("b", "c") == "eu-west-1c"
+    assert third_zone_after_deletion() == "eu-west-1c"
+    assert "cannot select nonexistent value at index 2" in third_zone_after_deletion("a")
+    assert third_zone_after_deletion("b", "c") == "eu-west-1c"

@@ -1,4 +1,4 @@
-"""The emulator's systemctl: a service runs until it is stopped, and is started again when it dies."""
+"""The emulator's systemctl: a service runs until it is stopped, and restarts after a crash."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What CloudFormation's handlers need is held against the schemas that it is taken from."""
+"""Permissions of CloudFormation's handlers agree with the schemas of their resource types."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ WITHOUT_HANDLERS = {"AWS::EMR::Cluster", "Custom"}
 
 
 @pytest.mark.parametrize("kind", sorted(handlers.handlers()))
-def test_what_handlers_need_is_in_their_schema_and_no_read_is_missing(kind: str) -> None:
+def test_handler_permissions_match_their_schemas(kind: str) -> None:
     listed, found = handlers.handlers()[kind], schema_of(kind)
     assert bool(found) is (kind not in WITHOUT_HANDLERS)
     for operation in OPERATIONS if found else ():
@@ -25,7 +25,7 @@ def test_what_handlers_need_is_in_their_schema_and_no_read_is_missing(kind: str)
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """What a type's handlers need by its schema; nothing where that does not say."""
+    """Return the permissions of a type's handlers by its schema; empty if the schema has no handlers."""
     if kind == "Custom":
         return {}
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(region=REGION, resource_type=kind).schema

@@ -1,4 +1,4 @@
-"""Training jobs by SageMaker's own interface: real processes in a folder of the documented shape."""
+"""Training jobs through SageMaker's API: real processes in a folder with the documented layout."""
 
 import io
 import json
@@ -58,7 +58,7 @@ def ended(client, name: str) -> dict[str, Any]:
     return dict(until(job))
 
 
-def test_a_container_has_what_is_documented_and_leaves_model_log_and_metrics(client, role: str) -> None:
+def test_a_container_has_the_documented_layout_and_leaves_model_log_and_metrics(client, role: str) -> None:
     client("sagemaker").create_training_job(**request("one", role, SHOW))
     job = ended(client, "one")
     assert job["TrainingJobStatus"] == "Completed"
@@ -78,7 +78,7 @@ def test_a_container_has_what_is_documented_and_leaves_model_log_and_metrics(cli
         assert text in printed
 
 
-def test_a_failure_has_the_sentence_of_its_file(client, role: str) -> None:
+def test_a_failed_job_has_the_reason_from_its_failure_file(client, role: str) -> None:
     script = "echo 'no rows' > $SAGEMAKER_BASE_DIR/output/failure; exit 3"
     client("sagemaker").create_training_job(**request("fails", role, script))
     job = ended(client, "fails")
@@ -115,7 +115,7 @@ def test_a_missing_channel_and_a_foreign_image_fail_the_job(client, role: str) -
         ({"TrainingJobName": "twice"}, "ResourceInUse"),
     ],
 )
-def test_what_sagemaker_would_refuse_is_refused(client, role: str, change: dict[str, Any], code: str) -> None:
+def test_requests_that_sagemaker_would_refuse_are_refused(client, role: str, change: dict[str, Any], code: str) -> None:
     sagemaker = client("sagemaker")
     if change.get("TrainingJobName") == "twice":
         sagemaker.create_training_job(**request("twice", role))
@@ -124,7 +124,7 @@ def test_what_sagemaker_would_refuse_is_refused(client, role: str, change: dict[
     assert refused.value.response["Error"]["Code"] == code
 
 
-def test_any_other_operation_is_refused(client) -> None:
+def test_other_operations_are_refused(client) -> None:
     with pytest.raises(ClientError, match="does not support ListEndpoints of SageMaker") as refused:
         client("sagemaker").list_endpoints()
     assert refused.value.response["Error"]["Code"] == "UnknownOperationException"
@@ -132,7 +132,7 @@ def test_any_other_operation_is_refused(client) -> None:
         client("sagemaker").describe_training_job(TrainingJobName="never")
 
 
-def test_each_type_has_a_quota_of_its_own(client, aws) -> None:
+def test_each_type_has_a_separate_quota(client, aws) -> None:
     def value() -> float:
         quotas = client("service-quotas").list_service_quotas(ServiceCode="sagemaker")["Quotas"]
         (found,) = (each for each in quotas if each["QuotaName"] == "ml.g5.xlarge for spot training job usage")

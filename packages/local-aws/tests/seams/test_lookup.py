@@ -1,4 +1,4 @@
-"""A name that ministack no longer has is reported."""
+"""Names that ministack no longer has are reported."""
 
 import re
 import subprocess
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 from shoal_local_aws.emulator_error import EmulatorError
-from shoal_local_aws.seams.lookup import WRITTEN_FOR, MinistackModule, Operations, Seam
+from shoal_local_aws.seams.lookup import WRITTEN_FOR, MinistackModule, Operations, PatchPoint
 
 ROOT = Path(__file__).resolve().parents[2]
 FOR = f"it was written for ministack {re.escape(WRITTEN_FOR)}"
 
 
 def importing(seam: str, before: str) -> str:
-    """The last line of what Python says that imports a module of `shoal_local_aws.seams` after other statements."""
+    """Run statements and then import a module of `shoal_local_aws.seams`; return the last line of the error."""
     run = subprocess.run(
         [sys.executable, "-c", f"{before}\nimport shoal_local_aws.seams.{seam}"],
         capture_output=True,
@@ -36,21 +36,21 @@ def importing(seam: str, before: str) -> str:
         ("routing", "core.router", "SERVICE_PATTERNS"),
     ],
 )
-def test_a_name_that_is_gone_is_said_at_the_import(seam, module, name):
+def test_a_missing_name_fails_the_import_with_its_name(seam, module, name):
     said = importing(seam, f"import ministack.{module} as module; del module.{name}")
     assert re.search(rf"has no ministack\.{module}\.{name}, .*{FOR}\b", said)
     assert "shoal_local_aws/seams" in said
 
 
-def test_an_operation_that_is_gone_is_said_when_it_is_to_be_wrapped():
+def test_wrapping_a_missing_operation_names_it():
     operations = Operations(MinistackModule("services.emr"), "_HANDLERS")
     with pytest.raises(EmulatorError, match=rf"no ministack\.services\.emr\._HANDLERS\['RunJobFlows'\], .*{FOR}"):
         operations.wrap("RunJobFlows", lambda operation: operation)
 
 
-def test_a_seam_is_put_in_all_its_places_and_one_that_lacks_it_is_said():
+def test_a_patch_point_is_replaced_in_all_its_modules():
     stacks, handlers = (MinistackModule(f"services.cloudformation.{name}") for name in ("stacks", "handlers"))
-    seam: Seam[object] = Seam("_delete_stack_async", stacks, handlers)
+    seam: PatchPoint[object] = PatchPoint("_delete_stack_async", stacks, handlers)
     before = seam.now
     try:
         seam.put("another")
@@ -58,18 +58,18 @@ def test_a_seam_is_put_in_all_its_places_and_one_that_lacks_it_is_said():
     finally:
         seam.put(before)
     with pytest.raises(EmulatorError, match=r"services\.emr\._delete_stack_async"):
-        Seam("_delete_stack_async", stacks, MinistackModule("services.emr"))
+        PatchPoint("_delete_stack_async", stacks, MinistackModule("services.emr"))
 
 
-def test_the_seams_are_written_for_the_version_that_is_installed():
+def test_the_pinned_ministack_version_is_installed():
     assert version("ministack") == WRITTEN_FOR
     assert (
         f"ministack=={WRITTEN_FOR}" in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     )
 
 
-def test_nothing_but_the_seams_names_a_module_of_ministack():
-    """The import contracts see imports only; this test also sees modules that are named in strings."""
+def test_only_seams_names_modules_of_ministack():
+    """Import contracts check only imports. This test also finds modules named in strings."""
     named = re.compile(r"ministack\.(app|core|services)|import ministack|from ministack")
     naming = {path for path in (ROOT / "shoal_local_aws").rglob("*.py") if named.search(path.read_text())}
     assert not [path for path in naming if path.parent.name != "seams"]

@@ -1,4 +1,4 @@
-"""Alarms publish only to topics that admit CloudWatch."""
+"""Alarms publish only to topics that permit CloudWatch."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ CLOUDWATCH = {"Service": "cloudwatch.amazonaws.com"}
         ("encrypted", {"KmsMasterKeyId": "alias/aws/sns"}, "authorization to access the SNS topic encryption key"),
     ],
 )
-def test_an_alarm_publishes_only_to_a_topic_that_admits_cloudwatch(client, name, attributes, refusal):
+def test_an_alarm_publishes_only_to_a_topic_that_permits_cloudwatch(client, name, attributes, refusal):
     topic = client("sns").create_topic(Name=name, Attributes=attributes)["TopicArn"]
     queue = client("sqs").create_queue(QueueName=name)["QueueUrl"]
     arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"

@@ -1,4 +1,4 @@
-"""Where functions write their logs, and whether they may create the log group."""
+"""Logs of functions, and the permission to create their log group."""
 
 import io
 import json
@@ -21,7 +21,7 @@ def allow(client, *actions: str) -> None:
 
 @pytest.fixture(scope="module")
 def function(client) -> str:
-    """A function with a log group, and a role that may do nothing."""
+    """Function with a log group, and a role without permissions."""
     role = client("iam").create_role(RoleName="silent", AssumeRolePolicyDocument=json.dumps(ASSUME))["Role"]["Arn"]
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w") as archive:
@@ -42,7 +42,7 @@ def groups(client) -> list[str]:
     return [group["logGroupName"] for group in client("logs").describe_log_groups()["logGroups"]]
 
 
-def test_a_function_writes_into_its_log_group_where_its_role_may(function, client):
+def test_a_function_writes_logs_only_with_permission(function, client):
     streams = client("logs").describe_log_streams
     client("lambda").invoke(FunctionName=function)
     assert streams(logGroupName="lines")["logStreams"] == []
@@ -52,7 +52,7 @@ def test_a_function_writes_into_its_log_group_where_its_role_may(function, clien
     assert groups(client) == ["lines"]
 
 
-def test_a_log_group_that_is_gone_comes_back_only_if_the_role_may_create_it(function, client):
+def test_a_deleted_log_group_is_created_again_only_with_permission(function, client):
     client("logs").delete_log_group(logGroupName="lines")
     client("lambda").invoke(FunctionName=function)
     assert groups(client) == []

@@ -1,4 +1,4 @@
-"""Functions of a stack: called by a client, by a rule's schedule, and able to delete their own stack."""
+"""Functions of a stack: calls by a client and by a schedule, and the deletion of their own stack."""
 
 import json
 from typing import Any
@@ -70,7 +70,7 @@ def test_a_function_gets_its_event_its_environment_and_a_way_to_the_services(fun
     assert json.load(client("s3").get_object(Bucket="functions", Key="seen")["Body"]) == seen
 
 
-def test_a_function_that_a_rule_has_as_its_target_ends_its_own_stack(function, client):
+def test_a_scheduled_function_deletes_its_own_stack(function, client):
     events = client("events")
     (rule,) = (each for each in events.list_rules()["Rules"] if each.get("ScheduleExpression") == "rate(5 minutes)")
     (target,) = events.list_targets_by_rule(Rule=rule["Name"])["Targets"]

@@ -50,7 +50,7 @@ def test_a_command_runs_against_the_emulator_and_handles_ctrl_c_itself(tmp_path:
 
 def test_a_missing_command_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["embedded", "--", "no-such-command"]) == 1
-    assert "there is no command no-such-command; check what follows --" in capsys.readouterr().err
+    assert "the command no-such-command does not exist; check the command after --" in capsys.readouterr().err
 
 
 def test_a_missing_emulator_is_also_reported_for_files_and_plans(

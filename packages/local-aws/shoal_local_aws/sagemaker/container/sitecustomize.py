@@ -1,4 +1,4 @@
-"""Resolves the names of a job's hosts in its container, by the file that CONTAINER_HOSTS names: its /etc/hosts."""
+"""Resolves the names of a job's hosts in its container, from the file that CONTAINER_HOSTS names (its /etc/hosts)."""
 
 import os
 import socket
