@@ -19,13 +19,13 @@ from common.errors import TrainingError
 from trainer.clock import ALL_REDUCE, ORDER
 from trainer.distributed import collectives, failures, parameter_server
 from trainer.distributed.exchange import StepReport
-from trainer.distributed.parameter_server import Dealer, Finished
+from trainer.distributed.parameter_server import FinishedStep, StepQueue
 from trainer.loop import Trainer
 
-_STALENESS_A_RANK = 4
+_STALENESS_PER_RANK = 4
 """Staleness bound per rank: the number of steps that a rank may be ahead of the oldest unfinished one is this times the
 world size."""
-_STEPS_A_REPORT = 4
+_STEPS_PER_REPORT = 4
 """Average number of steps per rank that are reported as one."""
 
 
@@ -34,17 +34,17 @@ class AsynchronousTrainer(Trainer):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._bound = _STALENESS_A_RANK * self.ranks.world_size
-        self._unreported: list[Finished] = []
+        self._bound = _STALENESS_PER_RANK * self.ranks.world_size
+        self._unreported: list[FinishedStep] = []
 
     def train(self, notes: Sequence[str] = ()) -> dict[str, Any]:
         tables = [table.detach() for table in self.task.sparse_tables]
-        with parameter_server.joined(self.ranks, tables) as self._server:
+        with parameter_server.serve_tables(self.ranks, tables) as self._server:
             self.exchange.traffic = self._server.traffic
             return super().train(notes)
 
     def train_steps(self) -> None:
-        while self.epoch_goes_on:
+        while self.epoch_continues:
             self._train_until_meeting()
             if self.save_due:
                 self.save()
@@ -64,44 +64,44 @@ class AsynchronousTrainer(Trainer):
 
     def _train_until_meeting(self) -> None:
         """Take steps until the epoch ends, a checkpoint is due, or a rank was asked to stop."""
-        ranks, dealer = self.ranks, self._new_dealer()
+        ranks, queue = self.ranks, self._new_queue()
         ranks.gather(None)  # Barrier: the step queue exists.
         where, error = f"at step {self.steps_done + 1}", None
         with failures.note_position(where), collectives.convert_errors(where):
             try:
-                finished: Finished | None = None
-                while (step := self._server.take(finished, stop=self.stop.made)) is not None:
-                    finished = self._train_dealt_step(step)
+                finished: FinishedStep | None = None
+                while (step := self._server.take(finished, stop=self.stop.requested)) is not None:
+                    finished = self._train_queued_step(step)
                     if ranks.is_first:
-                        self._count(dealer.take_reports())
+                        self._count(queue.take_reports())
             except TrainingError as raised:
                 error = raised
-                dealer.end()
+                queue.close()
         ranks.gather(None)  # Barrier: all ranks have reported their last steps to the queue.
         with ranks.agreement():
             if error:
                 raise error
             if ranks.is_first:
-                self._count(dealer.take_reports(), last=True)
+                self._count(queue.take_reports(), last=True)
         with collectives.convert_errors("between two steps"):
             self._server.gather()
-        stop = any(ranks.gather(self.stop.made))
+        stop = any(ranks.gather(self.stop.requested))
         vars(self.progress).update(ranks.broadcast(vars(self.progress)))
         self.stopped = self.stopped or stop
-        self.save_due = self.epoch_goes_on or ranks.broadcast(self.checkpointer.is_due(epoch_ends=True))
+        self.save_due = self.epoch_continues or ranks.broadcast(self.checkpointer.is_due(epoch_ends=True))
 
-    def _new_dealer(self) -> Dealer:
+    def _new_queue(self) -> StepQueue:
         """Return the queue of the epoch's remaining steps. All ranks take their steps from the first rank's queue."""
 
         def is_due(finished: int) -> bool:
-            return self.stop.made or self.checkpointer.is_due(epoch_ends=finished == self.order.steps)
+            return self.stop.requested or self.checkpointer.is_due(epoch_ends=finished == self.order.steps)
 
-        dealer = Dealer(first=self.progress.step, last=self.order.steps, bound=self._bound, is_due=is_due)
+        queue = StepQueue(first=self.progress.step, last=self.order.steps, bound=self._bound, is_due=is_due)
         if self.ranks.is_first:
-            self._server.deal = dealer.take
-        return dealer
+            self._server.take_step = queue.take
+        return queue
 
-    def _train_dealt_step(self, step: int) -> Finished:
+    def _train_queued_step(self, step: int) -> FinishedStep:
         """Train one step of the epoch and return its report."""
         timer, order, ranks = self.timer, self.order, self.ranks.world_size
         done, size = order.steps * self.progress.epoch + step, order.size(step)
@@ -114,13 +114,15 @@ class AsynchronousTrainer(Trainer):
         self.task.step_rate(self.config, done, self.steps, order.size(0))
         loss = self.compute(rows, ranks * size, done) * ranks
         seconds = timer.latest_stats().seconds
-        means = self.compute.take_means()
-        self._server.push([table.ids.long() for table in means], [-table.gradients for table in means], versions)
+        table_gradients = self.compute.take_table_gradients()
+        self._server.push(
+            [each.ids.long() for each in table_gradients], [-each.gradients for each in table_gradients], versions
+        )
         timer.end_phase(ALL_REDUCE)
         self.throughput.own_rows += size
-        return Finished(self.ranks.rank, step, float(loss), size, seconds)
+        return FinishedStep(self.ranks.rank, step, float(loss), size, seconds)
 
-    def _count(self, finished: list[Finished], *, last: bool = False) -> None:
+    def _count(self, finished: list[FinishedStep], *, last: bool = False) -> None:
         """Count finished steps, on the first rank, and report several of them as one, because each comes from a single
         rank.
 
@@ -134,14 +136,14 @@ class AsynchronousTrainer(Trainer):
             self.progress.rows_seen += step.rows
             self.reporter.advance(step.rows)
         self._unreported += finished
-        if len(self._unreported) >= _STEPS_A_REPORT * self.ranks.world_size or (last and self._unreported):
-            report = self._as_one(self._unreported)
+        if len(self._unreported) >= _STEPS_PER_REPORT * self.ranks.world_size or (last and self._unreported):
+            report = self._merge_reports(self._unreported)
             self._unreported = []
             self.throughput.add(report)
             ends = self.steps_done == self.steps
             self.reporter.step(report, self.throughput, epoch=self.progress.epoch + 1, last=ends)
 
-    def _as_one(self, finished: list[Finished]) -> StepReport:
+    def _merge_reports(self, finished: list[FinishedStep]) -> StepReport:
         ranks = self.ranks.world_size
         rows, seconds = np.zeros(ranks, np.int64), np.zeros(ranks)
         for step in finished:

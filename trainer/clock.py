@@ -60,7 +60,7 @@ class Clock:
         self._sums = dict.fromkeys(Activity, 0.0)
         self._now, self._since = Activity.LOADING, time.perf_counter()
 
-    def turn_to(self, activity: Activity) -> Activity:
+    def switch_to(self, activity: Activity) -> Activity:
         """Switch to `activity`, and return the previous activity."""
         before, now = self._now, time.perf_counter()
         self._sums[before] += now - self._since
@@ -70,15 +70,15 @@ class Clock:
     @contextmanager
     def during(self, activity: Activity) -> Iterator[None]:
         """Count the time of this block for `activity`, then switch back to the previous activity."""
-        before = self.turn_to(activity)
+        before = self.switch_to(activity)
         try:
             yield
         finally:
-            self.turn_to(before)
+            self.switch_to(before)
 
     @property
     def times(self) -> dict[Activity, float]:
-        self.turn_to(self._now)
+        self.switch_to(self._now)
         return dict(self._sums)
 
     @property

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 from common.errors import DataError, TrainingError
 from common.options import argparse_argument, flag
 from corpus.stream.stream_settings import read_settings
-from trainer.config import TrainConfig, configured, options_of, options_of_some
-from trainer.options.optimisation_options import OF_THE_RUN
+from trainer.config import TrainConfig, configured, models_by_option, options_of
+from trainer.options.optimisation_options import KEPT_ON_RESUME
 from trainer.options.section import options
 from trainer.registry import AUTO, MODELS, SEARCHED
 
@@ -38,20 +38,20 @@ def from_args(args: argparse.Namespace, *, endless: bool = False) -> TrainConfig
 
 def as_arguments(config: TrainConfig) -> list[str]:
     """Return the command line that `from_args` converts to this configuration. Launchers pass it to ranks."""
-    return [word for name, words in as_words(config).items() for word in (flag(name), *words)]
+    return [word for name, words in option_values(config).items() for word in (flag(name), *words)]
 
 
-def as_words(config: TrainConfig) -> dict[str, tuple[str, ...]]:
+def option_values(config: TrainConfig) -> dict[str, tuple[str, ...]]:
     """Return the values of each option on a command line, keyed by option name. Options with their default effect are
     left out."""
     found: dict[str, tuple[str, ...]] = {}
     for each in options(TrainConfig):
-        if config.model not in options_of_some().get(each.name, (config.model,)):
+        if config.model not in models_by_option().get(each.name, (config.model,)):
             continue
         if config.model == AUTO and each.name in SEARCHED and each.name not in config.fixed:
             continue
         value = getattr(config, each.name)
-        if config.preset and each.name in OF_THE_RUN and each.name not in config.fixed:
+        if config.preset and each.name in KEPT_ON_RESUME and each.name not in config.fixed:
             continue
         if value is None or value is False or value in ((), {}):
             continue
@@ -64,9 +64,9 @@ def as_words(config: TrainConfig) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def from_words(words: Mapping[str, Sequence[str]], *, endless: bool, **places: Path) -> TrainConfig:
-    """Return the configuration for `words`, the output of `as_words`. Paths in `places`, keyed by option name, override
-    it.
+def from_option_values(words: Mapping[str, Sequence[str]], *, endless: bool, **places: Path) -> TrainConfig:
+    """Return the configuration for `words`, the output of `option_values`. Paths in `places`, keyed by option name,
+    override it.
 
     Raises TrainingError for unknown options and invalid values.
     """
@@ -76,7 +76,7 @@ def from_words(words: Mapping[str, Sequence[str]], *, endless: bool, **places: P
     line: list[str] = []
     for name, values in {**words, **{name: (str(path),) for name, path in places.items()}}.items():
         if name not in known:
-            raise TrainingError(f"{flag(name)} is no option of a training")
+            raise TrainingError(f"{flag(name)} is not a training option")
         if any(each.startswith("-") for each in values) and not all(map(_is_number, values)):
             raise TrainingError(f"{flag(name)} has a value that begins with a dash")
         line += [flag(name), *values]

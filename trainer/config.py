@@ -14,7 +14,7 @@ from common.options import Option, flag
 from corpus.dataset_settings import FIXED
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.options.embedding_options import EmbeddingOptions
-from trainer.options.optimisation_options import GLOBAL_BATCH, OF_THE_RUN, OptimisationOptions
+from trainer.options.optimisation_options import GLOBAL_BATCH, KEPT_ON_RESUME, OptimisationOptions
 from trainer.options.run_options import (
     BalanceOptions,
     ComputeOptions,
@@ -28,7 +28,7 @@ from trainer.registry import AUTO, MODELS, PRESETS, SEARCHED, RunSize, Settings
 
 SEARCH_MINUTES = 5.0
 """Default time limit of the search of `--model auto`, in minutes. Measurements: benchmarks/results/fasttext.md."""
-_WITHOUT_END: Settings = {"schedule": "constant"}
+_ENDLESS_DEFAULTS: Settings = {"schedule": "constant"}
 """Defaults on an unbounded stream without `--words` or `--epochs`: without a total, the learning rate cannot decay."""
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -66,7 +66,7 @@ class TrainConfig(
 
     fixed: tuple[str, ...] = option("", default=())
     """Internal. With `--model auto`: the given options of SEARCHED, which are the same in all trials. With a preset:
-    the given options of OF_THE_RUN."""
+    the given options of KEPT_ON_RESUME."""
     row_length: int = option("", default=FIXED.row_length)
     """Internal. Largest number of words of a row in a padded batch. A preset may change it."""
     temperature: float | None = option("", default=None)
@@ -74,19 +74,19 @@ class TrainConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, models in options_of_some().items():
+        for name, models in models_by_option().items():
             if self.model not in models and getattr(self, name) != default_of(self.model, name):
-                raise _no_option(self.model, name)
+                raise _unsupported_option(self.model, name)
         only = MODELS[self.model].optimisers
         if only and self.optimiser not in only:
             raise TrainingError(
-                f"--optimiser is {self.optimiser}, but --model {self.model} learns by {' or '.join(only)} alone; "
+                f"--optimiser is {self.optimiser}, but --model {self.model} supports only {' or '.join(only)}; "
                 "leave it out"
             )
         if self.local_steps and self.optimiser == "adam":
             raise TrainingError(
-                f"--mode is {self.mode}, in which ranks cannot bring their moments of adam together; take --optimiser "
-                "adagrad or sgd, or --mode sync"
+                f"--mode is {self.mode}, which cannot average Adam's moments across ranks; use --optimiser adagrad "
+                "or sgd, or --mode sync"
             )
 
     @property
@@ -101,14 +101,14 @@ class TrainConfig(
         found = declared and declared.of(size._replace(optimiser=self.optimiser))
         return self if self.requested_batch(1) or not found else replace(self, global_batch=found)
 
-    def of_model(self, model: str, values: Settings) -> "TrainConfig":
+    def with_model(self, model: str, values: Settings) -> "TrainConfig":
         """Return this configuration for another model, with that model's defaults and `values`."""
-        others = {name: default_of(model, name) for name, models in options_of_some().items() if model not in models}
+        others = {name: default_of(model, name) for name, models in models_by_option().items() if model not in models}
         return replace(self, **{**MODELS[model].defaults, **values, **others, "model": model})
 
 
 @cache
-def options_of_some() -> Mapping[str, tuple[str, ...]]:
+def models_by_option() -> Mapping[str, tuple[str, ...]]:
     """Return the models that have an option, for each option that not all models have."""
     kinds = {ClassifierOptions.title: "classes", EmbeddingOptions.title: "words"}
     found = {}
@@ -120,10 +120,10 @@ def options_of_some() -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def _no_option(model: str, name: str) -> TrainingError:
+def _unsupported_option(model: str, name: str) -> TrainingError:
     """Return the error for an option that a model does not have. It names the models of the same kind that have it."""
-    having = [of for of in options_of_some()[name] if MODELS[of].learns == MODELS[model].learns]
-    advice = f", or take --model {' or '.join(having)}" if having else ""
+    having = [of for of in models_by_option()[name] if MODELS[of].learns == MODELS[model].learns]
+    advice = f", or use --model {' or '.join(having)}" if having else ""
     return TrainingError(f"--model {model} has no {flag(name)}; leave it out{advice}")
 
 
@@ -146,28 +146,28 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
     """
     presets = {name: each.system for model in models for name, each in MODELS[model].presets.items()}
     systems = "; ".join(f"{name}, {system}" for name, system in presets.items())
-    step_rows = "; ".join(f"of {name} {rows.about}" for name in models if (rows := MODELS[name].step_rows))
+    step_rows = "; ".join(f"for {name} {rows.about}" for name in models if (rows := MODELS[name].step_rows))
     changed: dict[str, dict[str, Any]] = {
-        "model": {"default": models[0], "choices": models, "text": _described(models)},
+        "model": {"default": models[0], "choices": models, "text": _model_help(models)},
         "preset": {
             "choices": tuple(presets),
-            "text": f"start from settings under one name: {systems}; options that are given take precedence",
+            "text": f"start from the settings of another system: {systems}. Options that are given take precedence",
         },
         "global_batch": {
-            "text": f"rows a step, over all ranks together, however many there are (default: {step_rows}; else "
-            f"{GLOBAL_BATCH}; with --resume the run's)"
+            "text": f"rows of a step, over all ranks together (default: {step_rows}; otherwise {GLOBAL_BATCH}; with "
+            "--resume: the run's)"
         },
     }
     if auto:
         changed["minutes"] = {
-            "text": f"with --model {AUTO}: what the search may take, and about the training of its best settings after "
-            f"it; one trial is always made (default: {SEARCH_MINUTES:g})",
+            "text": f"with --model {AUTO}: time limit of the search and the final training, approximately; at least "
+            f"one trial is made (default: {SEARCH_MINUTES:g})",
             "group": ModelOptions.title,  # here it limits a search, not training on a stream
             "advanced": False,
         }
     found = []
     for each in options(TrainConfig):
-        having = [name for name in options_of_some().get(each.name, models) if name in models]
+        having = [name for name in models_by_option().get(each.name, models) if name in models]
         named = [name for name in having if name != AUTO]
         first = named[0] if len(named) == 1 else models[0]
         shown = {"default": MODELS[first].defaults.get(each.name, each.default), "text": each.text}
@@ -178,17 +178,17 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
     return found
 
 
-def _described(models: Sequence[str]) -> str:
+def _model_help(models: Sequence[str]) -> str:
     """Return the help of `--model`: the choices, and the defaults of all models except the first. The options show
     those."""
     kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
-    having = options_of_some()
+    having = models_by_option()
     own = {
         of: {name: value for name, value in MODELS[of].defaults.items() if of in having.get(name, models)}
         for of in models[1:]
     }
-    others = "; ".join(f"of {of}: {shown_options(defaults)}" for of, defaults in own.items() if defaults)
-    return f"the kind of model: {kinds}" + (f". Other defaults {others}" if others else "")
+    others = "; ".join(f"for {of}: {shown_options(defaults)}" for of, defaults in own.items() if defaults)
+    return f"kind of model: {kinds}" + (f". Other defaults {others}" if others else "")
 
 
 def default_model(given: Mapping[str, Any]) -> dict[str, str]:
@@ -208,30 +208,30 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
     preset = values.pop("preset", None)
     of_preset = PRESETS.get(preset, {})
     if preset is not None:
-        values["fixed"] = tuple(name for name in OF_THE_RUN if name in given)
+        values["fixed"] = tuple(name for name in KEPT_ON_RESUME if name in given)
     values = {**of_preset, **values}
     model: str = values.get("model", TrainConfig.model)
     if of_preset and model != (own := of_preset["model"]):
-        raise TrainingError(f"--preset {preset} has a model of its own, {own}; leave out --model {model}, or --preset")
+        raise TrainingError(f"--preset {preset} requires --model {own}; leave out --model {model}, or --preset")
     if model == AUTO:
         values["fixed"] = tuple(name for name in SEARCHED if name in given)
     declared = MODELS.get(model)
     if declared is not None:
         defaults = dict(declared.defaults)
-        for name, models in options_of_some().items():
+        for name, models in models_by_option().items():
             if name in given and model not in models and not (name in defaults and given[name] == defaults[name]):
-                raise _no_option(model, name)
+                raise _unsupported_option(model, name)
         if values.get("embeddings") is not None:
             defaults |= declared.with_embeddings
             values["embedding"] = given.get("embedding")  # None: that of the vectors, known when they are read
         if endless:
             ends = values.get("words") or values.get("epochs")
-            defaults |= {**declared.on_endless_text, **({} if ends else _WITHOUT_END)}
+            defaults |= {**declared.on_endless_text, **({} if ends else _ENDLESS_DEFAULTS)}
         values = {**defaults, **values}
     config = TrainConfig(**values, preset=preset)  # raises TrainingError for an unknown preset or model
     if endless and not (config.words or config.epochs) and (config.schedule != "constant" or config.warm_up):
         raise TrainingError(
-            f"--schedule is {config.schedule} and --warm-up {config.warm_up:g}, which are about the whole of a run, "
-            "but an unbounded stream has no end; take --schedule constant and --warm-up 0, or give --words"
+            f"--schedule is {config.schedule} and --warm-up {config.warm_up:g}, which need the length of the run, "
+            "but an unbounded stream has no end; use --schedule constant and --warm-up 0, or give --words"
         )
     return config

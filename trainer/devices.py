@@ -17,7 +17,7 @@ from common.errors import TrainingError
 def require(count: int) -> None:
     """Compute on each of this machine's `count` GPUs. Raises TrainingError with PyTorch's reason if one fails."""
     if (there := torch.cuda.device_count()) < count:
-        raise TrainingError(f"PyTorch {torch.__version__} finds {there} of this machine's {count} GPUs{_why()}")
+        raise TrainingError(f"PyTorch {torch.__version__} finds {there} of this machine's {count} GPUs{_reason()}")
     for device in range(count):
         try:
             torch.ones(2, device=f"cuda:{device}").sum().item()
@@ -25,7 +25,7 @@ def require(count: int) -> None:
             raise TrainingError(f"GPU {device} of this machine does not compute: {_first_line(error)}") from error
 
 
-def moved_to(array: npt.NDArray[Any], device: torch.device) -> Tensor:
+def copy_to_device(array: npt.NDArray[Any], device: torch.device) -> Tensor:
     """Return an array as a tensor on a device. On a CPU, the tensor shares the array's memory.
 
     The copy to a GPU starts from pinned memory, so the host does not wait for it. From other memory, the host would
@@ -35,12 +35,12 @@ def moved_to(array: npt.NDArray[Any], device: torch.device) -> Tensor:
     return found if device.type == "cpu" else found.pin_memory().to(device, non_blocking=True)
 
 
-def missing() -> str:
+def no_gpu_message() -> str:
     """Return the error message for a machine without a GPU that PyTorch can use."""
-    return f"this machine's GPUs cannot be used by PyTorch {torch.__version__}{_why()}"
+    return f"PyTorch {torch.__version__} cannot use this machine's GPUs{_reason()}"
 
 
-def _why() -> str:
+def _reason() -> str:
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
     except (RuntimeError, AssertionError) as error:

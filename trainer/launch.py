@@ -45,16 +45,16 @@ from common.starter import end_with_starter
 from trainer.distributed import collectives, failures
 from trainer.distributed.failures import Failure, FailureKind
 
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-_MEETING_AGAIN_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_RESTART_RENDEZVOUS_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
 """Time limit for the rendezvous of a restart. A machine's ranks end only after they notice that the others are lost."""
 _OWN_KILL_SECONDS = 20
 """Torchrun kills ranks that do not end within 30 seconds after the first failure. A rank that a signal ends this late
 did not fail itself."""
 
-_HERE, _LOOPBACK = "here", "127.0.0.1"
+_LOCAL, _LOOPBACK = "here", "127.0.0.1"
 
-_LEAVING_SECONDS = 15
+_BARRIER_SECONDS = 15
 """Seconds that a stopping launcher waits for the others after its own ranks ended: all ranks stop at one step."""
 
 
@@ -66,7 +66,7 @@ class _Agent(LocalElasticAgent):
     """
 
     def _rendezvous(self, worker_group: WorkerGroup) -> None:
-        with failures.mark_meeting():
+        with failures.mark_rendezvous():
             super()._rendezvous(worker_group)
 
     def run(self, role: str = "default") -> RunResult:
@@ -75,11 +75,11 @@ class _Agent(LocalElasticAgent):
         except SignalException:
             ranks, done = self._worker_group.group_world_size or 1, _TERMINAL_STATE_SYNC_ID
             with suppress(dist.DistError):  # the others failed, or their ranks do not end, or the store is gone
-                elastic_store.barrier(self._store, ranks, done, _LEAVING_SECONDS)
+                elastic_store.barrier(self._store, ranks, done, _BARRIER_SECONDS)
             raise
 
 
-class _Here(StaticTCPRendezvous):
+class _LocalRendezvous(StaticTCPRendezvous):
     """Rendezvous of the ranks of this machine alone, with a store that other machines cannot reach.
 
     Torchrun's own store listens on all addresses, and its launcher regularly unpickles state from it. Anyone who finds
@@ -87,7 +87,7 @@ class _Here(StaticTCPRendezvous):
     """
 
     def get_backend(self) -> str:
-        return _HERE
+        return _LOCAL
 
     def next_rendezvous(self) -> RendezvousInfo:
         listening = socket.create_server((_LOOPBACK, 0))
@@ -100,15 +100,15 @@ class _Here(StaticTCPRendezvous):
         return RendezvousInfo(store, 0, 1, info)
 
 
-def _meet_here(asked: Namespace) -> None:
+def _use_local_rendezvous(asked: Namespace) -> None:
     """Configure a rendezvous of this machine's ranks that no other machine can reach."""
-    asked.standalone, asked.rdzv_backend, asked.rdzv_endpoint = False, _HERE, f"{_LOOPBACK}:0"
+    asked.standalone, asked.rdzv_backend, asked.rdzv_endpoint = False, _LOCAL, f"{_LOOPBACK}:0"
     for library in ("GLOO", "NCCL"):
         os.environ.setdefault(f"{library}_SOCKET_IFNAME", "lo")
 
 
-def _made_here(asked: RendezvousParameters) -> _Here:
-    return _Here(_LOOPBACK, 0, 0, 1, asked.run_id, int(collectives.MEETING_TIMEOUT.total_seconds()))
+def _create_local_rendezvous(asked: RendezvousParameters) -> _LocalRendezvous:
+    return _LocalRendezvous(_LOOPBACK, 0, 0, 1, asked.run_id, int(collectives.RENDEZVOUS_TIMEOUT.total_seconds()))
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
@@ -117,48 +117,48 @@ def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
     A killed starter with several threads sends several signals: Linux sends one for each thread that adopted this
     process.
     """
-    for each in _ENDING:
-        signal.signal(each, signal.SIG_IGN)
+    for number in _STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     raise SignalException(f"got {signal.Signals(signum).name}", signal.Signals(signum))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     api.LocalElasticAgent = _Agent  # type: ignore[attr-defined]
     processes._terminate_process_handler = _stop
-    rendezvous_handler_registry.register(_HERE, _made_here)
+    rendezvous_handler_registry.register(_LOCAL, _create_local_rendezvous)
     asked = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
     if asked.standalone:
-        _meet_here(asked)
-    before: Failure | None = None
+        _use_local_rendezvous(asked)
+    previous: Failure | None = None
     end_with_starter()
-    handlers = {number: signal.getsignal(number) for number in _ENDING}
+    handlers = {number: signal.getsignal(number) for number in _STOP_SIGNALS}
     try:
         for attempt in range(asked.max_restarts + 1):
-            ended, begun = _attempt(asked, attempt)
+            ended, started = _attempt(asked, attempt)
             if not ended:
                 return 0
-            lost = failures.root_cause(ended)
-            _say(lost.line())
-            repeated = before is not None and _is_again(lost, before)
-            if lost.kind is FailureKind.FINAL or repeated or not begun or attempt == asked.max_restarts:
+            failure = failures.root_cause(ended)
+            _report(failure.line())
+            repeated = previous is not None and _is_repeated(failure, previous)
+            if failure.kind is FailureKind.FINAL or repeated or not started or attempt == asked.max_restarts:
                 break
-            before = lost
+            previous = failure
             # Torchrun's own handlers would act only after the rendezvous.
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-            _say(f"{lost.short}; starting again ({attempt + 1} of {asked.max_restarts})")
-            os.environ[failures.LOST] = lost.line()
+            _report(f"{failure.short}; starting again ({attempt + 1} of {asked.max_restarts})")
+            os.environ[failures.LOST] = failure.line()
             asked.training_script_args = [*asked.training_script_args, "--resume"]
     except SignalException as stop:
         return 128 + stop.sigval
     return 1
 
 
-def _is_again(lost: Failure, before: Failure) -> bool:
-    """Return whether `lost` repeats `before` at the same step. Only causes count: another machine reports the
+def _is_repeated(failure: Failure, previous: Failure) -> bool:
+    """Return whether `failure` repeats `previous` at the same step. Only causes count: another machine reports the
     consequences."""
-    at_a_step = (lost.where or "").startswith("at step ")
-    return at_a_step and lost.kind is FailureKind.CAUSE and lost.short == before.short
+    at_a_step = (failure.where or "").startswith("at step ")
+    return at_a_step and failure.kind is FailureKind.CAUSE and failure.short == previous.short
 
 
 def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
@@ -169,13 +169,13 @@ def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
         os.environ[failures.FOLDER] = str(folder)
         if own.master_port is not None:
             own.master_port += attempt
-            seconds = _MEETING_AGAIN_SECONDS if attempt else int(collectives.MEETING_TIMEOUT.total_seconds())
+            seconds = _RESTART_RENDEZVOUS_SECONDS if attempt else int(collectives.RENDEZVOUS_TIMEOUT.total_seconds())
             own.rdzv_conf = ",".join(filter(None, (f"timeout={seconds}", own.rdzv_conf)))
         ended: list[Failure] = []
         try:
             run.run(own)  # type: ignore[no-untyped-call]
         except ChildFailedError as error:
-            ended = _of_ranks(error, failures.read_failures(folder))
+            ended = _failures_of(error, failures.read_failures(folder))
         except (RendezvousError, dist.DistError) as error:
             node = os.environ.get(failures.NODE)
             sentence = collectives.rendezvous_message(
@@ -183,15 +183,15 @@ def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
             )
             kind = FailureKind.CONSEQUENCE if attempt else FailureKind.FINAL
             ended = [Failure(kind=kind, time=time.time(), what=sentence)]
-        return [replace(failure, attempt=attempt) for failure in ended], failures.has_begun(folder)
+        return [replace(failure, attempt=attempt) for failure in ended], failures.has_started(folder)
 
 
-def _of_ranks(error: ChildFailedError, reported: dict[int, Failure]) -> list[Failure]:
+def _failures_of(error: ChildFailedError, reported: dict[int, Failure]) -> list[Failure]:
     start = min(failed.timestamp for failed in error.failures.values())
-    return [reported.get(rank) or _of_rank(rank, failed, start) for rank, failed in error.failures.items()]
+    return [reported.get(rank) or _failure_of(rank, failed, start) for rank, failed in error.failures.items()]
 
 
-def _of_rank(rank: int, failed: ProcessFailure, start: float) -> Failure:
+def _failure_of(rank: int, failed: ProcessFailure, start: float) -> Failure:
     kind, what, then = FailureKind.FINAL, f"{failures.rank_name(rank)} ended with status {failed.exitcode}", ""
     if failed.exitcode < 0:
         ended_here = failed.exitcode == -signal.SIGTERM or failed.timestamp > start + _OWN_KILL_SECONDS
@@ -206,7 +206,7 @@ def _of_rank(rank: int, failed: ProcessFailure, start: float) -> Failure:
     return Failure(kind=kind, time=failed.timestamp, what=what, then=then)
 
 
-def _say(line: str) -> None:
+def _report(line: str) -> None:
     sys.stderr.write(f"{printable_lines(line)}\n")
     sys.stderr.flush()
 

@@ -34,7 +34,7 @@ from trainer.output.run_files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.output.throughput import Throughput
 from trainer.rank_errors import SAME_SPLIT_ADVICE, DivergedError
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
-from trainer.task import TEST, VALIDATION, NextEpoch, RunData, task_class
+from trainer.task import TEST, VALIDATION, EpochStatus, RunData, task_class
 
 
 class Trainer:
@@ -106,7 +106,7 @@ class Trainer:
             except ValueError as error:
                 raise TrainingError(f"--balance {config.balance}: {error}") from error
 
-        clock.turn_to(Activity.OTHER)
+        clock.switch_to(Activity.OTHER)
         self.throughput = Throughput(self.progress, clock, rates)
         self.reporter = Reporter(
             config,
@@ -130,7 +130,7 @@ class Trainer:
         return self.order.steps * self.progress.epoch + self.progress.step
 
     @property
-    def epoch_goes_on(self) -> bool:
+    def epoch_continues(self) -> bool:
         """True if this epoch has more steps to take."""
         return self.progress.step < self.order.steps and not self.stopped
 
@@ -161,7 +161,7 @@ class Trainer:
 
     def learn(self) -> None:
         """Take all remaining steps, unless the run is asked to stop."""
-        failures.mark_begun()
+        failures.mark_started()
         while self.progress.epoch < self.epochs and self.begin_epoch():
             self.train_epoch()
             if not self.stopped and self.task.evaluates_epoch:
@@ -174,16 +174,16 @@ class Trainer:
         """Wait for the rows of the next epoch, or of a resumed one. Return False if there are no more, or if asked to
         stop."""
         with self.clock.during(Activity.WAITING):
-            following = self.task.begin_epoch(lambda: self.stop.made, wait=False)
-            if following is NextEpoch.LATER:
+            status = self.task.begin_epoch(lambda: self.stop.requested, wait=False)
+            if status is EpochStatus.PENDING:
                 self.save()  # The reader of a stream may wait for a checkpoint of the previous rows.
                 since = time.monotonic()
                 self.reporter.waiting(self.steps_done, 0.0)
-                while following is NextEpoch.LATER:
-                    following = self.task.begin_epoch(lambda: self.stop.made, wait=True)
+                while status is EpochStatus.PENDING:
+                    status = self.task.begin_epoch(lambda: self.stop.requested, wait=True)
                 self.reporter.waiting(self.steps_done, time.monotonic() - since)
-        self.stopped = following is NextEpoch.STOP
-        return following is NextEpoch.READY
+        self.stopped = status is EpochStatus.STOP
+        return status is EpochStatus.READY
 
     def train_epoch(self) -> None:
         """Take the remaining steps of the epoch, unless asked to stop. Write the checkpoints that are due during it."""
@@ -196,7 +196,7 @@ class Trainer:
 
     def train_steps(self) -> None:
         """Take the remaining steps of the epoch. Afterwards all ranks have the same weights, except for rounding."""
-        while self.epoch_goes_on:
+        while self.epoch_continues:
             with failures.note_position(f"at step {self.steps_done + 1}"):
                 self.train_step()
             if self.save_due:
@@ -220,11 +220,11 @@ class Trainer:
             step=step,
             size=size,
             touched=touched,
-            means=self.compute.take_means(),
+            table_gradients=self.compute.take_table_gradients(),
             loss=loss,
             rows=len(own),
             piece=self.compute.piece_rows,
-            stop=self.stop.made,
+            stop=self.stop.requested,
             save=self.ranks.is_first and self.checkpointer.is_due(epoch_ends=progress.step + 1 == order.steps),
         )
         self.optimiser.step(rate)
@@ -244,7 +244,7 @@ class Trainer:
         if report is None:
             return
         self.require_finite("loss", report.loss, report.step)
-        self.require_finite("gradient's length", report.norm, report.step)
+        self.require_finite("gradient norm", report.norm, report.step)
         self.require_complete(report)
         self.progress.loss_sum += report.loss * report.size
         self.balancer.observe(report.rows, report.seconds)
@@ -268,7 +268,7 @@ class Trainer:
         """
         with self.clock.during(Activity.EVALUATION):
             split = self.balancer.split(self.data.sizes[part])
-            measures = self.task.evaluate(part, split=split, stop=lambda: self.stop.made)
+            measures = self.task.evaluate(part, split=split, stop=lambda: self.stop.requested)
         if measures is None:
             self.stopped = True
         else:
@@ -279,13 +279,13 @@ class Trainer:
         """Finish this epoch and advance to the next."""
         self.progress.end_epoch()
         if self.task.end_epoch():
-            self.checkpointer.outdate()
+            self.checkpointer.invalidate()
 
     def save(self) -> None:
         """Write a checkpoint, after checking the latest loss: diverged weights must not be saved."""
         self.handle_report(self.exchange.drain())
         self.save_due = False
-        if self.checkpointer.save(self.steps_done, awaited=self.epoch_goes_on):
+        if self.checkpointer.save(self.steps_done, awaited=self.epoch_continues):
             self.task.checkpoint_written()
 
     def state_dict(self) -> dict[str, Any]:
@@ -359,10 +359,10 @@ class Trainer:
     def require_finite(self, what: str, value: float, step: int) -> None:
         """Raise DivergedError if `value`, which is known after `step` steps, is infinite or NaN."""
         if not np.isfinite(value):
-            way = "" if self.task.precision == "float32" else ", or take --precision float32"
+            way = "" if self.task.precision == "float32" else ", or use --precision float32"
             raise DivergedError(
                 f"the {what} is {value} at step {step + 1}; lower --learning-rate, or set --clip-norm{way}"
-                + self.checkpointer.way_back()
+                + self.checkpointer.resume_advice()
             )
 
     def require_complete(self, report: StepReport) -> None:
@@ -371,6 +371,6 @@ class Trainer:
             computed = report.computed.tolist()
             of_ranks = "; ".join(f"{name}: {rows:,}" for name, rows in zip(self.reporter.names, computed, strict=True))
             raise TrainingError(
-                f"the ranks computed {plural(sum(computed), 'row')} at step {report.step + 1}, and not the "
-                f"{report.size:,} of its global batch ({of_ranks}): {SAME_SPLIT_ADVICE}" + self.checkpointer.way_back()
+                f"the ranks computed {plural(sum(computed), 'row')} at step {report.step + 1}, but its global batch "
+                f"has {report.size:,} ({of_ranks}): {SAME_SPLIT_ADVICE}" + self.checkpointer.resume_advice()
             )

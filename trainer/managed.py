@@ -34,7 +34,7 @@ from typing import IO, Any
 
 from common.errors import DataError, TrainingError
 from common.json_values import parse_json_object
-from trainer.command_line import from_words
+from trainer.command_line import from_option_values
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.options.section import options
 from trainer.output.lines import Step, parse_line
@@ -56,13 +56,13 @@ MEASURES = ("accuracy", "macro_f1", "log_loss")
 """Fields of the summary that are printed at the end."""
 DATA = "data"
 """Channel of the training data."""
-OF_THE_START = ("code", "wheels", "script")
+STARTER_CHANNELS = ("code", "wheels", "script")
 """Channels of the program's starter (bootstrap/nodes/managed/start.sh)."""
-_OF_THE_TOOLKIT = "sagemaker_"
+_TOOLKIT_PREFIX = "sagemaker_"
 _PORTS = range(20_000, 30_000)
 _NAMES_SECONDS = 300.0
 """Seconds that another host's name may take to resolve: the hosts of a job start one after the other."""
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class Hosts:
         found = _read_config(path)
         names, current, interface = (found.get(key) for key in ("hosts", "current_host", "network_interface_name"))
         if not isinstance(names, list) or not names or not all(isinstance(each, str) for each in names):
-            raise DataError(f"{path} names no hosts")
+            raise DataError(f"{path} has no hosts")
         if current not in names:
             raise DataError(f"{path} does not have its current host among its hosts")
         return cls(names=tuple(names), rank=names.index(current), interface=str(interface or "eth0"))
@@ -92,15 +92,15 @@ def main() -> int:
     try:
         return _Job(base).train()
     except (DataError, TrainingError) as error:
-        _leave_failure(base, str(error))
+        _write_failure(base, str(error))
         sys.stderr.write(f"{error}\n")
         return 1
     except Exception as error:
-        _leave_failure(base, f"{type(error).__name__}: {error}; the job's log has more")
+        _write_failure(base, f"{type(error).__name__}: {error}; the job's log has more")
         raise
 
 
-def _leave_failure(base: Path, sentence: str) -> None:
+def _write_failure(base: Path, sentence: str) -> None:
     failure = base / "output" / "failure"
     failure.parent.mkdir(parents=True, exist_ok=True)
     failure.write_text(f"{sentence}\n", "utf-8")
@@ -129,7 +129,7 @@ class _Job:
         if not self._has_finished():
             self._run(asked, hosts)
         if (summary := read_json(self._output / SUMMARY)) is None and first and not self._stopped:
-            raise self._why(hosts)
+            raise self._failure(hosts)
         if first and summary is not None and not summary["stopped"]:
             print(*(f"{name}={summary[name]:.6f}" for name in MEASURES if name in summary), flush=True)  # noqa: T201
             shutil.copytree(self._output / MODEL, self._base / "model", dirs_exist_ok=True)
@@ -163,17 +163,17 @@ class _Job:
             copying.start()
             while self._launcher.poll() is None:
                 with suppress(subprocess.TimeoutExpired):
-                    self._launcher.wait(_LOOK_SECONDS)
+                    self._launcher.wait(_POLL_SECONDS)
                 if hosts.rank == 0:
                     self._print_steps()
             copying.join()
         if self._launcher.returncode and not self._stopped:
-            raise self._why(hosts)
+            raise self._failure(hosts)
 
     def _log(self, hosts: Hosts) -> Path:
         return self._output / f"node-{hosts.rank}.log"
 
-    def _why(self, hosts: Hosts) -> TrainingError:
+    def _failure(self, hosts: Hosts) -> TrainingError:
         return failure_in(self._log(hosts).read_text("utf-8", "replace"), "the job's log has all that was printed")
 
     def _stop(self, signum: int, frame: object) -> None:  # noqa: ARG002
@@ -199,7 +199,7 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
     Raises DataError for hyperparameters that are not strings and for invalid channels. Raises TrainingError for unknown
     options.
     """
-    words = {name: _words(name, value) for name, value in given.items() if not name.startswith(_OF_THE_TOOLKIT)}
+    words = {name: _option_value(name, value) for name, value in given.items() if not name.startswith(_TOOLKIT_PREFIX)}
     named = {name.removeprefix("--"): each for each in options(TrainConfig) for name in (each.name, *each.flags)}
     words = {named[name].name if name in named else name: each for name, each in words.items()}
     for each in {each.name for each in named.values() if each.kind is bool} & words.keys():
@@ -218,20 +218,22 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
         elif folder.name in named:
             option = named[folder.name]
             words[option.name] = tuple(files) if option.several else (files[0] if len(files) == 1 else str(folder),)
-        elif folder.name not in OF_THE_START:
-            raise DataError(f"the channel {folder.name} is not named as an option of a training; name it {DATA}")
+        elif folder.name not in STARTER_CHANNELS:
+            raise DataError(
+                f"the channel {folder.name} does not have the name of a training option; rename it to {DATA}"
+            )
     if data is None:
         raise DataError(f"the job has no channel {DATA} with a dataset; add it to its input")
     cache = Path(tempfile.gettempdir()) / "shoal-rows"
     cache.mkdir(mode=0o700, exist_ok=True)
-    config = from_words(words, endless=False, data=data, output=output, cache=cache)
+    config = from_option_values(words, endless=False, data=data, output=output, cache=cache)
     return replace(config, resume=True, force=False)
 
 
-def _words(name: str, value: Any) -> tuple[str, ...]:
+def _option_value(name: str, value: Any) -> tuple[str, ...]:
     """Return the words of a hyperparameter: a JSON list of words, one word, or `true` for a flag."""
     if not isinstance(value, str):
-        raise DataError(f"the hyperparameter {name} is no text")
+        raise DataError(f"the hyperparameter {name} must be a string")
     with suppress(ValueError):
         if isinstance(found := json.loads(value), list) and all(isinstance(each, str) for each in found):
             return tuple(found)
@@ -266,7 +268,7 @@ def address_of(name: str, seconds: float = _NAMES_SECONDS) -> str:
                     f"the name of the host {name} does not resolve after {seconds:.0f} s ({error.strerror}); start the "
                     "job again"
                 ) from error
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
 
 def _gpus() -> int:
@@ -274,7 +276,7 @@ def _gpus() -> int:
     counting = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
     found = subprocess.run(counting, capture_output=True, text=True, check=False)
     if found.returncode:
-        raise TrainingError(f"PyTorch does not start: {(found.stderr.splitlines() or ['it said nothing'])[-1]}")
+        raise TrainingError(f"PyTorch does not start: {(found.stderr.splitlines() or ['without a message'])[-1]}")
     return int(found.stdout.split()[-1])
 
 
@@ -289,9 +291,9 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         return parse_json_object(path.read_bytes())
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}): is this a container of SageMaker's?") from error
+        raise DataError(f"cannot read {path} ({error.strerror}); run this program in a SageMaker container") from error
     except DataError as error:
-        raise DataError(f"{path} is no configuration of SageMaker's: {error}") from error
+        raise DataError(f"{path} is not a SageMaker configuration: {error}") from error
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ LAUNCHER_ENVIRONMENT = {
     "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank ${rank}] ",
     "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": f"{STOP_SECONDS}",
 }
-"""Environment variables of the launcher: the prefix of each line that a rank prints, which `of_rank` parses, and
-STOP_SECONDS.
+"""Environment variables of the launcher: the prefix of each line that a rank prints, which `split_rank_prefix` parses,
+and STOP_SECONDS.
 
 PyTorch 2.9 ignores the second one, and gives ranks 30 seconds (torch/distributed/elastic/multiprocessing/api.py, 2.9.0
 and 2.13.0, read on 2026-11-29).
@@ -62,7 +62,7 @@ def launcher(config: TrainConfig, *meeting: str) -> list[str]:
     return [*program, "-m", "trainer", *as_arguments(config)]
 
 
-def of_rank(line: str) -> tuple[int | None, str]:
+def split_rank_prefix(line: str) -> tuple[int | None, str]:
     """Return the rank that printed a line, or None for the launcher, and its text."""
     found = _OF_RANK.fullmatch(line)
     return (int(found[1]), found[2]) if found else (None, line)
@@ -78,7 +78,7 @@ def failure_in(output: str, where: str) -> TrainingError:
     if reported:
         first = failures.root_cause(reported)
         return TrainingError(f"{first}" if first.kind is failures.FailureKind.FINAL else f"{first}; {where}")
-    printed = [text for _, text in map(of_rank, output.splitlines())]
+    printed = [text for _, text in map(split_rank_prefix, output.splitlines())]
     for line in printed:
         if line.startswith(_FAILURE_PREFIX):
             return TrainingError(line.removeprefix(_FAILURE_PREFIX))

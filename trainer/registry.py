@@ -144,7 +144,7 @@ _GLUON = Preset(  # settings of a student project for 560,000 Yelp reviews
         "positive_weight": 1.0,
     },
 )
-_OF_PAIRS: Settings = {
+_SKIPGRAM_SYSTEM: Settings = {
     "window": 5,
     "negatives": 10,
     "subsample": 2e-3,
@@ -218,7 +218,7 @@ _CLASSIFIERS = {
         # With SGD, larger steps learn less. On texts with fewer than 20 words, 192 rows a step learn as much, and the
         # overhead of a step of 64 rows would exceed its compute time (`python -m benchmarks fasttext quality`).
         step_rows=StepRows(
-            "by SGD 64, or 192 of short texts",
+            "with SGD 64, or 192 for short texts",
             lambda run: (192 if run.words < 20 else 64) if run.optimiser == "sgd" else None,
         ),
         changes=({"ngrams": 3}, {"char_ngrams": "3-6"}, {"embedding": 50, "dropout": 0.8}, {"ngrams": 1}),
@@ -243,7 +243,7 @@ _WORD_MODELS = {
         },
         # SGD needs a decaying rate, and so a known end. Adagrad's rate for each word decays with the word's frequency.
         on_endless_text={"optimiser": "adagrad", "learning_rate": 0.2, "rate_scaling": "none"},
-        presets={"sgns": Preset("a system that learnt skip-gram embeddings from a stream", _OF_PAIRS)},
+        presets={"sgns": Preset("a system that learnt skip-gram embeddings from a stream", _SKIPGRAM_SYSTEM)},
         # The overhead of calls dominates short steps. 256 rows learn much less, 64 slightly less.
         step_rows=StepRows("16, on GPUs 64", lambda run: 64 if run.on_gpus else 16),
     ),
@@ -263,24 +263,24 @@ _WORD_MODELS = {
         presets={
             "sgns-char": Preset(
                 "that system's character-level model",
-                {**_OF_PAIRS, "embedding": 200, "character_embedding": 128, "hidden": 512, "layers": 1},
+                {**_SKIPGRAM_SYSTEM, "embedding": 200, "character_embedding": 128, "hidden": 512, "layers": 1},
             )
         },
         step_rows=StepRows("8", lambda _: 8),
     ),
 }
 
-_OF_ONE_MODEL = ("char_ngrams", "embeddings")
+_NOT_SEARCHED = ("char_ngrams", "embeddings")
 """Options that a search does not set, because they suit only some models."""
 _SEARCH = Model(
-    about="the one that does best on training rows held out, with its settings, found in --minutes",
+    about="the best model and settings, found by a search on held-out training rows",
     options=(
         "minutes",
         *(
             name
             for model in _CLASSIFIERS.values()
             for name in (*model.settings, *model.options)
-            if name not in _OF_ONE_MODEL
+            if name not in _NOT_SEARCHED
         ),
     ),
 )
@@ -297,7 +297,7 @@ SEARCHED = tuple(
         for model in _CLASSIFIERS.values()
         for settings in (model.defaults, *model.changes, {"positive_weight": 1.0})
         for name in settings
-        if name not in _OF_ONE_MODEL
+        if name not in _NOT_SEARCHED
     )
 )
 """Options that `--model auto` chooses unless they are given."""
@@ -306,6 +306,6 @@ COMMANDS: Mapping[str, str] = {"classes": "train", "words": "embed"}
 """Command for each kind of learning."""
 
 
-def imported(path: str) -> Any:
+def import_class(path: str) -> Any:
     """Return the class at an import path of a declaration."""
     return resolve_name(path)

@@ -21,15 +21,15 @@ from trainer.config import TrainConfig
 from trainer.distributed import failures, memory
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.loop import Trainer
-from trainer.options.optimisation_options import OF_THE_RUN
+from trainer.options.optimisation_options import KEPT_ON_RESUME
 from trainer.output import checkpoint
 from trainer.output.run_files import CHECKPOINTS, prepare_output, require_free_output
 from trainer.registry import AUTO
-from trainer.search.candidates import resumed_candidate
+from trainer.search.candidates import resumed_candidate_config
 from trainer.search.search import Search
 from trainer.task import TRAINING, DataT, RunData, Task, task_class
 
-_OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
+_SETTINGS_OF_NODES = ("data", "output", "rows_in", "cache", "threads")
 """Settings that may differ between ranks: each node has its own paths, memory and cores."""
 
 
@@ -39,7 +39,7 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     with StopRequest() as stop, memory.convert_errors(ranks.device):
         trainer_class = AsynchronousTrainer if config.is_asynchronous else Trainer
         task = task_class(config.model)
-        data = load_data(task, config, ranks, lambda: stop.made)
+        data = load_data(task, config, ranks, lambda: stop.requested)
         saved, config, notes = load_checkpoint(config, ranks, data)
         found = saved["search"] if saved else {}
         if config.model == AUTO:
@@ -77,7 +77,7 @@ def load_data(task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: 
     plain, digest = ranks.broadcast((config.plain(), data.digest))
     with ranks.agreement():
         for name, value in config.plain().items():
-            if name not in _OWN_SETTINGS and value != plain[name]:
+            if name not in _SETTINGS_OF_NODES and value != plain[name]:
                 raise TrainingError(
                     f"{flag(name)} is {value} here and {plain[name]} on the first rank; start all ranks alike"
                 )
@@ -102,17 +102,19 @@ def load_checkpoint(
     if not config.resume:
         return None, config, notes
     folder = config.output / CHECKPOINTS
-    holding = ranks.gather((failures.rank_name(ranks.rank), str(folder)) if checkpoint.in_folder(folder) else None)
+    holding = ranks.gather(
+        (failures.rank_name(ranks.rank), str(folder)) if checkpoint.list_checkpoints(folder) else None
+    )
     with ranks.agreement():
         if ranks.is_first:
-            _require_here(holding, str(folder))
-            state, notes = _newest(config)
+            _require_first_has_checkpoints(holding, str(folder))
+            state, notes = _latest_checkpoint(config)
     state = ranks.broadcast(state)
     if state is None:
         return None, config, notes
     with ranks.agreement():
         if config.model == AUTO:
-            config = resumed_candidate(config, state["config"])
+            config = resumed_candidate_config(config, state["config"])
         config, resume_notes = resumed_config(state, config, digest=data.digest)
     return state, config, notes + resume_notes
 
@@ -134,7 +136,7 @@ def make_order(config: TrainConfig, ranks: Ranks, data: RunData, *, saved: dict[
     return order
 
 
-def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:
+def _require_first_has_checkpoints(holding: list[tuple[str, str] | None], folder: str) -> None:
     """Raise TrainingError if other ranks have checkpoints, but the folder of the first is empty.
 
     `holding` (ranks,): the name and folder of each rank with checkpoints. If a machine that joins a run becomes the
@@ -144,20 +146,20 @@ def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:
     if others and holding[0] is None:
         who, there = others[0]
         raise TrainingError(
-            f"{who} has checkpoints in {there}, and the first rank has none in {folder}; give --output a folder that "
-            "all machines share"
+            f"{who} has checkpoints in {there}, but the first rank has no checkpoint in {folder}; set --output to a "
+            "folder that all machines share"
         )
 
 
-def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
+def _latest_checkpoint(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the state of the latest valid checkpoint, and notes about later invalid ones, which are renamed."""
     folder = config.output / CHECKPOINTS
     newest, unusable = checkpoint.newest(folder)
     for passed in unusable:
         if passed.whole and newest is None:  # usually hours of work, even though from another version
             raise TrainingError(
-                f"{passed.path} {passed.why}, and there is no other to resume from; resume with what wrote it, or "
-                "start in another --output"
+                f"{passed.path} {passed.why}, and it is the only checkpoint; resume with the version that wrote it, "
+                "or start in another --output"
             )
     for passed in unusable:
         checkpoint.set_aside(passed.path)
@@ -191,7 +193,7 @@ _MAY_CHANGE = frozenset(
 )
 """Settings that change the result by no more than rounding."""
 
-_FOLLOWING = ("embedding", "buckets", "temperature")
+_DERIVED_SETTINGS = ("embedding", "buckets", "temperature")
 """Settings that default to a property of the vectors or rows, and are kept in a resumed run."""
 
 _MAY_CHANGE_AFTER_DIVERGENCE = ("learning_rate", "word_rate", "clip_norm")
@@ -204,11 +206,11 @@ def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -
     `digest`: the digest of the dataset. Raises TrainingError if the state belongs to another run.
     """
     if config.preset:
-        left: dict[str, Any] = {name: None for name in OF_THE_RUN if name not in config.fixed}
+        left: dict[str, Any] = {name: None for name in KEPT_ON_RESUME if name not in config.fixed}
         config = replace(config, **left)
     made = state["config"]
     _require_same(state, config, digest)
-    kept = {name: made[name] for name in (*OF_THE_RUN, *_FOLLOWING) if name in made}
+    kept = {name: made[name] for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if name in made}
     notes = [
         f"continuing with {flag(name)} {getattr(config, name)}; it was {made[name]}"
         for name in _MAY_CHANGE_AFTER_DIVERGENCE
@@ -218,19 +220,21 @@ def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -
 
 
 def _require_same(state: dict[str, Any], config: TrainConfig, digest: str) -> None:
-    made = f"the checkpoints in {config.output / CHECKPOINTS} were made with"
-    otherwise = "resume with what it was made with, or start in another --output"
+    made = f"the checkpoints in {config.output / CHECKPOINTS} were made"
+    otherwise = "resume with the original setting, or start in another --output"
     if state["digest"] != digest:
-        raise TrainingError(f"{made} another dataset than {config.data}; {otherwise}")
+        raise TrainingError(f"{made} with another dataset than {config.data}; {otherwise}")
     now = config.plain()
     free = {*_MAY_CHANGE, *_MAY_CHANGE_AFTER_DIVERGENCE}
-    free |= {name for name in (*OF_THE_RUN, *_FOLLOWING) if now[name] is None}
+    free |= {name for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if now[name] is None}
     if now["global_batch"] == state["global_batch"]:  # also if it is the default
         free.add("global_batch")
     for name, value in state["config"].items():
         if name not in free and now[name] != value:
-            raise TrainingError(f"{made} {_as_option(name, value)}, not {_as_option(name, now[name])}; {otherwise}")
+            raise TrainingError(
+                f"{made} {_describe_setting(name, value)}, not {_describe_setting(name, now[name])}; {otherwise}"
+            )
 
 
-def _as_option(name: str, value: Any) -> str:
-    return f"no {flag(name)} of its own" if value is None else f"{flag(name)} {value}"
+def _describe_setting(name: str, value: Any) -> str:
+    return f"without {flag(name)}" if value is None else f"with {flag(name)} {value}"

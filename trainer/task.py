@@ -19,15 +19,17 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser, learning_rate
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.registry import MODELS, imported
+from trainer.registry import MODELS, import_class
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
 """Parts of a task's rows: to train on; to evaluate after each epoch; to evaluate once at the end."""
 
 
-class NextEpoch(Enum):
-    READY = "its rows are there"
-    LATER = "its rows are not there yet"
+class EpochStatus(Enum):
+    """Status of the next epoch."""
+
+    READY = "its rows are available"
+    PENDING = "its rows are not available yet"
     END = "there will be no more rows"
     STOP = "the run was asked to stop"
 
@@ -49,7 +51,7 @@ class RunData(Protocol):
 DataT = TypeVar("DataT", bound=RunData)
 
 
-class Traits(NamedTuple):
+class DatasetStatistics(NamedTuple):
     """Statistics of labelled rows that the candidates of a search depend on."""
 
     rows: int
@@ -134,13 +136,13 @@ class Task(ABC, Generic[DataT]):
     saves_when_stopped = False
     """True if a stopped run also saves a model."""
 
-    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:  # noqa: ARG002
+    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:  # noqa: ARG002
         """Prepare the rows of the next epoch, or of an epoch that is resumed from a checkpoint.
 
         All ranks call it at the same time, and get the same result. `stop`: returns whether this rank was asked to
         stop. `wait`: wait a short time for rows.
         """
-        return NextEpoch.READY
+        return EpochStatus.READY
 
     def end_epoch(self) -> bool:
         """Finish an epoch after all its steps. Return whether that changes `state`."""
@@ -186,7 +188,7 @@ class Task(ABC, Generic[DataT]):
         """
 
     @staticmethod
-    def traits(data: DataT) -> Traits:
+    def statistics(data: DataT) -> DatasetStatistics:
         """Return the statistics of `data` that the candidates of a search depend on."""
         raise NotImplementedError
 
@@ -224,5 +226,5 @@ class Task(ABC, Generic[DataT]):
 
 def task_class(model: str) -> type[Task[Any]]:
     """Return the task class of a model. Raises KeyError for an unknown model."""
-    kind: type[Task[Any]] = imported(MODELS[model].task)
+    kind: type[Task[Any]] = import_class(MODELS[model].task)
     return kind

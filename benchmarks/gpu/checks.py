@@ -218,7 +218,7 @@ def _new_fasttext(
     sizes = {"words": WORDS + FIRST_WORD, "embedding": 10, "buckets": _BUCKETS, "outputs": LOSS.outputs}
     model = FastText(**sizes, ngrams=2, char_ngrams=char_ngrams, dropout=0.3)
     torch.nn.init.normal_(model.last.weight)
-    model.read_vocabulary([spell(word) for word in range(WORDS)])
+    model.set_vocabulary([spell(word) for word in range(WORDS)])
     return model.to(device, dtype)
 
 

@@ -27,7 +27,7 @@ from common.errors import DataError, TrainingError
 from corpus.stream.parts import part_numbers
 from corpus.stream.progress import STATUS_NAME, reader_folder
 from corpus.text_request import TextProgress
-from trainer.command_line import as_arguments, from_words
+from trainer.command_line import as_arguments, from_option_values
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, RECORD, SUMMARY, read_json
@@ -275,7 +275,7 @@ class NodeRun:
     def _config(self) -> TrainConfig:
         places = {"data": self._machine.data(self._request), "output": self._folder, "cache": self._machine.cache}
         endless = self._request.stream is not None and self._request.stream.follow
-        config = from_words(self._request.options, endless=endless, **places)
+        config = from_option_values(self._request.options, endless=endless, **places)
         later = self.attempt.number > 1
         if later:  # the rank of a `slow` option may be lost
             ranks = sum(each.gpus for each in self.attempt.trainers)

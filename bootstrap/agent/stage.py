@@ -49,9 +49,9 @@ def stage(request: RunRequest, machine: Machine, channel: Store, publish: Callab
         stream = machine.data(request)
         write_settings(stream, request.stream)
         if (machine.run(request) / CHECKPOINTS).is_dir():
-            from trainer.embeddings.stream_place import put_back  # importing torch takes long
+            from trainer.embeddings.stream_restoring import restore_stream  # importing torch takes long
 
-            put_back(machine.run(request), stream)
+            restore_stream(machine.run(request), stream)
     elif request.texts is not None:
         _encode(request, machine, publish)
     else:

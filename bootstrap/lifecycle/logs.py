@@ -19,7 +19,7 @@ from bootstrap.nodes import boot_report
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, read_from
 from infra import topology
-from trainer.rank_processes import of_rank
+from trainer.rank_processes import split_rank_prefix
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -102,7 +102,7 @@ class RunLogs:
                 continue
             where = log["program"] + (f" attempt {log['attempt']}" if log["attempt"] else "")
             for line in self._lines(name, S3Path(self._folder.bucket, key), size):
-                printed, text = of_rank(line)
+                printed, text = split_rank_prefix(line)
                 if rank in (None, printed):
                     of = "" if printed is None else f" rank {printed}"
                     yield f"{where}{of} | {text}"

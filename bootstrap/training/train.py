@@ -16,7 +16,7 @@ from common.options import flag
 from experiments.estimate import total
 from experiments.forecast import NODES_START, node_stages
 from infra.topology_error import TopologyError
-from trainer.command_line import as_words
+from trainer.command_line import option_values
 from trainer.config import TrainConfig, options_for
 from trainer.registry import AUTO, COMMANDS, MODELS
 
@@ -62,7 +62,9 @@ def _write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, 
     path = config.output / CONFIG
     learns = MODELS[config.model].learns
     own = {each.name for each in options_for(learns, auto=learns == "classes")} - {"data"}
-    words: dict[str, Sequence[str]] = {flag(name)[2:]: each for name, each in as_words(config).items() if name in own}
+    words: dict[str, Sequence[str]] = {
+        flag(name)[2:]: each for name, each in option_values(config).items() if name in own
+    }
     if prepared.here is not None and not {"input", "data"} & {*given}:
         words["data"] = (str(prepared.here),)
     words |= given

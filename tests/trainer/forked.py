@@ -48,13 +48,13 @@ def run(program: list[str]) -> None:
 def start(rank: int, ranks: int, logs: str, program: list[str]) -> tuple[int, int]:
     """Fork a rank, which waits for the port of the store. Return its process, and the file to which the port must be
     written."""
-    told, telling = os.pipe()
+    port_reader, port_writer = os.pipe()
     process = os.fork()
     if process:
-        os.close(told)
-        return process, telling
-    os.close(telling)
-    port = os.read(told, 16).decode()
+        os.close(port_reader)
+        return process, port_writer
+    os.close(port_writer)
+    port = os.read(port_reader, 16).decode()
     os.environ |= {
         **{name: str(rank) for name in ("RANK", "LOCAL_RANK")},
         **{name: str(ranks) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")},
@@ -70,7 +70,8 @@ def start(rank: int, ranks: int, logs: str, program: list[str]) -> tuple[int, in
 
 def main(ranks: int, logs: str, program: list[str]) -> int:
     """Start the ranks and wait for all of them. Return 0, or 1 if one failed; the others are then terminated."""
-    if program[1] in ("trainer", "tests.trainer.played"):  # other programs may patch the trainer before they import it
+    # Other programs may patch the trainer before they import it.
+    if program[1] in ("trainer", "tests.trainer.simulated_clock"):
         prepare()
     if ranks == 0:
         run(program)
@@ -79,9 +80,9 @@ def main(ranks: int, logs: str, program: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: end(list(started), number))
     store = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, timeout=timedelta(minutes=5))
-    for telling in started.values():
-        os.write(telling, str(store.port).encode())
-        os.close(telling)
+    for port_writer in started.values():
+        os.write(port_writer, str(store.port).encode())
+        os.close(port_writer)
     failed, deadline = False, float("inf")
     while started:
         process, status = os.waitpid(-1, os.WNOHANG)

@@ -25,7 +25,7 @@ def test_activities_add_up_to_the_total_time(played: PlayedClock) -> None:
             played.now += 2
         played.now += 5
         assert spent.training == 17
-    assert spent.turn_to(Activity.OTHER) == Activity.LOADING
+    assert spent.switch_to(Activity.OTHER) == Activity.LOADING
     played.now += 1
     assert spent.times == {
         "loading": 3,

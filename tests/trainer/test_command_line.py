@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.command_line import as_arguments, as_words, from_words, parse_arguments
+from trainer.command_line import as_arguments, from_option_values, option_values, parse_arguments
 from trainer.config import TrainConfig, configured
 from trainer.registry import MODELS, PRESETS
 
@@ -38,7 +38,7 @@ def test_a_configuration_survives_its_own_command_line(config: TrainConfig) -> N
 @pytest.mark.parametrize("given", [{"model": model} for model in MODELS] + [{"preset": preset} for preset in PRESETS])
 def test_option_values_of_any_model_or_preset_give_the_same_configuration(given: dict[str, str]) -> None:
     config = configured({"data": Path("d.h5"), "output": Path("out"), **given})
-    assert from_words(as_words(config), endless=False) == config
+    assert from_option_values(option_values(config), endless=False) == config
 
 
 def test_options_have_common_aliases() -> None:
@@ -74,7 +74,7 @@ def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     for part in (
         *("--global-batch", "over all ranks together", "else 256", "--slow RANK:FACTOR", "--preset"),
         *(
-            "lstm, char-lstm: layers, one upon the other",
+            "lstm, char-lstm: number of LSTM layers",
             "linear, fasttext: the most words of an n-gram",
             "fasttext, the fastText",
         ),

@@ -11,7 +11,7 @@ from common.options import flag
 from trainer.classification.task import Classification
 from trainer.command_line import as_arguments, parse_arguments
 from trainer.computing.optimiser import learning_rate
-from trainer.config import configured, options_for, options_of_some
+from trainer.config import configured, models_by_option, options_for
 from trainer.embeddings.task import CharacterEmbedding, SkipGramEmbedding
 from trainer.registry import AUTO, CLASSIFIERS, MODELS, WORD_MODELS, Model
 from trainer.task import task_class
@@ -69,7 +69,7 @@ def test_defaults_on_unbounded_text_need_no_end(model: str) -> None:
 
 @pytest.mark.parametrize("options", [{"schedule": "linear"}, {"warm_up": 0.1}])
 def test_a_decaying_schedule_on_unbounded_text_is_refused(options: dict) -> None:
-    with pytest.raises(TrainingError, match="an unbounded stream has no end; take --schedule constant and"):
+    with pytest.raises(TrainingError, match="an unbounded stream has no end; use --schedule constant and"):
         configured({**WORDS, "model": "skipgram", **options}, endless=True)
     configured({**WORDS, "model": "skipgram", "words": 1000, **options}, endless=True)
 
@@ -77,16 +77,16 @@ def test_a_decaying_schedule_on_unbounded_text_is_refused(options: dict) -> None
 @pytest.mark.parametrize(
     ("model", "option", "value", "advice"),
     [
-        ("char-lstm", "mode", "average:5", ", or take --model skipgram"),
+        ("char-lstm", "mode", "average:5", ", or use --model skipgram"),
         ("lstm", "mode", "sync", ""),
-        ("lstm", "minutes", 1.0, ", or take --model auto"),
-        ("linear", "hidden", 8, ", or take --model auto or lstm"),
-        ("linear", "hidden", 32, ", or take --model auto or lstm"),
-        ("lstm", "ngrams", 2, ", or take --model auto or linear or fasttext"),
+        ("lstm", "minutes", 1.0, ", or use --model auto"),
+        ("linear", "hidden", 8, ", or use --model auto or lstm"),
+        ("linear", "hidden", 32, ", or use --model auto or lstm"),
+        ("lstm", "ngrams", 2, ", or use --model auto or linear or fasttext"),
         ("lstm", "window", 3, ""),
         ("skipgram", "embeddings", "v.txt", ""),
-        ("auto", "char_ngrams", "3-6", ", or take --model linear or fasttext"),
-        ("auto", "embeddings", "v.txt", ", or take --model lstm or fasttext"),
+        ("auto", "char_ngrams", "3-6", ", or use --model linear or fasttext"),
+        ("auto", "embeddings", "v.txt", ", or use --model lstm or fasttext"),
     ],
 )
 def test_an_option_of_other_models_is_refused_even_with_its_default(
@@ -116,7 +116,7 @@ def test_a_value_that_a_model_declares_may_be_given() -> None:
 )
 def test_a_preset_requires_its_model(preset: str, model: str, own: str) -> None:
     assert configured({**WORDS, "preset": preset, "model": own}) == configured({**WORDS, "preset": preset})
-    sentence = f"^--preset {preset} has a model of its own, {own}; leave out --model {model}, or --preset$"
+    sentence = f"^--preset {preset} requires --model {own}; leave out --model {model}, or --preset$"
     with pytest.raises(TrainingError, match=sentence):
         configured({**WORDS, "preset": preset, "model": model})
 
@@ -164,7 +164,7 @@ def test_a_model_in_the_registry_is_a_choice_with_its_description(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("trainer.config.MODELS", {**MODELS, "gru": Model(about="a GRU")})
-    monkeypatch.setattr("trainer.config.options_of_some", options_of_some.__wrapped__)  # bypass the cache
+    monkeypatch.setattr("trainer.config.models_by_option", models_by_option.__wrapped__)  # bypass the cache
     (model,) = (each for each in options_for("classes") if each.name == "model")
     assert model.choices == (*CLASSIFIERS, "gru")
     assert "gru, a GRU" in model.text

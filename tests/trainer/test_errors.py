@@ -24,7 +24,7 @@ from trainer.computing import optimiser
 from trainer.config import TrainConfig
 from trainer.distributed import exchange
 from trainer.output import checkpoint, checkpoint_schedule
-from trainer.start import _require_here, load_data
+from trainer.start import _require_first_has_checkpoints, load_data
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_full_gpu_memory_for_indivisible_buffers_is_one_sentence(
         raise type(error)(*error.args)
 
     monkeypatch.setattr(owner, name, full)
-    sentence = f"trainer: rank 0: the memory of cpu is full{where}; take a smaller model, or --rows-in memory, or end"
+    sentence = f"trainer: rank 0: the memory of cpu is full{where}; use a smaller model or --rows-in memory, or end"
     refused(sentence, "--data", dataset, "--output", tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_rows_that_no_rank_computes_end_the_run_before_a_checkpoint(
     status, errors = run_here("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
     assert status == 1
     assert errors.strip() == (
-        "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they "
+        "trainer: the ranks computed 99 rows at step 25, but its global batch has 100 (rank 0: 99): they "
         "split the rows differently; give all ranks the same Python and NumPy, or use --balance off, and continue from "
         "step 19 with --resume"
     )
@@ -161,7 +161,8 @@ def test_a_run_of_another_version_is_never_restarted_from_the_beginning(dataset:
     (tmp_path / "checkpoints" / "step-000000008.pt").write_text("PK and nothing more")
     refused(
         "step-000000007.pt is not a checkpoint of this version of Shoal "
-        f"(it is not of format {checkpoint.FORMAT}), and there is no other to resume from; resume with what wrote it, "
+        f"(it is not of format {checkpoint.FORMAT}), and it is the only checkpoint; resume with the version that "
+        "wrote it, "
         "or start in another --output",
         *("--data", dataset, "--output", tmp_path, "--resume"),
     )
@@ -188,12 +189,14 @@ def unfinished(monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -
 
 
 def test_a_resumed_run_keeps_its_steps(unfinished: tuple[object, ...], tmp_path: Path) -> None:
-    sentence = f"the checkpoints in {tmp_path}/checkpoints were made with --global-batch 100, not --global-batch 50"
+    sentence = (
+        f"the checkpoints in {tmp_path}/checkpoints were made with --global-batch 100, not with --global-batch 50"
+    )
     refused(sentence, *unfinished, "--epochs", "4", "--global-batch", "50", "--resume")
     assert run_here(*unfinished, "--resume") == (0, "")
     assert [line["from_step"] > 0 for line in lines(tmp_path, "start")] == [False, True]
-    told = summary(tmp_path)
-    assert (told["global_batch"], told["epochs"], told["steps"]) == (100, 4, 4 * 19)
+    found = summary(tmp_path)
+    assert (found["global_batch"], found["epochs"], found["steps"]) == (100, 4, 4 * 19)
 
 
 def test_a_resumed_run_that_fails_immediately_names_its_checkpoint(
@@ -259,14 +262,14 @@ def test_a_run_stopped_before_its_test_is_calibrated_like_an_undisturbed_one(
     dataset: Path, tmp_path: Path, model: str
 ) -> None:
     arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--metric", "balanced", "--model", model)
-    told = []
+    summaries = []
     for resumed in ((), ("--resume",)):
         assert run_here(*arguments, *resumed)[0] == 0
         found = summary(tmp_path)
-        told.append({name: found[name] for name in (*CALIBRATION, "accuracy", "macro_f1", "confusion")})
+        summaries.append({name: found[name] for name in (*CALIBRATION, "accuracy", "macro_f1", "confusion")})
         (tmp_path / "summary.json").unlink()
-    assert told[0] == told[1]
-    assert told[0]["threshold"] != 0.5
+    assert summaries[0] == summaries[1]
+    assert summaries[0]["threshold"] != 0.5
 
 
 def test_an_evaluation_without_a_number_stops_the_run(dataset: Path, tmp_path: Path) -> None:
@@ -280,10 +283,12 @@ def test_an_evaluation_without_a_number_stops_the_run(dataset: Path, tmp_path: P
 
 def test_a_machine_that_joins_does_not_restart_a_run_from_the_beginning() -> None:
     others = ("rank 1 on i-2", "/results/checkpoints")
-    with pytest.raises(TrainingError, match=r"rank 1 on i-2 has checkpoints .* and the first rank has none in /here"):
-        _require_here([None, None, others], "/here")
-    _require_here([None, None], "/here")
-    _require_here([("rank 0", "/here"), others], "/here")
+    with pytest.raises(
+        TrainingError, match=r"rank 1 on i-2 has checkpoints .* but the first rank has no checkpoint in /here"
+    ):
+        _require_first_has_checkpoints([None, None, others], "/here")
+    _require_first_has_checkpoints([None, None], "/here")
+    _require_first_has_checkpoints([("rank 0", "/here"), others], "/here")
 
 
 def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from trainer.config import RANK_ENVIRONMENT
 from trainer.distributed import failures
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.launch import main
-from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, of_rank
+from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, split_rank_prefix
 
 FAILING = Path(__file__).with_name("failing.py")
 RESTARTS = ("--standalone", "--nproc-per-node=2", "--max-restarts=3")
@@ -45,31 +45,32 @@ def launched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     Each attempt is a dictionary of failures by rank, which may include killed ranks, or an exception.
     """
 
-    def start(*attempts, begun: bool = True) -> tuple[int, list[Failure], list[SimpleNamespace]]:
-        asked: list[SimpleNamespace] = []
+    def start(*attempts, started: bool = True) -> tuple[int, list[Failure], list[SimpleNamespace]]:
+        calls: list[SimpleNamespace] = []
 
         def attempt(arguments) -> None:
-            asked.append(arguments)
-            ended = attempts[len(asked) - 1]
-            if begun:
-                failures.mark_begun()
-            if isinstance(ended, BaseException):
-                raise ended
-            for rank, failure in ended.items():
+            calls.append(arguments)
+            failures_by_rank = attempts[len(calls) - 1]
+            if started:
+                failures.mark_started()
+            if isinstance(failures_by_rank, BaseException):
+                raise failures_by_rank
+            for rank, failure in failures_by_rank.items():
                 if isinstance(failure, Failure):
                     failures.write_failure(failure, rank)
-            if ended:
-                told = {rank: killed(signal.SIGTERM, 9) for rank in ended}
+            if failures_by_rank:
+                reported = {rank: killed(signal.SIGTERM, 9) for rank in failures_by_rank}
                 raise ChildFailedError(
-                    "trainer", told | {rank: it for rank, it in ended.items() if isinstance(it, ProcessFailure)}
+                    "trainer",
+                    reported | {rank: it for rank, it in failures_by_rank.items() if isinstance(it, ProcessFailure)},
                 )
 
         monkeypatch.setenv(failures.FOLDER, "")
         monkeypatch.setenv(failures.LOST, "")
         monkeypatch.setattr(run, "run", attempt)
         status = main(["--master-port=1000", "--max-restarts=3", "-m", "trainer", "--data", "x"])
-        told = [failures.parse(line) for line in capsys.readouterr().err.splitlines()]
-        return status, [failure for failure in told if failure], asked
+        reported = [failures.parse(line) for line in capsys.readouterr().err.splitlines()]
+        return status, [failure for failure in reported if failure], calls
 
     return start
 
@@ -79,27 +80,27 @@ def test_successful_ranks_are_not_restarted(launched) -> None:
 
 
 def test_the_cause_is_reported_and_not_its_consequences(launched) -> None:
-    _, told, asked = launched({0: LOST, 1: BROKEN}, {})
-    assert told == [BROKEN]
-    assert [each.master_port for each in asked] == [1000, 1001]
-    assert [each.training_script_args[-1] for each in asked] == ["x", "--resume"]
+    _, reported, calls = launched({0: LOST, 1: BROKEN}, {})
+    assert reported == [BROKEN]
+    assert [each.master_port for each in calls] == [1000, 1001]
+    assert [each.training_script_args[-1] for each in calls] == ["x", "--resume"]
     assert failures.previous_failure() == BROKEN
 
 
 def test_a_killed_rank_is_reported_with_the_step_of_its_peers(launched) -> None:
-    status, told, _ = launched({0: LOST, 1: killed(signal.SIGKILL, 6), 2: killed(signal.SIGTERM, 6)}, {})
+    status, reported, _ = launched({0: LOST, 1: killed(signal.SIGKILL, 6), 2: killed(signal.SIGTERM, 6)}, {})
     assert status == 0
-    assert told[0].short == "rank 1 was ended by signal 9 (SIGKILL) at step 7"
-    assert "memory is full" in str(told[0])
+    assert reported[0].short == "rank 1 was ended by signal 9 (SIGKILL) at step 7"
+    assert "memory is full" in str(reported[0])
 
 
 def test_a_rank_that_torchrun_kills_is_not_a_cause(launched) -> None:
-    _, told, _ = launched({0: LOST, 1: killed(signal.SIGTERM, 5), 2: killed(signal.SIGKILL, 35)}, {})
-    assert told == [LOST]
+    _, reported, _ = launched({0: LOST, 1: killed(signal.SIGTERM, 5), 2: killed(signal.SIGKILL, 35)}, {})
+    assert reported == [LOST]
 
 
 @pytest.mark.parametrize(
-    ("attempts", "begun"),
+    ("attempts", "started"),
     [
         ([{0: AGREED, 1: AGREED}], True),
         ([{0: LOST, 1: AGREED}], True),
@@ -109,16 +110,16 @@ def test_a_rank_that_torchrun_kills_is_not_a_cause(launched) -> None:
     ],
     ids=["would come again", "on one rank", "before the first step", "at the same step", "too often"],
 )
-def test_final_and_repeated_failures_are_not_restarted(launched, attempts, begun: bool) -> None:
-    status, told, asked = launched(*attempts, begun=begun)
+def test_final_and_repeated_failures_are_not_restarted(launched, attempts, started: bool) -> None:
+    status, reported, calls = launched(*attempts, started=started)
     assert status == 1
-    assert [failure.attempt for failure in told] == list(range(len(attempts)))
-    assert len(asked) == len(attempts)
+    assert [failure.attempt for failure in reported] == list(range(len(attempts)))
+    assert len(calls) == len(attempts)
 
 
 def test_a_stop_request_restarts_nothing(launched) -> None:
-    status, told, asked = launched(SignalException("asked", signal.SIGTERM))
-    assert (status, told, len(asked)) == (143, [], 1)
+    status, reported, calls = launched(SignalException("asked", signal.SIGTERM))
+    assert (status, reported, len(calls)) == (143, [], 1)
 
 
 @pytest.fixture
@@ -133,9 +134,9 @@ def meeting(capsys: pytest.CaptureFixture[str], rank: int, port: int) -> str:
     """Run one machine of two while the other never comes. Return its error."""
     place = ["--nnodes=2", f"--node-rank={rank}", "--master-addr=127.0.0.1", f"--master-port={port}"]
     assert main([*place, "--rdzv-conf=timeout=1", "--max-restarts=3", "-m", "trainer"]) == 1
-    told = [failure for failure in map(failures.parse, capsys.readouterr().err.splitlines()) if failure]
-    assert [failure.kind for failure in told] == [FailureKind.FINAL]
-    return str(told[0])
+    reported = [failure for failure in map(failures.parse, capsys.readouterr().err.splitlines()) if failure]
+    assert [failure.kind for failure in reported] == [FailureKind.FINAL]
+    return str(reported[0])
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -144,9 +145,9 @@ def test_a_missing_peer_is_reported(
 ) -> None:
     monkeypatch.setenv(failures.FOLDER, "")
     monkeypatch.setenv(failures.NODE, f"i-{rank}")
-    said = meeting(capsys, rank, port)
-    assert said.startswith(f"i-{rank} did not meet the others at 127.0.0.1:{port} (")
-    assert "start all at once, with the same --master-addr and --master-port" in said
+    message = meeting(capsys, rank, port)
+    assert message.startswith(f"i-{rank} did not meet the others at 127.0.0.1:{port} (")
+    assert "start all at once, with the same --master-addr and --master-port" in message
 
 
 def test_an_address_in_use_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +179,7 @@ def test_each_line_of_a_rank_has_its_prefix(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    printed = [of_rank(line) for line in done.stdout.splitlines()]
+    printed = [split_rank_prefix(line) for line in done.stdout.splitlines()]
     for rank in range(2):
         assert sorted(text for by, text in printed if by == rank) == ["", str(rank), "a", "b"]
 
@@ -199,17 +200,17 @@ def test_a_second_stop_request_does_not_interrupt_the_launcher(tmp_path: Path) -
         [*command, str(tmp_path / "rank.py")], stdout=subprocess.PIPE, text=True, env=environment
     ) as running:
         assert running.stdout
-        said = []
+        printed = []
         for line in running.stdout:
-            said.append(of_rank(line.strip())[1])
-            if said[-1] in ("runs", "asked"):
+            printed.append(split_rank_prefix(line.strip())[1])
+            if printed[-1] in ("runs", "asked"):
                 running.send_signal(signal.SIGTERM)
         assert running.wait(240) == 128 + signal.SIGTERM
-    assert said == ["runs", "asked", "stopped"]
+    assert printed == ["runs", "asked", "stopped"]
 
 
-def advance(output: Path, lost: str) -> None:
-    """Return whether the run in this folder lost a rank at step 20, and repeated only the steps since a checkpoint."""
+def assert_resumed(output: Path, lost: str) -> None:
+    """Assert that the run lost a rank at step 20, and repeated only the steps since a checkpoint."""
     first, second = lines(output, "start")
     assert first["from_step"] == 0
     assert 0 < second["from_step"] < 20
@@ -225,7 +226,7 @@ def advance(output: Path, lost: str) -> None:
     ("how", "lost"),
     [
         ("kill", "rank 1 was ended by signal 9 (SIGKILL)"),
-        ("error", "rank 1 failed by KeyError ('what is not there')"),
+        ("error", "rank 1 failed by KeyError ('a missing key')"),
     ],
 )
 def test_a_lost_rank_repeats_the_steps_since_the_last_checkpoint(
@@ -233,7 +234,7 @@ def test_a_lost_rank_repeats_the_steps_since_the_last_checkpoint(
 ) -> None:
     running = ranks(dataset, tmp_path, how)
     finish(running)
-    advance(tmp_path, lost)
+    assert_resumed(tmp_path, lost)
 
 
 @pytest.mark.soak
@@ -245,9 +246,9 @@ def test_ranks_of_two_machines_restart_together(
         monkeypatch.setenv(failures.NODE, f"i-{node}")
         place = ("--nnodes=2", f"--node-rank={node}", "--master-addr=127.0.0.1", f"--master-port={port}")
         nodes.append(ranks(dataset, tmp_path, "kill", launcher=(*place, "--max-restarts=3")))
-    said = [node.communicate()[1] for node in nodes]
-    assert [node.returncode for node in nodes] == [0, 0], said
-    advance(tmp_path, "rank 1 on i-1 was ended by signal 9 (SIGKILL)")
+    errors = [node.communicate()[1] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], errors
+    assert_resumed(tmp_path, "rank 1 on i-1 was ended by signal 9 (SIGKILL)")
 
 
 @pytest.mark.soak
@@ -259,6 +260,6 @@ def test_two_machines_end_together_if_one_is_asked_to_stop(dataset: Path, tmp_pa
     ]
     wait_for_lines(nodes[0], tmp_path, "step")
     nodes[1].send_signal(signal.SIGTERM)
-    said = [node.communicate()[1] for node in nodes]  # torchrun would wait for 300 seconds
-    assert summary(tmp_path)["stopped"] is True, said
+    errors = [node.communicate()[1] for node in nodes]  # torchrun would wait for 300 seconds
+    assert summary(tmp_path)["stopped"] is True, errors
     assert [node.returncode for node in nodes] == [0, 143]

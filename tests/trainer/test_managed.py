@@ -97,8 +97,10 @@ def test_a_job_writes_the_model_and_its_measures(
     printed = capsys.readouterr().out
     assert {path.name for path in (base / "model").iterdir()} >= {"config.json", "model.safetensors"}
     assert not (base / "checkpoints/checkpoints").exists()
-    told = runs.summary(base / "checkpoints")
-    assert float(re.findall(r"\baccuracy=([0-9.eE+-]+)", printed)[-1]) == pytest.approx(told["accuracy"], abs=1e-6)
+    found_summary = runs.summary(base / "checkpoints")
+    assert float(re.findall(r"\baccuracy=([0-9.eE+-]+)", printed)[-1]) == pytest.approx(
+        found_summary["accuracy"], abs=1e-6
+    )
     assert not (base / "output/failure").exists()
     record = (base / "checkpoints/record.jsonl").read_text()
     assert run() == 0  # the container was lost after the last step
@@ -136,7 +138,7 @@ def test_a_stopped_job_stops_its_launcher_and_writes_no_model(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"epochz": "2"}, "--epochz is no option"),
+        ({"epochz": "2"}, "--epochz is not a training option"),
         ({"epochs": "two"}, "argument --epochs"),
         ({"epochs": 2}, "the hyperparameter epochs"),
         ({"epochs": "-x"}, "--epochs has a value that begins with a dash"),
@@ -160,16 +162,16 @@ def test_the_sentence_of_the_trainer_is_the_reason_of_the_failure(base: Path, ru
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("\xff", "is no configuration of SageMaker's"),
-        ("", "is no configuration of SageMaker's"),
-        ("{}", "names no hosts"),
-        ('{"hosts": []}', "names no hosts"),
+        ("\xff", "is not a SageMaker configuration"),
+        ("", "is not a SageMaker configuration"),
+        ("{}", "has no hosts"),
+        ('{"hosts": []}', "has no hosts"),
         ('{"hosts": ["a"], "current_host": "b"}', "does not have its current host among its hosts"),
     ],
 )
 def test_an_invalid_resource_configuration_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
     path = tmp_path / "resourceconfig.json"
-    with pytest.raises(DataError, match="is this a container of SageMaker's"):
+    with pytest.raises(DataError, match="run this program in a SageMaker container"):
         Hosts.read(path)
     path.write_text(text, "latin-1")
     with pytest.raises(DataError, match=sentence):
@@ -226,7 +228,7 @@ def test_channels_contain_the_files_of_options(tmp_path: Path) -> None:
     [
         ([], "no channel data"),
         (["data/a.h5", "data/b.h5"], "must have one dataset, and has 2 files"),
-        (["data/a.h5", "validation/b.h5"], "channel validation is not named as an option"),
+        (["data/a.h5", "validation/b.h5"], "channel validation does not have the name of a training option"),
     ],
 )
 def test_invalid_channels_are_named(tmp_path: Path, files: list[str], sentence: str) -> None:
@@ -239,7 +241,7 @@ def test_invalid_channels_are_named(tmp_path: Path, files: list[str], sentence: 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=4))
 def test_option_values_survive_a_round_trip(words: list[str]) -> None:
-    assert managed._words("x", json.dumps(words)) == tuple(words)
+    assert managed._option_value("x", json.dumps(words)) == tuple(words)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +249,7 @@ def test_option_values_survive_a_round_trip(words: list[str]) -> None:
     [("0.3", ("0.3",)), ('"lstm"', ("lstm",)), ("lstm", ("lstm",)), ("true", ()), ("5", ("5",)), ("[1]", ("[1]",))],
 )
 def test_one_word_needs_no_list(text: str, words: tuple[str, ...]) -> None:
-    assert managed._words("x", text) == words
+    assert managed._option_value("x", text) == words
 
 
 def test_a_host_name_that_resolves_late_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,15 +25,15 @@ def step_losses(output: Path) -> dict[int, float]:
     found = {}
     for line in (output / "record.jsonl").read_text().splitlines():
         try:
-            told = json.loads(line)
+            event = json.loads(line)
         except json.JSONDecodeError:
             continue  # an incomplete line of a killed run
-        if told["kind"] == "step":
-            found[told["step"]] = told["loss"]
+        if event["kind"] == "step":
+            found[event["step"]] = event["loss"]
     return found
 
 
-def said(output: Path, kind: str) -> int:
+def events(output: Path, kind: str) -> int:
     record = output / "record.jsonl"
     return record.read_text().count(f'"kind": "{kind}"') if record.exists() else 0
 
@@ -62,11 +62,11 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
     for kill in range(KILLS):
         ranks = chance.choice([1, 2, 3])
         slow = [f"{rank}:{chance.choice([8, 12, 20])}" for rank in range(ranks)]
-        start, steps = newest_start(killed), said(killed, "step") + chance.randint(0, 12)
+        start, steps = newest_start(killed), events(killed, "step") + chance.randint(0, 12)
         running = launch(
             ranks, "-m", "trainer", "--data", dataset, "--output", killed, *LEARNING, "--slow", *slow, "--resume"
         )
-        while running.poll() is None and (newest_start(killed) == start or said(killed, "step") < steps):
+        while running.poll() is None and (newest_start(killed) == start or events(killed, "step") < steps):
             time.sleep(0.01)
         time.sleep(chance.uniform(0.0, 0.1))
         assert running.poll() is None, f"it ended before kill {kill}: {running.communicate()[1]}"
@@ -92,7 +92,7 @@ def test_killed_ranks_that_resume_with_the_same_shares_have_bit_identical_weight
     program = ("-m", "trainer", "--data", dataset, *LEARNING, "--epochs", 2, "--balance", shares, "--output")
     finish(launch(2, *program, undisturbed))
     for _ in range(2):
-        checkpoints = said(killed, "checkpoint")
+        checkpoints = events(killed, "checkpoint")
         running = launch(2, *program, killed, "--resume")
         wait_for_lines(running, killed, "checkpoint", checkpoints + 1)
         kill_all(running)

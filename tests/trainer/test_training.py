@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.trainer.runs import finish, lines, step_losses, stop, summary, train_here, wait_for_lines, weights
-from trainer.classification.calibration import calibrated
+from trainer.classification.calibration import calibrate
 from trainer.classification.data import load_data
 from trainer.classification.evaluate import Evaluation, evaluate
 from trainer.classification.losses import Loss
@@ -42,7 +42,7 @@ def uneven(launch, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     """The same run on two ranks, with rows on disk. By a simulated clock, the second rank is five times slower."""
     output = tmp_path_factory.mktemp("uneven")
     options = ("--slow", "1:5", "--rows-in", "disk", "--cache", output / "cache", *LEARNING)
-    finish(launch(2, "-m", "tests.trainer.played", "--data", dataset, "--output", output, *options))
+    finish(launch(2, "-m", "tests.trainer.simulated_clock", "--data", dataset, "--output", output, *options))
     return output
 
 
@@ -117,7 +117,7 @@ def test_unequal_ranks_learn_the_same_as_one(alone: Path, uneven: Path) -> None:
 
 
 def test_one_rank_calibrates_and_evaluates_like_two(uneven: Path, dataset: Path) -> None:
-    model, data, told = load_model(uneven), load_data(dataset), summary(uneven)
+    model, data, found_summary = load_model(uneven), load_data(dataset), summary(uneven)
     logits = torch.zeros(len(data.validation), 2)
     plain = replace(model.loss, temperature=1.0, threshold=0.5)
 
@@ -133,13 +133,13 @@ def test_one_rank_calibrates_and_evaluates_like_two(uneven: Path, dataset: Path)
         alone(data.validation, plain, logits)
         tested = alone(data.test, model.loss)
     labels = torch.from_numpy(data.validation.labels).long()
-    expected, _ = calibrated(plain, logits, labels, "f1-macro")
-    assert (told["temperature"], told["threshold"]) == (model.loss.temperature, model.loss.threshold)
+    expected, _ = calibrate(plain, logits, labels, "f1-macro")
+    assert (found_summary["temperature"], found_summary["threshold"]) == (model.loss.temperature, model.loss.threshold)
     assert model.loss.temperature == pytest.approx(expected.temperature, rel=1e-4) != 1
     assert model.loss.threshold == pytest.approx(expected.threshold, rel=1e-4)
-    assert told["log_loss"] == pytest.approx(tested.log_loss)
-    assert told["uncalibrated_log_loss"] == pytest.approx(tested.uncalibrated)
-    assert told["confusion"]["counts"] == [list(counts) for counts in tested.confusion.counts]
+    assert found_summary["log_loss"] == pytest.approx(tested.log_loss)
+    assert found_summary["uncalibrated_log_loss"] == pytest.approx(tested.uncalibrated)
+    assert found_summary["confusion"]["counts"] == [list(counts) for counts in tested.confusion.counts]
 
 
 def test_the_weights_of_the_last_epoch_are_saved(alone: Path) -> None:

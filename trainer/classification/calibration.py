@@ -22,11 +22,11 @@ be overconfident by a factor of a hundred."""
 _HALVINGS = 40
 _SPREAD = 0.2
 """Standard deviation of a temperature's logarithm around that of the prior temperature."""
-_SAME = 1e-12
+_TOLERANCE = 1e-12
 """Tolerance for equal values of a metric: different counts differ by more."""
 
 
-def calibrated(
+def calibrate(
     loss: Loss, logits: Tensor, labels: Tensor, metric: str, *, spread: float = _SPREAD
 ) -> tuple[Loss, str | None]:
     """Return `loss` with a temperature and a threshold that fit the validation rows, and a note if fitting is
@@ -89,5 +89,5 @@ def best_threshold(probabilities: Tensor, labels: Tensor, metric: str) -> float:
     edges[-1] = 1.0
     lower, upper = edges[:-1], edges[1:]
     cuts = torch.where((lower <= 0.5) & (upper > 0.5), 0.5, (lower + upper) / 2)  # (m + 1,)
-    good = cuts[(worth >= worth[(cuts > 0) & (cuts < 1)].max() - _SAME) & (cuts > 0) & (cuts < 1)]
+    good = cuts[(worth >= worth[(cuts > 0) & (cuts < 1)].max() - _TOLERANCE) & (cuts > 0) & (cuts < 1)]
     return float(good[(good - 0.5).abs().argmin()])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
 
 _COUNTED = 1 << 20  # labels counted at once
-_JUDGED_SHARE = 0.1
+_EVALUATION_MEMORY_SHARE = 0.1
 """Largest share of a GPU's free memory for the validation rows, and then for the test rows."""
 
 
@@ -90,7 +90,7 @@ class TextData:
         """The number of rows in each part."""
         return {"training": len(self.training), "validation": len(self.validation), "test": len(self.test)}
 
-    def read_to(self, words: int) -> Self:
+    def cut_to(self, words: int) -> Self:
         """Return the data with ragged rows cut to `words` words in padded batches; fixed rows are already cut."""
         if not isinstance(self.training, RaggedRows):
             return self
@@ -141,11 +141,11 @@ def load_data(
             except MemoryError:
                 raise TrainingError(
                     f"{path}: its rows, {_bytes(dataset):,} bytes, do not fit into this machine's memory; "
-                    "take --rows-in disk, or fewer ranks"
+                    "use --rows-in disk, or fewer ranks"
                 ) from None
         held_out = max(1, int(len(training) * VALIDATION_SHARE))
         rows = training[held_out:]
-        rows = some_of(rows, learnt(len(rows)))
+        rows = take_rows(rows, learnt(len(rows)))
         _require_classes(dataset, rows.labels)
         return TextData(
             training=rows,
@@ -171,7 +171,9 @@ def place_parts(data: TextData, device: torch.device, *, rows_in: str) -> TextDa
     def near(rows: Rows) -> Rows:
         if rows.tokens is training.tokens:
             return replace(rows, device_tokens=training.device_tokens)
-        return place_rows(rows, device, rows_in="auto" if rows_in == "device" else rows_in, share=_JUDGED_SHARE)
+        return place_rows(
+            rows, device, rows_in="auto" if rows_in == "device" else rows_in, share=_EVALUATION_MEMORY_SHARE
+        )
 
     return replace(data, training=training, validation=near(data.validation), test=near(data.test))
 
@@ -205,7 +207,7 @@ def default_cache() -> Path:
         raise DataError(f"cannot make {error.filename}: {error.strerror}; name another folder by --cache") from error
 
 
-def some_of(rows: Rows, count: int) -> Rows:
+def take_rows(rows: Rows, count: int) -> Rows:
     """Return `count` of the rows.
 
     Fixed rows are in the order of their digests, so the first ones are a random sample. Ragged rows may be in input
@@ -294,4 +296,4 @@ def _check(dataset: Dataset, split: str, rows: RowBlock) -> None:
         )
     most = MAX_ROW_WORDS if dataset.settings.ragged else dataset.settings.row_length
     if not 1 <= int(rows.lengths.min()) <= int(rows.lengths.max()) <= most:
-        raise TrainingError(f"{where}/lengths has lengths that no row can have; make the file by `shoal preprocess`")
+        raise TrainingError(f"{where}/lengths has impossible lengths; make the file by `shoal preprocess`")

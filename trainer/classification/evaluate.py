@@ -112,7 +112,9 @@ class _Evaluator:
                     sums += self._batch(numbers[: self._size])
                 except torch.OutOfMemoryError:
                     if self._size == 1:
-                        raise RankError(f"not one row to evaluate fits into the memory of {self._device}") from None
+                        raise RankError(
+                            f"a single row to evaluate does not fit into the memory of {self._device}"
+                        ) from None
                     self._size = (min(self._size, len(numbers)) + 1) // 2
                     continue
                 numbers = numbers[self._size :]

@@ -67,7 +67,7 @@ class Labeller:
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
         """Return the prediction for each text, in order."""
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        encoded = _of_known_words(self.encoded(list(distinct)))
+        encoded = _without_unknown_rows(self.encoded(list(distinct)))
         probabilities = self._probabilities(encoded)
         found = zip(encoded.lengths.tolist(), self._labels(probabilities), probabilities.tolist(), strict=True)
         predictions = [Prediction(label if length else None, tuple(each)) for length, label, each in found]
@@ -98,7 +98,7 @@ class Labeller:
             batches.append(longest_first[start : start + max(1, _BATCH_WORDS // longest)])
             start += len(batches[-1])
 
-        rows = _joined if self._model.classifier.reads_whole_texts else _padded
+        rows = _concatenate if self._model.classifier.reads_whole_texts else _pad
 
         def compute(first: int) -> None:
             with torch.inference_mode():
@@ -115,14 +115,14 @@ def _encoder(kind: type[EncoderT], model: TrainedModel) -> EncoderT:
     return kind(model.ids, model.stopwords, model.row_length, model.words)
 
 
-def _of_known_words(encoded: EncodedRows) -> EncodedRows:
+def _without_unknown_rows(encoded: EncodedRows) -> EncodedRows:
     """Return the rows, with length 0 for rows without a known word."""
     known = np.concatenate([[0], np.cumsum(encoded.ids != UNKNOWN)])
     ends = encoded.starts + encoded.lengths
     return encoded._replace(lengths=encoded.lengths * (known[ends] > known[encoded.starts]))
 
 
-def _joined(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
+def _concatenate(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
     """Return the rows with indices `numbers` (n,), concatenated: (t,) int32."""
     lengths = encoded.lengths[numbers]
     before = np.cumsum(lengths) - lengths  # (n,)
@@ -130,7 +130,7 @@ def _joined(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
     return torch.from_numpy(encoded.ids[place])
 
 
-def _padded(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
+def _pad(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
     """Return the rows with indices `numbers` (n,), longest first, padded: (n, longest) int32."""
     lengths = encoded.lengths[numbers]
     place = np.arange(lengths[0])  # (longest,)

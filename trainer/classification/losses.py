@@ -26,7 +26,7 @@ Labels = npt.NDArray[np.unsignedinteger[Any]]
 
 BCE, CROSS_ENTROPY, MSE, SOFTMAX = "bce", "cross-entropy", "mse", "softmax"
 _COUNTED = 1 << 20  # rows counted at once
-_MOST = 2.0**63
+_LARGEST = 2.0**63
 """Largest weight or temperature in a model file, and the inverse of the smallest; torch rejects larger integers."""
 
 
@@ -66,7 +66,7 @@ class Loss:
         low, high, positive_from = scale
         if not 0 <= low < positive_from <= high <= 255:
             raise ValueError("its ratings are not a scale of two classes")
-        if not isinstance(weight, (int, float)) or not 0 < weight <= _MOST:
+        if not isinstance(weight, (int, float)) or not 0 < weight <= _LARGEST:
             raise ValueError("its weight of positive rows is not a number above 0")
         classes: Any = plain.get("classes")
         if type(classes) is not int or classes < 2:
@@ -74,7 +74,7 @@ class Loss:
         if classes > 2 and (kind, weight) != (SOFTMAX, 1):
             raise ValueError(f"its loss is {kind} with a weight of {weight}, which is not one of {classes} classes")
         temperature: Any = plain.get("temperature")
-        if type(temperature) not in (int, float) or not 1 / _MOST <= temperature <= _MOST:
+        if type(temperature) not in (int, float) or not 1 / _LARGEST <= temperature <= _LARGEST:
             raise ValueError("its temperature is not a number above 0")
         threshold: Any = plain.get("threshold")
         if type(threshold) not in (int, float) or not 0 < threshold < 1:
@@ -99,7 +99,7 @@ class Loss:
             return self.classes
         return self.scale.high - self.scale.low + 1 if self.kind == CROSS_ENTROPY else 1
 
-    def constant(self, labels: Labels, ratings: Labels) -> Tensor:
+    def constant_outputs(self, labels: Labels, ratings: Labels) -> Tensor:
         """Return the constant outputs (outputs,) with about the lowest total loss over rows with `labels` (rows,) and
         `ratings` (rows,).
 

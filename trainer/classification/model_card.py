@@ -38,7 +38,7 @@ Nothing was measured on texts of another kind, time or language. {calibration} D
 anything about a person.
 """
 
-_OF_ONNX = f"""
+_ONNX_SECTION = f"""
 `{ONNX}`, for programs without PyTorch, has two inputs: `tokens`, int32 (rows, width), the ids of each row's words,
 padded with 0 at the end; and `lengths`, int64 (rows,), the number of words in each row, at least 1. The id of a word
 is its line in `{VOCABULARY}`, counted from 2, and 1 for any other; stopwords of `{CONFIG}` are left out; a row is
@@ -73,7 +73,7 @@ def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
         shoal=config["shoal"],
         digest=config["digest"],
         measures="\n".join(_measures(model.about.get("test") or {})),
-        onnx=_OF_ONNX.format(length=length, classes=len(classes), label=label) if ONNX in config["files"] else "",
+        onnx=_ONNX_SECTION.format(length=length, classes=len(classes), label=label) if ONNX in config["files"] else "",
         calibration=calibration,
     )
     return printable_lines(card)

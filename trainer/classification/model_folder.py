@@ -40,7 +40,7 @@ from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join
 from corpus.text import UNKNOWN
 from trainer.classification.model_card import model_card
-from trainer.classification.trained_model import TrainedModel, fill, unfilled
+from trainer.classification.trained_model import TrainedModel, build_unfilled, load_weights
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import (
     CARD,
@@ -50,7 +50,7 @@ from trainer.output.run_files import (
     ONNX,
     VOCABULARY,
     WEIGHTS,
-    whole_folder,
+    replaced_folder,
 )
 from trainer.registry import WORD_MODELS
 
@@ -68,7 +68,7 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
     The folder is replaced atomically. Raises TrainingError if it is not writable, or is not a model's folder.
     """
     try:
-        with whole_folder(folder) as new:
+        with replaced_folder(folder) as new:
             state = {name: tensor.cpu().contiguous() for name, tensor in model.classifier.state_dict().items()}
             save_file(state, new / WEIGHTS, metadata={"format": "pt"})
             (new / VOCABULARY).write_text("".join(f"{word}\n" for word in model.ids), "utf-8")
@@ -77,7 +77,7 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
             (new / MEASURES).write_bytes(indented_json(measures))
             if onnx:
                 write_onnx(new / ONNX, model)
-            files = {path.name: stored(path) for path in sorted(new.iterdir())}
+            files = {path.name: size_and_digest(path) for path in sorted(new.iterdir())}
             config = _config(model, files)
             (new / CARD).write_text(model_card(model, config), "utf-8")
             (new / CONFIG).write_bytes(indented_json(config))
@@ -99,9 +99,9 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
         config = parse_json_object(path.read_bytes())
         if config.get("model") in WORD_MODELS:
             raise TrainingError(
-                f"{shown} is a model of words (--model {config['model']}), and labels no texts; `shoal neighbours` and "
-                f"`shoal evaluate` take it, and `shoal train --embeddings {shlex.quote(shown)}` starts a classifier "
-                "from its vectors"
+                f"{shown} is a model of words (--model {config['model']}), which cannot label texts; use it with "
+                "`shoal neighbours` or `shoal evaluate`, or start a classifier from its vectors with `shoal train "
+                f"--embeddings {shlex.quote(shown)}`"
             )
         if config.get("format") == FORMAT:
             check_config(config, READ)
@@ -114,8 +114,8 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
             f"{shown}/{CONFIG} was not written by Shoal, or was changed since: {reason}; copy or export the model again"
         ) from error
     raise TrainingError(
-        f"{shown}/{CONFIG} is of format {config.get('format')!r}, and this Shoal reads {FORMAT}; take the version "
-        "of Shoal that wrote it, or train again"
+        f"{shown}/{CONFIG} is of format {config.get('format')!r}, and this Shoal reads {FORMAT}; use the version of "
+        "Shoal that wrote it, or train again"
     )
 
 
@@ -134,11 +134,11 @@ def read_model_folder(folder: Path, shown: str) -> TrainedModel:
             "vocabulary": (folder / VOCABULARY).read_text("utf-8").split("\n")[:-1],
             "about": {**config.get("data", {}), **parse_json_object((folder / MEASURES).read_bytes())},
         }
-        with safe_open(folder / WEIGHTS, framework="pt") as stored:
-            names = stored.keys()
-            numbers = sum(prod(stored.get_slice(name).get_shape()) for name in names)
-            model = unfilled(content, numbers)
-            return fill(model, {name: stored.get_tensor(name) for name in names})
+        with safe_open(folder / WEIGHTS, framework="pt") as opened:
+            names = opened.keys()
+            numbers = sum(prod(opened.get_slice(name).get_shape()) for name in names)
+            model = build_unfilled(content, numbers)
+            return load_weights(model, {name: opened.get_tensor(name) for name in names})
     except OSError as error:
         raise TrainingError(f"cannot read {shown}: {error.strerror or error}") from error
     except MemoryError:
@@ -162,13 +162,13 @@ def _config(model: TrainedModel, files: Mapping[str, Mapping[str, Any]]) -> dict
         "data": {name: model.about[name] for name in _ORIGIN if name in model.about},
         "files": dict(files),
     }
-    return with_digest(config)
+    return add_digest(config)
 
 
 _DIGEST_BYTES = 16
 
 
-def with_digest(config: Mapping[str, Any]) -> dict[str, Any]:
+def add_digest(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of `config.json` with its digest, which is also the digest of the model."""
     return {**config, "digest": _digest(config)}
 
@@ -176,7 +176,7 @@ def with_digest(config: Mapping[str, Any]) -> dict[str, Any]:
 def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
     """Raise DamagedError unless `config` has the right digest, describes the files `names`, and has data."""
     if config.get("digest") != _digest(config):
-        raise DamagedError("its digest is not that of its content")
+        raise DamagedError("its digest does not match its content")
     files = config.get("files")
     if not isinstance(files, dict) or not all(
         isinstance(files.get(name), dict)
@@ -186,10 +186,10 @@ def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
     ):
         raise DamagedError(f"it does not name {', '.join(names)}, each with its bytes and digest")
     if not isinstance(config.get("data"), dict):
-        raise DamagedError("it has no data, or some of another type")
+        raise DamagedError("its data is missing, or of another type")
 
 
-def stored(path: Path) -> dict[str, Any]:
+def size_and_digest(path: Path) -> dict[str, Any]:
     """Return the size and digest of a file."""
     with path.open("rb") as file:
         digest = file_digest(file, lambda: blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
@@ -210,7 +210,7 @@ def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
     """Raise TrainingError unless a file is unchanged since it was written. `shown`: its address for messages."""
     try:
         require_size(shown, path.stat().st_size, config)
-        found = stored(path)
+        found = size_and_digest(path)
     except FileNotFoundError:
         raise TrainingError(f"{shown} is missing: the model was not copied whole; copy or export it again") from None
     except OSError as error:
@@ -244,9 +244,9 @@ def _find(address: str) -> str:
         if _is_file(join(folder, CONFIG)):
             return folder
     for folder in folders:
-        if begun := [name for name in READ if _is_file(join(folder, name))]:
+        if started := [name for name in READ if _is_file(join(folder, name))]:
             raise TrainingError(
-                f"{folder} has {begun[0]} but no {CONFIG}: the model is being written, or was not copied whole; copy "
+                f"{folder} has {started[0]} but no {CONFIG}: the model is being written, or was not copied whole; copy "
                 "or export it again"
             )
     raise TrainingError(

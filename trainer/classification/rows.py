@@ -17,7 +17,7 @@ from torch import Tensor
 
 from corpus.text import PADDING, UNKNOWN
 from trainer.computing.dropout import POOL
-from trainer.devices import moved_to
+from trainer.devices import copy_to_device
 
 FEWEST_WORDS = 4
 """Smallest number of words that word dropout keeps, because short texts must not lose their meaning."""
@@ -57,13 +57,13 @@ class WordDropout:
         if self._places.device != device:
             self._places = self._places.to(device)
         keys = keys % self._pool
-        places = self._places[:, : int(kept.max())][moved_to(keys, device)]
+        places = self._places[:, : int(kept.max())][copy_to_device(keys, device)]
         few = np.flatnonzero(self._before[keys, lengths] < kept)
         numbered = np.arange(min(FEWEST_WORDS, places.shape[1]))
         some = (keys[few, None] + numbered) % lengths[few, None]  # consecutive words, from any word on
         some[numbered >= kept[few, None]] = self._places.shape[1] - 1
         some = np.sort(some, axis=1).astype(np.int32)
-        places[:, : len(numbered)].index_copy_(0, moved_to(few, device), moved_to(some, device))
+        places[:, : len(numbered)].index_copy_(0, copy_to_device(few, device), copy_to_device(some, device))
         return places
 
 
@@ -149,10 +149,10 @@ class Rows(ABC):
             places = words.places(whole[longest_first], keys, lengths, near)
         return TextBatch(
             tokens=self._padded(numbers, lengths, places, device),
-            lengths=moved_to(lengths, device),
-            labels=moved_to(self.labels[numbers], device),
-            ratings=moved_to(self.ratings[numbers], device),
-            keys=None if keys is None else moved_to(keys, device),
+            lengths=copy_to_device(lengths, device),
+            labels=copy_to_device(self.labels[numbers], device),
+            ratings=copy_to_device(self.ratings[numbers], device),
+            keys=None if keys is None else copy_to_device(keys, device),
         )
 
     def whole_batch(self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None) -> TextBatch:
@@ -161,10 +161,10 @@ class Rows(ABC):
         lengths = self.lengths[numbers].astype(np.int64)
         return TextBatch(
             tokens=self._whole(numbers, lengths, device),
-            lengths=moved_to(lengths, device),
-            labels=moved_to(self.labels[numbers], device),
-            ratings=moved_to(self.ratings[numbers], device),
-            keys=None if keys is None else moved_to(keys, device),
+            lengths=copy_to_device(lengths, device),
+            labels=copy_to_device(self.labels[numbers], device),
+            ratings=copy_to_device(self.ratings[numbers], device),
+            keys=None if keys is None else copy_to_device(keys, device),
         )
 
     def copy_to(self, device: torch.device) -> Self:
@@ -218,7 +218,7 @@ class TextRows(Rows):
 
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
         tokens, real = self._padded(numbers, lengths, None, device), torch.arange(int(lengths.max()), device=device)
-        return tokens[real < moved_to(lengths, device)[:, None]]
+        return tokens[real < copy_to_device(lengths, device)[:, None]]
 
     def _padded_lengths(self, numbers: IntArray) -> IntArray:
         return self.lengths[numbers].astype(np.int64)
@@ -231,11 +231,11 @@ class TextRows(Rows):
             else:
                 tokens = self.tokens[numbers[:, None], places.numpy()].astype(np.int32)
                 tokens *= np.arange(longest) < lengths[:, None]
-            return moved_to(tokens, device)
-        chosen = moved_to(numbers, device)
+            return copy_to_device(tokens, device)
+        chosen = copy_to_device(numbers, device)
         if places is None:
             return _unsigned(stored[:, :longest][chosen])
-        real = torch.arange(longest, device=device) < moved_to(lengths, device)[:, None]
+        real = torch.arange(longest, device=device) < copy_to_device(lengths, device)[:, None]
         return _unsigned(stored[chosen[:, None], places] * real)
 
 
@@ -260,7 +260,7 @@ class RaggedRows(Rows):
         starts = self._starts(numbers)
         if (there := self._tokens_on(device)) is not None:
             return _unsigned(there[_segments_on(starts, lengths, device)])
-        return moved_to(self.tokens[segments(starts, lengths)].astype(np.int32), device)
+        return copy_to_device(self.tokens[segments(starts, lengths)].astype(np.int32), device)
 
     def _starts(self, numbers: IntArray) -> IntArray:
         """Return the start (n,) of each row in `tokens`."""
@@ -274,10 +274,10 @@ class RaggedRows(Rows):
         if (stored := self._tokens_on(device)) is None:
             real = np.arange(longest) < lengths[:, None]  # (n, longest)
             at = starts[:, None] + (np.arange(longest) if places is None else places.numpy())
-            return moved_to(self.tokens[at * real].astype(np.int32) * real, device)
+            return copy_to_device(self.tokens[at * real].astype(np.int32) * real, device)
         numbered = torch.arange(longest, device=device)
-        there = numbered < moved_to(lengths, device)[:, None]
-        on_device = moved_to(starts, device)[:, None] + (numbered if places is None else places)
+        there = numbered < copy_to_device(lengths, device)[:, None]
+        on_device = copy_to_device(starts, device)[:, None] + (numbered if places is None else places)
         return _unsigned(stored[on_device * there] * there)
 
 
@@ -292,7 +292,9 @@ def segments(starts: IntArray, lengths: IntArray) -> IntArray:
 def _segments_on(starts: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
     """Return the same as `segments`, computed on a device."""
     total, before = int(lengths.sum()), np.cumsum(lengths) - lengths
-    first = torch.repeat_interleave(moved_to(starts - before, device), moved_to(lengths, device), output_size=total)
+    first = torch.repeat_interleave(
+        copy_to_device(starts - before, device), copy_to_device(lengths, device), output_size=total
+    )
     return first + torch.arange(total, device=device)
 
 

@@ -15,7 +15,7 @@ from shoal_balance import IntArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from trainer.classification.calibration import ACCURACY, BALANCED, F1_MACRO, calibrated
+from trainer.classification.calibration import ACCURACY, BALANCED, F1_MACRO, calibrate
 from trainer.classification.data import TextData, place_rows
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import Confusion, accuracy, balanced_accuracy, macro_f1
@@ -78,12 +78,12 @@ def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Seq
     half = torch.arange(len(labels)) % blocks % 2
     cells, losses = torch.zeros_like(labels), torch.zeros(len(labels), dtype=logits.dtype)
     for own in (half == 0, half == 1):
-        fitted, _ = calibrated(loss, logits[~own], labels[~own], metric, spread=_SPREAD)
+        fitted, _ = calibrate(loss, logits[~own], labels[~own], metric, spread=_SPREAD)
         found = fitted.probabilities_of(logits[own])  # (own, classes)
         predictions = (found[:, 1] > fitted.threshold).long() if loss.classes == 2 else found.argmax(1)
         cells[own] = loss.classes * labels[own] + predictions
         losses[own] = F.nll_loss(found.clamp(min=1e-12).log(), labels[own], reduction="none")
-    log_temperature = log(calibrated(loss, logits, labels, metric, spread=_SPREAD)[0].temperature)
+    log_temperature = log(calibrate(loss, logits, labels, metric, spread=_SPREAD)[0].temperature)
     scores = []
     for block in range(blocks):  # strided blocks, because rows may be sorted by label
         counts = torch.bincount(cells[block::blocks], minlength=loss.classes**2)

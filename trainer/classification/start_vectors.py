@@ -36,7 +36,7 @@ def find_start_vectors(address: str, data: TextData, *, size: int | None) -> Sta
     rows = [known.find(word) for word in data.vocabulary]
     ids = np.array([FIRST_WORD + number for number, row in enumerate(rows) if row is not None], np.int64)
     if not len(ids):
-        raise TrainingError(f"{address} has a vector of none of the dataset's words; give vectors of its language")
+        raise TrainingError(f"{address} has no vector of any word of the dataset; give vectors of its language")
     return StartVectors(ids, known.matrix[[row for row in rows if row is not None]], known.note)
 
 

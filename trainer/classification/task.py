@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from common.errors import TrainingError
 from corpus.text import FIRST_WORD, word_ids
 from trainer.classification import models
-from trainer.classification.calibration import MOST_LOGITS, calibrated
+from trainer.classification.calibration import MOST_LOGITS, calibrate
 from trainer.classification.data import TextData, load_data, place_parts
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import CROSS_ENTROPY, MSE, SOFTMAX, Loss
@@ -32,7 +32,7 @@ from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.output.run_files import MODEL
 from trainer.registry import RunSize
-from trainer.task import TEST, BlockScore, Task, Traits
+from trainer.task import TEST, BlockScore, DatasetStatistics, Task
 
 
 class Classification(Task[TextData]):
@@ -42,7 +42,7 @@ class Classification(Task[TextData]):
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
         data = load_data(
             config.data, learnt=config.rows_to_learn, rows_in=config.rows_in, cache=config.cache, memory=memory
-        ).read_to(config.row_length)
+        ).cut_to(config.row_length)
         return place_parts(data, ranks.device, rows_in=config.rows_in)
 
     @staticmethod
@@ -50,7 +50,7 @@ class Classification(Task[TextData]):
         rows = data.training
         size = RunSize(on_gpus=ranks.device.type != "cpu", rows=len(rows), words=float(rows.lengths.mean()))
         loss = _loss(config, data)
-        config, data = models.kind(config.model).fitted(config.with_step_rows(size), data, loss)
+        config, data = models.kind(config.model).fit_settings(config.with_step_rows(size), data, loss)
         if config.embeddings is None:
             return config, data, []
         columns, notes = config.embedding, []
@@ -68,8 +68,8 @@ class Classification(Task[TextData]):
         self._notes: list[str] = []
         self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
         if data.ngrams:
-            self.model.take_ngrams(data.ngrams, self._loss.constant(data.training.labels, data.training.ratings))
-        self.model.read_vocabulary(data.vocabulary)
+            self.model.set_ngrams(data.ngrams, self._loss.constant_outputs(data.training.labels, data.training.ratings))
+        self.model.set_vocabulary(data.vocabulary)
         if data.start:
             set_start_vectors(self.model.word_vectors, data.start)
         self.tables, self.sparse_tables = self.model.tables, self.model.sparse_tables
@@ -126,9 +126,9 @@ class Classification(Task[TextData]):
         found = self._validation_logits(split, stop)
         if found is None:
             return False
-        fitted, note = calibrated(self._loss, *found, self._config.metric)
+        fit_settings, note = calibrate(self._loss, *found, self._config.metric)
         # Results may differ between processors in the last digit.
-        temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
+        temperature, threshold = self._ranks.broadcast((fit_settings.temperature, fit_settings.threshold))
         self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
         self._notes = [note] if note else []
         return True
@@ -153,9 +153,9 @@ class Classification(Task[TextData]):
         return logits, torch.from_numpy(rows.labels.astype(np.int64))
 
     @staticmethod
-    def traits(data: TextData) -> Traits:
+    def statistics(data: TextData) -> DatasetStatistics:
         rated = data.scale.high - data.scale.low > 1
-        return Traits(rows=len(data.training), rated=rated, words=float(data.training.lengths.mean()))
+        return DatasetStatistics(rows=len(data.training), rated=rated, words=float(data.training.lengths.mean()))
 
     @staticmethod
     def folds(config: TrainConfig, ranks: Ranks, data: TextData) -> Sequence[TextData]:
@@ -211,18 +211,18 @@ def _loss(config: TrainConfig, data: TextData) -> Loss:
         return Loss(kind=config.loss, scale=data.scale, positive_weight=weight, temperature=temperature)
     if classes > MOST_CLASSES:
         raise TrainingError(
-            f"{config.data} has {classes:,} classes, but training takes at most {MOST_CLASSES:,}; leave out the texts "
-            "of rare ones, or put several classes together"
+            f"{config.data} has {classes:,} classes, but training takes at most {MOST_CLASSES:,}; leave out the "
+            "texts of rare classes, or merge classes"
         )
     if config.loss == MSE:
         raise TrainingError(
             f"--loss is {config.loss}, a loss of two classes, but {config.data} has {classes}; "
-            f"take --loss {CROSS_ENTROPY}"
+            f"use --loss {CROSS_ENTROPY}"
         )
     if config.positive_weight not in (None, 1):
         raise TrainingError(
             f"--positive-weight is {config.positive_weight}, a weight of one of two classes, but {config.data} has "
-            f"{classes}; leave it out, or take 1"
+            f"{classes}; leave it out, or use 1"
         )
     return Loss(kind=SOFTMAX, scale=data.scale, positive_weight=1.0, classes=classes, temperature=temperature)
 

@@ -70,7 +70,7 @@ class TrainedModel:
         return self.classes or _TWO
 
 
-def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
+def build_unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     """Return the model that the plain values of a file describe, with uninitialised weights.
 
     `numbers`: the number of weights in the file. A model with another number is not allocated. Raises DamagedError,
@@ -78,10 +78,10 @@ def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     """
     for name, kind in _FIELDS.items():
         if name not in content or not isinstance(content[name], kind):
-            raise DamagedError(f"it has no {name}, or one of another type")
+            raise DamagedError(f"its {name} is missing, or of another type")
     if content["words"] not in WORD_RULES:
         raise DamagedError(
-            f"its rule of words is {content['words']!r}, and this Shoal knows {', '.join(WORD_RULES)}; take the "
+            f"its tokenisation rule is {content['words']!r}, and this Shoal knows {', '.join(WORD_RULES)}; use the "
             "version of Shoal that trained it"
         )
     is_entry = is_token if content["words"] == "tokens" else str.isprintable
@@ -98,11 +98,11 @@ def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     loss = Loss.of(content["loss"])
     settings = _settings(content["name"], content["settings"])
     if (settings["words"], settings["outputs"]) != (len(vocabulary) + FIRST_WORD, loss.outputs):
-        raise DamagedError("the number of its words or its outputs is not that of its settings")
+        raise DamagedError("its number of words or outputs does not match its settings")
     if (len(classes) or 2) != loss.classes:
         raise DamagedError(f"it has {len(classes)} names of classes, and its loss has {loss.classes} classes")
     if numbers != models.kind(content["name"]).count_weights(settings):
-        raise DamagedError("the number of its weights is not that of its settings")
+        raise DamagedError("its number of weights does not match its settings")
     return TrainedModel(
         name=content["name"],
         settings=settings,
@@ -117,11 +117,11 @@ def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     )
 
 
-def fill(model: TrainedModel, state: Mapping[str, Tensor]) -> TrainedModel:
-    """Load weights into an unfilled model. Raises DamagedError if they do not fit the model."""
+def load_weights(model: TrainedModel, state: Mapping[str, Tensor]) -> TrainedModel:
+    """Load weights into a model of `build_unfilled`. Raises DamagedError if they do not fit the model."""
     archive.require_tensors(state, model.classifier.state_dict())
     model.classifier.load_state_dict(state)
-    model.classifier.read_vocabulary(list(model.ids))
+    model.classifier.set_vocabulary(list(model.ids))
     model.classifier.eval()
     return model
 
@@ -136,11 +136,11 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     if type(words) is not int or type(outputs) is not int:
         raise DamagedError("its words or its outputs are not numbers")
     if ClassifierOptions(**given).model_settings(name, words=words, outputs=outputs) != settings:
-        raise DamagedError("its settings are not those of a model")
+        raise DamagedError("its settings are invalid")
     return settings
 
 
 def _words(found: Sequence[Any], is_entry: Callable[[str], bool]) -> Sequence[str]:
     if not all(isinstance(word, str) and word and is_entry(word) for word in found) or len(set(found)) < len(found):
-        raise DamagedError("it has an entry that is not a word, or a word twice")
+        raise DamagedError("it has an invalid or a repeated word")
     return found

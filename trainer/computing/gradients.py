@@ -20,7 +20,14 @@ from torch import Tensor, nn
 
 from trainer.clock import BACKWARD, FORWARD, SLOWED, StepTimer
 from trainer.computing.precision import loss_scale
-from trainer.computing.row_gradients import Means, collected_means, joined, no_means, row_gradient, rows_of_means
+from trainer.computing.row_gradients import (
+    FactoredGradient,
+    collect_gradients,
+    concatenate,
+    row_gradient,
+    sum_touched_rows,
+    zero_gradient,
+)
 from trainer.computing.threads import Threads
 from trainer.rank_errors import RankError
 
@@ -44,7 +51,7 @@ class Piece(NamedTuple):
 
     loss: Tensor
     gradients: Sequence[Tensor]
-    means: list[list[Means]]
+    table_gradients: list[list[FactoredGradient]]
 
 
 class DirectGradients(Protocol):
@@ -65,9 +72,9 @@ class GradientComputer:
     """Computes shares with one model on one device; on a CPU with `threads`.
 
     `rows`: the number of training rows. `sparse_tables`: parameters with gradients of touched rows only. These
-    gradients are not set, but returned by `take_means` (row_gradients.py). `precision`: the precision of the layers.
-    `timer`: receives the phases; its owner begins the steps. `direct`: an equivalent of `loss_of` with autograd in
-    float32, which replaces it in that precision.
+    gradients are not set, but returned by `take_table_gradients` (row_gradients.py). `precision`: the precision of the
+    layers. `timer`: receives the phases; its owner begins the steps. `direct`: an equivalent of `loss_of` with autograd
+    in float32, which replaces it in that precision.
     """
 
     def __init__(
@@ -90,8 +97,8 @@ class GradientComputer:
         self.piece_rows = 0
         """Rows per piece, after a share did not fit into memory; 0: no limit."""
         self._loss_of = loss_of
-        self._parameters = [each for each in model.parameters() if _place(each, sparse_tables) is None]
-        self._means: list[list[Means]] = [[] for _ in sparse_tables]
+        self._parameters = [each for each in model.parameters() if _index_of(each, sparse_tables) is None]
+        self._table_gradients: list[list[FactoredGradient]] = [[] for _ in sparse_tables]
         self._precision = precision
         self._timer = timer
         self._threads = threads or Threads(1)
@@ -135,7 +142,7 @@ class GradientComputer:
                 break
             except torch.OutOfMemoryError:
                 before = min(self.piece_rows or len(numbers), len(numbers))
-            self._take_less(before)
+            self._halve_pieces(before)
         if self.slowness > 1.0:
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)  # the sleep is not in the GPU's queue
@@ -143,19 +150,19 @@ class GradientComputer:
             self._timer.end_phase(SLOWED)
         return loss
 
-    def take_means(self) -> list[Means]:
+    def take_table_gradients(self) -> list[FactoredGradient]:
         """Return the gradient of each sparse table for the rows since the last call."""
         found = [
-            joined(parts) if parts else no_means(table)
-            for parts, table in zip(self._means, self.sparse_tables, strict=True)
+            concatenate(parts) if parts else zero_gradient(table)
+            for parts, table in zip(self._table_gradients, self.sparse_tables, strict=True)
         ]
-        self._means = [[] for _ in self.sparse_tables]
+        self._table_gradients = [[] for _ in self.sparse_tables]
         return found
 
     def set_table_gradients(self) -> None:
         """Set the gradient of each sparse table to that of the rows since the last call, of this rank only."""
-        for table, means in zip(self.sparse_tables, self.take_means(), strict=True):
-            table.grad = row_gradient(table, rows_of_means(means))
+        for table, gradient in zip(self.sparse_tables, self.take_table_gradients(), strict=True):
+            table.grad = row_gradient(table, sum_touched_rows(gradient))
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
         """Return the sum of losses over pieces, and add their gradients. Each thread's piece has short and long
@@ -163,7 +170,7 @@ class GradientComputer:
         size = self.piece_rows or max(1, len(numbers))
         scale = loss_scale(self._precision, of)
         loss, sums = None, []
-        means: list[list[Means]] = [[] for _ in self.sparse_tables]
+        table_gradients: list[list[FactoredGradient]] = [[] for _ in self.sparse_tables]
         for start in range(0, len(numbers), size):
             rows = numbers[start : start + size]
             fewest = _FEWEST if self._direct is None else self._direct.fewest
@@ -179,7 +186,7 @@ class GradientComputer:
                     loss = loss + piece.loss
                     if sums:
                         torch._foreach_add_(sums, list(piece.gradients))
-                for known, more in zip(means, piece.means, strict=True):
+                for known, more in zip(table_gradients, piece.table_gradients, strict=True):
                     known.extend(
                         part._replace(gradients=part.gradients / scale) if scale != 1.0 else part for part in more
                     )
@@ -188,10 +195,10 @@ class GradientComputer:
             return torch.zeros((), device=self.device, dtype=next(self.model.parameters()).dtype)
         if scale != 1.0:
             torch._foreach_div_(sums, scale)
-        self._add(sums, means)
+        self._add(sums, table_gradients)
         return loss
 
-    def _add(self, sums: Sequence[Tensor], means: Sequence[Sequence[Means]]) -> None:
+    def _add(self, sums: Sequence[Tensor], table_gradients: Sequence[Sequence[FactoredGradient]]) -> None:
         """Add all gradients, or none if memory runs out: their rows are then computed again."""
         added = [
             gradient if parameter.grad is None else parameter.grad + gradient
@@ -199,37 +206,38 @@ class GradientComputer:
         ]
         for parameter, gradient in zip(self._parameters, added, strict=True):
             parameter.grad = gradient
-        for own, more in zip(self._means, means, strict=True):
+        for own, more in zip(self._table_gradients, table_gradients, strict=True):
             own.extend(more)
 
     def _piece(self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer) -> Piece:
         if self._direct is not None:
             return self._direct(self.model, numbers, of, step, timer)
         assert self._loss_of is not None
-        with collected_means() as collected:
+        with collect_gradients() as collected:
             loss = self._loss_of(self.model, numbers, step, timer) / of
         timer.end_phase(FORWARD)
         asked = [*self._parameters, *self.sparse_tables]
         gradients = torch.autograd.grad(loss * scale, asked)[: len(self._parameters)]
-        means: list[list[Means]] = [[] for _ in self.sparse_tables]
+        table_gradients: list[list[FactoredGradient]] = [[] for _ in self.sparse_tables]
         for table, each in collected:
-            place = _place(table, self.sparse_tables)
-            assert place is not None
-            means[place].append(each)
+            index = _index_of(table, self.sparse_tables)
+            assert index is not None
+            table_gradients[index].append(each)
         timer.end_phase(BACKWARD)
-        return Piece(loss.detach(), gradients, means)
+        return Piece(loss.detach(), gradients, table_gradients)
 
-    def _take_less(self, rows: int) -> None:
+    def _halve_pieces(self, rows: int) -> None:
         """Limit pieces to half of `rows`, which did not fit into memory."""
         if rows <= 1:
             raise RankError(
-                f"not one row fits into the memory of {self.device}; take a smaller model, or end what else runs there"
+                f"a single row does not fit into the memory of {self.device}; use a smaller model, or end other "
+                "programs there"
             )
         self.piece_rows = (rows + 1) // 2
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
 
-def _place(tensor: Tensor, tables: Sequence[Tensor]) -> int | None:
+def _index_of(tensor: Tensor, tables: Sequence[Tensor]) -> int | None:
     """Return the index of a tensor among tables; None if it is not one of them."""
-    return next((place for place, table in enumerate(tables) if table is tensor), None)
+    return next((index for index, table in enumerate(tables) if table is tensor), None)

@@ -4,8 +4,9 @@ Such a gradient is a sparse tensor (torch.sparse_coo_tensor) with each touched r
 `nn.Embedding` for a large table: its gradient is as large as the table, or has a row for each occurrence of an id.
 
 All rows of a text have the same gradient, that of the mean of its rows. So pieces and ranks exchange the gradients of
-the means and the ids of their rows (`Means`): ten times less data than the touched rows. The rows are summed once, at
-the end. On a CPU, numba computes (row_kernels.py), and is imported at the first use; elsewhere, torch computes.
+the means and the ids of their rows (`FactoredGradient`): ten times less data than the touched rows. The rows are summed
+once, at the end. On a CPU, numba computes (row_kernels.py), and is imported at the first use; elsewhere, torch
+computes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ class TouchedRows(NamedTuple):
     values: Tensor
 
 
-class Means(NamedTuple):
+class FactoredGradient(NamedTuple):
     """Gradient of a table in factored form: gradients of means of its rows.
 
     `gradients` (n, columns): the gradient of each mean. `lengths` (n,) int64: the number of rows in each mean, at least
@@ -42,17 +43,17 @@ class Means(NamedTuple):
     gradients: Tensor
 
 
-_collected: ContextVar[list[tuple[Tensor, Means]] | None] = ContextVar("_collected", default=None)
+_collected: ContextVar[list[tuple[Tensor, FactoredGradient]] | None] = ContextVar("_collected", default=None)
 
 
 @contextmanager
-def collected_means() -> Iterator[list[tuple[Tensor, Means]]]:
+def collect_gradients() -> Iterator[list[tuple[Tensor, FactoredGradient]]]:
     """Collect the table gradients of `mean_of_rows` in this block.
 
     In the backward pass, their tables get a gradient without rows. Instead, each table and its factored gradient are
     appended to the yielded list.
     """
-    found: list[tuple[Tensor, Means]] = []
+    found: list[tuple[Tensor, FactoredGradient]] = []
     before = _collected.set(found)
     try:
         yield found
@@ -68,30 +69,30 @@ def row_gradient(table: Tensor, touched: TouchedRows) -> Tensor:
     return torch.sparse_coo_tensor(touched.rows[None], touched.values, table.shape, check_invariants=False)
 
 
-def no_means(table: Tensor) -> Means:
+def zero_gradient(table: Tensor) -> FactoredGradient:
     """Return a zero gradient of a table."""
     ids = torch.zeros(0, dtype=torch.int32, device=table.device)
-    return Means(ids, ids.long(), table.detach().new_zeros((0, table.shape[1])))
+    return FactoredGradient(ids, ids.long(), table.detach().new_zeros((0, table.shape[1])))
 
 
-def joined(parts: Sequence[Means]) -> Means:
+def concatenate(parts: Sequence[FactoredGradient]) -> FactoredGradient:
     """Return the sum of gradients of one table."""
-    return Means(*map(torch.cat, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
+    return FactoredGradient(*map(torch.cat, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
 
 
-def compacted(means: Means) -> Means:
+def compact(factored: FactoredGradient) -> FactoredGradient:
     """Return the same gradient with one entry per distinct row. For narrow tables, that is smaller."""
-    found = rows_of_means(means)
-    return Means(found.rows.int(), torch.ones_like(found.rows), found.values)
+    found = sum_touched_rows(factored)
+    return FactoredGradient(found.rows.int(), torch.ones_like(found.rows), found.values)
 
 
-def rows_of_means(means: Means) -> TouchedRows:
+def sum_touched_rows(factored: FactoredGradient) -> TouchedRows:
     """Return the rows of a gradient. Each row's sum is taken in the order of the means."""
-    if computed_by_numba(means.ids):
-        found = kernels().sum_rows(means.ids.numpy(), means.lengths.numpy(), means.gradients.numpy())
+    if computed_by_numba(factored.ids):
+        found = kernels().sum_rows(factored.ids.numpy(), factored.lengths.numpy(), factored.gradients.numpy())
         return TouchedRows(*map(torch.from_numpy, found))
-    shares = means.gradients / means.lengths[:, None]
-    return sums_by_id(means.ids, shares, _segments(means.lengths.cumsum(0), len(means.ids)))
+    shares = factored.gradients / factored.lengths[:, None]
+    return sums_by_id(factored.ids, shares, _segments(factored.lengths.cumsum(0), len(factored.ids)))
 
 
 def sums_by_id(ids: Tensor, values: Tensor, places: Tensor | None = None) -> TouchedRows:
@@ -149,11 +150,11 @@ class _MeanOfRows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor, None, None]:
         ids, ends = ctx.saved_tensors
-        means = Means(ids, _lengths(ends)[:, 0], gradients)
+        factored = FactoredGradient(ids, _lengths(ends)[:, 0], gradients)
         if ctx.collected is not None:
-            ctx.collected.append((ctx.table, means))
-            means = no_means(ctx.table)
-        return row_gradient(ctx.table, rows_of_means(means)), None, None
+            ctx.collected.append((ctx.table, factored))
+            factored = zero_gradient(ctx.table)
+        return row_gradient(ctx.table, sum_touched_rows(factored)), None, None
 
 
 def _segments(ends: Tensor, ids: int) -> Tensor:

@@ -20,7 +20,7 @@ _AHEAD = 16
 _SPREAD = 0x9E3779B1  # odd, for multiplicative hashing (Knuth, volume 3, 6.4)
 
 
-def _asking_for(_context, table, row):  # type: ignore[no-untyped-def]
+def _prefetching(_context, table, row):  # type: ignore[no-untyped-def]
     """Prefetch the beginning of `table[row]`, and its end, which may be in another cache line."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -46,7 +46,7 @@ def _asking_for(_context, table, row):  # type: ignore[no-untyped-def]
     return types.void(table, row), generate
 
 
-_ask_for: Any = intrinsic(_asking_for)
+_prefetch: Any = intrinsic(_prefetching)
 
 
 @compiled
@@ -61,7 +61,7 @@ def mean_rows(table: Any, ids: Any, ends: Any, out: Any) -> None:
         end = ends[segment]
         for at in range(begin, end):
             if at + _AHEAD < count:
-                _ask_for(table, int64(ids[at + _AHEAD]))
+                _prefetch(table, int64(ids[at + _AHEAD]))
             row = uint64(ids[uint64(at)])
             for column in range(columns):
                 out[uint64(segment), column] += table[row, column]
@@ -112,7 +112,7 @@ def sum_rows(ids: Any, lengths: Any, gradients: Any) -> Any:
 
 
 @compiled
-def keep_rows(table: Any, ids: Any, known: Any) -> Any:
+def copy_new_rows(table: Any, ids: Any, known: Any) -> Any:
     """Return copies of the rows of `table` (rows, columns) with `ids` (n,) that are not yet in `known` (rows,), and
     their ids.
 
@@ -127,21 +127,21 @@ def keep_rows(table: Any, ids: Any, known: Any) -> Any:
     rows = np.empty((count, table.shape[1]), table.dtype)
     for at in range(count):
         if at + _AHEAD < count:
-            _ask_for(table, int64(new[at + _AHEAD]))
+            _prefetch(table, int64(new[at + _AHEAD]))
         for column in range(columns):
             rows[uint64(at), column] = table[uint64(new[uint64(at)]), column]
     return new[:count], rows
 
 
 @compiled
-def put_back_rows(table: Any, ids: Any, rows: Any) -> Any:
+def restore_rows(table: Any, ids: Any, rows: Any) -> Any:
     """Restore the rows (n, columns) of `table` (rows, columns) with distinct `ids` (n,). Return them minus the replaced
     rows."""
     count, columns = len(ids), uint64(table.shape[1])
     ways = np.empty(rows.shape, rows.dtype)
     for at in range(count):
         if at + _AHEAD < count:
-            _ask_for(table, int64(ids[at + _AHEAD]))
+            _prefetch(table, int64(ids[at + _AHEAD]))
         row = uint64(ids[uint64(at)])
         for column in range(columns):
             ways[uint64(at), column] = rows[uint64(at), column] - table[row, column]
@@ -155,7 +155,7 @@ def sgd_rows(table: Any, rows: Any, gradients: Any, rate: Any) -> None:
     count, columns = len(rows), uint64(table.shape[1])
     for at in range(count):
         if at + _AHEAD < count:
-            _ask_for(table, int64(rows[at + _AHEAD]))
+            _prefetch(table, int64(rows[at + _AHEAD]))
         row = uint64(rows[at])
         for column in range(columns):
             table[row, column] -= rate * gradients[uint64(at), column]
@@ -173,8 +173,8 @@ def adagrad_rows(
     count, columns = len(rows), uint64(table.shape[1])
     for at in range(count):
         if at + _AHEAD < count:
-            _ask_for(table, int64(rows[at + _AHEAD]))
-            _ask_for(squares, int64(rows[at + _AHEAD]))
+            _prefetch(table, int64(rows[at + _AHEAD]))
+            _prefetch(squares, int64(rows[at + _AHEAD]))
         row, square = uint64(rows[at]), table.dtype.type(0.0)
         for column in range(columns):
             square += gradients[uint64(at), column] * gradients[uint64(at), column]
@@ -198,9 +198,9 @@ def adam_rows(table: Any, first: Any, second: Any, rows: Any, gradients: Any, ra
     one = table.dtype.type(1.0)
     for at in range(count):
         if at + _AHEAD < count:
-            _ask_for(table, int64(rows[at + _AHEAD]))
-            _ask_for(first, int64(rows[at + _AHEAD]))
-            _ask_for(second, int64(rows[at + _AHEAD]))
+            _prefetch(table, int64(rows[at + _AHEAD]))
+            _prefetch(first, int64(rows[at + _AHEAD]))
+            _prefetch(second, int64(rows[at + _AHEAD]))
         row = uint64(rows[at])
         for column in range(columns):
             gradient = gradients[uint64(at), column]

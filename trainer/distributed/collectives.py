@@ -30,7 +30,7 @@ TIMEOUT = timedelta(minutes=10)
 LOADING_TIMEOUT = timedelta(hours=6)
 """Largest difference between ranks in the time to read the dataset: one may have to unpack it, or read it from a slow
 share. A process that dies is noticed earlier, because its connections break."""
-MEETING_TIMEOUT = timedelta(minutes=5)
+RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
 """Time that ranks and machines wait for the others at the start."""
 
 _PAUSE_SECONDS = 0.0002

@@ -29,8 +29,8 @@ from shoal_balance import IntArray
 from torch import Tensor, nn
 
 from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
-from trainer.computing.row_gradients import Means, compacted, joined, row_gradient, rows_of_means
-from trainer.devices import moved_to
+from trainer.computing.row_gradients import FactoredGradient, compact, concatenate, row_gradient, sum_touched_rows
+from trainer.devices import copy_to_device
 from trainer.distributed import collectives
 
 
@@ -62,33 +62,35 @@ _HALF = 1 << 16
 """Base of the two numbers that encode a count of ids: float32 cannot represent odd numbers above 2**24."""
 
 
-def counts_of(own: Means) -> tuple[int, int, int]:
+def encode_counts(own: FactoredGradient) -> tuple[int, int, int]:
     """Return three numbers below 2**24 that encode the sizes that this rank sends."""
     return (*divmod(len(own.ids), _HALF), len(own.lengths))
 
 
-def of_counts(counts: Sequence[int]) -> tuple[int, int]:
-    """Return the number of ids and of texts of a rank, decoded from `counts_of`."""
-    high, low, means = counts
-    return high * _HALF + low, means
+def decode_counts(counts: Sequence[int]) -> tuple[int, int]:
+    """Return the numbers of ids and of gradients of a rank, decoded from `encode_counts`."""
+    high, low, gradients = counts
+    return high * _HALF + low, gradients
 
 
-def bytes_of(own: Means) -> int:
+def gradient_bytes(own: FactoredGradient) -> int:
     """Return the bytes that this rank sends to each other rank."""
     return own.ids.nbytes + own.lengths.nbytes + own.gradients.nbytes
 
 
-def means_of_ranks(own: Means, counts: Sequence[Sequence[int]], rank: int) -> Means:
+def gather_gradients(own: FactoredGradient, counts: Sequence[Sequence[int]], rank: int) -> FactoredGradient:
     """Return the gradient of one sparse table, gathered from all ranks of the default group.
 
-    `own`: the gradient of this rank, `rank`. `counts` (ranks, 3): the `counts_of` of each rank. Raises RuntimeError if
-    other ranks are lost.
+    `own`: the gradient of this rank, `rank`. `counts` (ranks, 3): the `encode_counts` of each rank. Raises RuntimeError
+    if other ranks are lost.
     """
     columns = own.gradients.shape[1]
     sent = own._replace(gradients=own.gradients.contiguous())
     of_ranks = {
-        other: Means(sent.ids.new_empty(ids), sent.lengths.new_empty(n), sent.gradients.new_empty((n, columns)))
-        for other, (ids, n) in enumerate(map(of_counts, counts))
+        other: FactoredGradient(
+            sent.ids.new_empty(ids), sent.lengths.new_empty(n), sent.gradients.new_empty((n, columns))
+        )
+        for other, (ids, n) in enumerate(map(decode_counts, counts))
         if n and other != rank
     }
     operations = [
@@ -107,7 +109,7 @@ def means_of_ranks(own: Means, counts: Sequence[Sequence[int]], rank: int) -> Me
     for each in dist.batch_isend_irecv(operations) if operations else ():
         each.wait()
     of_ranks[rank] = sent
-    return joined([of_ranks[other] for other in sorted(of_ranks)])
+    return concatenate([of_ranks[other] for other in sorted(of_ranks)])
 
 
 _SHORT_ROW = 8
@@ -168,7 +170,7 @@ class GradientExchange:
         clip_norm: float = 0.0,
         sparse_tables: Sequence[Tensor] = (),
     ) -> None:
-        """Also copy the parameters and buffers, such as seeds of dropout, of rank 0 to every rank.
+        """Also copy the parameters and buffers, such as dropout masks, of rank 0 to every rank.
 
         `tables`: the parameters (rows, ...) that have few touched rows in a batch. `clip_norm`: scale longer gradients
         down to this norm; 0: never. `timer`: this rank's compute times, which are sent to all ranks. `sparse_tables`:
@@ -202,7 +204,7 @@ class GradientExchange:
         step: int,
         size: int,
         touched: Sequence[IntArray] | None,
-        means: Sequence[Means] = (),
+        table_gradients: Sequence[FactoredGradient] = (),
         loss: Tensor,
         rows: int,
         piece: int = 0,
@@ -212,25 +214,30 @@ class GradientExchange:
         """Replace the gradients by their sum over ranks. Return the report of the previous step.
 
         `size`: rows of the global batch. `touched`: the rows (m,) of each table that the batch touches, the same on all
-        ranks; None: send all rows. `means`: this rank's gradient of each sparse table. `loss`: this rank's part of the
-        mean loss, over `rows` rows. `piece`: the rows of a piece, if the share was computed in pieces, else 0. Raises
-        TrainingError if other ranks are lost.
+        ranks; None: send all rows. `table_gradients`: this rank's gradient of each sparse table. `loss`: this rank's
+        part of the mean loss, over `rows` rows. `piece`: the rows of a piece, if the share was computed in pieces, else
+        0. Raises TrainingError if other ranks are lost.
         """
         self.traffic.steps += 1
         if self._ranks > 1:
-            means = [compacted(each) if each.gradients.shape[1] <= _SHORT_ROW else each for each in means]
-        own_counts = [number for each in means for number in counts_of(each)]
+            table_gradients = [
+                compact(each) if each.gradients.shape[1] <= _SHORT_ROW else each for each in table_gradients
+            ]
+        own_counts = [number for each in table_gradients for number in encode_counts(each)]
         message = np.zeros(_TIMES + (_A_RANK + len(own_counts)) * self._ranks)
         message[_STOP], message[_SAVE] = stop, save
         message[_TIMES + self._rank :: self._ranks] = (*self._timer.latest_stats(), piece, rows, *own_counts)
         if self._is_brief:
             tail = torch.from_numpy(message)
-            tail[_LOSS], tail[_NORM] = loss, self._finish(list(map(_gradient, (*self._dense, *self._tables))), means)
+            tail[_LOSS], tail[_NORM] = (
+                loss,
+                self._finish(list(map(_gradient, (*self._dense, *self._tables))), table_gradients),
+            )
             return self._report(step, size, tail)
         of_tables = [_gradient(table) for table in self._tables]
-        places = None if touched is None else [moved_to(rows, self._device) for rows in touched]
+        places = None if touched is None else [copy_to_device(rows, self._device) for rows in touched]
         sent = of_tables if places is None else [each[at] for each, at in zip(of_tables, places, strict=True)]
-        tail = moved_to(message, self._device).to(self._dtype)
+        tail = copy_to_device(message, self._device).to(self._dtype)
         tail[_LOSS] = loss
         parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
         flat = torch.cat(parts)
@@ -239,10 +246,10 @@ class GradientExchange:
             with collectives.convert_errors(f"at step {step + 1}"):
                 self.traffic.add_sum(flat.nbytes, self._ranks)
                 dist.all_reduce(flat, op=dist.ReduceOp.SUM)
-                if means:
-                    means = self._of_ranks(means, flat[-len(own_counts) * self._ranks :])
+                if table_gradients:
+                    table_gradients = self._gather(table_gradients, flat[-len(own_counts) * self._ranks :])
         self._timer.end_phase(ALL_REDUCE)
-        flat[-len(tail) + _NORM] = self._finish([flat[: -len(tail)]], means)
+        flat[-len(tail) + _NORM] = self._finish([flat[: -len(tail)]], table_gradients)
         *gradients, tail = torch.split(flat, [part.numel() for part in parts])
         for parameter, gradient in zip(self._dense, gradients[: len(self._dense)], strict=True):
             parameter.grad = gradient.view_as(parameter)
@@ -254,27 +261,28 @@ class GradientExchange:
                 table.grad = of_tables[number]
         return self._report(step, size, tail)
 
-    def _of_ranks(self, means: Sequence[Means], counts: Tensor) -> list[Means]:
+    def _gather(self, table_gradients: Sequence[FactoredGradient], counts: Tensor) -> list[FactoredGradient]:
         """Return the gradients of the sparse tables, gathered from all ranks.
 
         The host waits for `counts`, the sizes of each rank's messages, because a receiver must know a message's size.
         """
-        self.traffic.bytes += (self._ranks - 1) * sum(bytes_of(own) for own in means)
-        arrived = self._arrived(*_on_its_way(counts)).view(len(means), -1, self._ranks).mT.long()
+        self.traffic.bytes += (self._ranks - 1) * sum(gradient_bytes(own) for own in table_gradients)
+        arrived = self._wait_for_copy(*_copy_to_host(counts)).view(len(table_gradients), -1, self._ranks).mT.long()
         return [
-            means_of_ranks(own, of_ranks, self._rank) for own, of_ranks in zip(means, arrived.tolist(), strict=True)
+            gather_gradients(own, of_ranks, self._rank)
+            for own, of_ranks in zip(table_gradients, arrived.tolist(), strict=True)
         ]
 
-    def _arrived(self, numbers: Tensor, arrival: collectives.DeviceEvent | None) -> Tensor:
+    def _wait_for_copy(self, numbers: Tensor, arrival: collectives.DeviceEvent | None) -> Tensor:
         """Return numbers after their copy to the host is complete. Raises RuntimeError if other ranks are lost."""
         if arrival is not None:
             collectives.wait(arrival, collectives.backend_of(self._device))
         return numbers
 
-    def _finish(self, dense: list[Tensor], means: Sequence[Means]) -> Tensor:
-        """Set the gradients of the sparse tables from `means`, and clip these and the `dense` ones. Return the norm
-        before clipping."""
-        summed = [rows_of_means(each) for each in means]
+    def _finish(self, dense: list[Tensor], table_gradients: Sequence[FactoredGradient]) -> Tensor:
+        """Set the gradients of the sparse tables from `table_gradients`, and clip these and the `dense` ones. Return
+        the norm before clipping."""
+        summed = [sum_touched_rows(each) for each in table_gradients]
         whole = [*dense, *(each.values for each in summed)]
         norm = _norm(whole)
         if self._clip_norm:
@@ -286,7 +294,7 @@ class GradientExchange:
     def _report(self, step: int, size: int, tail: Tensor) -> StepReport | None:
         """Keep the ranks' report of this step. Return the report of the previous step."""
         previous = self.drain()
-        self._pending = (step, size, *((tail, None) if self._is_brief else _on_its_way(tail)))
+        self._pending = (step, size, *((tail, None) if self._is_brief else _copy_to_host(tail)))
         self._timer.end_phase(PACK)
         return previous
 
@@ -300,7 +308,7 @@ class GradientExchange:
         step, size, tail, arrival = self._pending
         self._pending = None
         with collectives.convert_errors(f"at step {step + 1}"):
-            numbers = self._arrived(tail, arrival).to(torch.float64).numpy()
+            numbers = self._wait_for_copy(tail, arrival).to(torch.float64).numpy()
         times = numbers[_TIMES : _TIMES + _A_RANK * self._ranks].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
         rows, _, pieces, computed = times.astype(np.int64)
         return StepReport(
@@ -330,7 +338,7 @@ def _gradient(parameter: Tensor) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
-def _on_its_way(tail: Tensor) -> tuple[Tensor, collectives.DeviceEvent | None]:
+def _copy_to_host(tail: Tensor) -> tuple[Tensor, collectives.DeviceEvent | None]:
     """Start a copy to the host. Return the copy, and the event that marks its completion (None on a CPU)."""
     if tail.device.type != "cuda":
         return tail.clone(), None

@@ -28,7 +28,7 @@ MEETING = "SHOAL_MEETING"
 """Environment variable of a launcher: the path of a file that exists while the launcher waits for other machines."""
 
 _PREFIX = "failed: "
-_BEGUN, _SUFFIX = "begun", ".failed"
+_STARTED, _SUFFIX = "started", ".failed"
 
 
 class FailureKind(StrEnum):
@@ -137,21 +137,21 @@ def read_failures(folder: Path) -> dict[int, Failure]:
     return {rank: failure for rank, failure in found.items() if failure}
 
 
-def mark_begun() -> None:
+def mark_started() -> None:
     """Mark for the launcher that training steps started: later failures justify a restart."""
     folder = os.environ.get(FOLDER)
     if folder:
         with suppress(OSError):
-            (Path(folder) / _BEGUN).touch()
+            (Path(folder) / _STARTED).touch()
 
 
-def has_begun(folder: Path) -> bool:
+def has_started(folder: Path) -> bool:
     """Return whether a rank with this folder started its training steps."""
-    return (folder / _BEGUN).exists()
+    return (folder / _STARTED).exists()
 
 
 @contextmanager
-def mark_meeting() -> Iterator[None]:
+def mark_rendezvous() -> Iterator[None]:
     """Keep the file of MEETING during this block. Its existence means that this launcher waits for those of other
     machines."""
     path = os.environ.get(MEETING)

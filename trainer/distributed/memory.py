@@ -33,7 +33,7 @@ def convert_errors(device: torch.device) -> Iterator[None]:
             raise
         where = next((f" {note}" for note in getattr(error, "__notes__", ())), "")
         raise RankError(
-            f"the memory of {device} is full{where}; take a smaller model, or --rows-in memory, or end what else runs "
+            f"the memory of {device} is full{where}; use a smaller model or --rows-in memory, or end other programs "
             "there, and restart with --resume"
         ) from error
 

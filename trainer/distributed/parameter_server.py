@@ -27,10 +27,10 @@ from trainer.distributed import collectives
 from trainer.distributed.exchange import Traffic
 from trainer.distributed.ranks import Ranks, batch_scheduling
 
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
-class Finished(NamedTuple):
+class FinishedStep(NamedTuple):
     """Report of a step that a rank finished."""
 
     rank: int
@@ -41,7 +41,7 @@ class Finished(NamedTuple):
     """Compute time."""
 
 
-class Dealer:
+class StepQueue:
     """Hands out the steps [first, last) of an epoch to ranks, one at a time, until it is closed.
 
     The queue is on the first rank; all ranks request steps, each in its own thread. A request waits while its step
@@ -54,12 +54,12 @@ class Dealer:
         self._next, self._last, self._bound, self._is_due = first, last, bound, is_due
         self._finished = first
         self._open: set[int] = set()
-        self._reports: list[Finished] = []
+        self._reports: list[FinishedStep] = []
         self._changed = Condition()
-        self.ended = False
+        self.closed = False
         """True if the queue hands out no more steps."""
 
-    def take(self, finished: Finished | None, stop: bool) -> int | None:
+    def take(self, finished: FinishedStep | None, stop: bool) -> int | None:
         """Return the next step for a rank; None if the queue is closed or empty.
 
         `finished`: the report of the rank's previous step, if any. `stop`: whether the rank was asked to stop.
@@ -69,46 +69,46 @@ class Dealer:
                 self._open.remove(finished.step)
                 self._finished += 1
                 self._reports.append(finished)
-            self.ended = self.ended or stop
+            self.closed = self.closed or stop
             self._changed.notify_all()
             # A lost rank finishes no step and notifies nobody, so waiting ranks also poll.
-            while not self._changed.wait_for(lambda: self._may_answer, timeout=_LOOK_SECONDS):
+            while not self._changed.wait_for(lambda: self._is_ready, timeout=_POLL_SECONDS):
                 pass
-            if self.ended or self._next == self._last:
+            if self.closed or self._next == self._last:
                 return None
             self._open.add(self._next)
             self._next += 1
             return self._next - 1
 
-    def end(self) -> None:
+    def close(self) -> None:
         with self._changed:
-            self.ended = True
+            self.closed = True
             self._changed.notify_all()
 
-    def take_reports(self) -> list[Finished]:
+    def take_reports(self) -> list[FinishedStep]:
         """Return the reports of the steps that finished since the last call."""
         with self._changed:
             found, self._reports = self._reports, []
             return found
 
     @property
-    def _may_answer(self) -> bool:
-        self.ended = self.ended or self._is_due(self._finished)
+    def _is_ready(self) -> bool:
+        self.closed = self.closed or self._is_due(self._finished)
         is_near = not self._open or self._next - min(self._open) <= self._bound
-        return self.ended or self._next == self._last or is_near
+        return self.closed or self._next == self._last or is_near
 
 
 _REQUEST_TIMEOUT = timedelta(days=365)
 """Time-out of requests: an unbounded stream may have no text for days. A dead rank is noticed earlier, because its
 connections break."""
-_NONE = -1
+_NO_STEP = -1
 
-Take = Callable[[Finished | None, bool], int | None]
+TakeStep = Callable[[FinishedStep | None, bool], int | None]
 """Function that returns the next step for a rank, given its previous report and whether it was asked to stop:
 `StepQueue.take`."""
 
 
-class _Kind(IntEnum):
+class _RequestKind(IntEnum):
     PULL = 1
     PUSH = 2
     TAKE = 3
@@ -151,7 +151,7 @@ class _Shard:
 
 
 @contextmanager
-def joined(ranks: Ranks, tables: Sequence[Tensor]) -> Iterator["ParameterServer"]:
+def serve_tables(ranks: Ranks, tables: Sequence[Tensor]) -> Iterator["ParameterServer"]:
     """Run a parameter server of `tables`, which must be equal on all ranks. All ranks enter and leave the block at the
     same time.
 
@@ -183,7 +183,7 @@ class ParameterServer:
         self.traffic = Traffic()
         """Traffic of this rank. It includes received rows: the rank that pulls or pushes a byte counts it."""
         self._shard = _Shard([each[self._rank :: self._ranks].cpu().clone() for each in tables])
-        self.deal: Take | None = None
+        self.take_step: TakeStep | None = None
         """Function that hands out the steps, on the first rank."""
         self._threads = [Thread(target=self._serve, args=(other,), daemon=True) for other in self._others]
         for each in self._threads:
@@ -192,16 +192,16 @@ class ParameterServer:
     def pull(self, rows: Sequence[Tensor]) -> list[int]:
         """Write the latest rows (n,) of each table to this rank's copies. Return the number of pushes of each owner
         (ranks,)."""
-        parts = [self._of_owner(rows, owner) for owner in range(self._ranks)]
+        parts = [self._rows_of_owner(rows, owner) for owner in range(self._ranks)]
         for owner in self._others:
-            self._ask(owner, _Kind.PULL, parts[owner][1])
+            self._request(owner, _RequestKind.PULL, parts[owner][1])
         versions = []
         for owner, (places, local) in enumerate(parts):
             if owner == self._rank:
                 version, values = self._shard.pull(local)
             else:
-                version = self._answered(owner)
-                values = self._received_values(self._answers, owner, list(map(len, local)))
+                version = self._receive_integer(owner)
+                values = self._receive_rows(self._answers, owner, list(map(len, local)))
             for copy, place, own in zip(self._copies, places, values, strict=True):
                 copy[place] = own.to(copy.device)
             self._count(owner, [*local, *values])
@@ -217,21 +217,21 @@ class ParameterServer:
             if owner == self._rank:
                 self._shard.push(local, mine, versions[owner])
             else:
-                self._ask(owner, _Kind.PUSH, local, _joined(mine), version=versions[owner])
+                self._request(owner, _RequestKind.PUSH, local, _flatten(mine), version=versions[owner])
             self._count(owner, [*local, *mine])
         for owner in self._others:
-            self._answered(owner)
+            self._receive_integer(owner)
         self.traffic.steps += 1
 
-    def take(self, finished: Finished | None, *, stop: bool) -> int | None:
+    def take(self, finished: FinishedStep | None, *, stop: bool) -> int | None:
         """Return the next step for this rank from the queue on the first rank; see `StepQueue.take`."""
         if self._rank == 0:
-            assert self.deal is not None
-            return self.deal(finished, stop)
-        last = finished or Finished(_NONE, 0, 0.0, 0, 0.0)
-        self._ask(0, _Kind.TAKE, [], torch.tensor([stop, *last], dtype=torch.float64))
-        step = self._answered(0)
-        return None if step == _NONE else step
+            assert self.take_step is not None
+            return self.take_step(finished, stop)
+        last = finished or FinishedStep(_NO_STEP, 0, 0.0, 0, 0.0)
+        self._request(0, _RequestKind.TAKE, [], torch.tensor([stop, *last], dtype=torch.float64))
+        step = self._receive_integer(0)
+        return None if step == _NO_STEP else step
 
     def gather(self) -> None:
         """Make this rank's copies equal to the tables. All ranks call it at the same time, between pushes."""
@@ -246,7 +246,7 @@ class ParameterServer:
     def close(self) -> None:
         """End the threads of all ranks. All ranks call it at the same time."""
         for owner in self._others:
-            self._ask(owner, _Kind.END, [])
+            self._request(owner, _RequestKind.END, [])
         for each in self._threads:
             each.join()
 
@@ -255,7 +255,7 @@ class ParameterServer:
         """Staleness of the pushes to this rank."""
         return self._shard.staleness
 
-    def _of_owner(self, rows: Sequence[Tensor], owner: int) -> tuple[list[Tensor], list[Tensor]]:
+    def _rows_of_owner(self, rows: Sequence[Tensor], owner: int) -> tuple[list[Tensor], list[Tensor]]:
         """Return the rows of each table that `owner` has, as indices into the table and into the owner's shard."""
         own = [ids[ids % self._ranks == owner] for ids in rows]
         return own, [(ids // self._ranks).cpu() for ids in own]
@@ -265,61 +265,61 @@ class ParameterServer:
         if owner != self._rank:
             self.traffic.bytes += sum(each.nbytes for each in tensors)
 
-    def _ask(
-        self, owner: int, kind: _Kind, rows: Sequence[Tensor], values: Tensor | None = None, *, version: int = 0
+    def _request(
+        self, owner: int, kind: _RequestKind, rows: Sequence[Tensor], values: Tensor | None = None, *, version: int = 0
     ) -> None:
         counts = list(map(len, rows)) or [0] * len(self._copies)
-        messages = [torch.tensor([kind, version, *counts]), _joined(rows), values]
+        messages = [torch.tensor([kind, version, *counts]), _flatten(rows), values]
         _send(self._requests, owner, *(each for each in messages if each is not None))
 
-    def _answered(self, owner: int) -> int:
+    def _receive_integer(self, owner: int) -> int:
         """Return the integer at the start of an answer."""
         return int(_receive(self._answers, owner, torch.empty(1, dtype=torch.int64)))
 
-    def _received_values(self, group: Any, rank: int, counts: Sequence[int]) -> list[Tensor]:
+    def _receive_rows(self, group: Any, rank: int, counts: Sequence[int]) -> list[Tensor]:
         """Receive the given number of rows of each table from a rank."""
         columns = [copy.shape[1] for copy in self._copies]
         sizes = [count * width for count, width in zip(counts, columns, strict=True)]
         parts = torch.split(_receive(group, rank, torch.empty(sum(sizes))), sizes)
         return [part.view(-1, width) for part, width in zip(parts, columns, strict=True)]
 
-    def _serve(self, asker: int) -> None:
+    def _serve(self, requester: int) -> None:
         """Answer another rank's requests until it sends END or is lost.
 
         An error on this rank ends its process, so that no other rank waits for an answer.
         """
         try:
-            self._answer(asker)
+            self._answer(requester)
         except Exception as error:
             if isinstance(error, RuntimeError) and "gloo" in str(error):
                 return  # the next rank that sends it a request reports the loss
             traceback.print_exc()
             os._exit(1)
 
-    def _answer(self, asker: int) -> None:
+    def _answer(self, requester: int) -> None:
         head = torch.empty(2 + len(self._copies), dtype=torch.int64)
-        while _receive(self._requests, asker, head)[0] != _Kind.END:
+        while _receive(self._requests, requester, head)[0] != _RequestKind.END:
             kind, version, *counts = head.tolist()
-            if kind == _Kind.TAKE:
-                message = _receive(self._requests, asker, torch.empty(6, dtype=torch.float64))
+            if kind == _RequestKind.TAKE:
+                message = _receive(self._requests, requester, torch.empty(6, dtype=torch.float64))
                 stop, rank, step, loss, rows_done, seconds = message.tolist()
-                last = None if rank == _NONE else Finished(int(rank), int(step), loss, int(rows_done), seconds)
-                assert self.deal is not None
-                dealt = self.deal(last, bool(stop))
-                answers = [torch.tensor([_NONE if dealt is None else dealt])]
+                last = None if rank == _NO_STEP else FinishedStep(int(rank), int(step), loss, int(rows_done), seconds)
+                assert self.take_step is not None
+                taken = self.take_step(last, bool(stop))
+                answers = [torch.tensor([_NO_STEP if taken is None else taken])]
             else:
-                ids = _receive(self._requests, asker, torch.empty(sum(counts), dtype=torch.int64))
+                ids = _receive(self._requests, requester, torch.empty(sum(counts), dtype=torch.int64))
                 rows = torch.split(ids, counts)
-                if kind == _Kind.PUSH:
-                    self._shard.push(rows, self._received_values(self._requests, asker, counts), version)
+                if kind == _RequestKind.PUSH:
+                    self._shard.push(rows, self._receive_rows(self._requests, requester, counts), version)
                     answers = [torch.zeros(1, dtype=torch.int64)]
                 else:
                     now, values = self._shard.pull(rows)
-                    answers = [torch.tensor([now]), _joined(values)]
-            _send(self._answers, asker, *answers)
+                    answers = [torch.tensor([now]), _flatten(values)]
+            _send(self._answers, requester, *answers)
 
 
-def _joined(parts: Sequence[Tensor]) -> Tensor:
+def _flatten(parts: Sequence[Tensor]) -> Tensor:
     """Return the flattened tensors, concatenated."""
     return torch.cat([each.flatten() for each in parts]) if parts else torch.empty(0)
 

@@ -122,7 +122,7 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
         if local_size > torch.cuda.device_count():
             raise TrainingError(
                 f"{local_size} ranks were started on a machine with {plural(torch.cuda.device_count(), 'GPU')}; "
-                "start one a GPU, or hide the GPUs by CUDA_VISIBLE_DEVICES="
+                "start one rank per GPU, or hide the GPUs with CUDA_VISIBLE_DEVICES="
             )
         device, backend = torch.device("cuda", local_rank), "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(device)
@@ -130,7 +130,7 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
         # GPUs, and the result would depend on the split.
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     elif os.environ.get(NEEDS_GPU):
-        raise TrainingError(f"{failures.rank_name(rank)}: {devices.missing()}")
+        raise TrainingError(f"{failures.rank_name(rank)}: {devices.no_gpu_message()}")
     store = _rendezvous(rank)  # before batch scheduling: the store's thread must answer immediately
     failed = True
     with batch_scheduling() if device.type == "cpu" else nullcontext():
@@ -156,8 +156,8 @@ def _rendezvous(rank: int) -> Any:
     if "RANK" not in os.environ:
         return dist.HashStore()  # type: ignore[attr-defined]
     try:
-        store, *_ = next(dist.rendezvous("env://", timeout=collectives.MEETING_TIMEOUT))  # type: ignore[attr-defined]
-        store.set_timeout(collectives.MEETING_TIMEOUT)
+        store, *_ = next(dist.rendezvous("env://", timeout=collectives.RENDEZVOUS_TIMEOUT))  # type: ignore[attr-defined]
+        store.set_timeout(collectives.RENDEZVOUS_TIMEOUT)
     except dist.DistError as error:
         place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
         sentence = collectives.rendezvous_message(failures.rank_name(rank), place, error)
@@ -173,14 +173,14 @@ def _machine() -> str:
 
 class Stop(Protocol):
     @property
-    def made(self) -> bool: ...
+    def requested(self) -> bool: ...
 
 
 class StopRequest:
     """Records a SIGTERM or SIGINT instead of ending the process."""
 
     def __init__(self) -> None:
-        self.made = False
+        self.requested = False
 
     def __enter__(self) -> "StopRequest":
         self._before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -191,4 +191,4 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
-        self.made = True
+        self.requested = True

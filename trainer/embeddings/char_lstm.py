@@ -24,7 +24,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from corpus.text import FIRST_WORD
 from trainer.clock import ROWS, StepTimer
 from trainer.computing.dropout import hashes
-from trainer.computing.row_gradients import Means, new_table, rows_of_means
+from trainer.computing.row_gradients import FactoredGradient, new_table, sum_touched_rows
 from trainer.embeddings.sampling import Sampling, Tokens
 from trainer.embeddings.skipgram import Keys, SkipGramGradients, touched_words
 
@@ -129,7 +129,7 @@ class CharacterLoss:
         _, ids = touched_words(rows, keys, self._pairs.rules)
         states = model(self._letters[ids.numpy()])
 
-        def of_tables(tables: _Filled) -> tuple[Tensor, int, list[Means]]:
+        def of_tables(tables: _WordTables) -> tuple[Tensor, int, list[FactoredGradient]]:
             return self._pairs.sums(tables, rows, keys)
 
         loss, pairs = _PairLoss.apply(  # type: ignore[no-untyped-call]
@@ -138,7 +138,7 @@ class CharacterLoss:
         return loss, int(pairs)
 
 
-class _Filled(NamedTuple):
+class _WordTables(NamedTuple):
     """Vectors of the words in a batch, (words of the vocabulary, size) each; other rows are uninitialised."""
 
     centres: Tensor
@@ -155,17 +155,17 @@ class _PairLoss(torch.autograd.Function):
         contexts: Tensor,
         ids: Tensor,
         words: int,
-        of_tables: Callable[[_Filled], tuple[Tensor, int, list[Means]]],
+        of_tables: Callable[[_WordTables], tuple[Tensor, int, list[FactoredGradient]]],
     ) -> tuple[Tensor, Tensor]:
         """`centres`, `contexts` (m, size): the vectors of the words `ids` (m,), which ascend."""
-        tables = _Filled(*(new_table(words, each.shape[1], each) for each in (centres, contexts)))
+        tables = _WordTables(*(new_table(words, each.shape[1], each) for each in (centres, contexts)))
         for table, vectors in zip(tables, (centres, contexts), strict=True):
             table[:FIRST_WORD] = 0.0  # the torch implementation reads these as padding
             table[ids] = vectors.detach()
-        loss, pairs, means = of_tables(tables)
+        loss, pairs, table_gradients = of_tables(tables)
         gradients = []
-        for each in means:
-            rows, values = rows_of_means(each)
+        for each in table_gradients:
+            rows, values = sum_touched_rows(each)
             gradients.append(torch.zeros_like(centres).index_copy_(0, torch.searchsorted(ids, rows), values))
         ctx.save_for_backward(*gradients)
         count = torch.tensor(pairs)

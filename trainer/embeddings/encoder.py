@@ -91,7 +91,7 @@ def read_encoder(path: Path) -> WordEncoder:
             settings = _settings(stored.metadata() or {})
             names = stored.keys()
             if sum(prod(stored.get_slice(name).get_shape()) for name in names) != settings.weights:
-                raise DamagedError("the number of its weights is not that of its sizes")
+                raise DamagedError("its number of weights does not match its sizes")
             model, state = settings.build(), {name: stored.get_tensor(name) for name in names}
         archive.require_tensors(state, model.state_dict())
         model.load_state_dict(state)
@@ -109,7 +109,7 @@ def _settings(metadata: Mapping[str, str]) -> EncoderSettings:
         raise DamagedError(f"it is not of format {FORMAT}, which this Shoal reads")
     found = from_json(EncoderSettings, values)
     if min(found.character_embedding, found.hidden, found.layers, found.size) < 1:
-        raise DamagedError("one of its sizes is not above 0")
+        raise DamagedError("its sizes must be above 0")
     if len(found.characters) > MOST_CHARACTERS or len(set(found.characters)) < len(found.characters):
-        raise DamagedError("its characters are too many, or one of them is there twice")
+        raise DamagedError("it has too many or repeated characters")
     return found

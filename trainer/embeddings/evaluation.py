@@ -53,10 +53,11 @@ def read_pairs(address: str) -> list[Pair]:
             found.append(Pair(one, other, float(score)))
         except ValueError:
             raise DataError(
-                f"{address}, line {number}: it has not two words and a number; give a list of pairs with their scores"
+                f"{address}, line {number}: the line must have two words and a number; give a list of pairs with "
+                "their scores"
             ) from None
         if not np.isfinite(found[-1].score):
-            raise DataError(f"{address}, line {number}: the score {found[-1].score} is no finite number")
+            raise DataError(f"{address}, line {number}: the score {found[-1].score} is not finite")
     if not found:
         raise DataError(f"{address} has no pair of words; give a list of pairs with their scores")
     return found
@@ -99,7 +100,9 @@ _BLOCK_NUMBERS = 1 << 24
 _TINY = 1e-3
 _QUESTIONS, _ANSWERS = ".questions", ".answers"
 _NO_SECTION = "questions"
-_FORMAT = "give Google's format, four words a line, or MSR's, a file .questions with its .answers beside it"
+_FORMAT = (
+    "use Google's format (four words per line) or MSR's (a .questions file and its .answers file in the same folder)"
+)
 
 
 class Question(NamedTuple):
@@ -136,7 +139,7 @@ def read_questions(address: str) -> list[Question]:
     """Read the questions in a path or s3://... Raises DataError, with the line, for another format."""
     answers = address.removesuffix(_QUESTIONS) + _ANSWERS
     of_msr = address.endswith(_QUESTIONS) and exists(answers)
-    found = list(_msr(address, answers) if of_msr else _google(address))
+    found = list(_read_msr(address, answers) if of_msr else _read_google(address))
     if not found:
         raise DataError(f"{address} has no question; {_FORMAT}")
     return found
@@ -183,7 +186,7 @@ def _answers(unit: Matrix, given: npt.NDArray[np.int64]) -> Iterator[npt.NDArray
     yield by_mul.argmax(axis=1)
 
 
-def _google(address: str) -> Iterator[Question]:
+def _read_google(address: str) -> Iterator[Question]:
     section = _NO_SECTION
     for number, line in enumerate(open_lines(address), 1):
         words = _words(line, address, number)
@@ -195,7 +198,7 @@ def _google(address: str) -> Iterator[Question]:
             yield Question(section, *words)
 
 
-def _msr(address: str, answers: str) -> Iterator[Question]:
+def _read_msr(address: str, answers: str) -> Iterator[Question]:
     lines = [_words(line, address, number) for number, line in enumerate(open_lines(address), 1)]
     expected = [_words(line, answers, number) for number, line in enumerate(open_lines(answers), 1)]
     if len(lines) != len(expected):
@@ -205,7 +208,7 @@ def _msr(address: str, answers: str) -> Iterator[Question]:
     for number, (words, answer) in enumerate(zip(lines, expected, strict=True), 1):
         if len(words) != 3 or len(answer) != 2:
             raise DataError(
-                f"{address}, line {number}: there are not three words, or in {answers} not a relation and a word; "
+                f"{address}, line {number}: the line must have three words, and in {answers} a relation and a word; "
                 f"{_FORMAT}"
             )
         yield Question(answer[0], words[0], words[1], words[2], answer[1])

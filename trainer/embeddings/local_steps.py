@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from trainer.clock import BACKWARD, StepTimer
 from trainer.computing import row_updates
 from trainer.computing.gradients import Piece
-from trainer.computing.row_gradients import Means, TouchedRows, computed_by_numba, kernels
-from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, scaled
+from trainer.computing.row_gradients import FactoredGradient, TouchedRows, computed_by_numba, kernels
+from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, scale_gradients
 
 STEADY = 20.0
 """Expected occurrences between two synchronisations above which a word moves by less than the sum of deltas.
@@ -52,13 +52,13 @@ class LocalSteps:
         try:
             for begin in range(0, len(numbers), self.rows):
                 rows = numbers[begin : begin + self.rows]
-                part, means = self._gradients.of_rows(model, rows, self.rows, step)
+                part, table_gradients = self._gradients.compute_rows(model, rows, self.rows, step)
                 loss += part * (self.rows / of)
-                norm = math.hypot(*(float(each.gradients.norm()) for each in means))
+                norm = math.hypot(*(float(each.gradients.norm()) for each in table_gradients))
                 rate = self.rate * (min(1.0, self._clip_norm / norm) if self._clip_norm and norm else 1.0)
-                for start, each in zip(starts, [*means, *means[: len(squares)]], strict=True):
+                for start, each in zip(starts, [*table_gradients, *table_gradients[: len(squares)]], strict=True):
                     start.keep(each.ids)
-                for number, (table, each) in enumerate(zip(tables, means, strict=True)):
+                for number, (table, each) in enumerate(zip(tables, table_gradients, strict=True)):
                     touched = TouchedRows(each.ids.long(), each.gradients)
                     if squares:
                         row_updates.adagrad(table, squares[number], touched, rate, learns=True)
@@ -66,12 +66,12 @@ class LocalSteps:
                         row_updates.sgd(table, touched, rate)
         except torch.OutOfMemoryError:
             for start in starts:
-                start.put_back()  # the same rows are computed again in smaller pieces
+                start.restore()  # the same rows are computed again in smaller pieces
             raise
-        ways = [start.way_back() for start in starts]
+        deltas = [start.take_deltas() for start in starts]
         factors = self._gradients.rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
         timer.end_phase(BACKWARD)
-        return Piece(loss, (), [[each] for each in (*scaled(ways[:2], factors, 1.0), *ways[2:])])
+        return Piece(loss, (), [[each] for each in (*scale_gradients(deltas[:2], factors, 1.0), *deltas[2:])])
 
 
 class _Start:
@@ -86,7 +86,7 @@ class _Start:
     def keep(self, ids: Tensor) -> None:
         """Save the rows with these ids (n,), which may repeat, unless they are saved already."""
         if computed_by_numba(self._table):
-            found = kernels().keep_rows(self._table.numpy(), ids.numpy(), self._known.numpy())
+            found = kernels().copy_new_rows(self._table.numpy(), ids.numpy(), self._known.numpy())
             new, rows = map(torch.from_numpy, found)
         else:
             new = torch.unique(ids[~self._known[ids]])
@@ -95,16 +95,16 @@ class _Start:
         self._ids.append(new)
         self._rows.append(rows)
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         for ids, rows in zip(self._ids, self._rows, strict=True):
             self._table[ids.long()] = rows
 
-    def way_back(self) -> Means:
+    def take_deltas(self) -> FactoredGradient:
         """Restore the rows. Return their movement with the sign of a gradient."""
         ids, before = torch.cat(self._ids), torch.cat(self._rows)
         if computed_by_numba(self._table):
-            way = torch.from_numpy(kernels().put_back_rows(self._table.numpy(), ids.numpy(), before.numpy()))
+            delta = torch.from_numpy(kernels().restore_rows(self._table.numpy(), ids.numpy(), before.numpy()))
         else:
-            way = before - self._table[ids]
+            delta = before - self._table[ids]
             self._table[ids] = before
-        return Means(ids, torch.ones(len(ids), dtype=torch.int64, device=ids.device), way)
+        return FactoredGradient(ids, torch.ones(len(ids), dtype=torch.int64, device=ids.device), delta)

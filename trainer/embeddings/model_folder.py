@@ -19,7 +19,7 @@ from common.files import indented_json
 from common.version import VERSION
 from corpus.reading.storage import exists, join, readable
 from trainer.embeddings.vectors import WordVectors, open_vectors, vectors_folder, write_binary, write_text
-from trainer.output.run_files import BINARY_VECTORS, CONFIG, ENCODER, MEASURES, TEXT_VECTORS, whole_folder
+from trainer.output.run_files import BINARY_VECTORS, CONFIG, ENCODER, MEASURES, TEXT_VECTORS, replaced_folder
 
 if TYPE_CHECKING:
     from trainer.embeddings.encoder import WordEncoder
@@ -48,7 +48,7 @@ def open_words(address: str) -> WordVectors:
     if some.shape[1] != encoder.settings.size or not np.allclose(
         encoder.vectors(vectors.words[:_COMPARED]), some, rtol=0, atol=_APART * np.abs(some).max()
     ):
-        raise DataError(f"{place} is of another training than the vectors beside it; copy the folder again, whole")
+        raise DataError(f"{place} does not match the vectors in its folder; copy the whole folder again")
     return WordVectors(vectors.words, vectors.matrix, encoder.vectors, vectors.note)
 
 
@@ -62,7 +62,7 @@ def write_vectors(
 ) -> None:
     """Write vectors to a folder, atomically replacing an old model. Raises TrainingError."""
     try:
-        with whole_folder(folder) as new:
+        with replaced_folder(folder) as new:
             write_binary(str(new / BINARY_VECTORS), vectors)
             write_text(str(new / TEXT_VECTORS), vectors)
             if encoder is not None:

@@ -26,8 +26,8 @@ from corpus.text import FIRST_WORD
 from trainer.clock import BACKWARD, StepTimer
 from trainer.computing.dropout import hashes
 from trainer.computing.gradients import Piece
-from trainer.computing.row_gradients import Means, new_table, sums_by_id
-from trainer.devices import moved_to
+from trainer.computing.row_gradients import FactoredGradient, new_table, sums_by_id
+from trainer.devices import copy_to_device
 from trainer.embeddings.sampling import SHARED, Sampling, Tokens
 
 _LARGEST = 30.0
@@ -89,28 +89,30 @@ class SkipGramGradients:
         self._scratch: list[Any] = []
         self.rules = rules
         self._factors: tuple[int, Factors] = 0, None
-        self._placed: _Placed | None = None
+        self._device_sampling: _DeviceSampling | None = None
 
     def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
         """See `DirectGradients`."""
         assert isinstance(model, SkipGram)
-        loss, means = self.of_rows(model, numbers, of, step)
+        loss, table_gradients = self.compute_rows(model, numbers, of, step)
         timer.end_phase(BACKWARD)
-        return Piece(loss, (), [[each] for each in means])
+        return Piece(loss, (), [[each] for each in table_gradients])
 
-    def of_rows(self, model: SkipGram, numbers: IntArray, of: int, step: int) -> tuple[Tensor, list[Means]]:
+    def compute_rows(
+        self, model: SkipGram, numbers: IntArray, of: int, step: int
+    ) -> tuple[Tensor, list[FactoredGradient]]:
         """Return the loss and the gradients of centres and contexts of the rows `numbers` (n,) in a global batch of
         `of` rows."""
-        loss, _, means = self.sums(model, self.tokens[numbers], hashes(self._seed, step, numbers))
+        loss, _, table_gradients = self.sums(model, self.tokens[numbers], hashes(self._seed, step, numbers))
         if self._factors[0] != of:
             self._factors = of, self.rules.steadiness(of) if self._steady else None
-        return loss / (of * self._pairs_a_row), scaled(means, self._factors[1], 1.0 / of)
+        return loss / (of * self._pairs_a_row), scale_gradients(table_gradients, self._factors[1], 1.0 / of)
 
     def touched(self, numbers: IntArray, step: int) -> tuple[Tensor, Tensor]:
         """Return the words (m,) int64 with centres, and those with contexts, that training rows (n,) need at a step."""
         return touched_words(self.tokens[numbers], hashes(self._seed, step, numbers), self.rules)
 
-    def sums(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
+    def sums(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
         """Return the sum of the losses of `rows` (n, tokens) with `keys` (n,), the number of pairs, and the gradients.
 
         The gradients are those of centres and contexts.
@@ -119,13 +121,13 @@ class SkipGramGradients:
             return self._by_numba(model, rows, keys)
         return self._by_torch(model, rows, keys)
 
-    def _by_torch(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
+    def _by_torch(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
         device = model.centres.device
-        if self._placed is None or self._placed.keep.device != device:
-            self._placed = _Placed.on(device, self.rules)
-        return _sums_by_torch(model, rows, keys, self.rules, self._placed)
+        if self._device_sampling is None or self._device_sampling.keep.device != device:
+            self._device_sampling = _DeviceSampling.on(device, self.rules)
+        return _sums_by_torch(model, rows, keys, self.rules, self._device_sampling)
 
-    def _by_numba(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
+    def _by_numba(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
         tables = model.centres.detach().numpy(), model.contexts.detach().numpy()
         places = self._scratch.pop() if self._scratch else tuple(np.full(len(tables[0]), -1, np.int32) for _ in tables)
         most = len(rows) * rows.shape[1], len(rows) * (rows.shape[1] + SHARED)
@@ -134,61 +136,63 @@ class SkipGramGradients:
         rules = (self.rules.keep, self.rules.noise, self.rules.window, self.rules.negatives, SHARED)
         known, loss, pairs = _kernels().skipgram_gradients(rows, keys, rules, tables, places, touched, sums)
         self._scratch.append(places)  # scratch memory of one thread; list operations are thread-safe
-        means = [
-            _single(torch.from_numpy(ids[:count]), torch.from_numpy(own[:count]))
+        table_gradients = [
+            _single_rows(torch.from_numpy(ids[:count]), torch.from_numpy(own[:count]))
             for ids, own, count in zip(touched, sums, known, strict=True)
         ]
-        return torch.tensor(loss, dtype=model.centres.dtype), int(pairs), means
+        return torch.tensor(loss, dtype=model.centres.dtype), int(pairs), table_gradients
 
 
-def scaled(means: Sequence[Means], factors: Factors, scale: float) -> list[Means]:
+def scale_gradients(
+    table_gradients: Sequence[FactoredGradient], factors: Factors, scale: float
+) -> list[FactoredGradient]:
     """Scale the gradients of centres and contexts in place by `factors` (2, words), if any, and by `scale`."""
-    for each, of_words in zip(means, [None, None] if factors is None else factors, strict=True):
+    for each, of_words in zip(table_gradients, [None, None] if factors is None else factors, strict=True):
         if of_words is not None:
             each.gradients.mul_(torch.from_numpy(of_words).to(each.ids.device)[each.ids, None])
         each.gradients.mul_(scale)
-    return list(means)
+    return list(table_gradients)
 
 
 def touched_words(rows: Tokens, keys: Keys, rules: Sampling) -> tuple[Tensor, Tensor]:
     """Return the ascending words (m,) int64 with centres, and those with contexts, that `rows` (n, tokens) need."""
     words = np.unique(rows)
     centres = torch.from_numpy(words[words >= FIRST_WORD])
-    drawn = _drawn(torch.from_numpy(keys.view(np.int64)), torch.from_numpy(rules.noise))
+    drawn = _negative_samples(torch.from_numpy(keys.view(np.int64)), torch.from_numpy(rules.noise))
     return centres.long(), torch.unique(torch.cat((centres, drawn.flatten()))).long()
 
 
 def count_pairs(rows: Tokens, keys: Keys, rules: Sampling) -> int:
     """Return the number of pairs in `rows` (n, tokens) with `keys` (n,)."""
-    placed = _Placed.on(torch.device("cpu"), rules)
-    kept = _kept(torch.from_numpy(rows), torch.from_numpy(keys.view(np.int64)), rules.window, placed.keep)
-    return int(_near(*kept).sum())
+    placed = _DeviceSampling.on(torch.device("cpu"), rules)
+    kept = _subsampled(torch.from_numpy(rows), torch.from_numpy(keys.view(np.int64)), rules.window, placed.keep)
+    return int(_context_mask(*kept).sum())
 
 
-class _Placed(NamedTuple):
+class _DeviceSampling(NamedTuple):
     """Sampling tables on a device: copied once, because they are larger than a batch."""
 
     keep: Tensor
     noise: Tensor
 
     @classmethod
-    def on(cls, device: torch.device, rules: Sampling) -> "_Placed":
+    def on(cls, device: torch.device, rules: Sampling) -> "_DeviceSampling":
         keep = torch.from_numpy(rules.keep.astype(np.int64))
         return cls(keep.to(device), torch.from_numpy(rules.noise).to(device))
 
 
 def _sums_by_torch(
-    model: Tables, rows: Tokens, keys: Keys, rules: Sampling, placed: _Placed
-) -> tuple[Tensor, int, list[Means]]:
+    model: Tables, rows: Tokens, keys: Keys, rules: Sampling, placed: _DeviceSampling
+) -> tuple[Tensor, int, list[FactoredGradient]]:
     device = model.centres.device
-    hashed, tokens = moved_to(keys.view(np.int64), device), moved_to(rows, device)
-    words, lines, reaches = _kept(tokens, hashed, rules.window, placed.keep)  # (n, longest) each
-    shared = _drawn(hashed, placed.noise)  # (n, SHARED)
+    hashed, tokens = copy_to_device(keys.view(np.int64), device), copy_to_device(rows, device)
+    words, lines, reaches = _subsampled(tokens, hashed, rules.window, placed.keep)  # (n, longest) each
+    shared = _negative_samples(hashed, placed.noise)  # (n, SHARED)
     centres, contexts, noises = (
         table.detach()[ids]
         for table, ids in ((model.centres, words), (model.contexts, words), (model.contexts, shared))
     )
-    near = _near(words, lines, reaches)  # (n, longest, longest)
+    near = _context_mask(words, lines, reaches)  # (n, longest, longest)
     degrees = near.sum(2)  # (n, longest)
     # The gradient of a score is the weight of its loss times the probability of the opposite outcome.
     scores = (centres @ contexts.mT).clamp(-_LARGEST, _LARGEST)
@@ -203,29 +207,29 @@ def _sums_by_torch(
     of_contexts = torch.cat((words[used], shared[drawn]))
     # Merge repeated words: a large batch repeats most of them, and ranks send each other the result.
     merged = sums_by_id(words[used], by_centres[used]), sums_by_id(of_contexts, by_contexts)
-    return loss, int(degrees.sum()), [_single(*each) for each in merged]
+    return loss, int(degrees.sum()), [_single_rows(*each) for each in merged]
 
 
-def _kept(rows: Tensor, hashed: Tensor, window: int, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _subsampled(rows: Tensor, hashed: Tensor, window: int, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the kept words of rows (n, tokens), padded with 0, their lines, and their window sizes, (n, longest)
     each."""
     places = torch.arange(1, rows.shape[1] + 1, device=rows.device)
-    drawn = _mixed(hashed[:, None] + places * _GOLDEN)
-    kept = (rows >= FIRST_WORD) & (_shifted(drawn, 40) < keep[rows])
-    reaches = 1 + _shifted((drawn & 0xFFFFFFFF) * window, 32)
+    drawn = _mix(hashed[:, None] + places * _GOLDEN)
+    kept = (rows >= FIRST_WORD) & (_shift_right(drawn, 40) < keep[rows])
+    reaches = 1 + _shift_right((drawn & 0xFFFFFFFF) * window, 32)
     first = torch.argsort(~kept, dim=1, stable=True)[:, : int(kept.sum(1).max())]
     lines = (rows == 0).cumsum(1)
     return (rows * kept).gather(1, first), lines.gather(1, first), reaches.gather(1, first)
 
 
-def _drawn(hashed: Tensor, noise: Tensor) -> Tensor:
+def _negative_samples(hashed: Tensor, noise: Tensor) -> Tensor:
     """Return the negative samples (n, SHARED) of each row."""
     numbers = torch.arange(1, SHARED + 1, device=hashed.device)
-    drawn = _mixed(hashed[:, None] ^ (numbers * _OF_NOISE))
-    return noise[_shifted(_shifted(drawn, 32) * len(noise), 32)]
+    drawn = _mix(hashed[:, None] ^ (numbers * _OF_NOISE))
+    return noise[_shift_right(_shift_right(drawn, 32) * len(noise), 32)]
 
 
-def _near(words: Tensor, lines: Tensor, reaches: Tensor) -> Tensor:
+def _context_mask(words: Tensor, lines: Tensor, reaches: Tensor) -> Tensor:
     """Return a mask (n, longest, longest): True if the second word is a context of the first."""
     places = torch.arange(words.shape[1], device=words.device)
     apart = (places[:, None] - places).abs()
@@ -234,21 +238,21 @@ def _near(words: Tensor, lines: Tensor, reaches: Tensor) -> Tensor:
     return (apart > 0) & (apart <= reaches[:, :, None]) & same_line & real[:, :, None] & real[:, None]
 
 
-def _mixed(numbers: Tensor) -> Tensor:
+def _mix(numbers: Tensor) -> Tensor:
     """Return `skipgram_kernels.mixed` of signed integers, which wrap in the same way."""
-    numbers = (numbers ^ _shifted(numbers, 30)) * _FACTORS[0]
-    numbers = (numbers ^ _shifted(numbers, 27)) * _FACTORS[1]
-    return numbers ^ _shifted(numbers, 31)
+    numbers = (numbers ^ _shift_right(numbers, 30)) * _FACTORS[0]
+    numbers = (numbers ^ _shift_right(numbers, 27)) * _FACTORS[1]
+    return numbers ^ _shift_right(numbers, 31)
 
 
-def _shifted(numbers: Tensor, bits: int) -> Tensor:
+def _shift_right(numbers: Tensor, bits: int) -> Tensor:
     """Return integers shifted to the right as if they were unsigned."""
     return (numbers >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def _single(ids: Tensor, gradients: Tensor) -> Means:
+def _single_rows(ids: Tensor, gradients: Tensor) -> FactoredGradient:
     """Return gradients (m, columns) of single rows of a table, with these `ids` (m,), in factored form."""
-    return Means(ids.int(), torch.ones(len(ids), dtype=torch.int64, device=ids.device), gradients)
+    return FactoredGradient(ids.int(), torch.ones(len(ids), dtype=torch.int64, device=ids.device), gradients)
 
 
 @cache

@@ -3,7 +3,7 @@
 Each part is an epoch. The first rank chooses the next part: the oldest unused one of the reader with the fewest used
 parts. All ranks read it. The checkpoint contains the choice, so a resumed run has the same rows: no line is lost or
 used twice. Readers are informed of the parts in a checkpoint, and may then remove them. The checkpoint also contains
-the last part of each reader, from which the stream can be restored in another folder (stream_place.py).
+the last part of each reader, from which the stream can be restored in another folder (stream_restoring.py).
 
 The vocabulary is made from the first parts.
 """
@@ -33,9 +33,9 @@ from trainer.embeddings.text_rows import TextData, Vocabulary, WordCounts, held_
 from trainer.options.embedding_options import ENDLESS
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import STREAM, write_whole
-from trainer.task import NextEpoch
+from trainer.task import EpochStatus
 
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _MOST_SECONDS = 600.0
 """Seconds that the first rank waits for a part before it reports to the waiting ranks that it continues to wait."""
 _SHARE_SECONDS = 60.0
@@ -60,7 +60,7 @@ class Start:
 class StreamRows(TextData):
     """Rows of the current part, and the position in the stream."""
 
-    is_judged_at_intervals = True
+    is_evaluated_at_intervals = True
     saves_when_stopped = True
 
     def __init__(
@@ -96,7 +96,7 @@ class StreamRows(TextData):
     def sample(self) -> Tokens:
         return self.held_out
 
-    def usual_epochs(self, words: int | None) -> int:  # noqa: ARG002
+    def default_epochs(self, words: int | None) -> int:  # noqa: ARG002
         return ENDLESS
 
     def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:
@@ -107,25 +107,25 @@ class StreamRows(TextData):
         done = self.words_seen + int(step % of_part / of_part * self._words)
         return min(done, config.words - 1), config.words
 
-    def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:
-        following = NextEpoch.READY
+    def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:
+        status = EpochStatus.READY
         with ranks.agreement(loading=True):
             if ranks.is_first and not self.has_part:
-                following = self.choose(stop, lambda: self._is_over(config), wait=wait)
-        name, place = ranks.broadcast((following.name, self.place()))
-        following = NextEpoch[name]
-        if following is NextEpoch.READY:
-            self.go_to(place)
+                status = self.choose(stop, lambda: self._has_reached_end(config), wait=wait)
+        name, place = ranks.broadcast((status.name, self.place()))
+        status = EpochStatus[name]
+        if status is EpochStatus.READY:
+            self.set_position(place)
             with ranks.agreement(loading=True):
                 self.load()
-        return following
+        return status
 
-    def _is_over(self, config: TrainConfig) -> bool:
+    def _has_reached_end(self, config: TrainConfig) -> bool:
         """Return whether the requested words or minutes are reached."""
         late = config.minutes is not None and time.monotonic() - self.began >= 60 * config.minutes
         return late or (config.words is not None and self.words_seen >= config.words)
 
-    def choose(self, stop: Callable[[], bool], over: Callable[[], bool], *, wait: bool) -> NextEpoch:
+    def choose(self, stop: Callable[[], bool], over: Callable[[], bool], *, wait: bool) -> EpochStatus:
         """Choose the next part, on the first rank. Raises DataError for a failed reader.
 
         `over`: returns whether the run has reached its end. `wait`: wait a limited time for a part.
@@ -133,19 +133,19 @@ class StreamRows(TextData):
         until = time.monotonic() + (_MOST_SECONDS if wait else 0.0)
         while not stop():
             if over():
-                return NextEpoch.END
+                return EpochStatus.END
             for name in sorted(self._taken, key=lambda name: self._taken[name]):
                 if part_path(self._stream / name, self._taken[name]).exists():
                     self._chosen = name, self._taken[name]
                     self._taken[name] += 1
-                    return NextEpoch.READY
+                    return EpochStatus.READY
             # A reader writes its last part before it reports its end, so look for parts once more after that.
             if not [name for name in self._taken if not ended(self._stream / name)] and not self._any_part():
-                return NextEpoch.END
+                return EpochStatus.END
             if time.monotonic() >= until:
-                return NextEpoch.LATER
-            time.sleep(_LOOK_SECONDS)
-        return NextEpoch.STOP
+                return EpochStatus.PENDING
+            time.sleep(_POLL_SECONDS)
+        return EpochStatus.STOP
 
     def load(self) -> None:
         """Read the rows of the chosen part. Raises DataError."""
@@ -155,7 +155,7 @@ class StreamRows(TextData):
         part = _read_shared(path)
         self._last[name] = path.read_bytes()
         if part.tokens.shape != self.tokens.shape:
-            raise DataError(f"{path} has {len(part.tokens):,} rows, and not {len(self.tokens):,}; begin a new stream")
+            raise DataError(f"{path} has {len(part.tokens):,} rows, not {len(self.tokens):,}; start a new stream")
         self.tokens[:] = self.vocabulary.ids(part)
         self._words, self._outside = int(part.counts.sum()), int((self.tokens == UNKNOWN).sum())
         if self._chosen == (self._held_of, 0):
@@ -181,15 +181,15 @@ class StreamRows(TextData):
         return {**self.place(), "last": last}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.go_to(state)
+        self.set_position(state)
         self._last = last_parts(state)
 
-    def go_to(self, state: Mapping[str, Any]) -> None:
+    def set_position(self, state: Mapping[str, Any]) -> None:
         """Set the position in the stream. Raises DamagedError for a position in another stream."""
         taken, chosen = state.get("taken"), state.get("chosen")
         words, outside = state.get("words_seen"), state.get("words_outside")
         if not isinstance(taken, dict) or not type(words) is type(outside) is int or taken.keys() != self._taken.keys():
-            raise DamagedError("it holds no place in this stream")
+            raise DamagedError("it holds no position in this stream")
         if chosen is not None and not (isinstance(chosen, tuple) and len(chosen) == 2 and chosen[0] in taken):
             raise DamagedError("it holds no part of this stream")
         self._taken, self._chosen = dict(taken), chosen
@@ -200,7 +200,7 @@ class StreamRows(TextData):
         """True if a part is chosen and not finished."""
         return self._chosen is not None
 
-    def tell_readers(self) -> None:
+    def report_to_readers(self) -> None:
         """Report to readers which finished parts are in a checkpoint. Raises OSError."""
         write_taken(self._stream, parts_done(self.place()))
 
@@ -211,13 +211,13 @@ class StreamRows(TextData):
         notes = []
         if self._words_outside:
             notes.append(
-                f"{self._words_outside:,} of {plural(self.words_seen, 'word')} were outside the vocabulary, which has "
-                "those of the first words (--vocabulary-words) that occur at least --min-count times"
+                f"{self._words_outside:,} of {plural(self.words_seen, 'word')} were outside the vocabulary, which "
+                "is made from the first words (--vocabulary-words)"
             )
         if config.words is not None and self.words_seen < config.words:
-            reason = "its minutes (--minutes) have passed" if self._is_over(config) else "no more text comes"
+            reason = "its minutes (--minutes) have passed" if self._has_reached_end(config) else "no more text comes"
             notes.append(
-                f"the run has ended after {self.words_seen:,} of the {config.words:,} words that --words asks for, "
+                f"the run ended after {self.words_seen:,} of the {config.words:,} words that --words asks for, "
                 f"because {reason}"
             )
         return notes
@@ -278,7 +278,7 @@ def await_first_parts(
     counted, read, began = 0, list[tuple[str, int]](), time.monotonic()
     while counted < words:
         if stop():
-            raise TrainingError("stopped before enough text had come for a vocabulary")
+            raise TrainingError("stopped before enough text arrived for a vocabulary")
         over = not [folder for folder in folders if not ended(folder)]
         found = sorted((folder.name, number) for folder in folders for number in part_numbers(folder))
         new = [part for part in found if part not in read]
@@ -287,13 +287,13 @@ def await_first_parts(
         if not new and minutes is not None and time.monotonic() - began >= 60 * minutes * (0.5 if read else 1.0):
             break
         if not new:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         for name, number in new[:1]:
             counted += int(_read_shared(part_path(stream / name, number)).counts.sum())
             read.append((name, number))
     if not read:
         raise TrainingError(
-            f"no text has come from {', '.join(settings.sources)}"
+            f"no text arrived from {', '.join(settings.sources)}"
             + ("" if minutes is None else f" in {minutes:g} minutes (--minutes)")
             + "; check that something is written there"
         )
@@ -311,7 +311,7 @@ def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int
     vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
     held_of = min((name for name, number in parts if number == 0), default=None)
     if held_of is None:
-        raise DataError(f"the first parts in {stream} were learnt from and removed; begin a new stream")
+        raise DataError(f"the first parts in {stream} were already removed; start a new stream")
     tokens = vocabulary.ids(read_part(part_path(stream / held_of, 0)))
     return Start(
         vocabulary=vocabulary,
@@ -356,14 +356,12 @@ def load_start(path: Path) -> Start | None:
     except OSError as error:
         raise TrainingError(f"cannot read {path}: {error.strerror}; make it readable") from error
     except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
-        raise TrainingError(
-            f"{path} is not what a run on a stream has left: {error}; start in another --output"
-        ) from error
+        raise TrainingError(f"{path} is not a file of a run on a stream: {error}; start in another --output") from error
 
 
 def _read_shared(path: Path) -> Part:
     """Read a part that another machine has already seen."""
     deadline = time.monotonic() + _SHARE_SECONDS
     while not path.exists() and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     return read_part(path)

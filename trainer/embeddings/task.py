@@ -37,7 +37,7 @@ from trainer.embeddings.vectors import WordVectors
 from trainer.options.embedding_options import require_text_of_kind
 from trainer.output.run_files import MODEL
 from trainer.registry import RunSize
-from trainer.task import TEST, NextEpoch, Task
+from trainer.task import TEST, EpochStatus, Task
 
 _EVALUATION_SHARE = 0.05
 """Largest share of time for evaluation, if a part of a stream takes less time than its evaluation."""
@@ -65,14 +65,14 @@ class Embedding(Task[TextData]):
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
         config = config.with_step_rows(RunSize(on_gpus=ranks.device.type != "cpu"))
-        return replace(config, epochs=config.epochs or data.usual_epochs(config.words)), data, list(data.notes)
+        return replace(config, epochs=config.epochs or data.default_epochs(config.words)), data, list(data.notes)
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         """Prepare the data and the evaluation. Subclasses set the model and its tables, with embeddings of size
         `self._size`."""
         assert config.embedding is not None  # only a classifier may derive it from pretrained vectors
         self._config, self._ranks, self._data, self._size = config, ranks, data, config.embedding
-        self._judged = time.monotonic(), 0.0  # time and duration of the last evaluation
+        self._last_evaluation = time.monotonic(), 0.0  # time and duration of the last evaluation
         with ranks.agreement(loading=True):
             reference = _reference(config, data) if ranks.is_first else None
             self._evaluation = WordEvaluation(config.similarity, config.analogy, reference)
@@ -97,12 +97,12 @@ class Embedding(Task[TextData]):
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
         return super().step_rate(config, *self._data.schedule_position(config, step, steps), size)
 
-    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:
-        following = self._data.begin_epoch(self._config, self._ranks, stop, wait=wait)
-        if self._data.is_judged_at_intervals and following is NextEpoch.READY:
-            since, took = self._judged
+    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:
+        status = self._data.begin_epoch(self._config, self._ranks, stop, wait=wait)
+        if self._data.is_evaluated_at_intervals and status is EpochStatus.READY:
+            since, took = self._last_evaluation
             self.evaluates_epoch = self._ranks.broadcast((time.monotonic() - since) * _EVALUATION_SHARE >= took)
-        return following
+        return status
 
     def end_epoch(self) -> bool:
         return self._data.end_part()
@@ -114,7 +114,7 @@ class Embedding(Task[TextData]):
         self._data.restore(state)
 
     def checkpoint_written(self) -> None:
-        self._data.tell_readers()
+        self._data.report_to_readers()
 
     @property
     def saves_when_stopped(self) -> bool:  # type: ignore[override]
@@ -141,9 +141,9 @@ class Embedding(Task[TextData]):
         words: dict[str, Any] = {}
         if self._ranks.is_first:
             # A stream rarely ends, so all metrics are computed at intervals.
-            takes_time = part == TEST or self._data.is_judged_at_intervals
+            takes_time = part == TEST or self._data.is_evaluated_at_intervals
             words = (self._evaluation.all_measures if takes_time else self._evaluation.quick_measures)(self._vectors())
-        self._judged = time.monotonic(), time.monotonic() - start
+        self._last_evaluation = time.monotonic(), time.monotonic() - start
         return {"loss": sum(losses) / max(1, sum(counts)), **self._ranks.broadcast(words)}
 
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:

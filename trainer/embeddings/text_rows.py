@@ -27,9 +27,9 @@ from corpus.text import FIRST_WORD, UNKNOWN
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Counts, Tokens
-from trainer.task import TEST, TRAINING, VALIDATION, NextEpoch
+from trainer.task import TEST, TRAINING, VALIDATION, EpochStatus
 
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
 """Number of held-out rows: one of every _HELD_OUT_EVERY, at least one, and at most _MOST_HELD_OUT."""
 
@@ -75,8 +75,8 @@ class WordCounts:
             return []
         return [
             f"there are over {_MOST_WORDS:,} different words: {self.forgotten:,} counts of words that had occurred "
-            f"up to {self.least} times were dropped meanwhile, so that some words may lack a vector that occur "
-            f"{min_count:,} times (--min-count); identifiers and numbers in the text are often the cause"
+            f"up to {self.least} times were dropped while counting. Some words that occur {min_count:,} times "
+            "(--min-count) may lack a vector; identifiers and numbers in the text are a frequent cause"
         ]
 
 
@@ -123,7 +123,7 @@ class TextData(ABC):
     digest: str
     notes: tuple[str, ...]
     """Notes for the user."""
-    is_judged_at_intervals = False
+    is_evaluated_at_intervals = False
     """True if the model is evaluated at intervals instead of after each epoch."""
     saves_when_stopped = False
     """True if a stopped run also saves a model."""
@@ -144,16 +144,16 @@ class TextData(ABC):
         return len(self.tokens)
 
     @abstractmethod
-    def usual_epochs(self, words: int | None) -> int:
+    def default_epochs(self, words: int | None) -> int:
         """Return the default epochs of a run that is to learn from `words` running words."""
 
     def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:  # noqa: ARG002
         """Return the position of a step in the schedule of the learning rate: the finished and the total amount."""
         return step, steps
 
-    def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:  # noqa: ARG002
+    def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:  # noqa: ARG002
         """See `Task`."""
-        return NextEpoch.READY
+        return EpochStatus.READY
 
     def end_part(self) -> bool:
         """Finish the epoch after all its steps. Return whether that changes `state`."""
@@ -167,7 +167,7 @@ class TextData(ABC):
         """Resume from a state. Raises DamagedError if it does not fit."""
         del state
 
-    def tell_readers(self) -> None:
+    def report_to_readers(self) -> None:
         """Report to readers of the text which parts are in a checkpoint. Raises OSError."""
         return
 
@@ -194,7 +194,7 @@ class TextRows(TextData):
     def sample(self) -> Tokens:
         return self.tokens[:_SOME_ROWS]
 
-    def usual_epochs(self, words: int | None) -> int:
+    def default_epochs(self, words: int | None) -> int:
         return -(-words // self.words) if words else _EPOCHS
 
 
@@ -211,7 +211,7 @@ def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> Text
     """
     folders = [reader_folder(stream, number) for number in range(settings.readers)]
     while [folder for folder in folders if not ended(folder)]:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     parts = [part_path(folder, number) for folder in folders for number in part_numbers(folder)]
     counted = WordCounts()
     digest = blake2b(digest_size=16)

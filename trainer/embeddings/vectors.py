@@ -128,7 +128,7 @@ def vectors_size(address: str) -> int:
     Raises DataError if the file is unreadable or invalid.
     """
     file = vectors_file(address)
-    with _undamaged(file):
+    with _convert_errors(file):
         return _read_head(BytesIO(next(open_blocks(file), b"")), file)[1]
 
 
@@ -147,8 +147,8 @@ def vectors_folder(address: str) -> str | None:
     for place in places:
         if (config := _config(place)) is not None and "classes" in config:
             raise DataError(
-                f"{place} is a model that classifies texts (--model {config.get('model')}) and not one of words; "
-                "`shoal predict` takes it"
+                f"{place} is a model that classifies texts (--model {config.get('model')}), not a model of words; "
+                "use it with `shoal predict`"
             )
     raise DataError(
         f"the folder {address} has neither {_FILES[0]} nor {_FILES[1]}; `shoal embed` writes both when it has finished"
@@ -171,7 +171,7 @@ def read_vectors(address: str) -> WordVectors:
     """
     words: dict[str, None] = {}
     left_out: Counter[str] = Counter()
-    with _opened(address) as file:
+    with _open_decompressed(address) as file:
         count, size = _read_head(file, address)
         begin = file.tell()
         binary = _is_binary(file, size)
@@ -179,7 +179,7 @@ def read_vectors(address: str) -> WordVectors:
         limit = os.fstat(file.fileno()).st_size // (size * (_FLOAT.itemsize if binary else 2) + 2)
         if count > limit:
             raise DataError(
-                f"{address} says that it has {count:,} words with vectors of {size}, and is too short; get it again"
+                f"{address} states {count:,} words with vectors of size {size}, but is too short; get it again"
             )
         matrix = np.empty((count or _FEW_WORDS, size), np.float32)
         for encoded, vector in (_read_binary if binary else _read_text)(file, count, size, address):
@@ -193,8 +193,8 @@ def read_vectors(address: str) -> WordVectors:
             words[word] = None
         unread = os.fstat(file.fileno()).st_size - file.tell()
     if not words:
-        raise DataError(f"{address} holds no vectors that can be used: {_counted(left_out)}; train them again")
-    notes = [f"left out {_counted(left_out)}"] if left_out else []
+        raise DataError(f"{address} has no usable vectors: {_describe_skipped(left_out)}; train them again")
+    notes = [f"left out {_describe_skipped(left_out)}"] if left_out else []
     if 0 < count < (given := len(words) + left_out.total()):
         notes.append(f"the first line says {plural(count, 'word')}, and {given:,} were read")
     if unread > _NEWLINE_BYTES:
@@ -219,7 +219,7 @@ def write_binary(address: str, vectors: WordVectors) -> None:
 
 
 @contextmanager
-def _undamaged(address: str) -> Iterator[None]:
+def _convert_errors(address: str) -> Iterator[None]:
     try:
         with explain_os_error(DataError, f"cannot read {address}", "check the file"):
             yield
@@ -228,9 +228,9 @@ def _undamaged(address: str) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(address: str) -> Iterator[BinaryIO]:
+def _open_decompressed(address: str) -> Iterator[BinaryIO]:
     """Yield the content of a file, decompressed according to its file name extension."""
-    with _undamaged(address):
+    with _convert_errors(address):
         if compression(address) is None:
             with readable(address) as path, path.open("rb") as file:
                 yield file
@@ -299,7 +299,7 @@ def _read_text(file: BinaryIO, count: int, size: int, address: str) -> Iterator[
             yield _split(line, size)
         except ValueError:
             raise DataError(
-                f"{address}, line {number}: there is no word with {plural(size, 'number')}; get the file again"
+                f"{address}, line {number}: the line must have a word and {plural(size, 'number')}; get the file again"
             ) from None
         given += 1
     if given < count:
@@ -321,7 +321,7 @@ def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterato
     if 2 * odd > count:
         raise DataError(
             f"{address} is not text, and as binary {odd:,} of its {plural(count, 'word')} are not UTF-8 or have "
-            "numbers that no training gives; write it as UTF-8 with little-endian float32, or as text"
+            "implausible numbers; write it as UTF-8 with little-endian float32, or as text"
         )
 
 
@@ -340,5 +340,5 @@ def _fault(word: str, encoded: bytes, vector: Matrix, words: dict[str, None]) ->
     return "given before" if word in words else ""
 
 
-def _counted(left_out: Counter[str]) -> str:
+def _describe_skipped(left_out: Counter[str]) -> str:
     return ", ".join(f"{plural(count, 'word')} {fault}" for fault, count in left_out.items())

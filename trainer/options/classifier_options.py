@@ -36,73 +36,74 @@ class ClassifierOptions(Section):
     title: ClassVar[str] = "model"
 
     embedding: int | None = option(
-        "dimensions of a word vector; with --embeddings those of its vectors", default=64, must=from_1_to(_WIDEST)
+        "dimensions of a word vector (with --embeddings: those of its vectors)", default=64, must=from_1_to(_WIDEST)
     )
     embeddings: str | None = option(
-        "start from word embeddings that were learnt before, in the format of word2vec, text or binary: a path or "
-        "s3://..., or a folder with a vectors.bin or vectors.txt. Words without a vector start as all do else. "
-        "--word-rate of lstm is then 0.02 (default: random vectors)",
+        "start from pretrained word embeddings in word2vec format, text or binary: a path or s3://..., or a folder "
+        "with vectors.bin or vectors.txt (default: random vectors). Other words start with random vectors. The "
+        "default --word-rate of lstm is then 0.02",
         default=None,
         metavar="FILE_OR_DIR",
     )
     vocabulary: int = option(
-        "the words that have a vector, the most frequent ones; all others are unknown; 2000000: all",
+        "number of words with a vector, the most frequent ones; all others are unknown; 2000000: all",
         default=_MOST_WORDS,
         must=from_1_to(_MOST_WORDS),
     )
-    hidden: int = option("dimensions of the state", default=32, must=from_1_to(_WIDEST))
-    layers: int = option("layers, one upon the other", default=1, must=from_1_to(_DEEPEST))
+    hidden: int = option("dimensions of the LSTM's state", default=32, must=from_1_to(_WIDEST))
+    layers: int = option("number of LSTM layers", default=1, must=from_1_to(_DEEPEST))
     pooling: str = option(
-        "the parts of a text's vector: the mean of its words' states, their largest value in each dimension, and the "
-        "mean of the words' own vectors (mean+max+words); some of these; or the state after its last word (last)",
+        "parts of a text's vector, joined by +: mean and max of the states of its words, and words, the mean of the"
+        " word vectors; or last, the state after the last word",
         default="mean+max+words",
         choices=("mean+max+words", "mean+words", "mean", "last"),
     )
     ngrams: int = option(
-        "the most words of an n-gram; 1: words alone",
+        "largest number of words in an n-gram; 1: single words only",
         default=2,
         must=from_1_to(_MOST_NGRAMS),
     )
     char_ngrams: str | None = option(
-        "the fewest and most characters of the n-grams of a word's characters, such as 3-6; words "
-        "with common parts then have something in common (default of linear: 2-5; of fasttext: none)",
+        "fewest and most characters of the n-grams of a word's characters, such as 3-6, by which similar words "
+        "share weights (default of linear: 2-5; of fasttext: none)",
         default=None,
         must=_CHARS,
         metavar="MIN-MAX",
     )
     buckets: int | None = option(
-        "of linear the most n-grams with a weight (default: 4,000,000); of fasttext the number of vectors that n-grams "
-        "share, by their hash (default: eight for each n-gram of the training rows, at most 2,000,000)",
+        "for linear, the largest number of n-grams with a weight (default: 4,000,000); for fasttext, the number of "
+        "vectors that n-grams share by their hash (default: eight for each n-gram of the training rows, at most "
+        "2,000,000)",
         default=None,
         must=from_1_to(_MOST_BUCKETS),
     )
     dropout: float = option(
-        "share of values dropped between layers of an LSTM, and before the last layer of all",
+        "share of values to drop between LSTM layers, and before the last layer of every model",
         default=0.3,
         must=SHARE,
     )
-    embedding_dropout: float = option("share of dimensions dropped from a text's word vectors", default=0.5, must=SHARE)
+    embedding_dropout: float = option("share of dimensions to drop from a text's word vectors", default=0.5, must=SHARE)
     word_dropout: float = option(
-        "share of words dropped from a text each time it is seen; at least four are kept", default=0.5, must=SHARE
+        "share of words to drop from a text each time it is seen; at least four words are kept", default=0.5, must=SHARE
     )
     loss: str = option(
-        "the loss: cross-entropy of the ratings (of the labels if the dataset has no ratings) or of the labels, with "
-        "one output for two classes (bce) or an output for each class (softmax), or the squared error of the rating "
-        "(mse); of more than two classes bce, cross-entropy and softmax are the same, and there is no mse",
+        "loss. cross-entropy: of the ratings, or of the labels if the dataset has no ratings; bce: of labels, with "
+        "one output for two classes; softmax: of labels, with one output for each class; mse: squared error of the "
+        "rating. With more than two classes, bce, cross-entropy and softmax are the same, and mse is not available",
         default="cross-entropy",
         choices=("bce", "cross-entropy", "mse", "softmax"),
     )
     positive_weight: float | None = option(
-        "weight of a positive row in the loss, for two classes; 1: that of a negative one (default: the fourth root of "
-        "negatives / positives)",
+        "weight of a positive row in the loss, for two classes; a negative row has weight 1 (default: the fourth "
+        "root of negatives / positives)",
         default=None,
         must=ABOVE_0,
     )
 
     metric: str = option(
-        "by what the decision threshold of two classes is chosen on the validation rows, and --model auto chooses: "
-        "accuracy, with a threshold of 0.5; f1-macro, the mean F1 of the classes, or balanced, their mean recall, with "
-        "the threshold where it is highest, which finds more rows of a rare class, and is less accurate",
+        "metric for choosing the decision threshold of two classes on the validation rows, and for --model auto. "
+        "accuracy: threshold 0.5; f1-macro: mean F1 of the classes; balanced: mean recall of the classes. f1-macro "
+        "and balanced find more rows of a rare class, but are less accurate",
         default="accuracy",
         choices=("accuracy", "f1-macro", "balanced"),
     )

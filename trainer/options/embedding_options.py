@@ -20,57 +20,57 @@ class EmbeddingOptions(Section):
     title: ClassVar[str] = "word embeddings"
 
     window: int = option(
-        "context window: its size is sampled from 1 to this for each word",
+        "largest context window; the window of each word is drawn from 1 to this",
         default=5,
         must=from_1_to(1000),
     )
     negatives: int = option(
-        "negative samples for each pair of words; neighbouring words share theirs",
+        "negative samples for each pair of words; neighbouring words share them",
         default=5,
         must=from_1_to(1000),
     )
     subsample: float = option(
-        "subsampling threshold: words that are more frequent than this share of the text are left out at random, the "
-        "more frequent the more often; 0: none",
+        "subsampling threshold: words with a higher share of the text are dropped at random, the more frequent the "
+        "more often; 0: no subsampling",
         default=1e-3,
         must=AT_LEAST_0,
     )
-    min_count: int = option("words that occur less often have no embedding", default=5, must=from_1_to(1 << 40))
+    min_count: int = option("fewest occurrences of a word with an embedding", default=5, must=from_1_to(1 << 40))
     words: int | None = option(
-        "stop after so many running words of text, at the end of a part or an epoch (default: after --epochs, and on "
-        "an unbounded stream when it is stopped)",
+        "stop after this number of running words, at the end of a part or an epoch (default: after --epochs; on an "
+        "unbounded stream: never)",
         default=None,
         must=AT_LEAST_1,
     )
     minutes: float | None = option(
-        "on an unbounded stream: stop so many minutes after the run has begun to wait for its first words",
+        "on an unbounded stream: stop this number of minutes after the run started to wait for its first words",
         default=None,
         must=ABOVE_0,
     )
     vocabulary_words: int = option(
-        "on an unbounded stream: make the vocabulary of its first words, so many, or as many as readers read ahead, "
-        "or as have come in half of --minutes",
+        "on an unbounded stream: number of first words from which the vocabulary is made. Fewer are used if readers"
+        " pause or half of --minutes has passed",
         default=1_000_000,
         must=AT_LEAST_1,
     )
     character_embedding: int = option(
-        "dimensions of a character's embedding; --hidden and --layers are those of its LSTM",
+        "dimensions of a character's embedding; --hidden and --layers set the size of its LSTM",
         default=128,
         must=from_1_to(8192),
     )
     similarity: tuple[str, ...] = option(
-        "word similarity sets (pairs with human scores) on which the embeddings are evaluated after each epoch",
+        "word similarity sets (pairs with human scores) for an evaluation after each epoch",
         default=(),
         metavar="FILE",
         several=True,
     )
     pip: bool = option(
-        "on finite text: measure the PIP loss, too: how far the inner products of the embeddings are from the "
-        "shifted positive pointwise mutual information of the text's words",
+        "on finite text: also measure the PIP loss, the distance between the inner products of the embeddings and "
+        "the shifted positive pointwise mutual information of the words",
         default=False,
     )
     analogy: tuple[str, ...] = option(
-        "analogy sets on which the embeddings are evaluated at the end, and on an unbounded stream meanwhile, too",
+        "analogy sets for an evaluation at the end; on an unbounded stream also during the run",
         default=(),
         metavar="FILE",
         several=True,
@@ -80,11 +80,10 @@ class EmbeddingOptions(Section):
 def require_text_of_kind(options: EmbeddingOptions, *, endless: bool) -> None:
     """Raise TrainingError for an option that does not apply to finite text, or to an `endless` stream."""
     if endless and options.pip:
-        raise TrainingError("--pip goes with finite text, by whose counts embeddings are evaluated; leave it out")
+        raise TrainingError("--pip needs finite text, with which it compares the embeddings; leave it out")
     if not endless and options.minutes is not None:
-        raise TrainingError("--minutes goes with an unbounded stream (--follow); take --words or --epochs")
+        raise TrainingError("--minutes needs an unbounded stream (--follow); use --words or --epochs")
     if not endless and options.vocabulary_words != EmbeddingOptions.vocabulary_words:
         raise TrainingError(
-            "--vocabulary-words goes with an unbounded stream (--follow); of other text all words are counted: "
-            "leave it out"
+            "--vocabulary-words needs an unbounded stream (--follow); on other text all words are counted: leave it out"
         )

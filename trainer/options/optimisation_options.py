@@ -14,7 +14,7 @@ MIN_STEPS = 192
 
 GLOBAL_BATCH = 256
 """Rows of a step if neither the user nor the model sets another number."""
-OF_THE_RUN = ("global_batch", "rank_batch", "epochs")
+KEPT_ON_RESUME = ("global_batch", "rank_batch", "epochs")
 """Settings that a resumed run keeps unless they are given. A preset does not change them."""
 
 _MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
@@ -33,62 +33,60 @@ class OptimisationOptions(Section):
     title: ClassVar[str] = "optimisation"
 
     epochs: int | None = option(
-        f"passes over the training rows (default: as many as make {TARGET_STEPS} steps, but at least "
-        f"{MIN_EPOCHS} and at most {MAX_EPOCHS}; more than {MAX_EPOCHS} only where these are fewer than "
-        f"{MIN_STEPS} steps; with --resume the run's)",
+        f"passes over the training rows (default: enough for {TARGET_STEPS} steps, from {MIN_EPOCHS} to "
+        f"{MAX_EPOCHS}, or more if {MAX_EPOCHS} are fewer than {MIN_STEPS} steps; with --resume: the run's)",
         default=None,
         must=AT_LEAST_1,
         advanced=False,
     )
     global_batch: int | None = option(
-        f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}, or the model's; with "
-        "--resume the run's)",
+        f"rows of a step, over all ranks together (default: {GLOBAL_BATCH}, or the model's; with --resume: the run's)",
         default=None,
         aliases=("--batch-size",),
         must=AT_LEAST_1,
         advanced=False,
     )
     rank_batch: int | None = option(
-        "instead of --global-batch: rows a step and rank, so that more ranks make larger steps; but a resumed run "
-        "keeps its steps",
+        "rows of a step on each rank, instead of --global-batch: more ranks make larger steps. A resumed run keeps "
+        "its steps",
         default=None,
         must=AT_LEAST_1,
     )
     learning_rate: float = option(
-        "the step size at its highest", default=8e-3, aliases=("--lr",), must=ABOVE_0, advanced=False
+        "highest learning rate", default=8e-3, aliases=("--lr",), must=ABOVE_0, advanced=False
     )
     word_rate: float = option(
-        "the learning rate of word vectors, as a multiple of --learning-rate; below 1 rare words are memorised less",
+        "learning rate of word vectors, as a multiple of --learning-rate; below 1, rare words are memorised less",
         default=0.25,
         must=ABOVE_0,
     )
     rate_scaling: str = option(
-        "--learning-rate is meant for a global batch of 256; for others it is multiplied by batch / 256 (linear, as "
-        "suits sgd), by the square root of that (root, as suits adam), or left alone (none)",
+        "scaling of --learning-rate, which is meant for a global batch of 256. linear: multiply it by batch / 256, "
+        "for sgd; root: by the square root of that, for adam; none: do not scale it",
         default="root",
         choices=("root", "linear", "none"),
     )
     optimiser: str = option(
-        "how gradients become steps; adam is lazy in tables whose gradients are sparse: rows without a gradient stand "
-        "still, and their moments, too",
+        "optimiser; adam is lazy for sparse gradients: it does not change table rows without a gradient, nor their "
+        "moments",
         default="adam",
         choices=("adam", "adagrad", "sgd"),
         aliases=("--optimizer",),
     )
     momentum: float = option("momentum of sgd", default=0.9, must=SHARE)
     schedule: str = option(
-        "the learning rate after its warm-up: constant, or falling to 0 along a cosine or a line",
+        "learning rate after the warm-up: constant, or decaying to 0 linearly or along a cosine",
         default="cosine",
         choices=("cosine", "linear", "constant"),
     )
     warm_up: float = option(
         "share of all steps in which the learning rate rises to its highest value", default=0.05, must=SHARE
     )
-    clip_norm: float = option("shorten gradients longer than this; 0: never", default=1.0, must=AT_LEAST_0)
+    clip_norm: float = option("clip gradients to this norm; 0: no clipping", default=1.0, must=AT_LEAST_0)
     mode: str = option(
-        "how ranks learn together. sync: each step sums their gradients; average:K: each rank takes K steps by itself, "
-        "of --global-batch or --rank-batch rows of its own, and then all bring their vectors together; "
-        "async:K: after K steps a rank brings what it has learnt to those that keep the words, and waits for none",
+        "how ranks learn together. sync: sum their gradients at each step; average:K: synchronise their vectors "
+        "after K steps of each rank on --global-batch or --rank-batch rows of its own; async:K: after K steps, send"
+        " the changes to the ranks that own the words, without waiting for other ranks",
         default="sync",
         must=Bound(
             "sync, or average:K or async:K with a number of steps, such as average:20",
@@ -101,8 +99,8 @@ class OptimisationOptions(Section):
         super().__post_init__()
         if self.global_batch is not None and self.rank_batch is not None:
             raise TrainingError(
-                "--global-batch and --rank-batch contradict each other: one is the rows of a step over all ranks, the "
-                "other those of each; give one"
+                "--global-batch and --rank-batch contradict each other: the first sets the rows of a step over all "
+                "ranks, the second those of each rank; give one"
             )
 
     @property

@@ -36,7 +36,7 @@ def seconds_between_checkpoints(minutes: float, writing: float) -> float:
 _MOST_SLOWED = 1_000_000
 
 
-def slowed(text: str) -> tuple[int, float]:
+def parse_slowdown(text: str) -> tuple[int, float]:
     """Parse RANK:FACTOR. Raises ArgumentTypeError for any other text."""
     rank, _, factor = text.partition(":")
     try:
@@ -51,25 +51,24 @@ class DataOptions(Section):
 
     title: ClassVar[str] = "data"
 
-    data: Path = field(metadata=option_metadata("the dataset, an HDF5 file made by `shoal preprocess`", metavar="FILE"))
+    data: Path = field(metadata=option_metadata("dataset, an HDF5 file made by `shoal preprocess`", metavar="FILE"))
     train_share: float = option(
-        "learn from this share of the training rows, the same at every run: fewer rows to try settings, or to see what "
-        "more rows bring; validation and test rows stay",
+        "share of the training rows to learn from, the same rows in every run; validation and test rows do not change",
         default=1.0,
         must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
     )
     rows_in: str = option(
-        "where ranks keep the rows: in memory, in memory and on the computing device (device), or unpacked on the "
-        "disk of each machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, else in "
-        "memory, and on a GPU besides when they fill no more than half of its",
+        "where ranks keep the rows: memory, device (also on the GPU), or disk (unpacked on each machine). auto: "
+        "disk if the rows of all ranks would fill half of a machine's free memory, else memory; also on a GPU if "
+        "the rows fill at most half of its free memory",
         default="auto",
         choices=("auto", "device", "memory", "disk"),
     )
     cache: Path | None = field(
         default=None,
         metadata=option_metadata(
-            "folder for what the next run finds there: the dataset that was made of texts, and rows that were unpacked "
-            "(default: one of the user's own under the temporary files')",
+            "folder for data that later runs reuse: datasets made from texts, and unpacked rows (default: a private"
+            " folder below the system's folder for temporary files)",
             metavar="DIR",
         ),
     )
@@ -89,7 +88,7 @@ class ModelOptions(Section):
         choices=tuple(PRESETS),
     )
     model: str = option(
-        "the kind of model",
+        "kind of model",
         default="lstm",
         choices=tuple(MODELS),
         advanced=False,
@@ -102,7 +101,8 @@ class ComputeOptions(Section):
     title: ClassVar[str] = "compute"
 
     precision: str = option(
-        "precision of the layers; bfloat16 and float16 need GPUs; auto: one of these where all GPUs are fast in it",
+        "precision of the layers; bfloat16 and float16 need GPUs. auto: bfloat16 or float16 if it is fast on all "
+        "GPUs, else float32",
         default="auto",
         choices=("auto", "float32", "bfloat16", "float16"),
     )
@@ -120,12 +120,13 @@ class BalanceOptions(Section):
     title: ClassVar[str] = "balance"
 
     balance: str = option(
-        "how each step's rows are split. steps: by the ranks' speeds, measured during the run; epoch:X: by their "
-        "speeds over the last X epochs, as the reference system did; off: equally; 3,1,1: fixed shares, one a rank",
+        "how to split each step's rows over ranks. steps: by their speeds, measured during the run; epoch:X: by "
+        "their speeds over the last X epochs, like the reference system; off: equally; 3,1,1: fixed shares, one for"
+        " each rank",
         default="steps",
         metavar="HOW",
     )
-    rebalance_every: int = option("steps between rebalances", default=10, must=AT_LEAST_1)
+    rebalance_every: int = option("steps between two rebalances", default=10, must=AT_LEAST_1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -147,23 +148,25 @@ class OutputOptions(Section):
         )
     )
     record_every: int = option(
-        "steps between two lines of record.jsonl, which are also half a second apart, and at most five where steps are "
-        "slow; 1: every step, however quick",
+        "steps between two lines of record.jsonl; 1: every step. Otherwise lines are at least half a second apart, "
+        "and at most five seconds if steps are slow",
         default=10,
         must=AT_LEAST_1,
     )
     checkpoint_minutes: float = option(
-        "minutes between two checkpoints; 0: by what writing one takes, so that it is a hundredth of the time, but "
-        "at least 15 seconds and at most 5 minutes",
+        "minutes between two checkpoints; 0: about a hundredth of the time is spent on writing them, at intervals "
+        "of 15 seconds to 5 minutes",
         default=0.0,
         must=AT_LEAST_0,
     )
     resume: bool = option(
-        "go on from the newest checkpoint in --output, if there is one, with any number of ranks",
+        "continue from the latest checkpoint in --output, if there is one, with any number of ranks",
         default=False,
         advanced=False,
     )
-    force: bool = option("train again if --output holds a finished model, which is replaced at the end", default=False)
+    force: bool = option(
+        "train again although --output contains a finished model; the model is replaced at the end", default=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,13 +178,13 @@ class DebuggingOptions(Section):
     slow: Mapping[int, float] = field(
         default_factory=dict,
         metadata=option_metadata(
-            "make a rank FACTOR times slower by letting it sleep, to try the balancer on equal hardware",
+            "slow down a rank by FACTOR with a sleep, to test the balancer on equal hardware",
             must=Bound(
                 f"a rank from 0 and a factor from 1 to {_MOST_SLOWED:,}",
                 lambda slow: all(rank >= 0 and 1 <= factor <= _MOST_SLOWED for rank, factor in slow.items()),
             ),
             metavar="RANK:FACTOR",
-            parse=slowed,
+            parse=parse_slowdown,
             several=True,
         ),
     )

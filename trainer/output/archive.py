@@ -25,7 +25,7 @@ def read(content: bytes) -> dict[str, Any]:
         raise
     except Exception as error:
         # torch raises various errors: pickle, zip, type and key errors.
-        raise DamagedError("it is not an archive of torch, or a damaged one") from error
+        raise DamagedError("it is not a torch file, or is damaged") from error
     if not isinstance(found, dict):
         raise DamagedError("it is not a dictionary")
     return found
@@ -41,7 +41,7 @@ def require_finite(tensors: Any) -> None:
             or (tensor.layout, tensor.device.type) != (torch.strided, "cpu")
             or not tensor.is_contiguous()
         ):
-            raise DamagedError(f"its entry {name} is not a tensor, or not stored in one piece")
+            raise DamagedError(f"its entry {name} is not a contiguous tensor")
         if not tensor.isfinite().all():
             raise DamagedError(f"its tensor {name} has infinite or NaN values")
 
@@ -50,7 +50,7 @@ def require_tensors(tensors: Any, expected: Mapping[str, torch.Tensor]) -> None:
     """Raise DamagedError unless `tensors` have the expected names, shapes and dtypes, and are contiguous and finite."""
     require_finite(tensors)
     if tensors.keys() != expected.keys():
-        raise DamagedError("its tensors are not those of the model that it describes")
+        raise DamagedError("its tensors do not match the model that it describes")
     for name, tensor in tensors.items():
         like = expected[name]
         if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):

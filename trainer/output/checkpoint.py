@@ -75,14 +75,14 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
 
     Raises TrainingError if the write fails; the earlier checkpoints then still exist.
     """
-    with explain_os_error(TrainingError, f"cannot make the folder {folder}", "remove what is in its place"):
+    with explain_os_error(TrainingError, f"cannot make the folder {folder}", "remove the file with this name"):
         folder.mkdir(exist_ok=True)
     path = folder / f"step-{steps:09}.pt"
     buffer = io.BytesIO()
     torch.save(state, buffer)
     content = buffer.getvalue()
     write_whole(path, content + _digest(content))
-    before = [each for each in in_folder(folder) if each.name < path.name]  # a later one was not renamed
+    before = [each for each in list_checkpoints(folder) if each.name < path.name]  # a later one was not renamed
     for old in before[KEPT - 1 :]:
         with suppress(OSError):  # an old checkpoint is harmless
             old.unlink()
@@ -99,12 +99,12 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Unusa
     Raises TrainingError if a file is unreadable, and MemoryError: neither means that it is damaged.
     """
     passed_over = []
-    for path in in_folder(folder):
+    for path in list_checkpoints(folder):
         if path.is_dir():
             passed_over.append(UnusableCheckpoint(path, "is a folder", whole=False))
             continue
         with explain_os_error(
-            TrainingError, f"cannot read {path}", "make it readable, or remove it to use the one before"
+            TrainingError, f"cannot read {path}", "make it readable, or remove it to use the previous one"
         ):
             content = path.read_bytes()
         body = content[:-_DIGEST_BYTES]
@@ -136,12 +136,12 @@ def require_state(state: dict[str, Any]) -> None:
             raise DamagedError(f"it holds no {name}")
     known = {entry.name for entry in fields(TrainConfig)}
     if not state["config"].keys() <= known or state["global_batch"] < 1:
-        raise DamagedError("it was made with options that are unknown")
+        raise DamagedError("it has unknown options")
     numbers = ("epochs", "global_batch", "rank_batch")
     require_fields(TrainConfig, {name: state["config"][name] for name in numbers if name in state["config"]})
     require_fields(RunProgress, state["progress"])
     if any(isinstance(value, (int, float)) and not 0 <= value <= _MOST for value in state["progress"].values()):
-        raise DamagedError("its progress has numbers that no run comes to")
+        raise DamagedError("its progress has impossible numbers")
     for tensors in (state["model"], state["optimiser"]):
         archive.require_finite(tensors)
 
@@ -182,10 +182,10 @@ def restore(
 
 def clear(folder: Path) -> None:
     """Remove all checkpoints, for a run that starts from the beginning."""
-    for path in in_folder(folder):
+    for path in list_checkpoints(folder):
         path.unlink()
 
 
-def in_folder(folder: Path) -> list[Path]:
+def list_checkpoints(folder: Path) -> list[Path]:
     """Return all checkpoints, latest first."""
     return sorted(folder.glob(CHECKPOINT_PATTERN), reverse=True)

@@ -49,12 +49,12 @@ class Checkpointer:
         seconds = min(seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else seconds
         return time.monotonic() - self._since > seconds
 
-    def way_back(self) -> str:
+    def resume_advice(self) -> str:
         """Return the rest of a sentence about a failed run: the step from which it can continue, if a checkpoint
         exists."""
         return "" if self.steps is None else f", and continue from step {self.steps} with --resume"
 
-    def outdate(self) -> None:
+    def invalidate(self) -> None:
         """Require a new checkpoint, even if no step follows the latest one."""
         self._written = None
 

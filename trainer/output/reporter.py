@@ -112,7 +112,7 @@ class Reporter:
         """Name of each rank for the user."""
         with ranks.agreement():
             self._record = open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
-        self._thinning = StepSampling(config.record_every)
+        self._sampling = StepSampling(config.record_every)
         self._apart = False
         self._pieces = np.zeros(ranks.world_size, dtype=np.int64)
         self._bar = tqdm(
@@ -219,7 +219,7 @@ class Reporter:
             pieces = f"pieces of {plural(int(report.pieces[rank]), 'row')}"
             self.note(f"{self.names[rank]}: its share does not fit into its memory; continuing in {pieces}")
         self._pieces = report.pieces
-        if self._thinning.takes(report.step, last=last, now=time.monotonic()):
+        if self._sampling.takes(report.step, last=last, now=time.monotonic()):
             self._record.write(
                 Step(
                     epoch=epoch,

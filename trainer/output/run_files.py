@@ -98,7 +98,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def replaced_folder(path: Path) -> Iterator[Path]:
     """Yield a new folder to fill. After the block it atomically replaces the one at `path`, with all files on disk.
 
     After an error the old folder still exists. Raises TrainingError if `path` is not a folder of a model, and OSError.
@@ -135,7 +135,7 @@ def _require_replaceable(model: Path) -> None:
         other = sorted({each.name for each in model.iterdir()} - known) if model.is_dir() else []
     if other:
         raise TrainingError(
-            f"the model would replace the folder {model}, but that has {other[0]!r}, which is no file of a "
+            f"the model would replace the folder {model}, but that has {other[0]!r}, which is not a file of a "
             "model; choose another --output"
         )
 

@@ -9,28 +9,30 @@ from typing import Any
 from trainer.config import TrainConfig, default_of
 from trainer.registry import CLASSIFIERS, MODELS, SEARCHED, Settings
 from trainer.search.trials import CAUTIOUS, Trial, best_of
-from trainer.task import Traits
+from trainer.task import DatasetStatistics
 
 _FEW_ROWS = 2000
 _SHORT = 100.0
 """Mean words of short texts, on which a slow model learns quickly."""
 
 
-def configured_candidate(config: TrainConfig, settings: Settings) -> TrainConfig:
+def candidate_config(config: TrainConfig, settings: Settings) -> TrainConfig:
     """Return the configuration of a candidate in a run of `config`, which keeps the fixed options."""
     kept = {name: getattr(config, name) for name in config.fixed}
-    return config.of_model(settings["model"], {**settings, **kept, "fixed": ()})
+    return config.with_model(settings["model"], {**settings, **kept, "fixed": ()})
 
 
-def resumed_candidate(config: TrainConfig, made: Mapping[str, Any]) -> TrainConfig:
+def resumed_candidate_config(config: TrainConfig, made: Mapping[str, Any]) -> TrainConfig:
     """Return the configuration for resuming a run of `config` with the settings that its search chose.
 
     `made`: the configuration in the checkpoint (output/checkpoint.py). Options that were given take precedence.
     """
-    return configured_candidate(config, {name: made[name] for name in ("model", "char_ngrams", *SEARCHED)})
+    return candidate_config(config, {name: made[name] for name in ("model", "char_ngrams", *SEARCHED)})
 
 
-def next_candidate(trials: Sequence[Trial], traits: Traits, epochs: int, fixed: Sequence[str]) -> Settings | None:
+def next_candidate(
+    trials: Sequence[Trial], statistics: DatasetStatistics, epochs: int, fixed: Sequence[str]
+) -> Settings | None:
     """Return the settings to try after these trials; None if no remaining candidate may be better.
 
     `epochs`: a model's default epochs. `fixed`: options that do not change.
@@ -39,28 +41,28 @@ def next_candidate(trials: Sequence[Trial], traits: Traits, epochs: int, fixed: 
     if not trials:  # the first in the registry is the most accurate (benchmarks/results/fasttext.md)
         return {"model": min(free, key=lambda name: MODELS[name].is_slow)}
     best, tried = best_of(trials).settings, [trial.settings for trial in trials]
-    for candidate in _neighbours(best, traits, epochs, free):
+    for candidate in _neighbours(best, statistics, epochs, free):
         changed = {name for name in {*candidate, *best} if candidate.get(name) != best.get(name)}
         if candidate not in tried and changed.isdisjoint(fixed):
             return candidate
     return None
 
 
-def _neighbours(best: Settings, traits: Traits, epochs: int, free: Sequence[str]) -> Iterator[Settings]:
+def _neighbours(best: Settings, statistics: DatasetStatistics, epochs: int, free: Sequence[str]) -> Iterator[Settings]:
     """Yield the best settings so far with one change, the most often useful ones first. `free`: the allowed models."""
     model = MODELS[best["model"]]
     others = [] if model.is_slow else [name for name in free if name not in (CLASSIFIERS[0], best["model"])]
-    early = [name for name in others if traits.words < _SHORT and MODELS[name].is_slow]
-    if traits.rated:
+    early = [name for name in others if statistics.words < _SHORT and MODELS[name].is_slow]
+    if statistics.rated:
         yield {**best, "loss": "cross-entropy" if default_of(best["model"], "loss") == "bce" else "bce"}
     yield from ({"model": name} for name in early)
-    yield from ({**best, **change} for change in (*model.changes, *_of_the_steps(best, epochs)))
+    yield from ({**best, **change} for change in (*model.changes, *_step_changes(best, epochs)))
     yield from ({"model": name} for name in others)
-    if traits.rows < _FEW_ROWS and best["model"] == CAUTIOUS["model"]:
+    if statistics.rows < _FEW_ROWS and best["model"] == CAUTIOUS["model"]:
         yield CAUTIOUS
 
 
-def _of_the_steps(best: Settings, epochs: int) -> Iterator[Settings]:
+def _step_changes(best: Settings, epochs: int) -> Iterator[Settings]:
     defaults = MODELS[best["model"]].defaults
     if "epochs" not in defaults:
         epochs = best.get("epochs", epochs)

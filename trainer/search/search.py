@@ -27,7 +27,7 @@ from trainer.output.reporter import Record, open_record
 from trainer.output.run_files import SUMMARY, write_whole
 from trainer.rank_errors import DivergedError
 from trainer.registry import Settings
-from trainer.search.candidates import configured_candidate, next_candidate
+from trainer.search.candidates import candidate_config, next_candidate
 from trainer.search.trials import CAUTIOUS, Trial, best_of, differences, is_hopeless
 from trainer.task import TRAINING, VALIDATION, BlockScore, RunData, task_class
 
@@ -44,7 +44,7 @@ class Search:
         steps = BatchOrder(
             rows=data.sizes[TRAINING], global_batch=config.batch_for(ranks.world_size), seed=config.seed
         ).steps
-        self._traits, self._epochs = self._task.traits(data), config.epochs_for(steps)
+        self._statistics, self._epochs = self._task.statistics(data), config.epochs_for(steps)
         self._until: float = time.monotonic() + config.search_seconds
         self._stopped: Trainer | None = None
         with ranks.agreement():
@@ -59,7 +59,7 @@ class Search:
             rows = self._folds[0].sizes[TRAINING] if self._folds else 0
             self._record.write(SearchLine(limit=self._config.search_seconds, rows=rows, folds=len(self._folds)))
             while (settings := self._ranks.broadcast(self._next())) is not None:
-                trial = self._try(settings)
+                trial = self._run_trial(settings)
                 if self._stopped:
                     return self._stop_summary(self._stopped)
                 self._trials.append(trial)
@@ -71,9 +71,9 @@ class Search:
         """Return the configuration of the following run, and the field `search` of its summary."""
         score = best_of(self._trials).score if self._trials else None
         best = self._best
-        config = configured_candidate(self._config, best)
-        told = self._told(verdict(config, self._trials, best, cut_short=self._next_settings() is not None))
-        return replace(config, temperature=score and exp(score.log_temperature)), told
+        config = candidate_config(self._config, best)
+        summary = self._search_summary(verdict(config, self._trials, best, cut_short=self._next_settings() is not None))
+        return replace(config, temperature=score and exp(score.log_temperature)), summary
 
     @property
     def _best(self) -> Settings:
@@ -96,9 +96,9 @@ class Search:
         return self._next_settings()
 
     def _next_settings(self) -> Settings | None:
-        return next_candidate(self._trials, self._traits, self._epochs, self._config.fixed)
+        return next_candidate(self._trials, self._statistics, self._epochs, self._config.fixed)
 
-    def _try(self, settings: Settings) -> Trial:
+    def _run_trial(self, settings: Settings) -> Trial:
         """Train and measure on one fold after the other, while the model may still be the best.
 
         Folds that exceed the time limit are skipped, except the first fold of the first trial.
@@ -106,7 +106,7 @@ class Search:
         began, folds = time.monotonic(), list[Sequence[BlockScore]]()
         for data in self._folds:
             until = self._trials_end if self._trials else self._until if folds else None
-            limited = _Limited(self._stop, until)
+            limited = _LimitedStop(self._stop, until)
             trainer = self._trainer(settings, data, limited)
             try:
                 scores = trainer.measure()
@@ -115,7 +115,7 @@ class Search:
                     raise
                 break
             if scores is None:
-                if any(self._ranks.gather(self._stop.made)):
+                if any(self._ranks.gather(self._stop.requested)):
                     self._stopped = trainer
                 break
             folds.append([BlockScore(*block) for block in self._ranks.broadcast([tuple(block) for block in scores])])
@@ -124,8 +124,8 @@ class Search:
                 break
         return Trial(settings=settings, folds=folds, seconds=time.monotonic() - began)
 
-    def _trainer(self, settings: Settings, data: RunData, stop: "_Limited") -> "TrialTrainer":
-        config, data, _ = self._task.resolve_config(configured_candidate(self._config, settings), self._ranks, data)
+    def _trainer(self, settings: Settings, data: RunData, stop: "_LimitedStop") -> "TrialTrainer":
+        config, data, _ = self._task.resolve_config(candidate_config(self._config, settings), self._ranks, data)
         batch = config.batch_for(self._ranks.world_size)
         order = BatchOrder(rows=data.sizes[TRAINING], global_batch=batch, seed=config.seed)
         return TrialTrainer(
@@ -138,7 +138,7 @@ class Search:
             stop=stop if self._ranks.is_first else self._stop,
         )
 
-    def _told(self, sentence: str) -> dict[str, Any]:
+    def _search_summary(self, sentence: str) -> dict[str, Any]:
         """Return the field `search` of summary.json; `sentence`: the verdict."""
         return {
             "verdict": sentence,
@@ -151,15 +151,15 @@ class Search:
         """Report that the search was stopped during a trial. Return the content of summary.json."""
         # The speeds are those of a trial on some of the rows, possibly without measured rates.
         unknown = dict.fromkeys(("share_of_ideal", "balanced", "lost"))
-        told = self._told(f"stopped in trial {len(self._trials) + 1}")
-        summary = {**trainer.summary(None), **unknown, "search": told}
+        summary = self._search_summary(f"stopped in trial {len(self._trials) + 1}")
+        summary = {**trainer.summary(None), **unknown, "search": summary}
         if self._ranks.is_first:
             write_whole(self._config.output / SUMMARY, indented_json(summary))
         self._record.write(End(summary=summary))
         return summary
 
 
-class _Limited:
+class _LimitedStop:
     """Stop request that is also set when a time limit has passed."""
 
     def __init__(self, stop: Stop, until: float | None) -> None:
@@ -167,9 +167,9 @@ class _Limited:
         self._stop, self._until = stop, until
 
     @property
-    def made(self) -> bool:
+    def requested(self) -> bool:
         """True if the run was asked to stop, or the time limit has passed."""
-        return self._stop.made or (self._until is not None and time.monotonic() > self._until)
+        return self._stop.requested or (self._until is not None and time.monotonic() > self._until)
 
 
 class TrialTrainer(Trainer):
@@ -191,25 +191,25 @@ class TrialTrainer(Trainer):
         if self.stopped:
             return None
         split = self.balancer.split(self.data.sizes[VALIDATION])
-        return self.task.block_scores(split=split, stop=lambda: self.stop.made)
+        return self.task.block_scores(split=split, stop=lambda: self.stop.requested)
 
 
 def verdict(config: TrainConfig, trials: Sequence[Trial], best: Settings, *, cut_short: bool = False) -> str:
     """Return a sentence about the chosen settings and their advantage."""
-    chosen = f"{shown_options(best)} is taken"
+    chosen = f"chosen: {shown_options(best)}"
     if not trials:
-        return f"{chosen}, without a trial: there are too few rows of a class to compare models by"
+        return f"{chosen}, without a trial: there are too few rows of a class to compare models"
     found = next(trial for trial in trials if trial.settings == best)
     assert found.score is not None
     seconds = sum(trial.seconds for trial in trials)
-    worth = f"{chosen}, with {config.metric} {found.score.metric:.3f} on training rows held out"
+    worth = f"{chosen}, with {config.metric} {found.score.metric:.3f} on held-out training rows"
     if found is not trials[0]:
         score, loss, _ = differences(found, trials[0])
         gain = f"log loss {-loss.mean:+.3f} ± {loss.error:.3f}"
         if best != CAUTIOUS:
             gain = f"score {score.mean:+.3f} ± {score.error:.3f}"
-        worth += f", and a {gain} beside {shown_options(trials[0].settings)}"
-    more = "; --minutes leaves no time for more beside the training" if cut_short else ""
+        worth += f", and a {gain} over {shown_options(trials[0].settings)}"
+    more = "; --minutes leaves no time for more trials" if cut_short else ""
     return f"{worth}; the best of {plural(len(trials), 'trial')} in {seconds:.0f} s{more}"
 
 

@@ -22,7 +22,7 @@ from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3, list_objects
 from infra import topology
-from trainer.command_line import from_words
+from trainer.command_line import from_option_values
 from trainer.config import TrainConfig
 from trainer.embeddings.vectors import vectors_file, vectors_size
 
@@ -89,7 +89,9 @@ class BegunTraining(ABC):
         An interrupt ends this command alone. Raises TrainingError where it would replace a finished model, and
         ShoalError where its options are not Shoal's.
         """
-        config = from_words(self.options, endless=self.is_endless, data=Path("dataset"), output=output, cache=output)
+        config = from_option_values(
+            self.options, endless=self.is_endless, data=Path("dataset"), output=output, cache=output
+        )
         place, run = self._run(config, LaunchOptions(leave=True))
         place.finished_before(replace(config, resume=False, force=False))
         return carry_out(place, run, bars)

@@ -25,7 +25,7 @@ from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, head_or_none
 from infra import topology
-from trainer.command_line import as_words
+from trainer.command_line import option_values
 from trainer.config import TrainConfig
 from trainer.output.run_files import SUMMARY
 
@@ -332,7 +332,7 @@ class NodeLaunch(Launch):
 
 
 def options_of(config: TrainConfig) -> dict[str, tuple[str, ...]]:
-    return {name: words for name, words in as_words(config).items() if name not in _SET_BY_NODES}
+    return {name: words for name, words in option_values(config).items() if name not in _SET_BY_NODES}
 
 
 def requested_runs(deployment: Deployment) -> RequestedRuns:

@@ -10,7 +10,7 @@ from corpus.text import word_ids
 from trainer.classification import models
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.models.linear import fitted_ngrams
+from trainer.classification.models.linear import fit_ngrams
 from trainer.classification.rows import RaggedRows
 from trainer.classification.trained_model import TrainedModel
 from trainer.config import TrainConfig, configured
@@ -30,7 +30,7 @@ def random_model(
     config = TrainConfig(data=Path("d"), output=Path("o"), **{"embedding": 4, "hidden": 3, **options})
     settings = config.model_settings(name, words=2 + len(words), outputs=loss.outputs)
     classifier = models.build(name, settings)
-    classifier.read_vocabulary(words)
+    classifier.set_vocabulary(words)
     with torch.no_grad():
         for table in classifier.tables:
             table.mul_(30)
@@ -63,7 +63,7 @@ def random_fasttext(
     config = TrainConfig(data=Path("d"), output=Path("o"), **given)
     settings = config.model_settings("fasttext", words=2 + len(words), outputs=loss.outputs)
     classifier = models.build("fasttext", settings)
-    classifier.read_vocabulary(words)
+    classifier.set_vocabulary(words)
     torch.nn.init.normal_(classifier.last.weight, std=8.0)
     return _of_whole_texts("fasttext", settings, classifier, loss, words, classes)
 
@@ -78,7 +78,7 @@ def random_linear(words: tuple[str, ...]) -> TrainedModel:
     rows = RaggedRows(
         tokens=tokens, lengths=lengths, labels=labels, ratings=labels, ends=lengths.cumsum(), row_length=9
     )
-    found = fitted_ngrams(rows, words, ngrams=3, lengths=char_lengths("2-3"))
+    found = fit_ngrams(rows, words, ngrams=3, lengths=char_lengths("2-3"))
     config = configured(
         {
             "data": Path("d"),
@@ -90,8 +90,8 @@ def random_linear(words: tuple[str, ...]) -> TrainedModel:
     )
     settings = config.model_settings("linear", words=2 + len(words), outputs=1)
     classifier = models.build("linear", settings)
-    classifier.take_ngrams(found._replace(ratios=np.maximum(found.ratios, np.float32(0.1))), torch.tensor([0.3]))
-    classifier.read_vocabulary(words)
+    classifier.set_ngrams(found._replace(ratios=np.maximum(found.ratios, np.float32(0.1))), torch.tensor([0.3]))
+    classifier.set_vocabulary(words)
     torch.nn.init.normal_(classifier.sparse_tables[0][1:])
     return _of_whole_texts("linear", settings, classifier, loss, words)
 

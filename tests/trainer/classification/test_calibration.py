@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from trainer.classification.calibration import best_threshold, calibrated, fit_temperature
+from trainer.classification.calibration import best_threshold, calibrate, fit_temperature
 from trainer.classification.losses import BCE, MSE, SOFTMAX, Loss, Scale
 from trainer.classification.metrics import Confusion, balanced_accuracy, macro_f1
 
@@ -95,7 +95,7 @@ def test_the_threshold_is_the_best_one_and_in_a_tie_the_nearest_to_a_half(
 @pytest.mark.parametrize("labels", [[], [1, 1, 1]])
 def test_validation_rows_without_two_classes_leave_the_loss_uncalibrated(labels: list[int]) -> None:
     logits = torch.tensor([[0.0, 4.0]] * len(labels)).reshape(-1, 2)
-    found, note = calibrated(TWO, logits, torch.tensor(labels, dtype=torch.int64), "f1-macro")
+    found, note = calibrate(TWO, logits, torch.tensor(labels, dtype=torch.int64), "f1-macro")
     assert found == TWO
     assert note is not None
     assert "not calibrated" in note
@@ -103,10 +103,10 @@ def test_validation_rows_without_two_classes_leave_the_loss_uncalibrated(labels:
 
 def test_an_mse_loss_gets_a_threshold_and_no_temperature() -> None:
     logits, labels = torch.tensor([[0.0, 3.0], [0.0, 1.0], [0.0, 2.0], [0.0, 4.0]]), torch.tensor([1, 0, 0, 1])
-    found, _ = calibrated(replace(TWO, kind=MSE), logits, labels, "f1-macro")
+    found, _ = calibrate(replace(TWO, kind=MSE), logits, labels, "f1-macro")
     assert found.temperature == 1
     assert found.predictions(logits[:, 1:] / (np.pi / np.sqrt(3))).tolist() == labels.tolist()
-    assert calibrated(TWO, logits, labels, "accuracy")[0].threshold == 0.5
+    assert calibrate(TWO, logits, labels, "accuracy")[0].threshold == 0.5
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -78,7 +78,7 @@ def test_a_padded_batch_contains_the_first_words_of_ragged_rows(tmp_path: Path) 
     write_dataset(path, train=rows, test=rows, vocabulary=["word"], settings=settings)
     data = load_data(path)
     assert (data.row_length, data.scale) == (400, Scale(0, 1, 1))
-    for words, read in ((400, data), (100, data.read_to(100))):
+    for words, read in ((400, data), (100, data.cut_to(100))):
         assert read.row_length == words
         for part in (read.training, read.validation, read.test):
             assert part.batch(np.array([0]), torch.device("cpu")).lengths.tolist() == [words]
@@ -293,7 +293,7 @@ def test_rows_that_do_not_fit_into_memory_are_an_error(dataset: Path, monkeypatc
         raise MemoryError
 
     monkeypatch.setattr("corpus.packing.StoredArray.__getitem__", full)
-    with pytest.raises(TrainingError, match="its rows, 105,600 bytes, do not fit into this machine's memory; take --r"):
+    with pytest.raises(TrainingError, match="its rows, 105,600 bytes, do not fit into this machine's memory; use --r"):
         load_data(dataset)
 
 

@@ -66,7 +66,7 @@ def test_gradients_of_a_share_equal_those_of_autograd(
     torch.manual_seed(1)
     options = {"embedding": 7, "ngrams": ngrams, "buckets": 50, "dropout": dropout, "outputs": loss.outputs}
     model = models.build("fasttext", {"words": words + 2, **options})
-    model.read_vocabulary([f"w{number}" for number in range(words)])
+    model.set_vocabulary([f"w{number}" for number in range(words)])
     torch.nn.init.normal_(model.last.weight)
     rows = some_rows(200, words + 2, loss.classes)
     numbers = np.random.default_rng(count).permutation(200)[:count]

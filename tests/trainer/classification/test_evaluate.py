@@ -108,5 +108,8 @@ def test_a_stopped_evaluation_returns_nothing() -> None:
 
 def test_memory_for_less_than_one_row_is_an_error() -> None:
     rows = of_words(np.full((9, 3), 2))
-    with join_process_group(1), pytest.raises(RankError, match="not one row to evaluate fits into the memory of cpu"):
+    with (
+        join_process_group(1),
+        pytest.raises(RankError, match="a single row to evaluate does not fit into the memory of cpu"),
+    ):
         evaluate(FirstWord(0), rows, split=np.array([9]), loss=LOSS, threads=Threads(1), stop=lambda: False)

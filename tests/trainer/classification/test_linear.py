@@ -15,7 +15,7 @@ from trainer.classification import models
 from trainer.classification.data import WeightedNgrams
 from trainer.classification.models import linear as module
 from trainer.classification.models import ngrams as ngrams_module
-from trainer.classification.models.linear import CHARACTERS, Linear, fitted_ngrams
+from trainer.classification.models.linear import CHARACTERS, Linear, fit_ngrams
 from trainer.classification.rows import RaggedRows
 from trainer.computing import row_gradients
 from trainer.options.classifier_options import char_lengths
@@ -86,7 +86,7 @@ def rows_of(texts: Sequence[tuple[Sequence[int], int]]) -> RaggedRows:
 
 @given(texts=TEXTS)
 def test_ratios_of_ngrams_equal_those_of_the_plain_implementation(texts: list[tuple[list[int], int]]) -> None:
-    keys, ratios, longest = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    keys, ratios, longest = fit_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
     expected = {
         **plain_ratios([(list(ngram_keys(text)), label) for text, label in texts]),
         **plain_ratios([(list(char_keys(text)), label) for text, label in texts]),
@@ -99,10 +99,10 @@ def test_ratios_of_ngrams_equal_those_of_the_plain_implementation(texts: list[tu
 def test_counts_do_not_depend_on_when_they_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(0)
     texts = [(chance.integers(1, 8, 5).tolist(), int(chance.integers(2))) for _ in range(300)]
-    together = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    together = fit_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
     for name, value in (("_CHUNK_WORDS", 50), ("_MOST_COUNTED", 2_000), ("_BLOCK", 4)):
         monkeypatch.setattr(module, name, value)
-    apart = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    apart = fit_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
     assert apart.keys.tolist() == together.keys.tolist()
     assert apart.ratios.tolist() == together.ratios.tolist()
 
@@ -110,22 +110,22 @@ def test_counts_do_not_depend_on_when_they_are_merged(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("most", [1, 2, 3, 6])
 def test_the_most_frequent_ngrams_have_a_weight(most: int) -> None:
     texts = [([2, 2, 2, 2, 4, 4], 0), ([3, 3, 4], 1), ([2, 3], 1)]
-    few = fitted_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS, most=most)
+    few = fit_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS, most=most)
     assert len(few.keys) == 1 + most
     assert key(word_hash("good")) in few.keys
-    assert len(fitted_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS).keys) > 7
+    assert len(fit_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS).keys) > 7
 
 
 def made(texts: Sequence[tuple[Sequence[int], int]]) -> tuple[Linear, WeightedNgrams]:
-    found = fitted_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    found = fit_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
     settings = {"words": 2 + len(WORDS), "ngrams": 3, "char_ngrams": "2-3", "buckets": len(found.keys) + 2}
     model = models.build("linear", {**settings, "outputs": 2})
     assert isinstance(model, Linear)
     assert sum(each.numel() for each in model.state_dict().values()) == models.kind("linear").count_weights(
         {**settings, "outputs": 2}
     )
-    model.take_ngrams(found, torch.zeros(2))
-    model.read_vocabulary(WORDS)
+    model.set_ngrams(found, torch.zeros(2))
+    model.set_vocabulary(WORDS)
     torch.manual_seed(0)
     with torch.no_grad():
         torch.nn.init.normal_(model.weights).mul_(model.ratios > 0)  # otherwise they never learn
@@ -165,8 +165,8 @@ def test_the_length_feature_is_limited_to_the_longest_training_row() -> None:
 def test_initial_outputs_are_the_same_for_every_text() -> None:
     model, found = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
     new = Linear(words=2 + len(WORDS), ngrams=3, char_ngrams="2-3", buckets=len(model.keys), outputs=2)
-    new.take_ngrams(found, torch.tensor([-0.5, 0.25]))
-    new.read_vocabulary(WORDS)
+    new.set_ngrams(found, torch.tensor([-0.5, 0.25]))
+    new.set_vocabulary(WORDS)
     outputs = new(torch.tensor([1, 2, 3], dtype=torch.int32), torch.tensor([1, 2]))
     assert outputs.tolist() == [[-0.5, 0.25]] * 2
 
@@ -177,7 +177,7 @@ def test_a_restored_model_has_its_ngrams() -> None:
     again = models.build(
         "linear", {"words": 8, "ngrams": 3, "char_ngrams": "2-3", "buckets": len(model.keys), "outputs": 2}
     )
-    again.read_vocabulary(WORDS)
+    again.set_vocabulary(WORDS)
     again.load_state_dict(model.state_dict())
     rows = torch.tensor([2, 3, 4, 5, 1], dtype=torch.int32), torch.tensor([3, 2])
     with torch.inference_mode():
@@ -187,7 +187,7 @@ def test_a_restored_model_has_its_ngrams() -> None:
 def test_setting_the_vocabulary_is_fast_before_ngrams_are_set() -> None:
     settings = {"words": 2 + len(WORDS), "ngrams": 3, "char_ngrams": "2-3", "buckets": 1000, "outputs": 1}
     model = models.build("linear", settings)
-    model.read_vocabulary(WORDS)
+    model.set_vocabulary(WORDS)
     assert isinstance(model, Linear)
     assert model._alike == 0
 
@@ -203,7 +203,7 @@ def test_a_text_without_a_known_ngram_has_no_ngram_gradient() -> None:
 def test_ngrams_of_rows_on_another_device_are_counted() -> None:
     texts = [([2, 3, 2, 3], 0), ([4, 5, 4], 1)]
     here, there = rows_of(texts), rows_of(texts).copy_to(torch.device("meta"))
-    found = (fitted_ngrams(rows, WORDS, ngrams=3, lengths=CHARS) for rows in (here, there))
+    found = (fit_ngrams(rows, WORDS, ngrams=3, lengths=CHARS) for rows in (here, there))
     assert next(found).keys.tolist() == next(found).keys.tolist()
 
 

@@ -53,8 +53,8 @@ def test_weighted_binary_cross_entropy_equals_that_of_torch() -> None:
 def test_constant_outputs_minimise_the_loss(kind: str, scale: Scale) -> None:
     loss = Loss(kind=kind, scale=scale, positive_weight=0.3)
     _, labels, ratings = rows(3, loss, count=20_000)
-    constant = loss.constant(labels.numpy(), ratings.numpy())
-    outputs = constant.expand(len(labels), -1).clone().requires_grad_()
+    constant_outputs = loss.constant_outputs(labels.numpy(), ratings.numpy())
+    outputs = constant_outputs.expand(len(labels), -1).clone().requires_grad_()
     loss.sum(outputs, labels, ratings).backward()  # type: ignore[no-untyped-call]
     assert outputs.grad is not None
     assert outputs.grad.mean(0).abs().max() < 1e-3
@@ -62,7 +62,7 @@ def test_constant_outputs_minimise_the_loss(kind: str, scale: Scale) -> None:
 
 def test_constant_outputs_give_a_missing_rating_a_probability_above_zero() -> None:
     loss = Loss(kind=CROSS_ENTROPY, scale=STARS, positive_weight=1.0)
-    found = loss.constant(np.array([1, 1, 0], np.uint8), np.array([5, 5, 1], np.uint8))
+    found = loss.constant_outputs(np.array([1, 1, 0], np.uint8), np.array([5, 5, 1], np.uint8))
     assert found.softmax(0).tolist() == pytest.approx([2 / 8, 1 / 8, 1 / 8, 1 / 8, 3 / 8])
 
 

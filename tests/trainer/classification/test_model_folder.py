@@ -207,9 +207,9 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no files": (lambda held: held.pop("files"), "it does not name model.safetensors, vocabulary.txt, measures.json"),
     "a file less": (lambda held: held["files"].pop("vocabulary.txt"), "it does not name model.safetensors"),
     "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "it does not name"),
-    "an earlier format": (lambda held: held.update(format=1), "is of format 1, and this Shoal reads 5; take"),
-    "a later format": (lambda held: held.update(format=99), "is of format 99, and this Shoal reads 5; take"),
-    "an option that cannot be": (
+    "an earlier format": (lambda held: held.update(format=1), "is of format 1, and this Shoal reads 5; use"),
+    "a later format": (lambda held: held.update(format=99), "is of format 99, and this Shoal reads 5; use"),
+    "an invalid option": (
         lambda held: held["settings"].update(char_ngrams="6-3"),
         "--char-ngrams is 6-3, but must be the fewest and most characters",
     ),
@@ -250,8 +250,8 @@ def test_a_vocabulary_of_wrong_length_or_with_duplicates_is_one_sentence(folder:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda state: state.update(more=torch.ones(1)), "the number of its weights is not that of its settings"),
-        (lambda state: state.update(more=torch.ones(0)), "its tensors are not those of the model"),
+        (lambda state: state.update(more=torch.ones(1)), "its number of weights does not match its settings"),
+        (lambda state: state.update(more=torch.ones(0)), "its tensors do not match the model"),
         (
             lambda state: state.update({"head.1.bias": torch.ones(5).double()}),
             "head.1.bias is not of the shape",

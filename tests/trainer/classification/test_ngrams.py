@@ -10,7 +10,7 @@ from corpus.tokens import token_hash
 from trainer.classification import models
 from trainer.classification.models import ngrams as module
 from trainer.classification.models import vocabulary_rows
-from trainer.classification.models.ngrams import MOST_BUCKETS, features, fitting_buckets, plain_features
+from trainer.classification.models.ngrams import MOST_BUCKETS, default_buckets, features, plain_features
 from trainer.classification.models.vocabulary_rows import WordRows, plain_word_rows, word_hashes, word_rows
 from trainer.classification.rows import RaggedRows
 from trainer.computing import row_gradients
@@ -62,12 +62,12 @@ def test_the_default_is_eight_buckets_per_ngram() -> None:
     tokens, lengths = (each.numpy() for each in joined([[2, 3, 4], [4, 5, 4, 5], [6]]))
     none = np.zeros(3, np.uint8)
     rows = RaggedRows(tokens=tokens, lengths=lengths, labels=none, ratings=none, ends=lengths.cumsum(), row_length=6)
-    assert fitting_buckets(rows, WORDS, 1, range(0)) == 1
-    assert fitting_buckets(rows, WORDS, 2, range(0)) == 8 * 4
-    assert fitting_buckets(rows, WORDS, 3, range(0)) == 8 * 7
+    assert default_buckets(rows, WORDS, 1, range(0)) == 1
+    assert default_buckets(rows, WORDS, 2, range(0)) == 8 * 4
+    assert default_buckets(rows, WORDS, 3, range(0)) == 8 * 7
     of_words = plain_word_rows(WORDS, range(2, 4), MOST_BUCKETS)
     found = {row for word in range(2, 7) for row in of_words[word][1:]}
-    assert fitting_buckets(rows, WORDS, 1, range(2, 4)) == 8 * len(found)
+    assert default_buckets(rows, WORDS, 1, range(2, 4)) == 8 * len(found)
 
 
 @pytest.mark.usefixtures("computed_by")
@@ -90,7 +90,7 @@ def test_fasttext_is_a_linear_layer_on_the_mean_of_word_and_ngram_vectors(ngrams
     sizes = {"words": len(HASHES), "embedding": 4, "buckets": 50, "outputs": 2}
     settings = {**sizes, "ngrams": ngrams, "char_ngrams": chars, "dropout": 0.0}
     model = models.build("fasttext", settings).eval()
-    model.read_vocabulary(WORDS)
+    model.set_vocabulary(WORDS)
     torch.nn.init.normal_(model.last.weight)
     assert models.kind("fasttext").count_weights(settings) == sum(each.numel() for each in model.parameters())
     texts = [[2, 3, 4], [5], [7, 7, 2, 1]]

@@ -62,7 +62,7 @@ def test_unusable_vectors_are_one_sentence(dataset: Path, tmp_path: Path) -> Non
         find_start_vectors(str(tmp_path / "none.bin"), data, size=None)
     with pytest.raises(TrainingError, match=r"--embedding is 64, but the vectors in .* have 5 dimensions; leave out"):
         find_start_vectors(str(written(other, data.vocabulary)), data, size=64)
-    with pytest.raises(TrainingError, match="has a vector of none of the dataset's words"):
+    with pytest.raises(TrainingError, match="has no vector of any word of the dataset"):
         find_start_vectors(str(written(other, ["elsewhere"])), data, size=None)
     other.write_text(f"1 2\n{data.vocabulary[0]} nan 1\n")
     with pytest.raises(DataError, match="1 word with a number that is not finite"):
@@ -88,9 +88,9 @@ def test_the_default_size_is_that_of_the_vectors(options: dict[str, Any], embedd
 
 
 def test_a_resumed_run_does_not_read_the_vectors_again() -> None:
-    begun = TrainConfig(**PLACES, embeddings="one.bin", embedding=100, vocabulary=30_000, word_rate=0.02)
+    started = TrainConfig(**PLACES, embeddings="one.bin", embedding=100, vocabulary=30_000, word_rate=0.02)
     state = {
-        "config": begun.plain(),
+        "config": started.plain(),
         "digest": "a",
         "global_batch": 256,
         "progress": {"epoch": 0, "step": 0},

@@ -13,7 +13,7 @@ from common.errors import DataError, TrainingError
 from tests.trainer.classification.made_models import random_model
 from trainer.classification import models
 from trainer.classification.labelling import Labeller
-from trainer.classification.trained_model import fill, unfilled
+from trainer.classification.trained_model import build_unfilled, load_weights
 from trainer.config import TrainConfig
 from trainer.output.archive import DamagedError
 
@@ -63,7 +63,7 @@ WRONG: list[tuple[str, Any, str]] = [
         (name, LEFT_OUT, f"it has no {name}")
         for name in ("name", "settings", "loss", "vocabulary", "words", "stopwords", "row_length", "classes", "about")
     ),
-    ("words", "runes", "its rule of words is 'runes', and this Shoal"),
+    ("words", "runes", "its tokenisation rule is 'runes', and this Shoal"),
     ("classes", ["a", "b", "c"], "it has 3 names of classes, and its"),
     ("about.test", {"loss": float("nan")}, "JSON"),
     ("about.test", [], "its measures are not a table"),
@@ -71,23 +71,23 @@ WRONG: list[tuple[str, Any, str]] = [
     ("name", "../x", "its model is ../x, but must be"),
     ("settings.colour", "red", "'colour' is not a known field"),
     ("settings.seed", 3, "'seed' is not a known field"),
-    ("settings.hidden", LEFT_OUT, "its settings are not those of a model"),
+    ("settings.hidden", LEFT_OUT, "its settings are invalid"),
     ("settings.hidden", "3", "hidden is not of type int"),
     ("settings.hidden", 3.0, "hidden is not of type int"),
-    ("settings.hidden", 4, "the number of its weights is not that of"),
-    ("settings.hidden", 8192, "the number of its weights is not that of"),
+    ("settings.hidden", 4, "its number of weights does not match"),
+    ("settings.hidden", 8192, "its number of weights does not match"),
     ("settings.embedding", 10**9, "--embedding is 1000000000, but must be from 1 to 8192"),
     ("settings.layers", 10**9, "--layers is 1000000000, but must be from 1 to 64"),
-    ("settings.layers", 64, "the number of its weights is not that of"),
+    ("settings.layers", 64, "its number of weights does not match"),
     ("settings.pooling", "max", "--pooling is max, but must be one of"),
-    ("settings.words", 10**12, "the number of its words or its outputs is not that of its settings"),
-    ("settings.outputs", 10**12, "the number of its words or its outputs is not that"),
+    ("settings.words", 10**12, "its number of words or outputs does not match its settings"),
+    ("settings.outputs", 10**12, "its number of words or outputs does not match"),
     ("settings.words", "five", "its words or its outputs are not numbers"),
-    ("vocabulary", [*MODEL.ids, "more"], "the number of its words or its outputs"),
-    ("vocabulary", ["bad", "bad", "song"], "or a word twice"),
-    ("vocabulary", [7, "bad", "song"], "an entry that is not a word"),
-    ("vocabulary", [["x"], "bad", "song"], "an entry that is not a word"),
-    ("stopwords", ["the", "\x1b[2J"], "an entry that is not a word"),
+    ("vocabulary", [*MODEL.ids, "more"], "its number of words or outputs"),
+    ("vocabulary", ["bad", "bad", "song"], "or a repeated word"),
+    ("vocabulary", [7, "bad", "song"], "an invalid or a repeated word"),
+    ("vocabulary", [["x"], "bad", "song"], "an invalid or a repeated word"),
+    ("stopwords", ["the", "\x1b[2J"], "an invalid or a repeated word"),
     ("row_length", 0, "the row length is 0"),
     ("row_length", 10**12, "the row length is 1000000000000"),
     ("row_length", True, "row_length is not of type int"),
@@ -122,7 +122,7 @@ def test_invalid_model_files_are_refused_in_little_memory(place: str, value: Any
         del inside[name]
     tracemalloc.start()
     with pytest.raises(REFUSED, match=sentence):
-        unfilled(held, NUMBERS)
+        build_unfilled(held, NUMBERS)
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     tracemalloc.stop()
 
@@ -146,5 +146,5 @@ def test_any_model_file_is_refused_or_can_predict(data: st.DataObject) -> None:
             name = data.draw(st.sampled_from(sorted(place, key=str))) if place else "x"
         place[name] = data.draw(PLAIN)
     with suppress(*REFUSED):
-        model = fill(unfilled(held, NUMBERS), STATE)
+        model = load_weights(build_unfilled(held, NUMBERS), STATE)
         assert all(0 <= each.probability <= 1 for each in Labeller(model)(["good song", "bad", "song bad good"]))

@@ -163,7 +163,7 @@ def test_pieces_computed_before_memory_was_full_count_once(
 
 
 def test_memory_for_less_than_one_row_is_an_error(rows_of) -> None:
-    with pytest.raises(RankError, match="not one row fits into the memory of cpu"):
+    with pytest.raises(RankError, match="a single row does not fit into the memory of cpu"):
         gradients(rows_of, 0)
 
 

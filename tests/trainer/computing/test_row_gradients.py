@@ -15,14 +15,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from trainer.computing import row_gradients, row_updates
 from trainer.computing.optimiser import Optimiser
 from trainer.computing.row_gradients import (
-    Means,
+    FactoredGradient,
     TouchedRows,
-    collected_means,
-    joined,
+    collect_gradients,
+    concatenate,
     mean_of_rows,
-    no_means,
-    rows_of_means,
+    sum_touched_rows,
     touched_rows,
+    zero_gradient,
 )
 from trainer.config import TrainConfig
 
@@ -72,17 +72,17 @@ def test_joined_factored_gradients_are_the_sum_of_gradients(parts: list[list[lis
         weights = torch.randn((len(segments), COLUMNS), generator=torch.Generator().manual_seed(number))
         apart, together = nn.Parameter(some_table()), nn.Parameter(some_table())
         (mean_of_rows(apart, ids, ends) * weights).sum().backward()
-        with collected_means() as found:
+        with collect_gradients() as found:
             loss = (mean_of_rows(together, ids, ends) * weights).sum()
         loss.backward()
         assert apart.grad is not None
         assert together.grad is not None
         assert len(touched_rows(together.grad).rows) == 0
-        ((table, means),) = found
+        ((table, table_gradients),) = found
         assert table is together
-        collected.append(means)
+        collected.append(table_gradients)
         expected += apart.grad.to_dense()
-    summed = rows_of_means(joined(collected))
+    summed = sum_touched_rows(concatenate(collected))
     assert len(set(summed.rows.tolist())) == len(summed.rows)
     torch.testing.assert_close(dense(summed), expected)
 
@@ -109,7 +109,7 @@ def test_rows_are_summed_in_order_by_numba_and_torch(segments: list[list[int]]) 
         found = row_gradients.sums_by_id(
             ids, gradients / lengths[:, None], torch.arange(len(lengths)).repeat_interleave(lengths)
         )
-        by_either = rows_of_means(Means(ids, lengths, gradients))
+        by_either = sum_touched_rows(FactoredGradient(ids, lengths, gradients))
         mean_of_rows(some_table(), ids, lengths.cumsum(0))
     assert found.rows.tolist() == sorted(expected)
     assert all(value.equal(expected[row]) for row, value in zip(found.rows.tolist(), found.values, strict=True))
@@ -205,6 +205,6 @@ def test_a_rehearsal_changes_neither_a_sparse_table_nor_the_state_of_the_optimis
 
 
 def test_a_rank_without_rows_contributes_zero() -> None:
-    some = Means(torch.tensor([3, 5, 3], dtype=torch.int32), torch.tensor([2, 1]), torch.ones(2, COLUMNS))
-    whole = rows_of_means(joined([no_means(some_table()), some]))
-    torch.testing.assert_close(dense(whole), dense(rows_of_means(some)))
+    some = FactoredGradient(torch.tensor([3, 5, 3], dtype=torch.int32), torch.tensor([2, 1]), torch.ones(2, COLUMNS))
+    whole = sum_touched_rows(concatenate([zero_gradient(some_table()), some]))
+    torch.testing.assert_close(dense(whole), dense(sum_touched_rows(some)))

@@ -87,7 +87,7 @@ def test_a_failed_rendezvous_names_the_address(
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "RANK": "1"}
     for name, value in meeting.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(collectives, "MEETING_TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr(collectives, "RENDEZVOUS_TIMEOUT", timedelta(seconds=1))
     monkeypatch.setattr("sys.argv", ["trainer", "--data", "d.h5", "--output", "out"])
     assert main() == 1
     said = capsys.readouterr().err
@@ -107,7 +107,7 @@ def test_too_few_gpus_are_an_error(
     assert main() == 1
     sentence = (
         "trainer: 2 ranks were started on a machine with 1 GPU; "
-        "start one a GPU, or hide the GPUs by CUDA_VISIBLE_DEVICES=\n"
+        "start one rank per GPU, or hide the GPUs with CUDA_VISIBLE_DEVICES=\n"
     )
     assert capsys.readouterr().err == sentence * said
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from tests.trainer.runs import finish
 from trainer.clock import StepTimer
-from trainer.computing.row_gradients import Means, no_means
+from trainer.computing.row_gradients import FactoredGradient, zero_gradient
 from trainer.distributed import collectives, exchange
 from trainer.distributed.exchange import (
     GradientExchange,
     StepReport,
     Traffic,
     bytes_a_step,
-    bytes_of,
-    counts_of,
-    of_counts,
+    decode_counts,
+    encode_counts,
+    gradient_bytes,
 )
 from trainer.distributed.ranks import join_process_group
 from trainer.rank_errors import LostError
@@ -61,7 +61,7 @@ def test_lost_ranks_are_noticed_while_the_host_waits_for_message_sizes(
         table = model.weight
         found = GradientExchange(model, [], timer=timer, sparse_tables=[table])
         found._ranks, found._is_brief = 2, False
-        monkeypatch.setattr(exchange, "_on_its_way", lambda numbers: (numbers, Never()))
+        monkeypatch.setattr(exchange, "_copy_to_host", lambda numbers: (numbers, Never()))
         failing = SimpleNamespace(get_error=lambda: SimpleNamespace(name="TIMEOUT"))
         monkeypatch.setattr(collectives, "backend_of", lambda _device: failing)
         timer.begin(1)
@@ -70,7 +70,7 @@ def test_lost_ranks_are_noticed_while_the_host_waits_for_message_sizes(
                 step=7,
                 size=1,
                 touched=[],
-                means=[no_means(table)],
+                table_gradients=[zero_gradient(table)],
                 loss=torch.zeros(()),
                 rows=1,
                 stop=False,
@@ -86,10 +86,10 @@ def test_sent_gradients_are_counted_once_for_each_other_rank(monkeypatch: pytest
         model = torch.nn.Embedding(5, 2)
         found = GradientExchange(model, [], timer=StepTimer(), sparse_tables=[model.weight])
     found._ranks = ranks
-    monkeypatch.setattr(exchange, "means_of_ranks", lambda own, _counts, _rank: own)
-    own = Means(torch.zeros(3, dtype=torch.int32), torch.ones(3, dtype=torch.int64), torch.zeros(3, 2))
-    found._of_ranks([own], torch.zeros(3 * ranks))
-    assert found.traffic.bytes == (ranks - 1) * bytes_of(own)
+    monkeypatch.setattr(exchange, "gather_gradients", lambda own, _counts, _rank: own)
+    own = FactoredGradient(torch.zeros(3, dtype=torch.int32), torch.ones(3, dtype=torch.int64), torch.zeros(3, 2))
+    found._gather([own], torch.zeros(3 * ranks))
+    assert found.traffic.bytes == (ranks - 1) * gradient_bytes(own)
 
 
 def report(shares: list[int], size: int) -> StepReport:
@@ -123,12 +123,16 @@ def test_a_missing_or_repeated_row_is_recognised(shares: list[int], rank: int, o
     assert not report(shares, size).is_complete
 
 
-@given(ids=st.integers(0, 1 << 36), means=st.integers(0, (1 << 24) - 1))
-def test_counts_of_ids_and_texts_survive_float32(ids: int, means: int) -> None:
+@given(ids=st.integers(0, 1 << 36), table_gradients=st.integers(0, (1 << 24) - 1))
+def test_counts_of_ids_and_texts_survive_float32(ids: int, table_gradients: int) -> None:
     empty = torch.empty(1)
-    own = Means(empty.expand(ids) if ids else empty[:0], empty.expand(means) if means else empty[:0], empty[:0])
-    arrived = torch.tensor(counts_of(own), dtype=torch.float32).long().tolist()
-    assert of_counts(arrived) == (ids, means)
+    own = FactoredGradient(
+        empty.expand(ids) if ids else empty[:0],
+        empty.expand(table_gradients) if table_gradients else empty[:0],
+        empty[:0],
+    )
+    arrived = torch.tensor(encode_counts(own), dtype=torch.float32).long().tolist()
+    assert decode_counts(arrived) == (ids, table_gradients)
 
 
 @given(chunk=st.integers(1, 1000), ranks=st.integers(1, 16))
@@ -145,5 +149,5 @@ def test_bytes_a_step_are_the_bytes_of_all_ranks_over_their_own_steps() -> None:
 
 
 def test_sent_bytes_include_ids_lengths_and_gradients() -> None:
-    own = Means(torch.zeros(7, dtype=torch.int32), torch.ones(3, dtype=torch.int64), torch.zeros(3, 10))
-    assert bytes_of(own) == 7 * 4 + 3 * 8 + 3 * 10 * 4
+    own = FactoredGradient(torch.zeros(7, dtype=torch.int32), torch.ones(3, dtype=torch.int64), torch.zeros(3, 10))
+    assert gradient_bytes(own) == 7 * 4 + 3 * 8 + 3 * 10 * 4

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.waiting import PATIENCE
-from trainer.distributed.parameter_server import Dealer, Finished, ParameterServer
+from trainer.distributed.parameter_server import FinishedStep, ParameterServer, StepQueue
 
 Served = tuple[ParameterServer, list[torch.Tensor]]
 RANKS = 3
@@ -77,8 +77,8 @@ def test_gather_gives_all_ranks_the_whole_tables(servers: list[Served], monkeypa
 
 def test_all_ranks_take_steps_from_the_first(servers: list[Served]) -> None:
     asked = []
-    servers[0][0].deal = lambda finished, stop: asked.append((finished, stop)) or (None if stop else len(asked))
-    last = Finished(rank=2, step=7, loss=0.5, rows=9, seconds=0.25)
+    servers[0][0].take_step = lambda finished, stop: asked.append((finished, stop)) or (None if stop else len(asked))
+    last = FinishedStep(rank=2, step=7, loss=0.5, rows=9, seconds=0.25)
     found = [
         servers[rank][0].take(done, stop=stop)
         for rank, done, stop in ((0, None, False), (2, last, False), (1, None, True))
@@ -108,16 +108,16 @@ def test_a_failed_owner_ends_its_rank_but_a_lost_peer_does_not(
     assert statuses == ended
 
 
-def done(rank: int, step: int) -> Finished:
-    return Finished(rank, step, loss=1.0, rows=4, seconds=0.1)
+def done(rank: int, step: int) -> FinishedStep:
+    return FinishedStep(rank, step, loss=1.0, rows=4, seconds=0.1)
 
 
-def dealer(last: int, *, bound: int = 100, first: int = 0) -> Dealer:
-    return Dealer(first=first, last=last, bound=bound, is_due=lambda _: False)
+def step_queue(last: int, *, bound: int = 100, first: int = 0) -> StepQueue:
+    return StepQueue(first=first, last=last, bound=bound, is_due=lambda _: False)
 
 
-def next_of(made: Dealer, rank: int, held: int | None) -> int | None:
-    return made.take(None if held is None else done(rank, held), stop=False)
+def take_next(queue: StepQueue, rank: int, held: int | None) -> int | None:
+    return queue.take(None if held is None else done(rank, held), stop=False)
 
 
 @given(
@@ -130,24 +130,24 @@ def test_each_step_is_taken_once_within_the_staleness_bound(
 ) -> None:
     ranks, order = turns
     last = first + 30
-    made = dealer(last, bound=bound, first=first)
+    queue = step_queue(last, bound=bound, first=first)
     held: dict[int, int | None] = dict.fromkeys(range(ranks))
     since: dict[int, int] = {}
-    finished, dealt = 0, []
+    finished, taken = 0, []
     for rank in order:
         others = [step for own, step in held.items() if own != rank and step is not None]
-        if others and len(dealt) + first - min(others) > bound and first + len(dealt) < last:
+        if others and len(taken) + first - min(others) > bound and first + len(taken) < last:
             continue  # it would wait
         if held[rank] is not None:
             assert finished - since[rank] <= bound + ranks - 1
             finished += 1
-        held[rank] = next_of(made, rank, held[rank])
+        held[rank] = take_next(queue, rank, held[rank])
         since[rank] = finished
         if held[rank] is not None:
-            dealt.append(held[rank])
-    assert dealt == list(range(first, first + len(dealt)))
-    assert len(made.take_reports()) == finished
-    assert made.take_reports() == []
+            taken.append(held[rank])
+    assert taken == list(range(first, first + len(taken)))
+    assert len(queue.take_reports()) == finished
+    assert queue.take_reports() == []
 
 
 @pytest.fixture
@@ -167,46 +167,46 @@ def test_a_request_too_far_ahead_waits_for_the_oldest_step(threads: list[threadi
         looks.release()
         return False
 
-    made = Dealer(first=0, last=9, bound=2, is_due=is_due)
-    assert next_of(made, 0, None) == 0
-    assert [next_of(made, 1, held) for held in (None, 1)] == [1, 2]
+    queue = StepQueue(first=0, last=9, bound=2, is_due=is_due)
+    assert take_next(queue, 0, None) == 0
+    assert [take_next(queue, 1, held) for held in (None, 1)] == [1, 2]
     while looks.acquire(blocking=False):
         pass
     got: list[int | None] = []
-    threads.append(threading.Thread(target=lambda: got.append(next_of(made, 1, 2))))
+    threads.append(threading.Thread(target=lambda: got.append(take_next(queue, 1, 2))))
     threads[0].start()
     for _ in range(3):  # it has polled several times
         assert looks.acquire(timeout=PATIENCE)
     assert got == []
-    assert next_of(made, 0, 0) in (3, 4)
+    assert take_next(queue, 0, 0) in (3, 4)
     threads[0].join(30)
     assert len(got) == 1
     assert got[0] in (3, 4)
 
 
-@pytest.mark.parametrize("how", ["stop", "end", "due"])
-def test_closing_the_queue_also_ends_waiting_requests(threads: list[threading.Thread], how: str) -> None:
+@pytest.mark.parametrize("cause", ["stop", "end", "due"])
+def test_closing_the_queue_also_ends_waiting_requests(threads: list[threading.Thread], cause: str) -> None:
     due = threading.Event()
-    made = Dealer(first=0, last=9, bound=1, is_due=lambda _: due.is_set())
-    assert [next_of(made, rank, None) for rank in (0, 1)] == [0, 1]
+    queue = StepQueue(first=0, last=9, bound=1, is_due=lambda _: due.is_set())
+    assert [take_next(queue, rank, None) for rank in (0, 1)] == [0, 1]
     got: list[int | None] = []
-    threads.append(threading.Thread(target=lambda: got.append(next_of(made, 1, 1))))
+    threads.append(threading.Thread(target=lambda: got.append(take_next(queue, 1, 1))))
     threads[0].start()
-    if how == "stop":
-        assert made.take(done(0, 0), stop=True) is None
-    elif how == "end":
-        made.end()
+    if cause == "stop":
+        assert queue.take(done(0, 0), stop=True) is None
+    elif cause == "end":
+        queue.close()
     else:
         due.set()
     threads[0].join(30)
     assert got == [None]
-    assert made.take(None, stop=False) is None
-    assert made.ended
+    assert queue.take(None, stop=False) is None
+    assert queue.closed
 
 
 def test_an_empty_queue_is_not_closed() -> None:
-    made = dealer(5, first=3)
-    assert [next_of(made, 0, None), next_of(made, 1, None), next_of(made, 0, 3)] == [3, 4, None]
-    assert next_of(made, 1, 4) is None
-    assert not made.ended
-    assert [each.step for each in made.take_reports()] == [3, 4]
+    queue = step_queue(5, first=3)
+    assert [take_next(queue, 0, None), take_next(queue, 1, None), take_next(queue, 0, 3)] == [3, 4, None]
+    assert take_next(queue, 1, 4) is None
+    assert not queue.closed
+    assert [each.step for each in queue.take_reports()] == [3, 4]

@@ -81,9 +81,9 @@ def test_a_failed_gpu_rank_does_not_wait_for_others(
 def test_a_stop_request_is_recorded_and_handlers_are_restored() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     with ranks.StopRequest() as stop:
-        assert not stop.made
+        assert not stop.requested
         signal.raise_signal(signal.SIGTERM)
-        assert stop.made
+        assert stop.requested
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
 

@@ -29,12 +29,12 @@ def bursts(count: int, seed: int = 0) -> list[str]:
 def pairs(path: Path) -> Path:
     """Write a set of pairs, in which words of one topic are similar."""
     known = [(word, topic) for topic, words in WORDS.items() for word in words]
-    told = [
+    rows = [
         f"{one} {other} {9.0 if topic == of_other else 1.0}"
         for number, (one, topic) in enumerate(known)
         for other, of_other in known[number + 1 :]
     ]
-    path.write_text("\n".join(told) + "\n")
+    path.write_text("\n".join(rows) + "\n")
     return path
 
 

@@ -63,25 +63,25 @@ def test_without_an_encoder_no_word_is_added(tmp_path: Path) -> None:
 
 def test_an_encoder_of_another_run_is_refused(tmp_path: Path) -> None:
     write_model(tmp_path / "model", encoder(1), encoder(0))
-    with pytest.raises(DataError, match="is of another training than the vectors beside it"):
+    with pytest.raises(DataError, match="does not match the vectors in its folder"):
         open_words(str(tmp_path / "model"))
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("wrong", "sentence"),
     [
         ({"format": 2}, "not of format 1"),
-        ({"hidden": 1 << 20}, "the number of its weights"),
-        ({"hidden": -4}, "one of its sizes is not above 0"),
+        ({"hidden": 1 << 20}, "its number of weights"),
+        ({"hidden": -4}, "its sizes must be above 0"),
         ({"hidden": "4"}, "hidden is not of type int"),
-        ({"characters": "aab"}, "one of them is there twice"),
+        ({"characters": "aab"}, "repeated characters"),
         ({"colour": 1}, "'colour' is not a known field"),
     ],
 )
-def test_a_file_with_invalid_metadata_is_refused(tmp_path: Path, told: dict[str, object], sentence: str) -> None:
+def test_a_file_with_invalid_metadata_is_refused(tmp_path: Path, wrong: dict[str, object], sentence: str) -> None:
     path = tmp_path / "encoder.safetensors"
     encoder().write(path)
-    claims = {"format": 1, "characters": "abc", "character_embedding": 3, "hidden": 4, "layers": 2, "size": 5, **told}
+    claims = {"format": 1, "characters": "abc", "character_embedding": 3, "hidden": 4, "layers": 2, "size": 5, **wrong}
     save_file(load_file(path), path, metadata={"shoal": json.dumps(claims)})
     with pytest.raises(DataError, match=sentence):
         read_encoder(path)

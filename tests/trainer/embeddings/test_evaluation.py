@@ -58,9 +58,9 @@ def test_pairs_with_an_unknown_word_are_counted_and_left_out(tmp_path: Path) -> 
     ("content", "sentence"),
     [
         ("", "has no pair"),
-        ("a b\n", "line 1: it has not two words and a number"),
-        ("a b 1\na b one\n", "line 2: it has not two words and a number"),
-        ("a b nan\n", "line 1: the score nan is no finite number"),
+        ("a b\n", "line 1: the line must have two words and a number"),
+        ("a b 1\na b one\n", "line 2: the line must have two words and a number"),
+        ("a b nan\n", "line 1: the score nan is not finite"),
     ],
 )
 def test_an_invalid_list_of_pairs_is_one_sentence(tmp_path: Path, content: str, sentence: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from corpus.text import FIRST_WORD
 from trainer.clock import StepTimer
-from trainer.computing.row_gradients import Means, rows_of_means
+from trainer.computing.row_gradients import FactoredGradient, sum_touched_rows
 from trainer.embeddings import local_steps
 from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.sampling import Sampling, sampling
@@ -36,11 +36,11 @@ def gradients(text: np.ndarray) -> SkipGramGradients:
     return SkipGramGradients(text, RULES, seed=3, pairs_a_row=10.0, steady=True)
 
 
-def as_tables(ways: list[list[Means]]) -> list[torch.Tensor]:
+def as_tables(deltas: list[list[FactoredGradient]]) -> list[torch.Tensor]:
     """Return sparse gradients as dense tables."""
     found = []
-    for (way,) in ways:
-        rows, values = rows_of_means(way)
+    for (delta,) in deltas:
+        rows, values = sum_touched_rows(delta)
         found.append(torch.zeros(WORDS + FIRST_WORD, values.shape[1]).index_add_(0, rows, values))
     return found
 
@@ -51,14 +51,14 @@ def test_steps_that_run_out_of_memory_restore_the_vectors() -> None:
     before = [each.detach().clone() for each in (learnt.centres, learnt.contexts)]
     local = LocalSteps(computing, rows=2, clip_norm=0.0)
     local.rate = 1.0
-    fitting, of_rows = iter((True, True, False)), computing.of_rows
+    fitting, compute_rows = iter((True, True, False)), computing.compute_rows
 
     def filling(*asked):
         if next(fitting):
-            return of_rows(*asked)
+            return compute_rows(*asked)
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    with patch.object(computing, "of_rows", filling), pytest.raises(torch.OutOfMemoryError):
+    with patch.object(computing, "compute_rows", filling), pytest.raises(torch.OutOfMemoryError):
         local(learnt, np.arange(6), 6, 5, StepTimer())
     assert all(one.equal(other) for one, other in zip((learnt.centres, learnt.contexts), before, strict=True))
 
@@ -70,8 +70,8 @@ def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float, *, square
     tables = [each.detach() for each in moved.parameters()]
     before = [each.clone() for each in tables]
     for begin in range(0, len(text), own):
-        _, means = computing.of_rows(moved, np.arange(begin, min(begin + own, len(text))), own, 5)
-        found = as_tables([[each] for each in means])
+        _, table_gradients = computing.compute_rows(moved, np.arange(begin, min(begin + own, len(text))), own, 5)
+        found = as_tables([[each] for each in table_gradients])
         norm = float(torch.cat(found).norm())
         for number, each in enumerate(found):
             size = rate * min(1.0, clip_norm / norm if norm and clip_norm else 1.0)
@@ -95,8 +95,10 @@ def test_local_steps_are_sequential_and_the_vectors_are_restored(
     learnt, local = model(squares=squares), LocalSteps(gradients(text), rows=own, clip_norm=clip_norm)
     local.rate = rate
     found = local(learnt, np.arange(len(text)), len(text), 5, StepTimer())
-    for way, expected in zip(as_tables(found.means), by_hand(text, own, rate, clip_norm, squares=squares), strict=True):
-        torch.testing.assert_close(way, expected, rtol=1e-3, atol=1e-4)
+    for delta, expected in zip(
+        as_tables(found.table_gradients), by_hand(text, own, rate, clip_norm, squares=squares), strict=True
+    ):
+        torch.testing.assert_close(delta, expected, rtol=1e-3, atol=1e-4)
     for table, expected in zip(learnt.parameters(), model(squares=squares).parameters(), strict=True):
         assert torch.equal(table, expected)
 
@@ -107,7 +109,7 @@ def test_increments_of_squares_are_summed_even_for_frequent_words() -> None:
     for of in (4, 8):  # alone, and half of the rows of two ranks
         local = LocalSteps(gradients(text), rows=4, clip_norm=0.0)
         local.rate = 0.1
-        grown.append(as_tables(local(model(squares=True), np.arange(4), of, 5, StepTimer()).means)[2:])
+        grown.append(as_tables(local(model(squares=True), np.arange(4), of, 5, StepTimer()).table_gradients)[2:])
     for alone, of_two in zip(*grown, strict=True):
         assert torch.equal(alone, of_two)
         assert alone[FIRST_WORD] < 0  # with the sign of a gradient
@@ -121,11 +123,11 @@ def test_deltas_by_numba_equal_those_by_torch(text: np.ndarray, own: int, rate: 
         with patch.object(local_steps, "computed_by_numba", return_value=by_numba):
             learnt, local = model(), LocalSteps(gradients(text), rows=own, clip_norm=0.0)
             local.rate = rate
-            ways = local(learnt, np.arange(len(text)), len(text), 5, StepTimer())
+            deltas = local(learnt, np.arange(len(text)), len(text), 5, StepTimer())
         assert all(
             torch.equal(table, own) for table, own in zip(learnt.parameters(), model().parameters(), strict=True)
         )
-        found.append(as_tables(ways.means))
+        found.append(as_tables(deltas.table_gradients))
     for by_loops, by_torch in zip(*found, strict=True):
         assert torch.equal(by_loops, by_torch)
 
@@ -136,7 +138,7 @@ def test_with_two_ranks_frequent_words_move_half_and_rare_words_fully() -> None:
     text = np.full((4, TOKENS), FIRST_WORD, np.int32)
     text[0, 3] = FIRST_WORD + 1
     torch.manual_seed(0)
-    ways = []
+    deltas = []
     for of in (4, 8):  # alone, and half of the rows of two ranks
         learnt = SkipGram(2 + FIRST_WORD, SIZE)
         computing = SkipGramGradients(text, rules, seed=3, pairs_a_row=10.0, steady=True)
@@ -146,8 +148,10 @@ def test_with_two_ranks_frequent_words_move_half_and_rare_words_fully() -> None:
                 each.normal_()
         local = LocalSteps(computing, rows=4, clip_norm=0.0)
         local.rate = 0.1
-        means = local(learnt, np.arange(4), of, 5, StepTimer()).means[0][0]
-        ways.append(torch.zeros(2 + FIRST_WORD, SIZE).index_add_(0, means.ids.long(), means.gradients))
-    alone, of_two = ways
+        table_gradients = local(learnt, np.arange(4), of, 5, StepTimer()).table_gradients[0][0]
+        deltas.append(
+            torch.zeros(2 + FIRST_WORD, SIZE).index_add_(0, table_gradients.ids.long(), table_gradients.gradients)
+        )
+    alone, of_two = deltas
     torch.testing.assert_close(of_two[FIRST_WORD], alone[FIRST_WORD] / 2)
     torch.testing.assert_close(of_two[FIRST_WORD + 1], alone[FIRST_WORD + 1])

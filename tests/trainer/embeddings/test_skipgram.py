@@ -7,7 +7,7 @@ from torch.nn.functional import logsigmoid
 
 from corpus.text import FIRST_WORD
 from trainer.computing.dropout import hashes
-from trainer.computing.row_gradients import rows_of_means
+from trainer.computing.row_gradients import sum_touched_rows
 from trainer.embeddings import skipgram_kernels
 from trainer.embeddings.sampling import SHARED, Sampling, sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
@@ -55,8 +55,8 @@ def by_definition(
     return loss.detach(), pairs, list(gradients)
 
 
-def as_table(means, table: torch.Tensor) -> torch.Tensor:
-    rows, values = rows_of_means(means)
+def as_table(table_gradients, table: torch.Tensor) -> torch.Tensor:
+    rows, values = sum_touched_rows(table_gradients)
     return torch.zeros(table.shape).index_add_(0, rows, values)
 
 
@@ -70,10 +70,10 @@ def test_numba_and_torch_give_the_gradients_of_the_definition(rows, window: int,
     loss, pairs, gradients = by_definition(learnt, rows, keys, chosen)
     by_numba = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False).sums(learnt, rows, keys)
     by_torch = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False)._by_torch(learnt, rows, keys)
-    for found_loss, found_pairs, means in (by_numba, by_torch):
+    for found_loss, found_pairs, table_gradients in (by_numba, by_torch):
         assert found_pairs == pairs
         assert found_loss.item() == pytest.approx(loss.item(), rel=1e-4, abs=1e-4)
-        for table, own, expected in zip((learnt.centres, learnt.contexts), means, gradients, strict=True):
+        for table, own, expected in zip((learnt.centres, learnt.contexts), table_gradients, gradients, strict=True):
             assert torch.allclose(as_table(own, table).double(), expected, atol=2e-3, rtol=1e-3)
     for one, other in zip(by_numba[2], by_torch[2], strict=True):  # each word once, because ranks exchange it
         assert sorted(one.ids.tolist()) == other.ids.tolist()

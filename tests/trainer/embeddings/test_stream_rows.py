@@ -26,7 +26,7 @@ from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts,
 from trainer.embeddings.task import SkipGramEmbedding
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import STREAM
-from trainer.task import VALIDATION, NextEpoch
+from trainer.task import VALIDATION, EpochStatus
 
 TEXT = "".join(f"word{number % 7} is one of many words that keep coming\n" for number in range(400))
 
@@ -70,7 +70,7 @@ def counts(stream: Path) -> list[int]:
 
 def learn(data: StreamRows) -> tuple[str, int]:
     """Learn from the next part, and return which one it was."""
-    assert data.choose(never, never, wait=True) is NextEpoch.READY
+    assert data.choose(never, never, wait=True) is EpochStatus.READY
     data.load()
     chosen: tuple[str, int] = data.state()["chosen"]
     data.end_part()
@@ -84,7 +84,7 @@ def test_every_part_is_used_once_and_readers_alternate(stream: Path) -> None:
     assert sorted(found) == expected
     shorter = min(counts(stream))
     assert [name for name, _ in found[: 2 * shorter]] == ["reader-0", "reader-1"] * shorter
-    assert data.choose(never, never, wait=True) is NextEpoch.END
+    assert data.choose(never, never, wait=True) is EpochStatus.END
     assert data.words_seen == 6 * len(TEXT.split())
     assert data.place() == {
         "taken": {"reader-0": counts(stream)[0], "reader-1": counts(stream)[1]},
@@ -99,12 +99,12 @@ def test_a_missing_part_is_pending_until_a_stop_or_the_end_of_the_run(stream: Pa
     for _ in range(sum(counts(stream))):
         learn(data)
     (stream / "reader-0" / "end.json").unlink()
-    assert data.choose(never, never, wait=False) is NextEpoch.LATER
+    assert data.choose(never, never, wait=False) is EpochStatus.PENDING
     asked, over = iter([False, True]), iter([False, True])
-    assert data.choose(lambda: next(asked), never, wait=True) is NextEpoch.STOP
-    assert data.choose(never, lambda: next(over), wait=True) is NextEpoch.END
+    assert data.choose(lambda: next(asked), never, wait=True) is EpochStatus.STOP
+    assert data.choose(never, lambda: next(over), wait=True) is EpochStatus.END
     with patch.object(stream_rows, "_MOST_SECONDS", 0.0):  # so that other ranks do not time out
-        assert data.choose(never, never, wait=True) is NextEpoch.LATER
+        assert data.choose(never, never, wait=True) is EpochStatus.PENDING
     write_error(reader_folder(stream, 1), "its source is gone")
     with pytest.raises(DataError, match=r"reader-1 failed: its source is gone"):
         data.choose(never, never, wait=True)
@@ -115,9 +115,9 @@ def test_readers_are_informed_of_finished_parts_only(stream: Path) -> None:
     for expected in ([0, 0], [1, 0], [1, 1]):
         data.choose(never, never, wait=True)
         data.load()
-        data.tell_readers()
-        told = [read_taken(stream, reader_folder(stream, reader), 99) for reader in range(2)]
-        assert told == expected
+        data.report_to_readers()
+        reported = [read_taken(stream, reader_folder(stream, reader), 99) for reader in range(2)]
+        assert reported == expected
         data.end_part()
 
 
@@ -174,7 +174,7 @@ def test_a_part_of_another_size_is_refused(stream: Path) -> None:
     data = rows(stream)
     data.tokens = data.tokens[:4]
     data.choose(never, never, wait=True)
-    with pytest.raises(DataError, match=r"part-000000000.npz has 8 rows, and not 4; begin a new stream"):
+    with pytest.raises(DataError, match=r"part-000000000.npz has 8 rows, not 4; start a new stream"):
         data.load()
 
 
@@ -193,7 +193,7 @@ def test_the_vocabulary_outlives_its_parts(stream: Path, tmp_path: Path) -> None
     whole = (tmp_path / STREAM).read_bytes()
     for damaged in (b"", b"no archive", whole[: len(whole) // 2]):
         (tmp_path / STREAM).write_bytes(damaged)
-        with pytest.raises(TrainingError, match="is not what a run on a stream has left"):
+        with pytest.raises(TrainingError, match="is not a file of a run on a stream"):
             load_start(tmp_path / STREAM)
 
 
@@ -227,20 +227,20 @@ def test_the_vocabulary_waits_at_most_half_of_the_minutes(stream: Path, clock: C
 def test_a_source_without_text_within_the_minutes_is_one_sentence(stream: Path, clock: Clock) -> None:
     for reader in range(2):
         shutil.rmtree(stream / f"reader-{reader}")
-    with pytest.raises(TrainingError, match=r"no text has come from .*texts in 3 minutes \(--minutes\); check that"):
+    with pytest.raises(TrainingError, match=r"no text arrived from .*texts in 3 minutes \(--minutes\); check that"):
         start(stream, minutes=3)
     assert clock.now == pytest.approx(180, abs=0.5)
 
 
 def test_a_stopped_run_does_not_wait_for_a_vocabulary(stream: Path) -> None:
-    with pytest.raises(TrainingError, match="stopped before enough text had come for a vocabulary"):
+    with pytest.raises(TrainingError, match="stopped before enough text arrived for a vocabulary"):
         await_first_parts(stream, read_settings(stream), words=500, minutes=None, stop=lambda: True)
 
 
 def test_removed_first_parts_are_one_sentence(stream: Path) -> None:
     for reader in range(2):
         part_path(stream / f"reader-{reader}", 0).unlink()
-    with pytest.raises(DataError, match=r"the first parts in .* were learnt from and removed; begin a new stream"):
+    with pytest.raises(DataError, match=r"the first parts in .* were already removed; start a new stream"):
         start(stream)
 
 
@@ -265,13 +265,13 @@ def test_the_rate_decays_with_the_words_and_the_run_ends_after_them(stream: Path
     words, rates = 3 * len(TEXT.split()), list[float]()
     config = options(stream, words=words, epochs=1000)
     own = task(alone, config)
-    while own.begin_epoch(never, wait=False) is NextEpoch.READY:
+    while own.begin_epoch(never, wait=False) is EpochStatus.READY:
         rates += [own.step_rate(config, step, 4 * 1000, 1) for step in range(4)]
         own.end_epoch()
-    told = own.summary_settings()
-    assert words <= told["words_seen"] < words + 8 * ROW_TOKENS
+    reported = own.summary_settings()
+    assert words <= reported["words_seen"] < words + 8 * ROW_TOKENS
     assert rates == pytest.approx(np.linspace(rates[0], 0, len(rates), endpoint=False), abs=0.1 * rates[0])
-    assert told["words_a_row"] == pytest.approx(2 * words / (8 * sum(counts(stream))), rel=0.05)
+    assert reported["words_a_row"] == pytest.approx(2 * words / (8 * sum(counts(stream))), rel=0.05)
 
 
 def test_the_schedule_position_follows_the_words_within_a_part(stream: Path) -> None:

@@ -128,7 +128,7 @@ def test_the_defaults_learn_from_unbounded_text(endless: Path, tmp_path: Path) -
 def test_a_run_reports_why_it_ended_before_its_words(endless: Path, tmp_path: Path) -> None:
     found = train_here(tmp_path, "--data", endless, *ON_A_STREAM, "--words", "1000000")
     assert found["words_seen"] == 160_000
-    expected = "the run has ended after 160,000 of the 1,000,000 words that --words asks for"
+    expected = "the run ended after 160,000 of the 1,000,000 words that --words asks for"
     assert any(note.startswith(expected) for note in notes(tmp_path))
 
 

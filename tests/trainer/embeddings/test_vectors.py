@@ -55,15 +55,15 @@ def test_newlines_between_words_of_a_binary_file_are_optional(tmp_path: Path) ->
         (b"", "holds no vectors"),
         (b"the 0.1\n", "holds no vectors"),
         (b"the quick fox\n", "holds no vectors"),
-        (b"the 1 2\nof 1 2 3\n", "line 2: there is no word with 2 numbers"),
+        (b"the 1 2\nof 1 2 3\n", "line 2: the line must have a word and 2 numbers"),
         (b"0 3\n", "holds no vectors"),
         (b"9999999999 300\nthe ", "is too short"),
-        (b"2 2\na 1 2\nb 1 x\n", "line 3: there is no word with 2 numbers"),
-        (b"2 2\na 1 2\nb 1\n", "line 3: there is no word with 2 numbers"),
+        (b"2 2\na 1 2\nb 1 x\n", "line 3: the line must have a word and 2 numbers"),
+        (b"2 2\na 1 2\nb 1\n", "line 3: the line must have a word and 2 numbers"),
         (b"2 2\na 1 2\n\n", "is too short"),
         (b"2 2\na -1 2\n\n", "ends after word 1 of 2"),
-        (b"2 2\na 1 2\nb 3 4 5\n", "line 3: there is no word with 2 numbers"),
-        (b"1 2\na nan 2\n", "no vectors that can be used: 1 word with a number that is not finite"),
+        (b"2 2\na 1 2\nb 3 4 5\n", "line 3: the line must have a word and 2 numbers"),
+        (b"1 2\na nan 2\n", "no usable vectors: 1 word with a number that is not finite"),
         (b"2 1\na \x00\x01\x02\xff\nb \x00\x01", "word 2 of 2: the file ends there"),
     ],
 )
@@ -142,7 +142,7 @@ _HEADED = b"good 1.5 0.2 0.1\nbad 0.1 1.1 0.2\nking 0.3 0.2 1.7\n"
 @pytest.mark.parametrize("content", [b"3 3\n" + _HEADED.replace(b".", b","), b"3 2\n" + _HEADED])
 def test_text_with_other_numbers_than_its_first_line_says_is_not_read_as_binary(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "v.vec").write_bytes(content)
-    with pytest.raises(DataError, match="line 2: there is no word with"):
+    with pytest.raises(DataError, match="line 2: the line must have a word and"):
         read_vectors(str(tmp_path / "v.vec"))
 
 

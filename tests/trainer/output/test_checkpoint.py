@@ -86,7 +86,7 @@ def test_a_checkpoint_of_another_program_or_version_is_skipped(tmp_path: Path, w
     assert said.startswith(f"is not a checkpoint of this version of Shoal ({why}")
 
 
-def test_a_checkpoint_that_cannot_be_renamed_does_not_displace_others(tmp_path: Path) -> None:
+def test_a_checkpoint_with_a_failed_rename_does_not_displace_others(tmp_path: Path) -> None:
     for number in (7, 8, 9):
         (tmp_path / f"step-00000000{number}.pt").mkdir()
     for steps in (1, 2, 3):
@@ -144,7 +144,7 @@ def test_too_little_memory_is_not_damage(monkeypatch: pytest.MonkeyPatch, tmp_pa
         checkpoint.newest(tmp_path)
 
 
-def test_without_checkpoints_the_latest_is_none(tmp_path: Path) -> None:
+def test_a_folder_without_checkpoints_has_no_latest_one(tmp_path: Path) -> None:
     assert checkpoint.newest(tmp_path / "missing") == (None, [])
 
 

@@ -31,9 +31,9 @@ PHASES = ("order", "forward", "backward", "all_reduce", "update")
     SECONDS,
 )
 def test_shares_are_never_negative_and_add_up_to_one(
-    told: tuple[list[tuple[float, ...]], tuple[dict[str, float], ...]], seconds: float, checkpoints: float
+    reported: tuple[list[tuple[float, ...]], tuple[dict[str, float], ...]], seconds: float, checkpoints: float
 ) -> None:
-    steps, phases = told
+    steps, phases = reported
     ranks = len(phases)
     efficiency = Efficiency([10.0] * ranks)
     for step in steps:

@@ -9,9 +9,9 @@ from common.errors import TrainingError
 from trainer.output.run_files import (
     finished_summary,
     prepare_output,
+    replaced_folder,
     require_free_output,
     was_stopped,
-    whole_folder,
     write_whole,
 )
 
@@ -80,12 +80,12 @@ def write_model_mark(output: Path) -> None:
 
 
 def fill_folder(path: Path, content: str = "new") -> None:
-    with whole_folder(path) as folder:
+    with replaced_folder(path) as folder:
         (folder / "config.json").write_text(content)
 
 
 def fill_partly(path: Path, error: type[BaseException]) -> None:
-    with whole_folder(path) as folder:
+    with replaced_folder(path) as folder:
         (folder / "config.json").write_text("half")
         raise error
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from common.errors import TrainingError
-from trainer.command_line import as_words, from_words
-from trainer.config import TrainConfig, configured, default_model, options_of_some
+from trainer.command_line import from_option_values, option_values
+from trainer.config import TrainConfig, configured, default_model, models_by_option
 from trainer.registry import AUTO, CLASSIFIERS, MODELS, SEARCHED
-from trainer.search.candidates import configured_candidate, next_candidate, resumed_candidate
+from trainer.search.candidates import candidate_config, next_candidate, resumed_candidate_config
 from trainer.search.trials import CAUTIOUS, Trial
-from trainer.task import BlockScore, Traits
+from trainer.task import BlockScore, DatasetStatistics
 
-TWO = Traits(rows=50_000, rated=True, words=200.0)
+TWO = DatasetStatistics(rows=50_000, rated=True, words=200.0)
 PLACES = {"data": Path("d"), "output": Path("o")}
 Worth = Callable[[Mapping[str, Any]], float]
 
@@ -24,10 +24,10 @@ def trial(settings: Mapping[str, Any], worth: float) -> Trial:
     return Trial(settings=settings, folds=[[BlockScore(worth, worth, -worth, 0.0)] * 4], seconds=1.0)
 
 
-def searched(traits: Traits, worth: Worth, *fixed: str) -> list[Mapping[str, Any]]:
+def searched(statistics: DatasetStatistics, worth: Worth, *fixed: str) -> list[Mapping[str, Any]]:
     """Return the settings of all trials of a search in which `worth` gives the scores."""
     trials: list[Trial] = []
-    while settings := next_candidate(trials, traits, 6, fixed):
+    while settings := next_candidate(trials, statistics, 6, fixed):
         trials.append(trial(settings, worth(settings)))
     return [each.settings for each in trials]
 
@@ -87,7 +87,7 @@ def test_given_options_are_not_changed() -> None:
     assert not any({"epochs", "learning_rate"} & each.keys() for each in found)
     config = configured({**PLACES, "model": AUTO, "epochs": 3, "word_dropout": 0.1, "seed": 7})
     assert config.fixed == ("epochs",)
-    lstm, fasttext = (configured_candidate(config, {"model": model, "ngrams": 3}) for model in ("lstm", "fasttext"))
+    lstm, fasttext = (candidate_config(config, {"model": model, "ngrams": 3}) for model in ("lstm", "fasttext"))
     assert (lstm.epochs, lstm.word_dropout, lstm.seed, lstm.ngrams, lstm.fixed) == (3, 0.1, 7, TrainConfig.ngrams, ())
     assert (fasttext.epochs, fasttext.optimiser, fasttext.ngrams) == (3, "adagrad", 3)
 
@@ -107,7 +107,7 @@ OF_CANDIDATES = {
     "positive_weight": 2.0,
     "metric": "balanced",
 }
-OF_OTHERS = {
+UNSUPPORTED = {
     "char_ngrams": "3-6",
     "embeddings": "v.txt",
     "mode": "average:5",
@@ -125,31 +125,31 @@ OF_OTHERS = {
 
 
 def test_options_belong_to_their_models() -> None:
-    assert {*OF_CANDIDATES, *OF_OTHERS, "minutes"} == {*options_of_some()}
+    assert {*OF_CANDIDATES, *UNSUPPORTED, "minutes"} == {*models_by_option()}
 
 
 @pytest.mark.parametrize("name", OF_CANDIDATES)
 def test_a_given_option_applies_to_each_candidate_that_has_it(name: str) -> None:
     config = configured({**PLACES, "model": AUTO, name: OF_CANDIDATES[name]})
-    having = {model for model in CLASSIFIERS if model in options_of_some()[name]}
+    having = {model for model in CLASSIFIERS if model in models_by_option()[name]}
     taken = {model for model in CLASSIFIERS if _of(config, model, name) == OF_CANDIDATES[name]}
     assert taken == having != set()
 
 
 def _of(config: TrainConfig, model: str, name: str) -> Any:
-    return getattr(configured_candidate(config, {"model": model}), name)
+    return getattr(candidate_config(config, {"model": model}), name)
 
 
-@pytest.mark.parametrize("name", OF_OTHERS)
+@pytest.mark.parametrize("name", UNSUPPORTED)
 def test_an_option_without_a_candidate_is_refused(name: str) -> None:
     with pytest.raises(TrainingError, match=r"--model auto has no --[a-z-]+; leave it out"):
-        configured({**PLACES, "model": AUTO, name: OF_OTHERS[name]})
+        configured({**PLACES, "model": AUTO, name: UNSUPPORTED[name]})
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
 def test_a_candidate_has_the_configuration_of_its_command_line(model: str) -> None:
     config = configured({**PLACES, "model": AUTO, "metric": "f1-macro", "minutes": 2.0})
-    assert configured_candidate(config, {"model": model, "epochs": 5}) == configured(
+    assert candidate_config(config, {"model": model, "epochs": 5}) == configured(
         {**PLACES, "model": model, "epochs": 5, "metric": "f1-macro"}
     )
 
@@ -162,23 +162,23 @@ def test_searched_options_are_those_in_which_candidates_differ() -> None:
 
 def test_ranks_get_the_given_options_and_no_searched_ones() -> None:
     config = configured({**PLACES, "model": AUTO, "epochs": 3})
-    words = as_words(config)
+    words = option_values(config)
     assert set(words) & set(SEARCHED) == {"epochs"}
-    assert from_words(words, endless=False) == config
+    assert from_option_values(words, endless=False) == config
 
 
 def test_a_resumed_run_has_the_settings_of_its_search() -> None:
     config = configured({**PLACES, "model": AUTO, "epochs": 3})
     for settings in ({"model": "linear"}, {"model": "fasttext", "char_ngrams": "3-6", "learning_rate": 0.1}):
-        chosen = configured_candidate(config, settings)
-        assert resumed_candidate(config, chosen.plain()) == chosen
+        chosen = candidate_config(config, settings)
+        assert resumed_candidate_config(config, chosen.plain()) == chosen
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         ({"model": "linear", "optimiser": "adam"}, "--optimiser is adam, but --model linear learns by adagrad alone"),
-        ({"model": AUTO, "preset": "reference"}, "--preset reference has a model of its own, lstm; leave out"),
+        ({"model": AUTO, "preset": "reference"}, "--preset reference requires --model lstm; leave out"),
     ],
 )
 def test_options_without_meaning_for_a_search_are_refused(given: Mapping[str, Any], sentence: str) -> None:

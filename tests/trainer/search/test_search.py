@@ -23,22 +23,22 @@ def test_chosen_settings_are_trained_as_if_given(texts: Path, tmp_path: Path, mo
     trials_made = itertools.count()
     monkeypatch.setattr(search, "time", SimpleNamespace(monotonic=lambda: 0.001 * next(trials_made)))
     found, given = tmp_path / "found", tmp_path / "given"
-    told = train_here(found, "--model", "auto", *QUICK, *LSTM, "--data", texts, "--minutes", "0.001")
+    found_summary = train_here(found, "--model", "auto", *QUICK, *LSTM, "--data", texts, "--minutes", "0.001")
     trials, record = lines(found, "trial"), (found / "record.jsonl").read_text().splitlines()
     kinds = [json.loads(line)["kind"] for line in record]
     assert kinds[: len(trials) + 2] == ["search", *["trial"] * len(trials), "start"]
-    assert told["search"]["trials"] == [
+    assert found_summary["search"]["trials"] == [
         {name: line[name] for name in ("settings", "measures", "folds", "seconds")} for line in trials
     ]
-    assert told["search"]["settings"] == [line["settings"] for line in trials if line["best"]][-1]
-    assert told["search"]["verdict"] in notes(found)
-    assert told["search"]["verdict"].endswith("; --minutes leaves no time for more beside the training")
-    assert told["times"]["search"] > 0
-    assert sum(told["times"].values()) == pytest.approx(told["wall"])
-    chosen = shown_options(told["search"]["settings"]).split()
+    assert found_summary["search"]["settings"] == [line["settings"] for line in trials if line["best"]][-1]
+    assert found_summary["search"]["verdict"] in notes(found)
+    assert found_summary["search"]["verdict"].endswith("; --minutes leaves no time for more trials")
+    assert found_summary["times"]["search"] > 0
+    assert sum(found_summary["times"].values()) == pytest.approx(found_summary["wall"])
+    chosen = shown_options(found_summary["search"]["settings"]).split()
     accuracy = train_here(given, *QUICK, *chosen, "--data", texts)["accuracy"]
     assert all(weights(found)[name].equal(each) for name, each in weights(given).items())
-    assert accuracy == told["accuracy"] > told["majority"] + 0.1
+    assert accuracy == found_summary["accuracy"] > found_summary["majority"] + 0.1
     newest, _ = checkpoint.newest(found / "checkpoints")
     assert newest is not None
     measured = [line["measures"]["log_temperature"] for line in trials if line["best"]][-1]
@@ -57,6 +57,8 @@ def test_a_stopped_search_leaves_no_model_and_restarts(launch: Launch, texts: Pa
     assert len(stopped["search"]["trials"]) >= 1
     assert not (tmp_path / "model").exists()
     finish(launch(0, *command, "--minutes", "0.05", "--resume"))
-    told = summary(tmp_path)
-    assert [line["trial"] for line in lines(tmp_path, "trial")] == [*range(1, 1 + len(told["search"]["trials"]))]
+    found_summary = summary(tmp_path)
+    assert [line["trial"] for line in lines(tmp_path, "trial")] == [
+        *range(1, 1 + len(found_summary["search"]["trials"]))
+    ]
     assert (tmp_path / "model" / "config.json").exists()

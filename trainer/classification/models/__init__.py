@@ -1,7 +1,7 @@
 """Classifiers for `--model`: modules that classify rows of word ids, built from settings.
 
 A model is a subclass of Classifier (classifier.py), which its declaration in trainer/registry.py names. Models are
-imported when they are built, so that `--help` does not import torch.
+import_class when they are built, so that `--help` does not import torch.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from trainer.registry import MODELS, imported
+from trainer.registry import MODELS, import_class
 
 if TYPE_CHECKING:
     from trainer.classification.models.classifier import Classifier
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def kind(name: str) -> type[Classifier]:
     """Return the class of a model. Raises KeyError for an unknown name."""
-    found: type[Classifier] = imported(MODELS[name].classifier)
+    found: type[Classifier] = import_class(MODELS[name].classifier)
     return found
 
 

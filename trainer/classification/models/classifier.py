@@ -29,7 +29,7 @@ class Classifier(nn.Module, ABC):
         raise NotImplementedError
 
     @classmethod
-    def fitted(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
+    def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
         """Return the configuration and data of a new run, with the settings that follow from its training rows."""
         return config, data
 
@@ -57,15 +57,15 @@ class Classifier(nn.Module, ABC):
         """Table with a row for each id, and possibly more, in which the option `embeddings` sets pretrained vectors."""
         raise NotImplementedError
 
-    def take_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
-        """Set the n-grams that `fitted` found, and initialise the model to the outputs `constant` (outputs,) for every
-        text.
+    def set_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
+        """Set the n-grams that `fit_settings` found, and initialise the model to the outputs `constant` (outputs,) for
+        every text.
 
-        Called in a new run, before `read_vocabulary`.
+        Called in a new run, before `set_vocabulary`.
         """
         raise NotImplementedError
 
-    def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
+    def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
         """Set the words of the ids from FIRST_WORD on, if the model needs them. Called before its first texts."""
 
     def direct_gradients(self, rows: Rows, loss: Loss, *, seed: int, device: torch.device) -> DirectGradients | None:  # noqa: ARG002

@@ -16,14 +16,14 @@ from corpus.text import FIRST_WORD
 from trainer.classification.data import TextData
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.models.ngrams import features, fitting_buckets, ngram_hashes, ngram_loops, ngram_rows
+from trainer.classification.models.ngrams import default_buckets, features, ngram_hashes, ngram_loops, ngram_rows
 from trainer.classification.models.vocabulary_rows import WordRows, word_hashes, word_rows
 from trainer.classification.rows import RaggedRows, Rows
 from trainer.clock import BACKWARD, FORWARD, StepTimer
 from trainer.computing import dropout
 from trainer.computing.dropout import Dropout
 from trainer.computing.gradients import DirectGradients, Piece
-from trainer.computing.row_gradients import Means, mean_of_rows, new_table
+from trainer.computing.row_gradients import FactoredGradient, mean_of_rows, new_table
 from trainer.config import TrainConfig
 from trainer.options.classifier_options import char_lengths
 
@@ -71,10 +71,10 @@ class FastText(Classifier):
         return int(settings["embedding"] * (rows + settings["outputs"]))
 
     @classmethod
-    def fitted(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
+    def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
         if config.buckets is None:
             lengths = char_lengths(config.char_ngrams or "")
-            found = fitting_buckets(data.training, data.vocabulary, config.ngrams, lengths)
+            found = default_buckets(data.training, data.vocabulary, config.ngrams, lengths)
             config = replace(config, buckets=found)
         return config, data
 
@@ -86,7 +86,7 @@ class FastText(Classifier):
     def word_vectors(self) -> Tensor:
         return self.vectors
 
-    def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
+    def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
         assert len(vocabulary) + FIRST_WORD == len(self.hashes)
         if self.ngrams > 1:
             self.hashes.copy_(word_hashes(vocabulary))
@@ -96,7 +96,7 @@ class FastText(Classifier):
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if torch.onnx.is_in_onnx_export():
-            return self.last(self._means_by_matrices(tokens, lengths))  # type: ignore[no-any-return]
+            return self.last(self._means_for_onnx(tokens, lengths))  # type: ignore[no-any-return]
         if self.ngrams > 1 or self._char_lengths:
             of_words = WordRows(self.rows, self.starts) if self._char_lengths else None
             tokens, ends = features(
@@ -113,7 +113,7 @@ class FastText(Classifier):
             return None
         return _Direct(rows, loss, seed)
 
-    def _means_by_matrices(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def _means_for_onnx(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the mean vector of each text with ONNX operations only, without constants from the traced example."""
         places, rows = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, lengths))
         texts = (places[:, None] >= lengths.cumsum(0)).sum(1)  # (t,)
@@ -179,7 +179,7 @@ class _Direct:
         by_means = by_outputs @ weights
         if model.dropout.share:
             by_means *= mask
-        made_of = Means(*map(torch.from_numpy, (ids, lengths, by_means)))
+        made_of = FactoredGradient(*map(torch.from_numpy, (ids, lengths, by_means)))
         timer.end_phase(BACKWARD)
         scalar = torch.from_numpy(np.asarray(total / of, dtype=weights.dtype))
         return Piece(scalar, (torch.from_numpy(by_outputs.T @ values),), [[made_of]])

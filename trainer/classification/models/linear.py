@@ -8,7 +8,7 @@ regression learns the weights with Adagrad, because its steps do not depend on t
 The bias is initialised to the class frequencies, and the number of words has its own weight. Otherwise the weights of
 all n-grams would learn that one class is more frequent, and texts with more n-grams would seem to belong to it.
 
-`fitted_ngrams` selects n-grams that occur at least twice. A key of 54 bits represents each. Do not hash n-grams to
+`fit_ngrams` selects n-grams that occur at least twice. A key of 54 bits represents each. Do not hash n-grams to
 fewer buckets: most n-grams of a new text are unseen, and would share weights with known ones.
 """
 
@@ -28,7 +28,7 @@ from trainer.classification.data import TextData, WeightedNgrams
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.ngrams import features, ngram_hashes, ngram_loops
-from trainer.classification.models.vocabulary_rows import WordRows, hashed_char_ngrams, word_hashes
+from trainer.classification.models.vocabulary_rows import WordRows, hash_char_ngrams, word_hashes
 from trainer.classification.rows import Rows, segments
 from trainer.computing.row_gradients import computed_by_numba, mean_of_rows, new_table
 from trainer.config import TrainConfig
@@ -103,8 +103,8 @@ class Linear(Classifier):
         return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"] + 1)
 
     @classmethod
-    def fitted(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:
-        found = fitted_ngrams(
+    def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:
+        found = fit_ngrams(
             data.training,
             data.vocabulary,
             ngrams=config.ngrams,
@@ -121,14 +121,14 @@ class Linear(Classifier):
     def row_rates(self) -> tuple[Tensor, ...]:
         return (self.ratios,)
 
-    def take_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
+    def set_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
         """Set these n-grams, at most as many as there are rows, and initialise the outputs to `constant` (outputs,)."""
         self.bias.data.copy_(constant)
         self.longest.fill_(found.longest)
         self.keys[: len(found.keys)] = torch.from_numpy(found.keys)
         self.ratios[: len(found.keys), 0] = torch.from_numpy(found.ratios)
 
-    def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
+    def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
         self._vocabulary = vocabulary
         device = self.keys.device
         self._index_keys()
@@ -149,13 +149,13 @@ class Linear(Classifier):
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         found = super().load_state_dict(*args, **kwargs)
         if self._vocabulary is not None:
-            self.read_vocabulary(self._vocabulary)
+            self.set_vocabulary(self._vocabulary)
         return found
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:  # noqa: ARG002
         ends = lengths.cumsum(0)
         if torch.onnx.is_in_onnx_export():
-            return self._by_matrices(tokens, lengths, ends)
+            return self._classify_for_onnx(tokens, lengths, ends)
         if computed_by_numba(tokens):
             of_words = torch.zeros(len(tokens), self._ngrams, dtype=torch.int32)
             arrays = (tokens, ends, self.hashes, self.own, self.firsts, self.keys, of_words)
@@ -183,7 +183,7 @@ class Linear(Classifier):
         with torch.no_grad():
             squares = mean_of_rows(self.squares, rows, ends)
         means: Tensor = mean_of_rows(self.weights, rows, ends)
-        return means * _divided(counts, (counts * squares).sqrt())
+        return means * _divide(counts, (counts * squares).sqrt())
 
     def _scaled_sum_of_chars(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the scaled sums (n, outputs) of the character n-grams of `tokens` (t,). Repeated words are computed
@@ -200,7 +200,7 @@ class Linear(Classifier):
         sums = torch.segment_reduce(
             (mean_of_rows(self.weights, rows, ends) * counts)[places], "sum", lengths=lengths, unsafe=True
         )
-        return _divided(sums, squares.sqrt())
+        return _divide(sums, squares.sqrt())
 
     def _ngram_rows(self, tokens: Tensor, texts: Tensor) -> Tensor:
         """Return the rows (t, n) of the n-grams that begin at each of the words `tokens` (t,) of `texts` (t,)."""
@@ -233,7 +233,7 @@ class Linear(Classifier):
         if self._alike > _MOST_ALIKE or bool((real[1:] < real[:-1]).any()):
             raise ValueError("its n-grams are not in the order of their hashes")
 
-    def _by_matrices(self, tokens: Tensor, lengths: Tensor, ends: Tensor) -> Tensor:
+    def _classify_for_onnx(self, tokens: Tensor, lengths: Tensor, ends: Tensor) -> Tensor:
         """Return the result of `classify` with ONNX operations only, without constants from the traced example."""
         places, numbers = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, ends))
         texts = (places[:, None] >= ends).sum(1)  # (t,)
@@ -242,7 +242,7 @@ class Linear(Classifier):
         values = torch.cat([self.weights, self.squares], 1)
         of_words = member @ values[rows].sum(1)
         of_chars = member @ self._sums_of_chars(values.detach())[tokens]
-        scaled = (_divided(each[:, :-1], each[:, -1:].sqrt()) for each in (of_words, of_chars))
+        scaled = (_divide(each[:, :-1], each[:, -1:].sqrt()) for each in (of_words, of_chars))
         return self._outputs(lengths, *scaled)
 
     def _sums_of_chars(self, values: Tensor) -> Tensor:
@@ -252,12 +252,12 @@ class Linear(Classifier):
         return torch.from_numpy(sums)
 
 
-def _divided(values: Tensor, lengths: Tensor) -> Tensor:
+def _divide(values: Tensor, lengths: Tensor) -> Tensor:
     """Return values divided by the lengths of texts' values; 0 for a text without a known n-gram."""
     return values / lengths.clamp(min=_TINY) * (lengths > 0)
 
 
-def fitted_ngrams(
+def fit_ngrams(
     rows: Rows, vocabulary: Sequence[str], *, ngrams: int, lengths: range, most: int = MOST_NGRAMS
 ) -> WeightedNgrams:
     """Return the word n-grams of up to `ngrams` words, and the character n-grams of these `lengths`, that occur at
@@ -279,7 +279,7 @@ def fitted_ngrams(
             found = ngram_hashes(found, hashed, far)
             inside = text[far:] == text[: len(found)]
             of_words.add((_keys(found[inside]) + label[far:][inside]).numpy())
-    pairs, counts = of_tokens.merged()
+    pairs, counts = of_tokens.merge()
     tokens, label_of = pairs >> _CLASS_BITS, pairs & _CLASSES
     of_words.add(_keys(hashes).numpy()[tokens] + label_of, counts)
     of_chars = _Counts()
@@ -290,8 +290,8 @@ def fitted_ngrams(
         words = tokens[own] - FIRST_WORD - begin
         chars = segments((np.cumsum(numbers_of) - numbers_of)[words], numbers_of[words])
         of_chars.add(keys[chars] + label_of[own].repeat(numbers_of[words]), counts[own].repeat(numbers_of[words]))
-    chars_found = of_chars.weighted(most // 2)
-    words_found = of_words.weighted(most - len(chars_found[0]))
+    chars_found = of_chars.select(most // 2)
+    words_found = of_words.select(most - len(chars_found[0]))
     keys = np.concatenate([words_found[0], chars_found[0]])
     ratios = np.concatenate([words_found[1], chars_found[1]])
     order = np.argsort(keys)
@@ -312,24 +312,24 @@ class _Counts:
             pairs, counts = np.unique(pairs, return_counts=True)
         self._parts.append((pairs, counts))
         if sum(len(each) for each, _ in self._parts[1:]) > max(len(self._parts[0][0]), _MOST_COUNTED // 4):
-            self.merged()
+            self.merge()
 
-    def merged(self) -> tuple[Keys, Keys]:
+    def merge(self) -> tuple[Keys, Keys]:
         """Return the pairs (n,), ascending, and their counts (n,)."""
         pairs, counts = map(np.concatenate, zip(*self._parts, strict=True))
         order = np.argsort(pairs)
-        firsts = _firsts(pairs := pairs[order])
+        firsts = _first_indices(pairs := pairs[order])
         pairs, counts = pairs[firsts], np.add.reduceat(counts[order], firsts) if len(firsts) else counts
         if len(pairs) > _MOST_COUNTED:
             pairs, counts = pairs[counts > 1], counts[counts > 1]
         self._parts = [(pairs, counts)]
         return pairs, counts
 
-    def weighted(self, most: int) -> tuple[Keys, npt.NDArray[np.float32]]:
+    def select(self, most: int) -> tuple[Keys, npt.NDArray[np.float32]]:
         """Return the keys of the `most` most frequent n-grams that occur at least twice, and their ratios."""
-        pairs, counts = self.merged()
+        pairs, counts = self.merge()
         keys = pairs & ~_CLASSES
-        firsts = _firsts(keys)
+        firsts = _first_indices(keys)
         if not len(firsts):
             return keys, np.zeros(0, np.float32)
         each = np.add.reduceat(counts, firsts)  # (k,)
@@ -338,7 +338,7 @@ class _Counts:
         numbers = np.diff(firsts, append=len(keys))
         kept, in_all = (chosen & (each >= _OCCURRENCES)).repeat(numbers), each.repeat(numbers)
         keys, counts, in_all, of_class = keys[kept], counts[kept], in_all[kept], (pairs & _CLASSES)[kept]
-        firsts = _firsts(keys)
+        firsts = _first_indices(keys)
         of_own = np.bincount(of_class, counts)[of_class]
         # Add-one smoothing, so that no n-gram has frequency 0.
         own = (1 + counts) / (len(firsts) + of_own)
@@ -347,7 +347,7 @@ class _Counts:
         return keys[firsts], (np.maximum.reduceat(ratios, firsts) if len(firsts) else ratios).astype(np.float32)
 
 
-def _firsts(ascending: Keys) -> Keys:
+def _first_indices(ascending: Keys) -> Keys:
     """Return the index (m,) of the first occurrence of each distinct number."""
     return np.flatnonzero(np.diff(ascending, prepend=ascending[:1] - 1))
 
@@ -361,7 +361,7 @@ def _keys(hashes: Tensor) -> Tensor:
 
 def _char_keys(block: Sequence[str], lengths: range) -> tuple[Keys, Keys]:
     """Return the keys (g,) of the character n-grams of words, word by word, and their numbers (words,)."""
-    word_of, hashes = hashed_char_ngrams(block, lengths)
+    word_of, hashes = hash_char_ngrams(block, lengths)
     order = np.argsort(word_of, kind="stable")
     keys = _keys(torch.from_numpy(hashes[order].astype(np.int64)) + _OF_CHARACTERS).numpy()
     return keys, np.bincount(word_of, minlength=len(block))

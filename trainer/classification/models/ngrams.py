@@ -3,7 +3,7 @@
 As in fastText (Joulin et al. 2017, section 2.2; facebookresearch/fastText, `Dictionary::addWordNgrams`), the hash of an
 n-gram combines those of its words, and selects one of `buckets` rows after those of the words. Two n-grams may share a
 row. `plain_features` defines the features of one text; `features` computes those of many, with numba on a CPU.
-`fitting_buckets` chooses the default number of buckets.
+`default_buckets` chooses the default number of buckets.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ def features(
     return Features(_rows_by_torch(tokens, lengths, hashes, ngrams, buckets, of_words), ends)
 
 
-def fitting_buckets(rows: Rows, vocabulary: Sequence[str], ngrams: int, lengths: range) -> int:
+def default_buckets(rows: Rows, vocabulary: Sequence[str], ngrams: int, lengths: range) -> int:
     """Return the default number of buckets for the word n-grams, and the character n-grams of these `lengths`, in the
     rows."""
     hashes, of_words = word_hashes(vocabulary), word_rows(vocabulary, lengths, MOST_BUCKETS) if lengths else None

@@ -70,7 +70,7 @@ def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRo
     rows, counts = [np.arange(FIRST_WORD, dtype=np.int32)], [np.ones(FIRST_WORD, np.int64)]
     for begin in range(0, len(vocabulary), _BLOCK):
         block = vocabulary[begin : begin + _BLOCK]
-        word_of, hashes = hashed_char_ngrams(block, lengths)
+        word_of, hashes = hash_char_ngrams(block, lengths)
         own = np.arange(len(block))
         order = np.argsort(np.concatenate([own, word_of]), kind="stable")
         of_ngrams = words + (hashes % np.uint32(buckets)).astype(np.int64)
@@ -80,7 +80,7 @@ def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRo
     return WordRows(torch.from_numpy(np.concatenate(rows)), torch.from_numpy(starts))
 
 
-def hashed_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, np.ndarray]:
+def hash_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, np.ndarray]:
     """Return all character n-grams of a block of words: the word index (g,) int64 and the hash (g,) uint32 of each.
 
     The n-grams of all words are extended together, one character at a time.

@@ -62,4 +62,7 @@ def test_predict_and_export_refuse_a_word_model(
 ) -> None:
     assert main([each.format(encoding) for each in command] + ["--model", str(encoding)]) == 1
     sentence = " ".join(capsys.readouterr().err.split())
-    assert "is a model of words (--model char-lstm), and labels no texts; `shoal neighbours` and" in sentence
+    assert (
+        "is a model of words (--model char-lstm), which cannot label texts; use it with `shoal neighbours` or"
+        in sentence
+    )

@@ -18,18 +18,18 @@ from trainer.output.archive import DamagedError
 from trainer.output.run_files import CHECKPOINTS
 
 
-def put_back(output: Path, stream: Path) -> None:
+def restore_stream(output: Path, stream: Path) -> None:
     """Restore files of a stream's folder that are missing from the latest checkpoint in a run's `output`.
 
     Does nothing for a run without checkpoints, or on finite text, which is read again. Raises DataError.
     """
     try:
-        _put_back(output, stream)
+        _restore_stream(output, stream)
     except (DamagedError, DataError, LookupError, OSError, TrainingError, TypeError) as error:
         raise DataError(f"the stream cannot continue in {stream}: {error}") from error
 
 
-def _put_back(output: Path, stream: Path) -> None:
+def _restore_stream(output: Path, stream: Path) -> None:
     found, _ = checkpoint.newest(output / CHECKPOINTS)
     if found is None or not (state := found[1]["task"]):
         return

@@ -14,10 +14,10 @@ from corpus.stream.progress import read_taken
 from corpus.stream.reader import read_stream
 from corpus.stream.stream_settings import StreamSettings, write_settings
 from tests.trainer.embeddings import made_text
-from trainer.embeddings.stream_place import put_back
+from trainer.embeddings.stream_restoring import restore_stream
 from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, read_start
 from trainer.output import checkpoint
-from trainer.task import NextEpoch
+from trainer.task import EpochStatus
 
 READER = "reader-0"
 LINES = made_text.lines(3_000)
@@ -57,7 +57,7 @@ def start_of(stream: Path, settings: StreamSettings) -> Start:
 
 def take(rows: StreamRows) -> int:
     """Take the next part like ranks do. Return its number."""
-    assert rows.choose(lambda: False, lambda: False, wait=False) is NextEpoch.READY
+    assert rows.choose(lambda: False, lambda: False, wait=False) is EpochStatus.READY
     rows.load()
     return int(rows.place()["taken"][READER]) - 1
 
@@ -81,11 +81,11 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path: Path, in_
     if in_the_middle:
         count(take(rows))
     save(output, rows.state(), 3)
-    rows.tell_readers()
+    rows.report_to_readers()
     read_on(stream)  # parts that it leaves now are lost
     shutil.rmtree(stream)
     write_settings(stream, settings)
-    put_back(output, stream)
+    restore_stream(output, stream)
     assert part_numbers(stream / READER) == [3 if in_the_middle else 2]
     assert read_taken(stream, stream / READER, 4) == 3
 
@@ -102,7 +102,7 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path: Path, in_
         count(take(again))
         again.end_part()
         save(output, again.state(), step)
-        again.tell_readers()
+        again.report_to_readers()
     words = " ".join(LINES).split()
     assert counted.total() > 25_000
     assert counted == Counter(words[: counted.total()])
@@ -116,19 +116,19 @@ def test_a_folder_with_later_parts_is_not_changed(tmp_path: Path) -> None:
     take(rows)
     rows.end_part()
     save(output, rows.state(), 1)
-    rows.tell_readers()
+    rows.report_to_readers()
     before = {path.name: path.read_bytes() for path in stream.rglob("*") if path.is_file()}
     assert len(before) > 4
-    put_back(output, stream)
+    restore_stream(output, stream)
     assert {path.name: path.read_bytes() for path in stream.rglob("*") if path.is_file()} == before
 
 
 def test_a_run_without_checkpoints_restores_nothing(tmp_path: Path) -> None:
-    put_back(tmp_path / "output", tmp_path / "stream")
+    restore_stream(tmp_path / "output", tmp_path / "stream")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_invalid_stream_position_is_one_sentence(tmp_path: Path) -> None:
     save(tmp_path, {"taken": {READER: 1}, "chosen": None}, 1)
     with pytest.raises(DataError, match=r"^the stream cannot continue in .*stream: it holds no parts of a stream$"):
-        put_back(tmp_path, tmp_path / "stream")
+        restore_stream(tmp_path, tmp_path / "stream")

@@ -1,0 +1,92 @@
+"""Resuming a run: settings that it keeps, settings that may change, and assert_refused ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import TrainingError
+from trainer.command_line import parse_arguments
+from trainer.config import TrainConfig
+from trainer.options.optimisation_options import GLOBAL_BATCH
+from trainer.start import resumed_config
+
+
+def config(**settings: Any) -> TrainConfig:
+    return TrainConfig(data=Path("d.h5"), output=Path("out"), **settings)
+
+
+def state(ranks: int = 1, epoch: int = 0, step: int = 0, **settings: Any) -> dict[str, Any]:
+    """Return the state saved a run that was started with these settings."""
+    made = config(**settings)
+    progress = {"epoch": epoch, "step": step}
+    return {"config": made.plain(), "digest": "a", "global_batch": made.batch_for(ranks), "progress": progress}
+
+
+def resume(saved: dict[str, Any], **settings: Any) -> tuple[TrainConfig, list[str]]:
+    return resumed_config(saved, config(resume=True, **settings), digest="a")
+
+
+def assert_refused(saved: dict[str, Any], sentence: str, **settings: Any) -> None:
+    with pytest.raises(TrainingError, match=sentence):
+        resume(saved, **settings)
+
+
+def test_settings_derived_from_the_rows_are_kept() -> None:
+    fasttext = {"model": "fasttext"}
+    assert resume(state(**fasttext, buckets=100), **fasttext)[0].buckets == 100
+    assert resume(state(temperature=2.0))[0].temperature == 2.0
+    assert_refused(
+        state(**fasttext, buckets=100), "made with --buckets 100, not with --buckets 7", **fasttext, buckets=7
+    )
+
+
+def test_another_dataset_or_setting_is_refused() -> None:
+    assert resume(state(), threads=8)[1] == []
+    with pytest.raises(TrainingError, match=r"made with another dataset than d\.h5; resume with the original setting"):
+        resumed_config(state(), config(), digest="b")
+    assert_refused(state(), "the checkpoints in out/checkpoints were made with --seed 0, not with --seed 1", seed=1)
+    assert_refused(
+        state(), "made with no --positive-weight saved its own, not --positive-weight 2", positive_weight=2.0
+    )
+
+
+def test_settings_that_repair_a_diverged_run_may_change_and_are_noted() -> None:
+    resumed, notes = resume(state(), learning_rate=1e-3)
+    assert resumed.learning_rate == 1e-3
+    assert notes == ["continuing with --learning-rate 0.001; it was 0.008"]
+
+
+@given(
+    st.sampled_from([{}, {"global_batch": 96}, {"rank_batch": 32}, {"epochs": 9}, {"global_batch": 7, "epochs": 2}]),
+    st.integers(1, 5),
+)
+def test_omitted_or_equal_settings_are_those_of_the_run(made: dict[str, int], ranks: int) -> None:
+    saved = state(ranks, **made)
+    for resumed, notes in (resume(saved), resume(saved, **made)):
+        assert notes == []
+        assert {name: getattr(resumed, name) for name in ("global_batch", "rank_batch", "epochs")} == {
+            name: saved["config"][name] for name in ("global_batch", "rank_batch", "epochs")
+        }
+
+
+def test_other_epochs_or_batch_sizes_are_refused() -> None:
+    wrong = "made with --global-batch 128, not with --global-batch 64; resume with the original setting"
+    assert_refused(state(global_batch=128), wrong, global_batch=64)
+    assert_refused(state(2, rank_batch=64), "made with --rank-batch 64, not with --rank-batch 32", rank_batch=32)
+    assert_refused(state(), "made with no --rank-batch saved its own, not --rank-batch 64", rank_batch=64)
+    assert_refused(state(epochs=4), "made with --epochs 4, not with --epochs 8", epochs=8)
+    assert resume(state(), global_batch=GLOBAL_BATCH)[0].global_batch is None
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_settings_of_a_preset_do_not_count_as_given(ranks: int) -> None:
+    command = ["--data=d.h5", "--output=out", "--preset=reference"]
+    original = parse_arguments([*command, "--epochs=20", "--global-batch=128"])
+    saved = {**state(ranks, epoch=12), "config": original.plain(), "global_batch": 128}
+    resumed, notes = resumed_config(saved, parse_arguments([*command, "--resume"]), digest="a")
+    assert (resumed.epochs, resumed.global_batch, resumed.rank_batch, notes) == (20, 128, None, [])
+    with pytest.raises(TrainingError, match="made with --epochs 20, not with --epochs 10"):
+        resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=10"]), digest="a")
