@@ -162,9 +162,7 @@ def test_a_user_with_shoals_policy_may_change_the_zone_and_the_market(fleet, bar
 def test_without_capacity_in_any_zone_the_error_names_the_zones_and_no_node_runs(fleet, bars, aws) -> None:
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
     with aws.faults.during(NoCapacity(instance_type="g4dn.xlarge")):
-        refuses(
-            both, bars, r"no g4dn.xlarge for 'slow' in us-east-1a, us-east-1b and us-east-1c now: \"We cur"
-        )
+        refuses(both, bars, r"no g4dn.xlarge for 'slow' in us-east-1a, us-east-1b and us-east-1c now: \"We cur")
 
 
 @pytest.mark.parametrize("network", [{"zones": "c"}, {"zones": "cb", "tagged": False}])
