@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bootstrap.progress import Bars
-from bootstrap.training.places.this_machine import ThisMachine
+from bootstrap.training.places.local import LocalPlace
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.train import train
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
@@ -16,7 +16,7 @@ from trainer.config import RANK_ENVIRONMENT, TrainConfig
 
 def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
     """Train on the dataset of `config` with this number of ranks, and return the summary."""
-    return train(DatasetSource(str(config.data)), config, ThisMachine(ranks), bars)
+    return train(DatasetSource(str(config.data)), config, LocalPlace(ranks), bars)
 
 
 def run_on_ranks(ranks: int, module: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from infra.parts import NodeGroup, TopologyPart
 
 
 class OnNode(TopologyPart):
-    """Base class of topologies. With `{on: node}`, `preprocessing` is None."""
+    """Base class of topologies. With `{on: node}`, `preprocessing` has the value None."""
 
     _on_node: bool = PrivateAttr(default=False)
 

@@ -176,10 +176,10 @@ class NodeGroup(TopologyPart):
         examples=["[g6.xlarge, g5.xlarge]"],
     )
     instance_type: KnownType = Field(description="the EC2 instance type of the nodes", examples=["g5.xlarge"])
-    """By default the first of `instance_types`."""
+    """Default: the first of `instance_types`."""
     count: int = Field(ge=1, le=1000, description="a whole number of nodes from 1 to 1000", examples=[1])
     gpus: int = Field(default=0, ge=1, description="a whole number of GPUs used on each node, at least 1", examples=[1])
-    """By default all GPUs of a node; 0 for readers, which must not set it."""
+    """Default: all GPUs of a node. Readers have 0, and must not set it."""
     market: GroupMarket = Field(
         default="on-demand",
         description=f"on-demand, {_SPOT} or capacity-block (a Capacity Block, which is paid in advance)",

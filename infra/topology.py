@@ -355,7 +355,7 @@ def name_of(given: str) -> str:
     return Path(given).stem if is_file(given) else given
 
 
-def anywhere(given: str) -> str:
+def absolute(given: str) -> str:
     """Return the name or the absolute path of a topology, which are valid in any working directory."""
     return str(Path(given).resolve()) if is_file(given) else given
 

@@ -143,13 +143,13 @@ def embed(
 
 def _trained(source: "Source", config: TrainConfig, ranks: int) -> dict[str, Any]:
     from bootstrap.progress import Bars
-    from bootstrap.training.places.this_machine import ThisMachine
+    from bootstrap.training.places.local import LocalPlace
     from bootstrap.training.train import train as carry_out
 
     if ranks < 1:
         raise TrainingError(f"ranks is {ranks}, but must be at least 1")
     with Bars(unit="row") as bars:
-        summary = carry_out(source, config, ThisMachine(ranks), bars)
+        summary = carry_out(source, config, LocalPlace(ranks), bars)
     if "stopped_by" in summary:
         raise KeyboardInterrupt
     return summary

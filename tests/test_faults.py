@@ -63,7 +63,7 @@ def test_a_failed_create_is_reported_and_removed(user: CommandUser) -> None:
     with user.aws.faults.during(CreateFails(resource_type=GROUP, reason="No more groups.")):
         stderr = deploys(user, status=1)
     assert f"({GROUP}): No more groups (the CDK's log: " in stderr
-    assert "What was created has been deleted" in stderr
+    assert "Shoal deleted all created resources" in stderr
     assert left_over(before, inventory()) == {}
 
 
@@ -72,7 +72,7 @@ def test_destroy_removes_a_failed_create_that_could_not_be_removed(user: Command
     refused = Denied(service="cloudformation", operation="DeleteStack")
     with user.aws.faults.during(CreateFails(resource_type=GROUP), refused):
         stderr = deploys(user, status=1)
-    assert "What was created still exists (CREATE_FAILED); delete it by: shoal destroy whole" in stderr
+    assert "The created resources still exist (CREATE_FAILED); delete them: shoal destroy whole" in stderr
     assert "not authorized to perform: cloudformation:DeleteStack" in stderr
     assert "nothing that costs money is left" in destroys(user)
 

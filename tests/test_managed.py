@@ -121,7 +121,7 @@ def test_a_detached_job_is_followed_stopped_with_a_checkpoint_and_resumed(
     assert left["detached"]
     assert left["run"] in user.run("status", "managed")[0]
     _, said = user.run(*command[:-1], "99", status=1)
-    assert f"SageMaker trains for 'managed' already: {left['run']}" in said
+    assert f"SageMaker already trains {left['run']} for 'managed'" in said
     following = user.start(*command)
     assert following.stderr is not None
     while f"following run {left['run']}" not in (line := following.stderr.readline()):

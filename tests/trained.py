@@ -4,7 +4,7 @@ from typing import Any
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
-from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.deployment import DeploymentPlace
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch
 from bootstrap.training.sources.dataset import DatasetSource
@@ -20,14 +20,14 @@ def train_on(
     config: TrainConfig,
     learnt: str | StreamSettings,
     bars: Bars,
-    wishes: LaunchOptions = DEFAULT,
+    launch_options: LaunchOptions = DEFAULT,
 ) -> dict[str, Any]:
     """Train on a deployment's nodes, with a dataset at an address or with text."""
     source = DatasetSource(learnt) if isinstance(learnt, str) else StreamSource(learnt, readers=learnt.readers)
-    return train(source, config, OnDeployment(deployment, wishes), bars)
+    return train(source, config, DeploymentPlace(deployment, launch_options), bars)
 
 
 def predicted_on(deployment: Deployment, config: TrainConfig, prepared: Prepared, bars: Bars) -> dict[str, Any] | None:
     """Return the prediction for a training on the deployment."""
     launch = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
-    return predict_run(OnDeployment(deployment), DeploymentRun(launch, prepared, config), bars)
+    return predict_run(DeploymentPlace(deployment), DeploymentRun(launch, prepared, config), bars)

@@ -26,7 +26,7 @@ from bootstrap.demo.reviews import WrittenReviews, write_reviews
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
-from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.deployment import DeploymentPlace
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.train import train
 from common.display import plural
@@ -198,7 +198,7 @@ def _preprocess_and_train(
         shutil.rmtree(config.output, ignore_errors=True)
         config.output.mkdir()
         (config.output / _MARK).touch()
-        place = OnDeployment(deployment)
+        place = DeploymentPlace(deployment)
         result.summary = train(DatasetSource(merged.dataset), config, place, bars)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from bootstrap.training.places.local import LocalPlace
 from bootstrap.training.places.place import Place
-from bootstrap.training.places.this_machine import ThisMachine
 from common.cores import cores
 from experiments.estimate import NOTHING
 from experiments.plans.parts import Arm, PlannedRun
@@ -34,7 +34,7 @@ class LocalMachine:
 
     def place(self, arm: Arm) -> Place:
         assert arm.local is not None
-        return ThisMachine(arm.local.world_size)
+        return LocalPlace(arm.local.world_size)
 
     def can_resume(self, run: PlannedRun) -> bool:
         """Return whether a run has a checkpoint to resume from."""

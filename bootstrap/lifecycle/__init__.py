@@ -1,1 +1,1 @@
-"""A deployment from the plan to the last bill: its price, creation, state, guard, logs and results."""
+"""Commands on a deployment from its plan to its bill: price, creation, status, guard, logs and results."""

@@ -1,7 +1,7 @@
-"""What AWS has billed for a deployment, by Cost Explorer.
+"""Reads the costs of a deployment from AWS Cost Explorer.
 
-Do not read zero as free: Cost Explorer lags by a day, and knows the deployment's tag only from the day on which an
-administrator has activated it as a cost allocation tag.
+Zero does not mean free: Cost Explorer lags by a day, and counts costs by the deployment's tag only from the day on
+which an administrator activated it as a cost allocation tag.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws.account import Account
 from infra import topology
 
-_ANYWHERE = "us-east-1"
-"""The only region of Cost Explorer, which covers all regions."""
+_COST_EXPLORER_REGION = "us-east-1"
+"""The only region with an endpoint of Cost Explorer. It covers all regions."""
 _NO_TAG = "nothing yet: bills lag by a day, and the tag must be active in Billing, Cost allocation tags"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Dollars by service since a day; if there are none, `why` is the reason."""
+    """Dollars by service since the day `since`; `why` is the reason if they are missing."""
 
     since: str
     services: Mapping[str, float]
@@ -28,15 +28,15 @@ class Bill:
 
     @property
     def total(self) -> float | None:
-        """The sum; None when it is unknown."""
+        """Sum in dollars; None if unknown."""
         return sum(self.services.values()) if self.services else None
 
 
 def fetch_bill(account: Account, deployment: str, since: datetime) -> Bill:
-    """Ask Cost Explorer, which costs a cent. Where it does not answer, the bill has the reason."""
+    """Query Cost Explorer, which costs a cent. If it does not answer, the bill has the reason."""
     start, end = since.date().isoformat(), (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
     try:
-        answer = account.client("ce", _ANYWHERE).get_cost_and_usage(
+        answer = account.client("ce", _COST_EXPLORER_REGION).get_cost_and_usage(
             TimePeriod={"Start": start, "End": end},
             Granularity="MONTHLY",
             Metrics=["UnblendedCost"],
@@ -47,7 +47,7 @@ def fetch_bill(account: Account, deployment: str, since: datetime) -> Bill:
         message = error.response["Error"].get("Message") or error.response["Error"].get("Code")
         return Bill(since=start, services={}, why=f"Cost Explorer does not answer: {message}")
     except BotoCoreError as error:
-        return Bill(since=start, services={}, why=f"Cost Explorer cannot be reached: {error}")
+        return Bill(since=start, services={}, why=f"Shoal cannot reach Cost Explorer: {error}")
     services: dict[str, float] = {}
     for period in answer.get("ResultsByTime", ()):
         for group in period.get("Groups", ()):

@@ -1,7 +1,7 @@
-"""Runs `cdk deploy`: continues an earlier deployment, shows its progress by resource, and explains a failure.
+"""Runs `cdk deploy`: continues an earlier deployment, shows progress by resource, and explains failures.
 
-CloudFormation continues when the CDK is interrupted, so always ask the stack what exists, before and afterwards. What
-follows a failure is in `failure`.
+CloudFormation continues when the CDK is interrupted, so read the stack's state before and afterwards. Module `failure`
+handles failed deployments.
 """
 
 import datetime
@@ -36,11 +36,11 @@ _LAST_LOOKS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class DeployRequest:
-    """What to deploy, under which name, and for whom."""
+    """Topology to deploy, name of the deployment, and its owner."""
 
     topology: Topology
     source: str
-    """How the app finds the topology: its name, or the path of its file."""
+    """Name of the topology, or path of its file, for the CDK app."""
     deployment: str
     owner: str
 
@@ -57,7 +57,7 @@ class DeployRequest:
         return Account(connect(self.region))
 
     def context(self, generation: int) -> list[str]:
-        """The context arguments for the CDK app."""
+        """Return the context arguments for the CDK app."""
         boundary = policies.boundary(self.account)
         values = {
             "topology": self.source,
@@ -71,16 +71,18 @@ class DeployRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployResult:
+    """Deployment after `cdk deploy`: its outputs, generation and end of life."""
+
     outputs: dict[str, str]
     changed: bool
-    """Whether CloudFormation changed anything."""
+    """True if CloudFormation changed anything."""
     generation: int
     ends: datetime.datetime | None
-    """When the guard deletes the stack; None without a guard, or where its parameters are broken."""
+    """End of life; None without a guard, or if its parameters are invalid."""
 
 
 def require_libraries(wanted: Topology) -> None:
-    """Raise ShoalError with the command that makes what the topology's nodes install, where it is not there."""
+    """Raise ShoalError, with the command that makes it, if an archive that the topology's nodes install is missing."""
     for archive in libraries.missing(wanted, cdk.ROOT):
         raise ShoalError(libraries.describe_missing(archive))
 
@@ -88,26 +90,26 @@ def require_libraries(wanted: Topology) -> None:
 def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -> DeployResult:
     """Create or update the deployment, and wait until it is complete.
 
-    Raises ShoalError when it belongs to another owner, or with the resource that failed and AWS's reason.
+    Raises ShoalError if it belongs to another owner. If it fails, the error names the resource and AWS's reason.
     """
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)
     before = stacks.wait_until_deployable(cloudformation, request.stack_name, bars=bars)
-    _refuse_beside_a_training(request)
+    _refuse_during_training(request)
     _refuse_to_lose_data(request, before)
     generation, renewed = _generation(request, before)
     if renewed:
-        say(f"the EMR cluster has terminated, so this deployment creates a new one (generation {generation})")
+        say(f"the EMR cluster terminated, so this deployment creates a new one (generation {generation})")
     known = {event["EventId"] for event in stacks.events(cloudformation, request.stack_name)} if before else set()
-    view = _View(cloudformation, request.stack_name, known, bars)
+    view = _StackView(cloudformation, request.stack_name, known, bars)
     folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
     assembly, log = folder / "assembly", folder / "cdk.log"
     try:
         if not is_prepared(request.account):
             say(
-                f"preparing the account for the CDK: the stack {TOOLKIT_STACK} is created once for each "
-                f"region, and stays; CloudFormation gets the policies {' and '.join(EXECUTION)}, and no more. `cdk "
-                f"deploy` by itself then needs: -c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
+                f"preparing the account for the CDK: Shoal creates the stack {TOOLKIT_STACK} once in each region, and "
+                f"it stays; CloudFormation only gets the policies {' and '.join(EXECUTION)}. `cdk deploy` "
+                f"without Shoal then needs: -c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
             )
             bars.stage("cdk bootstrap", 0)
             policies.provide(request.account)
@@ -121,7 +123,7 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
             )
         bars.stage("synthesise, upload", 0)
         first = stacks.owner_and_topology(before) is None
-        # A failed update is rolled back at once; a failed creation only after its logs were read.
+        # CloudFormation rolls back a failed update. A failed creation is deleted only after its logs were read.
         rollback = ["--no-rollback"] if first else []
         cdk.run(
             ["deploy", *request.context(generation), "--require-approval", "never", *rollback],
@@ -160,20 +162,20 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     )
 
 
-class _View:
-    """Shows the stack's events since the deployment began."""
+class _StackView:
+    """Shows the stack's events since the start of the deployment."""
 
     def __init__(self, cloudformation: Any, name: str, known: set[str], bars: Bars) -> None:
         self._cloudformation, self._name, self._known, self._bars = cloudformation, name, known, bars
         self._shown = False
 
     def all(self) -> list[Event]:
-        """All these events, the oldest first."""
+        """Return these events, oldest first."""
         found = stacks.events(self._cloudformation, self._name)
         return [event for event in reversed(found) if event["EventId"] not in self._known]
 
     def look(self, total: int) -> None:
-        """Show how many resources are complete, of `total`; 0 where that is unknown."""
+        """Show the number of complete resources; `total` is 0 if unknown."""
         happened = [event for event in self.all() if event.get("PhysicalResourceId") != event["StackId"]]
         if not happened:
             self._bars.tick()
@@ -197,7 +199,7 @@ def _refuse_others(request: DeployRequest, cloudformation: Any) -> None:
 
 
 def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
-    """An existing bucket would replace the deployment's own, which would be deleted with its content."""
+    """Raise ShoalError if an existing bucket would replace the deployment's own, which would delete its data."""
     bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
     if stack is None or bucket is None or request.topology.data.bucket in (None, bucket):
         return
@@ -207,13 +209,13 @@ def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
     made = {each.get("PhysicalResourceId") for each in resources if each["ResourceType"] == "AWS::S3::Bucket"}
     if bucket in made and not why_kept(request.account, bucket)[0] and not is_empty(request.account, bucket):
         raise ShoalError(
-            f"with `data: bucket: {request.topology.data.bucket}` the deployment's own bucket s3://{bucket} would be "
-            "deleted with all datasets and models in it; deploy with `data: {keep: true}` first, or empty it"
+            f"`data: bucket: {request.topology.data.bucket}` would delete the deployment's own bucket s3://{bucket} "
+            "with its datasets and models; deploy with `data: {keep: true}` first, or empty the bucket"
         )
 
 
-def _refuse_beside_a_training(request: DeployRequest) -> None:
-    """CloudFormation moves a group that it changes back to its first zone, and AWS then replaces the nodes."""
+def _refuse_during_training(request: DeployRequest) -> None:
+    """Raise ShoalError if GPU nodes run: CloudFormation moves a changed group to its first zone and replaces nodes."""
     running = [
         group["AutoScalingGroupName"]
         for group, tags in fleet.scaling_groups(request.account.client("autoscaling"), request.deployment)
@@ -221,13 +223,13 @@ def _refuse_beside_a_training(request: DeployRequest) -> None:
     ]
     if running:
         raise ShoalError(
-            f"GPU nodes of '{request.deployment}' are running ({', '.join(running)}), so somebody may be training, and "
-            "a deployment can replace them; wait until the training ends, or stop it by Ctrl-C where it was started"
+            f"GPU nodes of '{request.deployment}' are running ({', '.join(running)}), perhaps for a training, and a "
+            f"deployment may replace them; wait until the training ends, or stop it: shoal stop {request.deployment}"
         )
 
 
 def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]:
-    """The generation to deploy, and whether it is new because the present generation's cluster has terminated."""
+    """Return the generation to deploy, and whether it is new because the current cluster terminated."""
     outputs = stacks.outputs(stack) if stack else {}
     present = int(outputs.get(topology.OUTPUT_GENERATION, "1"))
     cluster = outputs.get(topology.OUTPUT_CLUSTER_ID)
@@ -238,7 +240,7 @@ def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]
 
 
 def _environment(request: DeployRequest) -> dict[str, str]:
-    """The variables that the CDK needs besides this process's environment: its tools, and the region."""
+    """Return the environment variables that the CDK also needs: its tools, and the region."""
     tools = str(Path(sys.executable).parent)
     return {
         "PATH": os.pathsep.join([tools, os.environ.get("PATH", os.defpath)]),
@@ -248,7 +250,7 @@ def _environment(request: DeployRequest) -> dict[str, str]:
 
 
 def _resources(template: Path) -> int:
-    """The number of resources in a template; 0 while it does not exist or is incomplete."""
+    """Return the number of resources in a template, or 0 while the file is missing or incomplete."""
     try:
         return len(json.loads(template.read_text("utf-8"))["Resources"])
     except (OSError, ValueError, KeyError):
@@ -256,7 +258,7 @@ def _resources(template: Path) -> int:
 
 
 def _stack_after_interrupt(cloudformation: Any, name: str) -> Stack | None:
-    """The stack, after waiting for the effect of an interrupted CDK's last request."""
+    """Return the stack, after a wait for the effect of the interrupted CDK's last request."""
     for _ in range(_LAST_LOOKS):
         if stacks.owner_and_topology(stack := stacks.describe(cloudformation, name)):
             break
@@ -269,10 +271,10 @@ def _interrupted_message(request: DeployRequest, stack: Stack | None) -> str:
         ["shoal", "deploy", request.source, "--deployment", request.deployment, "--owner", request.owner]
     )
     if stacks.owner_and_topology(stack) is None:
-        return f"nothing was created; start again by: {again}"
+        return f"nothing was created; to start again: {again}"
     return (
         f"CloudFormation continues with {request.stack_name}\n"
-        f"see its state by: shoal status {request.deployment}\n"
-        f"continue by: {again}\n"
-        f"delete it by: shoal destroy {request.deployment}"
+        f"to see its state: shoal status {request.deployment}\n"
+        f"to continue: {again}\n"
+        f"to delete it: shoal destroy {request.deployment}"
     )

@@ -1,7 +1,7 @@
-"""Shows before a deployment is destroyed what will be deleted, what stays at what cost, and what was not fetched.
+"""Previews the deletion of a deployment: the resources to delete, the buckets that stay, and the unfetched runs.
 
-An existing data bucket stays. It has none of the deployment's tags and is found only in the stack's outputs. A part
-that the user may not read is no reason to refuse: it is added to the notes.
+An existing data bucket stays. It lacks the deployment's tags, so only the stack's outputs name it. Resources that the
+user may not read do not prevent a deletion; the notes name them.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment, was_deleted
 from bootstrap.lifecycle import status
 from bootstrap.lifecycle.guard import GuardReport
-from bootstrap.lifecycle.kept import KeptBucket, among, kept_bucket
+from bootstrap.lifecycle.kept import KeptBucket, kept_bucket, measure_kept
 from bootstrap.removal.ownership import Ownership
 from bootstrap.removal.sweep import find_resources
 from bootstrap.training.attaching import listed_trainings
@@ -27,53 +27,53 @@ from infra import topology
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyPreview:
-    """A deployment before its deletion; `unfetched` are the runs of `bucket` that were not fetched completely."""
+    """Deployment before its deletion; `unfetched` are the runs in `bucket` that were not completely fetched."""
 
     stack: str | None
     things: Sequence[FoundResource]
     running: list[str]
     trains: list[str] | None
-    """The trainings that nobody stopped, with those that wait; None where they cannot be read."""
+    """Names of the trainings that run or wait, except those that are stopping; None if Shoal cannot read them."""
     rate: float | None
     guard: GuardReport | None
     kept: list[KeptBucket]
     unfetched: list[str]
     bucket: str | None
     unknown: bool = False
-    """Whether there is nothing of it here: it is in another region, or never was."""
+    """True if the region has nothing of the deployment: it is in another region, or never existed."""
     notes: list[str]
-    """What could not be read, and why, and what is wrong with the guard's parameters."""
+    """Messages about unreadable resources and invalid parameters of the guard."""
 
     @property
-    def goes(self) -> list[FoundResource]:
+    def deleted(self) -> list[FoundResource]:
         return [thing for thing in self.things if thing.outcome not in (KEPT, UNVERIFIED)]
 
     @property
-    def loses(self) -> bool:
-        """Whether the runs that were not fetched are deleted."""
+    def loses_runs(self) -> bool:
+        """True if the deletion also deletes the unfetched runs."""
         return self.bucket is not None and all(kept.bucket != self.bucket for kept in self.kept)
 
     @property
-    def nothing(self) -> bool:
-        """Whether nothing was found that can be deleted."""
+    def is_empty(self) -> bool:
+        """True if nothing was found to delete."""
         return self.stack is None and all(thing.outcome == KEPT for thing in self.things)
 
 
 def preview(deployment: str, account: Account) -> DestroyPreview:
-    """Look through the account; deletes nothing. Raises AWS's error when the stack cannot be described."""
+    """Return the preview, without deleting anything. Raises AWS's error if it does not describe the stack."""
     described = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     things, notes = find_resources(deployment, account), list[str]()
     now = _read_status(deployment, account, notes) if described else None
-    keeping = among(account, things)
+    keeping = measure_kept(account, things)
     buckets = [thing for thing in things if thing.kind == "s3 bucket"]
     own = [thing.identifier for thing in buckets if thing.outcome != UNVERIFIED]
     data = stacks.outputs(described).get(topology.OUTPUT_DATA_BUCKET) if described else None
     if data and data not in own:
         if any(thing.outcome == UNVERIFIED for thing in buckets):
             own.append(data)
-            notes.append(f"it is unknown whether s3://{data} stays")
+            notes.append(f"Shoal cannot tell whether s3://{data} stays")
         elif _exists(account, data):
-            keeping.append(kept_bucket(account, data, "it was there before the deployment"))
+            keeping.append(kept_bucket(account, data, "it existed before the deployment"))
     held = {thing.identifier: thing.runs for thing in buckets if thing.outcome == KEPT}
     holding = {each: held[each] if each in held else _unfetched(account, each, notes) for each in own}
     bucket = next((each for each, runs in holding.items() if runs), None)
@@ -101,7 +101,7 @@ def _read_status(deployment: str, account: Account, notes: list[str]) -> status.
     try:
         return status.read_status(deployment, account)
     except (BotoCoreError, ClientError, ShoalError) as error:
-        notes.append(f"what runs now, and its cost, cannot be read: {error}")
+        notes.append(f"Shoal cannot read the running resources and their cost: {error}")
         return None
 
 
@@ -116,12 +116,12 @@ def _trains(
     try:
         return [each.name for each in listed_trainings(there) if not (each.is_stopping or each.has_ended)]
     except (BotoCoreError, ClientError, ShoalError) as error:
-        notes.append(f"it is unknown which trainings run: {error}")
+        notes.append(f"Shoal cannot read which trainings run: {error}")
         return None
 
 
 def _exists(account: Account, bucket: str) -> bool:
-    """Whether a bucket may be there: a deletion that failed later has deleted it."""
+    """Return whether a bucket may exist; an earlier, failed deletion of the stack may have deleted it."""
     try:
         account.client("s3").head_bucket(Bucket=bucket)
     except ClientError as error:
@@ -133,7 +133,7 @@ def _unfetched(account: Account, bucket: str, notes: list[str]) -> list[str]:
     try:
         return fetched.unfetched(account.client("s3"), bucket)
     except (BotoCoreError, ClientError) as error:
-        notes.append(f"it is unknown whether runs in s3://{bucket} were fetched: {reason_of(error)}")
+        notes.append(f"Shoal cannot read which runs in s3://{bucket} were fetched: {reason_of(error)}")
         return []
 
 

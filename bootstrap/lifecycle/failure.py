@@ -1,8 +1,8 @@
-"""Explains why a deployment failed, and deletes what it had created.
+"""Explains why a deployment failed, and deletes the resources of a failed creation.
 
-A first deployment runs without CloudFormation's rollback, which would delete the logs before anybody has read them. So
-the stack is deleted here, after the logs were shown. Delete only a stack whose creation has failed and has ended:
-somebody may be using any other stack.
+A first deployment runs without CloudFormation's rollback, which would delete the logs before anybody reads them. So the
+stack is deleted here, after its logs were shown. Delete a stack only after its creation failed and ended: any other
+stack may be in use.
 """
 
 import re
@@ -35,7 +35,7 @@ _LOG = re.compile("(^|/)bootstrap-actions/[^/]*/stderr[.]gz$")
 
 
 def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None:
-    """The first resource that failed, without those cancelled because of it; None without any."""
+    """Return a message about the first resource that failed, or None. Cancelled resources do not count."""
     for event in happened:
         reason = event.get("ResourceStatusReason", "")
         if event["ResourceStatus"].endswith("_FAILED") and "cancelled" not in reason:
@@ -47,11 +47,11 @@ def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None
 
 
 def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Bars, say: Callable[[str], None]) -> str:
-    """Show the logs of a stack's nodes, and delete it if its creation failed; returns what is left, as a sentence."""
+    """Show the logs of a stack's nodes, and delete the stack if its creation failed. Returns a message on its state."""
     if stack is None or stack["StackStatus"].endswith("ROLLBACK_COMPLETE"):
-        return "CloudFormation has rolled everything back; correct the cause and deploy again"
+        return "CloudFormation rolled everything back; correct the cause and deploy again"
     if stack["StackStatus"].endswith("_IN_PROGRESS"):
-        return f"CloudFormation continues with it ({stack['StackStatus']}); see its state by: shoal status {deployment}"
+        return f"CloudFormation continues with it ({stack['StackStatus']}); to see its state: shoal status {deployment}"
     if stack["StackStatus"] != _CREATION_FAILED:
         return _remaining(deployment, stack)
     try:
@@ -66,28 +66,30 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
         say(f"interrupted. {_remaining(deployment, stack)}")
         raise
     if destroyed.proven:
-        return "What was created has been deleted; correct the cause and deploy again"
+        return "Shoal deleted all created resources; correct the cause and deploy again"
     if destroyed.costs:
-        return f"Not all of what was created could be deleted; delete the rest by: shoal destroy {deployment}"
-    return f"What was created has been deleted, but not all of it was checked; check it by: shoal destroy {deployment}"
+        return f"Shoal could not delete all created resources; to delete the rest: shoal destroy {deployment}"
+    return f"Shoal deleted the created resources, but could not check all of them; to check: shoal destroy {deployment}"
 
 
 def _boot_log(account: Account, stack: Stack, bars: Bars) -> list[str]:
-    """The lines of `first_boot`, or why there are none."""
+    """Return the lines of `first_boot`, or the reason why they are unreadable."""
     try:
         return first_boot(account, stack, bars=bars)
     except (BotoCoreError, ClientError) as error:
-        return [f"the log of the nodes' first boot cannot be read: {reason_of(error)}"]
+        return [f"Shoal cannot read the log of the nodes' first boot: {reason_of(error)}"]
 
 
 def _remaining(deployment: str, stack: Stack, reason: str = "") -> str:
-    """The sentence about a stack that was not deleted; `reason` is why its deletion failed."""
-    failed = f"The deletion of what was created failed: {reason.rstrip('.')}. " if reason else ""
-    return f"{failed}What was created still exists ({stack['StackStatus']}); delete it by: shoal destroy {deployment}"
+    """Return the message about a stack that was not deleted; `reason` is why its deletion failed."""
+    failed = f"The deletion of the created resources failed: {reason.rstrip('.')}. " if reason else ""
+    return (
+        f"{failed}The created resources still exist ({stack['StackStatus']}); delete them: shoal destroy {deployment}"
+    )
 
 
 def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = LOG_SECONDS) -> list[str]:
-    """The log of a node of the stack's EMR cluster whose first boot failed, as lines; none where none failed.
+    """Return the log of a node of the stack's EMR cluster on which the first boot failed, or no lines if none failed.
 
     Waits up to `seconds` for the log. Raises AWS's errors.
     """
@@ -111,7 +113,7 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
 
 
 def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, str] | None:
-    """The newest cluster of this name whose bootstrap action failed."""
+    """Return the newest cluster of this name with a failed bootstrap action."""
     emr = account.client("emr")
     ended = list(clusters.ENDED)
     for each in account.items("emr", "list_clusters", "Clusters", ClusterStates=ended, CreatedAfter=since):
@@ -122,7 +124,7 @@ def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, s
 
 
 def _logs(account: Account, nodes: S3Path) -> dict[S3Path, str]:
-    """The standard error of the bootstrap actions of all nodes, without empty ones."""
+    """Return the non-empty standard error of the bootstrap actions of all nodes, by address."""
     s3 = account.client("s3")
     keys = [key for key in sorted(objects.sizes(s3, nodes)) if _LOG.search(key)]
     places = [S3Path(nodes.bucket, key) for key in keys]

@@ -1,4 +1,4 @@
-"""Copies the results of training runs from a data bucket, while its deployment exists or afterwards."""
+"""Copies the results of runs from a data bucket, also after the deletion of its deployment."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from trainer.output.run_files import CHECKPOINTS
 
 @dataclass(frozen=True, kw_only=True)
 class FetchResult:
-    """What was copied, what was there already, and in `refused` a sentence for each object that was not accepted."""
+    """Number of copied files, of files that were present already, and a message for each refused object."""
 
     runs: list[str]
     copied: int
@@ -32,16 +32,16 @@ class FetchResult:
 
 
 def runs(s3: Any, bucket: str) -> dict[str, dict[str, StoredFile]]:
-    """The files of every run in a data bucket, by run and name, the oldest run first; without checkpoints.
+    """Return the files of every run in a data bucket, by run and name, without checkpoints; the oldest run is first.
 
-    Raises ShoalError when there is no such bucket.
+    Raises ShoalError if the bucket does not exist.
     """
     try:
         listed = Bucket(bucket, s3).list(topology.RUNS_PREFIX)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
-        raise ShoalError(f"there is no bucket '{bucket}'; `aws s3 ls` lists the existing ones") from None
+        raise ShoalError(f"there is no bucket '{bucket}'; `aws s3 ls` lists your buckets") from None
     found: dict[str, dict[str, StoredFile]] = {}
     for key, file in listed.items():
         run, _, name = key.removeprefix(topology.RUNS_PREFIX).partition("/")
@@ -51,12 +51,12 @@ def runs(s3: Any, bucket: str) -> dict[str, dict[str, StoredFile]]:
 
 
 def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> FetchResult:
-    """Copy all runs, or one of them, to `output`/RUN/, except unchanged files that are there already.
+    """Copy all runs, or one of them, to `output`/RUN/, except unchanged files that are present already.
 
-    The bucket is told. A run with checkpoints, which are not copied, still counts as not fetched: it may go on. Those
-    of a run that has finished are removed.
+    The bucket records the fetched files. Checkpoints are not copied: those of a finished run are deleted, and a run
+    with checkpoints still counts as not fetched, because it may be resumed.
 
-    Raises ShoalError when there is no such run. The result is empty when there are no runs at all.
+    Raises ShoalError if `run` does not exist. Without any runs the result is empty.
     """
     found = runs(s3, bucket)
     if run is not None and run not in found:
@@ -85,9 +85,9 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
 
 
 def find_data_bucket(deployment: str, account: Account) -> str:
-    """The data bucket of a deployment: by its stack or, when that is gone, by the bucket's tags.
+    """Return the data bucket of a deployment: from its stack or, after its deletion, by the bucket's tags.
 
-    Raises ShoalError where there is none, where there are several, and where AWS does not tell.
+    Raises ShoalError if there is no such bucket or several, or if AWS does not answer.
     """
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
@@ -104,10 +104,10 @@ def find_data_bucket(deployment: str, account: Account) -> str:
         for resource in found:
             if resource.outcome == UNVERIFIED:
                 raise ShoalError(
-                    f"it is unknown whether '{deployment}' left a data bucket: {resource.identifier} {resource.why}, "
-                    "or name the bucket by --bucket"
+                    f"Shoal cannot tell whether '{deployment}' left a data bucket: {resource.identifier} "
+                    f"{resource.why}, or name the bucket with --bucket"
                 )
         raise no_such_deployment(deployment, account)
     if len(kept) > 1:
-        raise ShoalError(f"several data buckets of '{deployment}' were kept: {', '.join(kept)}; name one by --bucket")
+        raise ShoalError(f"several data buckets of '{deployment}' exist: {', '.join(kept)}; name one with --bucket")
     return kept[0]

@@ -1,7 +1,7 @@
-"""Reads what a deployment's guard knows: its end, what was spent, and the prices that it uses.
+"""Reads the state of a deployment's guard: end of life, dollars spent, and its prices.
 
-Do not read the end from the topology's file: it follows from the settings that the guard was deployed with, the stack's
-creation, and the added hours. The guard's parameters are read as the guard reads them.
+Do not compute the end of life from the topology: it follows from the settings with which the guard was deployed, the
+stack's creation, and the added hours. The parameters are read by the guard's own code.
 """
 
 import json
@@ -28,33 +28,33 @@ _QUOTED_CHARACTERS = 80
 
 @dataclass(frozen=True, kw_only=True)
 class GuardReport:
-    """The guard's settings, and its account after its last round."""
+    """Settings of the guard, and its account after its last invocation."""
 
     created: datetime
     max_hours: float
     added_hours: float
     budget: float | None
     spent: float | None
-    """Dollars; None before its first round."""
+    """Dollars; None before the guard's first invocation."""
     as_of: datetime | None
     gpu: Mapping[str, float]
-    """Dollars an hour of a node that trains or reads, with its volume, by instance type; `emr` likewise."""
+    """Dollars an hour of a node that trains or reads, with its volume, by instance type; `emr` is that of EMR nodes."""
     emr: Mapping[str, float]
     standing: float
-    """Dollars an hour of what runs as long as the stack exists."""
+    """Dollars an hour of everything that runs as long as the stack exists."""
     job: float = 0.0
-    """Dollars an hour of a training job of SageMaker."""
+    """Dollars an hour of a SageMaker training job."""
     unpriced: str = ""
-    """What of all that has no price, and counts as 0."""
+    """Names of the items without a known price, which count as 0."""
 
     @property
     def ends(self) -> datetime:
-        """When the guard deletes the stack."""
+        """End of life, at which the guard deletes the stack."""
         return self.created + timedelta(hours=self.max_hours + self.added_hours)
 
 
 def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
-    """The guard of a stack; None when it does not exist yet or any more. Raises ShoalError for a broken parameter."""
+    """Return the guard of a stack, or None if it does not exist. Raises ShoalError if a parameter is invalid."""
     function = stacks.outputs(stack).get(topology.OUTPUT_GUARD)
     if function is None:
         return None
@@ -66,7 +66,7 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
         raise
     settings = _settings(function, found)
     created: datetime = stack["CreationTime"].astimezone(UTC)
-    kept = _kept(account, deployment, created)
+    kept = _read_parameters(account, deployment, created)
     own, extension = topology.guard_parameter(deployment), topology.extension_parameter(deployment)
     delete = "aws ssm delete-parameter --name"
     again = f"delete it: {delete} {own}; the guard writes it again within five minutes"
@@ -92,20 +92,20 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
 
 
 def extend(account: Account, deployment: str, guard: GuardReport, hours: float) -> datetime:
-    """Add hours to the deployment's life; returns its new end.
+    """Add hours to the deployment's life, and return its new end.
 
-    Raises ShoalError when the end has passed, or when the sum is more than the guard accepts.
+    Raises ShoalError if the end has passed, or if the added hours exceed the guard's maximum.
     """
     if guard.ends <= datetime.now(UTC):
         raise ShoalError(
-            f"the end of '{deployment}' was {guard.ends:%Y-%m-%d %H:%M} UTC, and its guard is deleting it; deploy it "
-            "again when it is gone"
+            f"the life of '{deployment}' ended at {guard.ends:%Y-%m-%d %H:%M} UTC, and its guard is deleting it; "
+            "deploy it again after its deletion"
         )
     total = guard.added_hours + hours
     if total > MOST_ADDED:
         raise ShoalError(
-            f"{guard.added_hours:g} hours were added to '{deployment}' before, and its guard accepts {MOST_ADDED:g} in "
-            "all; deploy it again when it is gone"
+            f"'{deployment}' already has {guard.added_hours:g} added hours, and its guard accepts {MOST_ADDED:g} in "
+            "total; deploy it again after its deletion"
         )
     account.client("ssm").put_parameter(
         Name=topology.extension_parameter(deployment), Value=f"{total:.10g}", Type="String", Overwrite=True
@@ -113,8 +113,8 @@ def extend(account: Account, deployment: str, guard: GuardReport, hours: float) 
     return guard.ends + timedelta(hours=hours)
 
 
-def _kept(account: Account, deployment: str, created: datetime) -> dict[str, str]:
-    """The guard's parameters, without those older than the stack: an earlier stack's, which the guard ignores, too."""
+def _read_parameters(account: Account, deployment: str, created: datetime) -> dict[str, str]:
+    """Return the guard's parameters, except those of an earlier stack, which the guard also ignores."""
     names = [topology.extension_parameter(deployment), topology.guard_parameter(deployment)]
     found = account.client("ssm").get_parameters(Names=names)["Parameters"]
     return {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
@@ -125,14 +125,16 @@ def _settings(function: str, found: Mapping[str, Any]) -> GuardSettings:
         return GuardSettings(**json.loads(found["Environment"]["Variables"]["SETTINGS"]))
     except (KeyError, TypeError, ValueError):
         raise ShoalError(
-            f"the settings of the guard {function} (its environment variable SETTINGS) cannot be read; deploy again to "
-            "restore them"
+            f"Shoal cannot read the settings of the guard {function} (its environment variable SETTINGS); deploy again "
+            "to restore them"
         ) from None
 
 
 def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], otherwise: Read, again: str) -> Read:
-    """A parameter's value; `otherwise` where it is missing. Raises ShoalError where it is broken, with `again`: how to
-    get a valid one."""
+    """Return a parameter's value, or `otherwise` if it is missing.
+
+    Raises ShoalError if the value is invalid, with the remedy `again`.
+    """
     try:
         return read(kept[name]) if name in kept else otherwise
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""Reads the logs of a deployment's newest steps, its nodes' first boots, and its guard.
+"""Reads the logs of a deployment's newest steps, its nodes' first boots, its runs and its guard.
 
-Do not wait for a log: EMR uploads a step's log minutes after the step's end. Until then the answer is where it will be.
+Do not wait for the log of a step: EMR uploads it minutes after the step's end. Until then, return its future address.
 """
 
 import time
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _DAY_MS = 86_400_000
 _PIECE_BYTES = 4 << 20
-_LAMBDAS_OWN = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
-"""The beginnings of lines that Lambda writes, not the function."""
+_LAMBDA_PREFIXES = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
+"""Prefixes of lines that Lambda itself writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogExcerpt:
-    """The source of a log, its state, and the log's last lines."""
+    """Last lines of a log, with its source and the state of that source."""
 
     who: str
     state: str
@@ -40,7 +40,7 @@ class LogExcerpt:
 
 
 def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogExcerpt]:
-    """The newest steps of the cluster, the newest first; failed ones with the end of their log."""
+    """Return the newest steps of the cluster, newest first; failed steps have the end of their log."""
     if now.cluster is None:
         return []
     try:
@@ -48,14 +48,14 @@ def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogE
     except ClientError as error:
         if error.response["Error"]["Code"] != "InvalidRequestException":
             raise
-        return []  # EMR has forgotten the cluster
+        return []  # EMR no longer knows the cluster
     return [_step(account, now, now.cluster.identifier, step, tail) for step in found]
 
 
 def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) -> list[LogExcerpt]:
-    """What nodes reported of their first boot, by instance id.
+    """Return the reports of the nodes' first boots, sorted by instance ID.
 
-    Raises ShoalError when the node `only` never reported.
+    Raises ShoalError if the node `only` did not report.
     """
     bucket = now.outputs.get(topology.OUTPUT_DATA_BUCKET)
     if bucket is None:
@@ -71,7 +71,7 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
     )
     if only is not None and only not in reported:
         known = ", ".join(reported) or "none"
-        raise ShoalError(f"the node '{only}' has not reported; these have: {known}")
+        raise ShoalError(f"the node '{only}' did not report; nodes with reports: {known}")
     found = []
     for instance in reported if only is None else [only]:
         report = boot_report.read_report(account, bucket, instance)
@@ -83,18 +83,21 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
 
 
 class RunLogs:
-    """What the ranks and the readers of a run print, as it grows in the data bucket."""
+    """Output of a run's ranks and readers, read from its growing logs in the data bucket."""
 
     def __init__(self, s3: "S3Client", bucket: str, run: str) -> None:
-        """Raises ShoalError for what is no name of a run, and where the bucket has nothing of it."""
+        """Raise ShoalError if `run` is not a valid name, or the bucket has no files of this run."""
         self._s3, self._folder = s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{names.run(run)}/")
         self._read: dict[str, int] = {}
         if not objects.sizes(s3, self._folder):
             raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}")
 
     def more(self, rank: int | None = None) -> Iterator[str]:
-        """The lines that are whole now and were not before, or those of one rank alone, each after its node, the
-        attempt where that is not the first, and the rank that has printed it: `node-0 rank 2 | ...`."""
+        """Yield the complete lines since the last call, of all ranks or of one.
+
+        The prefix of a line, such as `node-0 attempt 2 rank 2 | `, names its node, the attempt from the second on, and
+        the rank.
+        """
         for key, size in sorted(objects.sizes(self._s3, self._folder).items()):
             name = key.removeprefix(self._folder.key)
             before = self._read.get(name, 0)
@@ -108,7 +111,7 @@ class RunLogs:
                     yield f"{where}{of} | {text}"
 
     def _lines(self, name: str, place: S3Path, size: int) -> Iterator[str]:
-        """The lines of a log that are whole and were not read, in pieces; one longer than a piece is cut."""
+        """Yield the complete, unread lines of a log. A line longer than _PIECE_BYTES is cut."""
         while (before := self._read.get(name, 0)) < size:
             piece = read_from(self._s3, place, before, _PIECE_BYTES)
             whole = piece[: piece.rfind(b"\n") + 1] or (piece if len(piece) == _PIECE_BYTES else b"")
@@ -119,7 +122,7 @@ class RunLogs:
 
 
 def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
-    """The last lines of the guard's log of the last 24 hours; None without a guard."""
+    """Return the last lines of the guard's log of the last 24 hours; None without a guard."""
     function = now.outputs.get(topology.OUTPUT_GUARD)
     if function is None:
         return None
@@ -128,17 +131,17 @@ def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
     except ClientError as error:
         if error.response["Error"]["Code"] != "ResourceNotFoundException":
             raise
-        return None  # somebody has deleted it
+        return None  # somebody deleted the function
     name = found.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{function}"
     since = int(time.time() * 1000) - _DAY_MS
     try:
         events = list(account.items("logs", "filter_log_events", "events", logGroupName=name, startTime=since))
     except ClientError as error:
         return LogExcerpt(
-            who="guard", state=f"its log {name} cannot be read: {error.response['Error']['Code']}", lines=[]
+            who="guard", state=f"Shoal cannot read its log {name}: {error.response['Error']['Code']}", lines=[]
         )
     messages = (str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"]))
-    lines = [line for line in messages if not line.startswith(_LAMBDAS_OWN)]
+    lines = [line for line in messages if not line.startswith(_LAMBDA_PREFIXES)]
     return LogExcerpt(who="guard", state="runs every five minutes", lines=lines[-tail:])
 
 
@@ -156,5 +159,5 @@ def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> 
     details = step["Status"].get("FailureDetails", {})
     why = details.get("Message") or details.get("Reason") or "no reason was given"
     return LogExcerpt(
-        who=who, state=f"{state}: {why}", lines=lines or [f"its log will be at {log} some minutes after its end"]
+        who=who, state=f"{state}: {why}", lines=lines or [f"its log will be at {log} some minutes after the step's end"]
     )

@@ -1,7 +1,7 @@
-"""Plans a deployment: its price by part, what its guard will do, and the findings of the preflight.
+"""Plans a deployment: price by part, actions of its guard, and findings of the preflight.
 
-The offline findings stop a deployment on AWS only, because the emulator also runs retired types. The online findings
-stop both.
+Errors of the offline rules stop deployments on AWS only, because the emulator also runs retired types. Errors of the
+online rules stop both.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DeploymentPlan:
-    """A topology with its bill and its findings. Where prices are `unknown`, its dollars are the least."""
+    """Topology with its estimate and findings. If prices are `unknown`, its dollars are lower bounds."""
 
     topology: Topology
     hours: float
@@ -28,27 +28,27 @@ class DeploymentPlan:
     offline: Sequence[Finding]
     online: Sequence[Finding]
     account: str
-    """The account that was checked for the online findings, or why none was, in words."""
+    """Account that the online rules checked, or the reason why none was checked."""
     emulated: bool
 
     @property
     def hourly(self) -> float:
-        """Dollars an hour while everything works."""
+        """Dollars an hour while everything runs."""
         return sum(row.hourly for row in self.bill)
 
     @property
     def resting(self) -> float:
-        """Dollars an hour between the deployment and a training."""
+        """Dollars an hour while no training runs."""
         return sum(row.hourly for row in self.bill if row.since != "train")
 
     @property
     def unknown(self) -> list[str]:
-        """What is paid for by the hour at a price that is not known."""
+        """Items that are charged by the hour at an unknown price."""
         return cost.unknown(self.topology)
 
     @property
     def findings(self) -> list[Finding]:
-        """All of them, errors first."""
+        """Offline and online findings, errors first."""
         return sorted([*self.offline, *self.online], key=lambda finding: finding.level != "error")
 
     @property
@@ -66,10 +66,10 @@ def make_plan(
     session: "boto3.Session | None" = None,
     endpoint: str | None = None,
 ) -> DeploymentPlan:
-    """Price and check a topology; without a session AWS is not asked."""
+    """Price and check a topology; without a session the online rules are skipped."""
     account, found = "not asked", list[Finding]()
     if session is not None:
-        from bootstrap.lifecycle import preflight as online  # this import loads boto3
+        from bootstrap.lifecycle import preflight as online  # imports boto3, which loads slowly
 
         account, found = online.online(topology, session, deployment=deployment, owner=owner)
     return DeploymentPlan(
@@ -90,20 +90,18 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
         *(["the EMR cluster"] if topology.preprocessing else []),
         *(["the nodes that train and read" if topology.readers else "the GPU nodes"] if topology.training else []),
     ]
-    rest = f"${standing:.2f} an hour is left" if standing else "nothing that costs by the hour is left"
+    rest = f"${standing:.2f} an hour remains" if standing else "nothing that costs by the hour remains"
     if any(row.unit_price is None for row in cost.rows(topology) if row.since == "always"):
-        rest = "what is left still costs by the hour"
-    kept = (
-        ", and the data bucket with it, unless it holds runs that were not fetched: then it stays, and you pay for it"
-    )
+        rest = "the remaining resources cost by the hour"
+    kept = ", and the data bucket with it; the bucket stays, and costs, if it holds runs that were not fetched"
     if topology.data.keep is False:
-        kept = ", and the data bucket with it; fetch the models before (`shoal fetch`)"
+        kept = ", and the data bucket with it; fetch the models first (`shoal fetch`)"
     elif topology.data.keep or topology.data.bucket:
-        kept = "; the data bucket stays, and you pay for what is in it"
+        kept = "; the data bucket stays, and you pay for its content"
     most = cost.hourly(topology)
-    hours = f"These hours cost at most ${guard.max_hours * most:.2f}, besides what is paid by use"
+    hours = f"These hours cost at most ${guard.max_hours * most:.2f} without items charged by use"
     if unknown:
-        hours = "What these hours cost is not known, because prices are missing"
+        hours = "The cost of these hours is unknown, because prices are missing"
     sentences = [
         *(
             [f"It ends {' and '.join(working)} after {guard.idle_minutes} minutes without work; {rest}."]
@@ -111,7 +109,7 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
             else []
         ),
         *(
-            ["It counts training jobs, and before it deletes anything they stop with a checkpoint."]
+            ["It counts the cost of training jobs, and stops them with a checkpoint before it deletes anything."]
             if topology.managed
             else []
         ),
@@ -122,23 +120,23 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
         after = guard.budget / most
         counted = "; ".join(use.item for use in cost.by_use(topology) if use.unit == "GiB")
         sentences.append(
-            f"It also deletes the stack when ${guard.budget:.2f} are spent: after {after:.1f} h with everything at "
-            f"work.{f' Of what is paid by use it counts: {counted}.' if counted else ''}"
+            f"It also deletes the stack when ${guard.budget:.2f} are spent: after {after:.1f} h with everything "
+            f"running.{f' It also counts these items charged by use: {counted}.' if counted else ''}"
         )
     if guard.mail:
         sentences.append(
-            f"It warns {guard.mail} before it deletes the stack; AWS first sends a mail there, which must be confirmed."
+            f"It warns {guard.mail} before it deletes the stack; confirm the email that AWS sends there first."
         )
     else:
-        sentences.append("It warns nobody, because the topology has no mail address (guard, mail).")
+        sentences.append("It warns nobody, because the topology has no email address (guard, mail).")
     return sentences
 
 
 def gpus(topology: Topology) -> int:
-    """The number of GPUs that train when all groups are scaled up."""
+    """Return the number of GPUs that train when all groups are scaled up."""
     return sum(group.count * group.gpus for group in topology.trainers)
 
 
 def retired(topology: Topology) -> list[str]:
-    """The topology's instance types that AWS does not start any more."""
+    """Return the topology's instance types that AWS no longer starts."""
     return [name for name in instance_types(topology) if catalog.find(name).retired]

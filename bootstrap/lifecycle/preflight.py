@@ -1,6 +1,6 @@
-"""Checks with AWS, before anything is created, what would stop a deployment in an account and region.
+"""Checks in an account and region for obstacles to a deployment, before anything is created.
 
-Somebody waits for the answers, so a missing network must be reported within seconds.
+A user waits for the answers, so a missing network must be reported within seconds.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,15 +16,15 @@ from infra.rules import Finding, Level
 from infra.topology import Topology
 
 OnlineRule = Callable[[PreflightContext], Iterator[str]]
-"""Checks one possible obstacle to a deployment, and yields a sentence for each found. Raises botocore's errors."""
+"""Function that yields a message for each obstacle to a deployment that it finds. Raises botocore's errors."""
 
 _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", account.name_taken, "Whether the deployment's name is free"),
     (
         "error",
         account.free_plan,
-        "Whether the account has the Paid plan, without which no node starts (one from before July 15, 2025 has no "
-        "plan),",
+        "Whether the account has the Paid plan, without which no node starts (accounts from before July 15, 2025 have "
+        "no plan),",
     ),
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
@@ -39,23 +39,23 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", buckets.bucket_unusable, "Whether the buckets that the topology names can be used"),
     ("error", network.subnet_unusable, "Whether the existing subnet can be used"),
     ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"),
-    ("error", network.no_dns, "Whether the existing VPC gives and resolves names"),
+    ("error", network.no_dns, "Whether the existing VPC assigns and resolves DNS names"),
     ("warning", account.not_prepared, "Whether the account is prepared for Shoal"),
 )
-"""The rules, each with what it checks, as the beginning of a sentence such as `... could not be checked`."""
+"""Rules with level and the check as the start of a sentence, `... could not be checked`."""
 _QUICK = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3})
 
 
 def session(region: str) -> boto3.Session:
-    """A session whose calls fail within seconds when AWS does not answer."""
+    """Return a session in which calls fail within seconds if AWS does not answer."""
     return connect(region, _QUICK)
 
 
 def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner: str) -> tuple[str, list[Finding]]:
-    """Ask AWS.
+    """Run the rules that query AWS.
 
     Returns:
-        The account that was checked, or why none was, in words; and the findings, errors first.
+        A text that names the checked account, or says why none was checked; and the findings, errors first.
     """
     if asking.get_credentials() is None:
         return "not asked, because there are no credentials", []

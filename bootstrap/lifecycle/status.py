@@ -1,7 +1,7 @@
-"""Reads from AWS what runs in a deployment now, and its cost.
+"""Reads the running resources of a deployment from AWS, and their cost.
 
-A cluster's nodes are EC2 instances, too: do not count them twice. GPU nodes come from the node groups, the cluster's
-nodes from EMR.
+Do not count the nodes of a cluster twice, because they are EC2 instances, too. Read GPU nodes from the node groups, and
+the cluster's nodes from EMR.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,11 +31,11 @@ _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupStatus:
-    """A node group: its numbers of nodes at most, requested, running, and ready. `role` is `train` or `read`.
+    """Node group with its number of nodes: at most (`size`), desired, running and ready.
 
-    `instance_types` are those that its nodes may have, none where its launch template was deleted; `nodes` has the type
-    of each running node. `ready` is None when a node's report cannot be read. `told` has what nodes told of their
-    latest training, or why that cannot be read.
+    `role` is `train` or `read`. `instance_types` are the possible types of its nodes, empty if the launch template was
+    deleted; `nodes` has the type of each running node. `ready` is unknown (None) after an unreadable boot report.
+    `told` maps instances to their status of the latest run, or to the reason why it is unreadable.
     """
 
     name: str
@@ -51,7 +51,7 @@ class GroupStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterStatus:
-    """The EMR cluster; `nodes` are the instance types of the nodes that cost money now, `most` of all it may have."""
+    """EMR cluster: `nodes` are the instance types of the nodes that cost money now, `most` those of requested nodes."""
 
     identifier: str
     state: str
@@ -62,7 +62,7 @@ class ClusterStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """A deployment as it is now."""
+    """Current state of a deployment."""
 
     name: str
     stack: Stack
@@ -70,7 +70,7 @@ class Status:
     cluster: ClusterStatus | None
     guard: GuardReport | None
     jobs: int = 0
-    """Its training jobs of SageMaker that have not ended."""
+    """Number of active SageMaker training jobs."""
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -78,7 +78,7 @@ class Status:
 
     @property
     def owner(self) -> str:
-        """Who deployed it first."""
+        """Owner, who created the deployment."""
         return (stacks.owner_and_topology(self.stack) or ("unknown", ""))[0]
 
     @property
@@ -87,8 +87,10 @@ class Status:
 
     @property
     def rate(self) -> float | None:
-        """Dollars an hour now, spot nodes at their on-demand price; None without a guard, whose prices these are, or
-        where it lacks one."""
+        """Current dollars an hour, with spot nodes at on-demand prices.
+
+        None without a guard, which supplies the prices, or if it lacks a price.
+        """
         return self._priced(
             [([name], 1) for group in self.groups for name in group.nodes],
             self.cluster.nodes if self.cluster else [],
@@ -113,9 +115,9 @@ class Status:
 
 
 def read_status(deployment: str, account: Account, *, with_guard: bool = True) -> Status:
-    """The status of a deployment, complete or not, on request without its guard and so without prices.
+    """Return the status of a deployment, complete or not; without its guard it has no prices.
 
-    Raises ShoalError when there is no such stack, or when a parameter of the guard is broken.
+    Raises ShoalError if the stack does not exist, or if a parameter of the guard is invalid.
     """
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     if stack is None:
@@ -123,15 +125,15 @@ def read_status(deployment: str, account: Account, *, with_guard: bool = True) -
     return Status(
         name=deployment,
         stack=stack,
-        groups=groups_now(account, deployment, stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET)),
+        groups=read_groups(account, deployment, stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET)),
         cluster=_cluster(account, stacks.outputs(stack).get(topology.OUTPUT_CLUSTER_ID)),
         guard=guard.read(account, deployment, stack) if with_guard else None,
-        jobs=managed_job.count_at_work(account, deployment, stacks.outputs(stack)),
+        jobs=managed_job.count_active_jobs(account, deployment, stacks.outputs(stack)),
     )
 
 
-def groups_now(account: Account, deployment: str, bucket: str | None) -> list[GroupStatus]:
-    """The node groups of a deployment, with what their nodes told in its data bucket."""
+def read_groups(account: Account, deployment: str, bucket: str | None) -> list[GroupStatus]:
+    """Return the node groups of a deployment, with the statuses of their nodes from the data bucket."""
     found = []
     for group, tags in fleet.scaling_groups(account.client("autoscaling"), deployment):
         serving = [each for each in group["Instances"] if each["LifecycleState"] == "InService"]
@@ -147,23 +149,23 @@ def groups_now(account: Account, deployment: str, bucket: str | None) -> list[Gr
                 running=len(running),
                 nodes=[each["InstanceType"] for each in serving],
                 ready=None if boot_report.UNREADABLE in states else states.count("ready"),
-                told={each: told for each in running if (told := _told(account, bucket, each))},
+                told={each: status for each in running if (status := _node_status(account, bucket, each))},
             )
         )
     return sorted(found, key=lambda group: group.name)
 
 
-def _told(account: Account, bucket: str | None, instance: str) -> NodeStatus | str | None:
-    """What a node told of its latest training, or why that cannot be read; None where it told nothing."""
+def _node_status(account: Account, bucket: str | None, instance: str) -> NodeStatus | str | None:
+    """Return the status that a node reported, the reason why it is unreadable, or None if the node has no status."""
     try:
         text = read_text(account.client("s3"), S3Path(bucket, documents.status_key(instance))) if bucket else None
         return NodeStatus.from_json(text) if text is not None else None
     except DataError as error:
-        return f"what it tells cannot be used: {error}"
+        return f"its status is invalid: {error}"
     except ClientError as error:
         if error.response["Error"]["Code"] == "NoSuchBucket":  # deleted with its stack
             return None
-        return f"what it tells cannot be read: {reason_of(error)}"
+        return f"Shoal cannot read its status: {reason_of(error)}"
 
 
 def _instance_types(account: Account, group: Any) -> list[str]:

@@ -1,1 +1,1 @@
-"""Starts and follows training runs, on this machine or on a deployment's GPU nodes."""
+"""Starts and follows training runs on this machine, on hosts, and on deployments."""

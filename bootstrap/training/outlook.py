@@ -1,8 +1,8 @@
-"""What a run has cost so far, and what is to be expected of it: the share that is done, when it ends, and its cost.
+"""Predicts the end and total cost of a run, and computes its cost so far.
 
-Costs are hours times on-demand prices, as the guard counts. A node is paid for from its launch on, and counts from
-there; one that ran before the training, as with `start: deploy`, counts from the training's start. All else is what the
-nodes report of the run's record. What nobody can tell is None, never 0.
+Costs are hours times on-demand prices, like the guard's. A node counts from its launch on, or from the run's
+start if it ran before, as with `start: deploy`. Nodes report the progress from the run's record. Unknown values
+are `None`, never 0.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,21 +16,21 @@ from bootstrap.nodes.fleet import GpuNode
 from infra import catalog, cost
 
 _LATE_SECONDS = 120.0
-"""How long after its predicted end a run may go on before the prediction is wrong: nodes tell every 30 seconds."""
+"""Time after its predicted end until a prediction is discarded. Nodes report every 30 seconds."""
 
 
 class Spending:
-    """Counts the dollars of nodes that run, and of those that have ended until they were seen last."""
+    """Counts the dollars of nodes. An ended node counts until it was last seen running."""
 
     def __init__(self, *, region: str, since: datetime) -> None:
         self._since = since
         self._seen: dict[str, tuple[GpuNode, datetime | None]] = {}
-        """Nodes, and when each was seen last; None of one that runs."""
+        """Nodes by instance ID, each with the time when it was last seen; None while it runs."""
         self._at: datetime | None = None
         self._prices = catalog.prices(region)
 
     def see(self, running: Iterable[GpuNode]) -> None:
-        """Note which nodes run now."""
+        """Record the nodes that run now."""
         known, now = {each.instance_id: each for each in running}, datetime.now(UTC)
         for name, (node, ended) in self._seen.items():
             self._seen[name] = node, None if name in known else ended or self._at
@@ -38,7 +38,7 @@ class Spending:
         self._at = now
 
     def so_far(self) -> float | None:
-        """Dollars so far, as an upper bound: spot nodes count at on-demand prices. None where a price is not known."""
+        """Return the dollars so far, or None if a price is unknown. Spot nodes count at on-demand prices."""
         now, dollars = datetime.now(UTC), 0.0
         for node, ended in self._seen.values():
             if (rate := self._rate(node)) is None:
@@ -47,7 +47,7 @@ class Spending:
         return dollars if self._seen else None
 
     def hourly(self) -> float | None:
-        """Dollars an hour of the nodes that run; None where a price is not known."""
+        """Return the dollars an hour of the running nodes, or None if a price is unknown."""
         rates = [self._rate(node) for node, ended in self._seen.values() if ended is None]
         return None if None in rates else sum(filter(None, rates))
 
@@ -56,21 +56,21 @@ class Spending:
 
 
 class Stages:
-    """The parts of a launch, one after the other: how long each took, and what it cost."""
+    """Durations and costs of the consecutive stages of a launch."""
 
     def __init__(self, began: datetime, spent: Callable[[], float | None]) -> None:
-        """`spent` returns the dollars so far; None where a price is not known."""
-        self.found: list[dict[str, Any]] = []
-        """`name`, `seconds` and `dollars` (None where a price is not known) of each."""
+        """`spent` returns the dollars so far, or None if a price is unknown."""
+        self.finished: list[dict[str, Any]] = []
+        """`name`, `seconds` and `dollars` (None if a price is unknown) of each stage."""
         self.began = self._since = began
         self.spent: float | None = 0.0
-        """The dollars until the end of the last of them."""
+        """Dollars until the end of the last stage."""
         self._spent_now = spent
 
     def end(self, name: str) -> None:
         now, spent = datetime.now(UTC), self._spent_now()
         dollars = None if spent is None or self.spent is None else spent - self.spent
-        self.found.append({"name": name, "seconds": (now - self._since).total_seconds(), "dollars": dollars})
+        self.finished.append({"name": name, "seconds": (now - self._since).total_seconds(), "dollars": dollars})
         self._since, self.spent = now, spent
 
     @property
@@ -80,36 +80,43 @@ class Stages:
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What is to be expected of a run; None where nobody can tell."""
+    """Prediction for a run, with None for unknown values."""
 
     done: float | None = None
-    """The share of its steps."""
+    """Completed share of the steps."""
     ends: datetime | None = None
-    """When its last step is expected, or it is to stop for its costs."""
+    """Predicted time of the last step, or the time at which the cost limit stops the run."""
     seconds_left: float | None = None
-    """Until then."""
+    """Seconds until `ends`."""
     dollars: float | None = None
-    """What its nodes have cost so far; None also where some of them have ended."""
+    """Cost of its nodes so far; None if some of them have ended."""
     dollars_at_least: float | None = None
-    """The same of those that run."""
+    """Cost so far of the nodes that still run."""
     dollars_in_all: float | None = None
-    """Until its end, if all of its nodes go on until then."""
+    """Predicted cost until `ends`, if all nodes run until then."""
 
 
 def outlook(
     request: RunRequest,
     attempts: Sequence[Attempt],
-    told: NodeStatus | None,
+    status: NodeStatus | None,
     nodes: Sequence[GpuNode],
     spending: Spending,
 ) -> Outlook:
-    """What is to be expected of a run now; `told`: what the first node of its latest attempt has told, `nodes`: those
-    that run, which `spending` is to count."""
+    """Predict the end and cost of a run.
+
+    Args:
+        request: The request of the run.
+        attempts: Its attempts so far.
+        status: Status that the first node of the latest attempt reported.
+        nodes: The running nodes.
+        spending: Counter of their dollars.
+    """
     now = datetime.now(UTC)
     step = steps = None
-    if told and attempts and (told.token, told.attempt) == (attempts[-1].token, attempts[-1].number):
-        step, steps = told.step, told.steps
-    ends = _end(request, told if step is not None else None, now)
+    if status and attempts and (status.token, status.attempt) == (attempts[-1].token, attempts[-1].number):
+        step, steps = status.step, status.steps
+    ends = _end(request, status if step is not None else None, now)
     left = None if ends is None else max(0.0, (ends - now).total_seconds())
     spending.see(nodes)
     least, hourly = spending.so_far(), spending.hourly()
@@ -126,8 +133,8 @@ def outlook(
     )
 
 
-def _end(request: RunRequest, told: NodeStatus | None, now: datetime) -> datetime | None:
-    """The first of the ends that are known. One that is over was predicted before the ranks began again, or hang."""
-    if told is None or told.ends is None or told.ends < now.timestamp() - _LATE_SECONDS:
+def _end(request: RunRequest, status: NodeStatus | None, now: datetime) -> datetime | None:
+    """Return the earliest known end. A predicted end in the past is discarded: the ranks restarted since, or hang."""
+    if status is None or status.ends is None or status.ends < now.timestamp() - _LATE_SECONDS:
         return None
-    return datetime.fromtimestamp(min(told.ends, request.until or told.ends), UTC)
+    return datetime.fromtimestamp(min(status.ends, request.until or status.ends), UTC)

@@ -1,7 +1,7 @@
-"""Shows a training run from its record, as one progress bar.
+"""Shows a training run as one progress bar, from its record.
 
-The last line of a growing record may be incomplete. The record of a resumed run has several `start` lines: the bar goes
-back to each of them, and no second bar is added.
+The last line of a growing record may be incomplete. The record of a resumed run has several `start` lines: the bar
+returns to the step of each.
 """
 
 import time
@@ -32,16 +32,16 @@ _FIGURES = (
     "split",
     "step",
 )
-"""In this order: a narrow terminal has no room for the last ones."""
+"""Figures in their order. A narrow terminal omits the last ones."""
 
 _LONG_WAIT = 30.0
-"""Seconds after which a wait for text is worth a sentence, also where no bar is shown."""
+"""Seconds after which a wait for text is noted, even without a progress bar."""
 PIECE_BYTES = 4 << 20
-"""How much of a record is read at once: of a run that others began it may be long, or no record."""
+"""Maximum bytes of a record that are read at once. The file of another command's run may be long, or not a record."""
 
 
 class RunView:
-    """Shows a run's record; `feed` takes the bytes that are added to it, from `offset` on."""
+    """Progress bar of a run. `feed` accepts the bytes of its record, from `offset` on."""
 
     def __init__(
         self,
@@ -50,11 +50,16 @@ class RunView:
         spent: Callable[[], float | None] = lambda: None,
         read: Callable[[], Status] | None = None,
     ) -> None:
-        """`spent` returns the dollars so far, or None where they are not known; `read` what readers have done, for
-        which the ranks may have to wait before they begin."""
+        """Create the view.
+
+        Args:
+            bars: The progress bars of the command.
+            spent: Returns the dollars so far, or None if unknown.
+            read: Returns the progress of readers, for which the ranks may wait before they start.
+        """
         self._bars, self._spent, self._read = bars, spent, read
         self.offset = 0
-        """The number of bytes of the record that were fed."""
+        """Number of bytes of the record that were fed."""
         self._rest = b""
         self._lines: deque[Line] = deque()
         self._started = self._ended = False
@@ -62,31 +67,31 @@ class RunView:
         self._batch, self._ideal, self._ranks = 0, 0.0, 0
         self._figures: dict[str, str] = {}
         self._waits_since: float | None = None
-        self._told_of_vocabulary = False
+        self._noted_vocabulary = False
         self._search: Search | None = None
 
     def feed(self, more: bytes) -> None:
-        """Take the bytes that were added, and show the newest step; without any, only the time is updated."""
+        """Process appended bytes and show the newest step. Without bytes, only update the time."""
         self.offset += len(more)
         whole, newline, rest = (self._rest + more).rpartition(b"\n")
-        self._rest = rest[-PIECE_BYTES:]  # a longer line is no record's
+        self._rest = rest[-PIECE_BYTES:]  # a record has no longer lines
         self._lines.extend(filter(None, map(parse_line, (whole + newline).splitlines())))
         while self._lines:  # after an interrupt the next call shows the rest
             self._show(self._lines.popleft())
         if self._waits_since is not None and time.time() - self._waits_since >= _LONG_WAIT:
-            self._bars.note(f"no text has come for {_LONG_WAIT:.0f} seconds; the run waits for it")
+            self._bars.note(f"no text arrived for {_LONG_WAIT:.0f} seconds; the run waits for text")
             self._waits_since = None
         if self._read:
             words = self._read().words
             self._figures["words read"] = f"{words:,}"
-            if not self._started and not self._told_of_vocabulary and time.time() - self._since >= _LONG_WAIT:
+            if not self._started and not self._noted_vocabulary and time.time() - self._since >= _LONG_WAIT:
                 self._bars.note(
-                    f"{words:,} words have come so far; the run begins with a vocabulary (--vocabulary-words)"
+                    f"{words:,} words arrived so far; the run starts when it has a vocabulary (--vocabulary-words)"
                 )
-                self._told_of_vocabulary = True
+                self._noted_vocabulary = True
         if self._started and (spent := self._spent()) is not None:
             self._figures["cost so far"] = f"${spent:,.2f}"
-        if self._search:  # by the clock: a trial may take long
+        if self._search:  # from the clock, because a trial may take long
             so_far = time.time() - self._search.time
             self._bars.at(round(min(max(so_far, 0.0), self._search.limit)))
         self._bars.say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})
@@ -95,8 +100,8 @@ class RunView:
             self._bars.leave()
             self._started = self._ended = False
 
-    def begin_again(self) -> None:
-        """Read the record from its start: ranks that start again before the first checkpoint write it anew."""
+    def restart(self) -> None:
+        """Read the record from its start: ranks that restart before the first checkpoint overwrite it."""
         self.offset, self._rest = 0, b""
 
     def _show(self, line: Line) -> None:
@@ -141,7 +146,7 @@ class RunView:
         self._bars.at(line.step * self._batch)
 
     def _wait(self, line: Waiting) -> None:
-        """Show that a wait for text has begun, or that it has ended."""
+        """Show the start or the end of a wait for text."""
         if line.seconds:
             self._figures.pop("waiting", None)
             self._waits_since = None
@@ -151,19 +156,21 @@ class RunView:
 
 
 class RecordView:
-    """Follows the record of a run in a store, or in the folder of its output."""
+    """Reads the growing record of a run from a store or its output folder, and shows it."""
 
     def __init__(self, view: RunView, store: Store, key: str, *, before: int | None) -> None:
-        """`before`: the bytes that the record had before the run began, or was resumed; nothing is shown until that
-        changes. None: all is shown."""
+        """`before` is the size of the record before this start or resume: nothing is shown until it changes.
+
+        With None, the whole record is shown.
+        """
         self._view, self._store, self._key, self._known = view, store, key, before
 
-    def look(self) -> None:
-        """Show what was added since the last look."""
+    def update(self) -> None:
+        """Show the lines since the last call."""
         fed = False
         if (size := self._store.size(self._key)) is not None and size != self._known:
             if size < self._view.offset:
-                self._view.begin_again()
+                self._view.restart()
             while self._view.offset < size and (
                 more := self._store.read_from(self._key, self._view.offset, PIECE_BYTES)
             ):
@@ -175,7 +182,7 @@ class RecordView:
 
 
 def _measured(validation: Mapping[str, Any]) -> dict[str, str]:
-    """What a person wants to see of the measures of an epoch."""
+    """Return the measures of an epoch that the progress bar shows."""
     validation = numbers(validation)
     shown = {"balanced_accuracy": "{:.1%}", "similarity": "{:.3f}"}
     return {name.replace("_", " "): how.format(validation[name]) for name, how in shown.items() if validation.get(name)}

@@ -1,4 +1,4 @@
-"""A training, from a source to its results, wherever it happens."""
+"""Trains on a source at a place: from the prediction to the results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.config_file import CONFIG, read_config, write_config
 from bootstrap.progress import Bars
-from bootstrap.training.places.carrying_out import carry_out
+from bootstrap.training.places.execution import execute
 from bootstrap.training.places.place import Place, Run
 from bootstrap.training.sources.source import Prepared, Source
 from common.errors import DataError, ExperimentError, ShoalError, TrainingError
@@ -21,7 +21,7 @@ from trainer.config import TrainConfig, options_for
 from trainer.registry import AUTO, COMMANDS, MODELS
 
 _OF_ONE_COMMAND = ("resume", "force", "json")
-"""Options that a command which repeats the run does not have."""
+"""Options that are left out of the command that repeats the run."""
 
 
 def train(
@@ -32,41 +32,55 @@ def train(
     *,
     given: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    """Train at a place, with the results in `config.output`; returns the content of summary.json.
+    """Train at a place, with the results in `config.output`. Returns the content of summary.json with more fields.
 
-    Where nodes were paid for, it has besides the `nodes`, the `readers`, the folder of the `run`, its `cost` in dollars
-    (None where a price is not known), in `refused` a sentence for each object of that folder that is not fetched, the
-    `inputs` that the nodes read, and what was `read` of them. Where that was known, `launch` says what was `predicted`,
-    and what it took.
+    A run on nodes adds these fields:
 
-    `given` are the words of the options of the command, where there is one; with the configuration they make the file
-    in the output that repeats the run.
+    - `nodes` and `readers`: the instances of the run.
+    - `run`: the address of its folder.
+    - `cost`: its dollars, or None if a price is unknown.
+    - `refused`: a message for each object that was not fetched.
+    - `inputs` and `read`: the addresses that its nodes read, and the counts of readers.
+    - `launch`: the prediction as `predicted`, with the actual durations.
 
-    Ctrl-C and SIGTERM stop the run with a checkpoint, which is no error: then `stopped` is true, and `stopped_by` is
-    the signal's name. With `config.resume` a stopped run continues; a finished one is left as it is, and
-    `finished_before` is true. Raises DataError for a source that cannot be used, TrainingError with the trainer's own
-    sentence, ShoalError where the place cannot do it or the run ends without one, and KeyboardInterrupt where it was
-    stopped before its first checkpoint.
+    Ctrl-C and SIGTERM stop the run with a checkpoint, which is not an error: then `stopped` is true, and `stopped_by`
+    is the name of the signal. With `config.resume` a stopped run continues; a finished one stays as it is, and
+    `finished_before` is true.
+
+    Args:
+        source: The data to learn from.
+        config: The configuration of the training.
+        place: The place of the run.
+        bars: Progress bars.
+        given: Words of the command's options. With the configuration they form the file that repeats the run.
+
+    Raises:
+        DataError: The source is invalid.
+        TrainingError: The trainer failed; the text is the trainer's message.
+        ShoalError: The place refuses the run, or the run ended without a message.
+        KeyboardInterrupt: The run was stopped before its first checkpoint.
     """
     if finished := place.finished_before(config):
         return finished
     run = place.prepare(source, config, bars)
     predicted = predict_run(place, run, bars)
     _write_options(config, run.prepared, given or place.options)
-    return carry_out(place, run, bars, predicted)
+    return execute(place, run, bars, predicted)
 
 
 def _write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, Sequence[str]]) -> None:
-    """Write the file that repeats the run, of the words that its options were given. A run that goes on keeps options
-    that were given when it began. Raises TrainingError where the output cannot be written to."""
+    """Write the file that repeats the run. A resumed run keeps the options with which it started.
+
+    Raises TrainingError if the output folder is not writable.
+    """
     path = config.output / CONFIG
     learns = MODELS[config.model].learns
     own = {each.name for each in options_for(learns, auto=learns == "classes")} - {"data"}
     words: dict[str, Sequence[str]] = {
         flag(name)[2:]: each for name, each in option_values(config).items() if name in own
     }
-    if prepared.here is not None and not {"input", "data"} & {*given}:
-        words["data"] = (str(prepared.here),)
+    if prepared.local_path is not None and not {"input", "data"} & {*given}:
+        words["data"] = (str(prepared.local_path),)
     words |= given
     try:
         if config.resume and path.exists():
@@ -84,9 +98,11 @@ def _write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, 
 
 
 def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
-    """The `seconds`, the `dollars` (None where a price is not known), the seconds of the `stages` by name, and the
-    `source`, as launch.json has them. It is noted, too. None of a run without nodes, and where it is not known: a run
-    never fails because of that, and a note says why."""
+    """Predict a run's duration and cost, note them, and return them as fields of launch.json.
+
+    The fields are `seconds`, `dollars` (None if a price is unknown), `stages` (seconds by name) and `source`. Returns
+    None without nodes or a prediction. If a prediction is impossible, a note gives the reason.
+    """
     try:
         if not (nodes := place.nodes(readers=run.prepared.readers > 0)):
             return None
@@ -116,17 +132,19 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
 
 
 def _require_known(run: Run) -> None:
-    """Raise ExperimentError for a run of which the catalogue does not tell how long it takes."""
+    """Raise ExperimentError if the duration of the run is unpredictable."""
     if run.config.resume:
-        raise ExperimentError("the training continues from where it was stopped")
+        raise ExperimentError("Shoal does not predict the rest of a resumed training")
     if run.config.model == AUTO:
         minutes = run.config.search_seconds / 60
-        raise ExperimentError(f"--model {AUTO} searches for {minutes:g} minutes at most, and then trains what it finds")
+        raise ExperimentError(
+            f"--model {AUTO} searches for at most {minutes:g} minutes, and then trains the model that it finds"
+        )
     if not MODELS[run.config.model].has_known_rates:
-        raise ExperimentError(f"how fast GPUs train --model {run.config.model} is not known")
+        raise ExperimentError(f"the speed of GPUs with --model {run.config.model} is unknown")
 
 
 def _warn(place: Place, seconds: float, bars: Bars) -> None:
-    """Note that the command's credentials end before so many seconds are over, where they do."""
+    """Note a warning if the command's credentials expire within `seconds`."""
     if sentence := place.credentials_warning(seconds):
         bars.note(f"warning: {sentence}")

@@ -10,7 +10,7 @@ from infra.parts import NodeGroup
 from infra.rules import PreflightInput, group_label
 
 _WORD_BYTES = 2
-"""Bytes that a GPU reads for each word. An LSTM's rate in words does not depend on the length of rows."""
+"""Bytes that a GPU reads for each word. An LSTM's rate of words does not depend on the length of rows."""
 _M60_WORDS = 593_000
 """Words a second of one M60, from the reference's tables of rows with 100 words. Other GPUs are estimated from their
 32-bit TFLOPS."""

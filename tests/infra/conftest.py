@@ -1,4 +1,4 @@
-"""What the tests of the stack share: a small repository, and a way to build a stack from it.
+"""Fixtures for tests of the stack: a small repository, and stacks built from it.
 
 CDK runs in the Node of the virtual environment, also where the environment is not activated.
 """
@@ -38,7 +38,7 @@ OF_REPOSITORY = (
 
 
 def fill(folder: Path) -> Path:
-    """A repository of which only part belongs on a node."""
+    """Create a repository with files that nodes need and files that they do not need."""
     for name in OF_REPOSITORY:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
@@ -55,7 +55,7 @@ def stack_of(
     emulated: bool = True,
     repository: Path | None = None,
 ) -> ShoalStack:
-    """The stack of a topology for the deployment `mine` of `ada`; its assembly goes to the given folder."""
+    """Return the stack of a topology for the deployment `mine` of `ada`, with its assembly in the given folder."""
     return ShoalStack(
         App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags()),
         spec=spec,
@@ -79,14 +79,14 @@ def synthesise(root: Path) -> Synthesise:
 
 @pytest.fixture(scope="session")
 def templates(synthesise: Synthesise, tmp_path_factory: pytest.TempPathFactory) -> Templates:
-    """Templates of topologies, of which processes that test in parallel synthesise each once."""
+    """Templates of topologies. Parallel test processes synthesise each only once."""
     own = tmp_path_factory.getbasetemp()
     return Templates((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "templates", synthesise)
 
 
 @pytest.fixture(scope="session")
 def handled(templates: Templates) -> dict[str, Handled]:
-    """The stacks of all topologies, whose roles have the permissions boundary, by the topologies' names."""
+    """Stacks of all topologies with the permissions boundary, by the topologies' names."""
     return {
         spec.name: Handled(spec, templates(bounded(spec), deployment=spec.name))
         for spec in [*TOPOLOGIES, *IN_OTHER_NETWORKS]

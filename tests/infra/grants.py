@@ -1,4 +1,4 @@
-"""Holds what the roles of a stack may do against what they were seen to need."""
+"""Compares the grants of a stack's roles with the recorded checks."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -38,8 +38,10 @@ def mistaken_grants(
 
 
 def needed_by_none(folder: Path, role: str) -> set[tuple[str, ...]]:
-    """The grants that a role with this logical id has in each of several deployments, and needed in none of them: the
-    actions of their statement, and the action or resource. Names of deployments and of resources are left out."""
+    """Return the grants of a role that it has in several deployments and needed in no deployment.
+
+    A grant has the actions of its statement, and the action or resource, without names of deployments and resources.
+    """
     checks, policies = list(read_checks(folder)), read_policies(folder)
     found = [
         {(*grant.statement["actions"], _OWN.sub("", grant.value)) for grant in unneeded(asked, own)}

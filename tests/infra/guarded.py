@@ -35,7 +35,7 @@ names = (f"g{number}" for number in itertools.count(1))
 
 
 class Small(Stack):
-    """A guard, the bucket of its data, and one of each thing that costs by the hour, which depends on the guard."""
+    """Stack with a guard, its data bucket, and one resource of each kind that costs by the hour."""
 
     def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
         name = topology.stack_name(deployment)
@@ -84,7 +84,7 @@ class Small(Stack):
 
 
 class Storing(Stack):
-    """A guard and the buckets of a deployment, with the function that empties them."""
+    """Stack with a guard and the buckets of a deployment, with the function that empties them."""
 
     def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
         synthesizer = DefaultStackSynthesizer(generate_bootstrap_version_rule=False)
@@ -96,7 +96,7 @@ class Storing(Stack):
 
 
 class Deployed:
-    """A small stack with a guard in the embedded AWS."""
+    """Small stack with a guard in the embedded AWS."""
 
     def __init__(
         self,
@@ -163,13 +163,13 @@ class Deployed:
         return [event["ResourceStatusReason"] for event in events if event.get("ResourceStatusReason")]
 
     def physical(self, part: str) -> str:
-        """The one resource whose type ends with this part."""
+        """Return the one resource with a type that ends with `part`."""
         found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
         (name,) = (each["PhysicalResourceId"] for each in found if each["ResourceType"].endswith(part))
         return str(name)
 
     def named(self, start: str) -> str:
-        """The one resource whose logical id begins so, up to the digits that the CDK adds."""
+        """Return the one resource with a logical ID of `start` and the digits that the CDK adds."""
         found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
         ids = {each["LogicalResourceId"].rstrip("0123456789ABCDEF"): each["PhysicalResourceId"] for each in found}
         return str(ids[start])
@@ -179,7 +179,7 @@ class Deployed:
         return [each["PhysicalResourceId"] for each in found if each["ResourceType"].endswith("AutoScalingGroup")]
 
     def raise_groups(self) -> dict[str, datetime]:
-        """One node in each group; the instances with the times of their launch."""
+        """Start one node in each group, and return the launch times by instance."""
         scaling = self.client("autoscaling")
         for group in self.groups():
             scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=1)
@@ -189,8 +189,8 @@ class Deployed:
             states = {each["InstanceId"]: each["LifecycleState"] for group in found for each in group["Instances"]}
             return [*states] if list(states.values()) == ["InService"] * len(found) else []
 
-        told = self.client("ec2").describe_instances(InstanceIds=until(serving))
-        instances = [each for reservation in told["Reservations"] for each in reservation["Instances"]]
+        described = self.client("ec2").describe_instances(InstanceIds=until(serving))
+        instances = [each for reservation in described["Reservations"] for each in reservation["Instances"]]
         return {each["InstanceId"]: each["LaunchTime"] for each in instances}
 
     def desired(self) -> list[int]:
@@ -202,24 +202,24 @@ class Deployed:
         return str(cluster["Status"]["State"]).replace("TERMINATING", "TERMINATED")
 
     def sign(self, instance: str, suffix: str) -> datetime:
-        """Write what a node writes when it reports or works; returns its time."""
+        """Write a status or activity marker of a node, and return its time."""
         s3_client, place = self.client("s3"), {"Bucket": self.bucket, "Key": f"nodes/{instance}.{suffix}"}
         s3_client.put_object(**place, Body=b"")
         found: datetime = s3_client.head_object(**place)["LastModified"]
         return found
 
     def want(self, *runs: object) -> None:
-        """Want these runs of the nodes."""
+        """Write a request for these runs."""
         queue = json.dumps({"version": 2, "runs": runs})
         self.client("s3").put_object(Bucket=self.bucket, Key=f"requests/{self.name}.json", Body=queue.encode())
 
-    def wanted(self) -> list[dict[str, Any]]:
-        """The runs that are wanted of the nodes now."""
+    def requested_runs(self) -> list[dict[str, Any]]:
+        """Return the requested runs."""
         found = self.client("s3").get_object(Bucket=self.bucket, Key=f"requests/{self.name}.json")
         return list(json.loads(found["Body"].read())["runs"])
 
     def end(self, run: str, token: str) -> None:
-        """Write what nodes write when a launch of a run has ended."""
+        """Write the end of a launch, like its nodes."""
         end = json.dumps({"version": 2, "token": token, "outcome": "stopped", "error": ""})
         self.client("s3").put_object(Bucket=self.bucket, Key=f"runs/{run}/ended.json", Body=end.encode())
 
@@ -228,24 +228,24 @@ class Deployed:
         return self.physical("S3::Bucket")
 
     def wake(self, now: datetime) -> dict[str, Any]:
-        """One round at this time; the error of a round that failed."""
+        """Invoke the guard at this time, and return its error if it failed."""
         event = json.dumps({"time": now.astimezone(UTC).isoformat()})
         answer = self.client("lambda").invoke(FunctionName=self.function, Payload=event)
         body = answer["Payload"].read()
         return dict(json.loads(body)) if "FunctionError" in answer else {}
 
     def after(self, hours: float) -> dict[str, Any]:
-        """One round so many hours after the stack was created."""
+        """Invoke the guard this many hours after the creation of the stack."""
         return self.wake(self.created + timedelta(hours=hours))
 
     def after_here(self, hours: float, patch: pytest.MonkeyPatch) -> None:
-        """The same in this process, because the emulator's faults do not apply to functions that it runs itself."""
+        """Like `after`, but in this process: the emulator's faults do not apply to functions that it runs itself."""
         function = self.client("lambda").get_function_configuration(FunctionName=self.function)
         patch.setenv("SETTINGS", function["Environment"]["Variables"]["SETTINGS"])
         main.handler({"time": (self.created + timedelta(hours=hours)).isoformat()}, None)
 
     def mails(self) -> list[str]:
-        """The subjects of the mails since the last call."""
+        """Return the subjects of the emails since the last call."""
         sqs, found = self.client("sqs"), []
         while messages := sqs.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10).get("Messages", []):
             for message in messages:
@@ -262,7 +262,7 @@ class Deployed:
         return dict(json.loads(parameter["Value"]))
 
     def _subscribe(self) -> str:
-        """A queue that receives the messages of the topic."""
+        """Create a queue that receives the messages of the topic, and return its URL."""
         sqs = self.client("sqs")
         queue = str(sqs.create_queue(QueueName=self.name)["QueueUrl"])
         arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]

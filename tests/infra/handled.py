@@ -1,4 +1,4 @@
-"""What CloudFormation asks for, with the execution role, to handle the resources of a synthesised template.
+"""Lists the permissions that CloudFormation needs, with its execution role, for a synthesised template.
 
 Names are those that CloudFormation generates: the stack's, the logical id, and a suffix.
 """
@@ -37,19 +37,19 @@ _ARNS = {
 
 
 def statements(document: dict[str, Any]) -> list[Statement]:
-    """A policy as it is replayed."""
+    """Return the statements of a policy for a replay."""
     return [vars(each) for each in identity.parse(document)]
 
 
 class Handled:
-    """A template with the values that CloudFormation gives its references."""
+    """Template with resolved references."""
 
     def __init__(self, spec: Topology, template: dict[str, Any]) -> None:
         self.spec, self.stack, self.template = spec, stack_name(spec.name), template
         self.resources: Resources = template["Resources"]
 
     def checks(self) -> Iterator[Check]:
-        """All that is asked for while the stack is created, updated and deleted."""
+        """Yield the checks during the creation, update and deletion of the stack."""
         named = [each["Default"] for each in self.template["Parameters"].values() if "SSM" in each["Type"]]
         for name in {*named, *re.findall(r"resolve:ssm:([^}:]+)", json.dumps(self.resources))}:
             account = "" if name.startswith("/aws/") else ACCOUNT
@@ -73,14 +73,14 @@ class Handled:
                     yield check(action, arn, **context, **keys)
 
     def _tags(self, properties: dict[str, Any]) -> dict[str, str]:
-        """The tags of an existing resource; for a mount target those of its file system, on which IAM decides."""
+        """Return the tags of an existing resource; for a mount target those of its file system, as IAM does."""
         if "FileSystemId" in properties:
             properties = self.resources[properties["FileSystemId"]["Ref"]]["Properties"]
         tags = properties.get("Tags") or properties.get("FileSystemTags") or []
         return {each["Key"]: each["Value"] for each in tags} if isinstance(tags, list) else {}
 
     def resolved(self, value: Any) -> Any:
-        """A value of the template, with all references resolved."""
+        """Return a value of the template, with all references resolved."""
         if isinstance(value, list):
             return [self.resolved(each) for each in value]
         if not isinstance(value, dict):

@@ -41,7 +41,7 @@ _MANAGED_POLICIES = {"AmazonSSMManagedInstanceCore", "service-role/AmazonEMRServ
 
 
 def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
-    """Every fault of a template's resources; `tags` are those that everything must carry."""
+    """Return all faults of a template's resources; `tags` are the required tags."""
     return [
         *open_doors(resources),
         *too_much_allowed(resources),
@@ -55,7 +55,7 @@ def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
 
 
 def open_doors(resources: Resources) -> list[str]:
-    """Rules that let addresses in, and what gets a public address."""
+    """Return rules that allow connections from addresses, and resources with a public address."""
     found = []
     for name, each in of_type(resources, "AWS::EC2::SecurityGroup").items():
         found += [f"{name} lets {rule} in" for rule in each.get("SecurityGroupIngress", ())]
@@ -127,7 +127,7 @@ def unguarded(resources: Resources) -> list[str]:
 
 
 def left_behind(resources: Resources) -> list[str]:
-    """Resources that outlive the stack, except a data bucket with its policy."""
+    """Return resources that outlive the stack, except a data bucket with its policy."""
     found = []
     for name, each in resources.items():
         policies = {each.get(key, "Delete") for key in ("DeletionPolicy", "UpdateReplacePolicy")}
@@ -154,7 +154,7 @@ def clusters_out_of_reach(resources: Resources) -> list[str]:
 
 
 def networks_open_to_emr(resources: Resources) -> list[str]:
-    """VPCs with the tag that lets EMR create groups in them, which nobody would delete before the VPC."""
+    """Return VPCs with the tag with which EMR may create security groups, which would block the VPC's deletion."""
     return [
         f"{name} lets EMR make security groups of its own"
         for name, each in of_type(resources, "AWS::EC2::VPC").items()
@@ -181,18 +181,18 @@ def roles_without_source_account(resources: Resources) -> list[str]:
 
 
 def of_type(resources: Resources, kind: str) -> dict[str, Any]:
-    """The properties of all resources of a type, by logical id."""
+    """Return the properties of all resources of a type, by logical ID."""
     return {name: each.get("Properties", {}) for name, each in resources.items() if each["Type"] == kind}
 
 
 def the(resources: Resources, kind: str, part: str = "") -> tuple[str, dict[str, Any]]:
-    """The one resource of a type whose logical id has this part."""
+    """Return the one resource of a type with `part` in its logical ID."""
     (found,) = ((name, each) for name, each in of_type(resources, kind).items() if part in name)
     return found
 
 
 def references(value: Any) -> Iterator[str]:
-    """The logical ids that a part of the template names."""
+    """Yield the logical IDs to which a part of the template refers."""
     if isinstance(value, dict):
         if "Ref" in value:
             yield value["Ref"]
@@ -206,7 +206,7 @@ def references(value: Any) -> Iterator[str]:
 
 
 def needs(resources: Resources, name: str) -> set[str]:
-    """The resources that are created before a resource, and deleted after it."""
+    """Return the resources that are created before a resource, and deleted after it."""
     found: set[str] = set()
     waiting = [name]
     while waiting:
@@ -218,12 +218,12 @@ def needs(resources: Resources, name: str) -> set[str]:
 
 
 def as_list(value: Any) -> list[Any]:
-    """The value as a list. CloudFormation may write a list of one value without the list."""
+    """Return the value as a list. CloudFormation may write a list of one value without brackets."""
     return value if isinstance(value, list) else [value]
 
 
 def _passes(rule: Mapping[str, Any], group: str, port: int, other: str) -> bool:
-    """Whether a rule of this group lets TCP pass on this port alone, from or to the other group."""
+    """Return whether a rule allows TCP only on this port, from or to the other group."""
     others = rule.get("SourceSecurityGroupId") or rule.get("DestinationSecurityGroupId")
     ports = rule["IpProtocol"], rule.get("FromPort"), rule.get("ToPort")
     return (*references(rule["GroupId"]), *references(others), ports) == (group, other, ("tcp", port, port))

@@ -1,10 +1,9 @@
-"""Templates as a reader would write them, and what a field of a topology changes in one.
+"""Converts templates to readable pages, and finds the changes that a field of a topology makes.
 
-    python -m tests.infra.pages   # writes tests/infra/templates.yaml again; read what changed before you commit it
+    python -m tests.infra.pages   # rewrites tests/infra/templates.yaml; review the changes before you commit them
 
-A reference is `${Name}` or `${Name.Attribute}`, a joined text is whole, an asset is `[its files]`, and `after` is what
-a resource waits for. Left out are suffixes of names, policies of deletion where they are the usual ones, and the tags
-that all resources carry.
+References are written `${Name}` or `${Name.Attribute}`, joined texts are whole, and an asset is `[its files]`. `after`
+lists the dependencies of a resource. Pages omit suffixes of names, default deletion policies, and common tags.
 """
 
 import json
@@ -29,7 +28,7 @@ _USUAL: dict[str, Any] = {"UpdateReplacePolicy": "Delete", "DeletionPolicy": "De
 
 
 def page(assembly: Path) -> dict[str, Any]:
-    """The outputs and resources of an assembly's one template; `twins` of a resource differ in numbers alone."""
+    """Return outputs and resources of an assembly's template; `twins` of a resource differ only in numbers."""
     (path,) = assembly.glob("*.template.json")
     template = json.loads(
         re.sub(r"([0-9a-f]{64})\.\w+", lambda found: _files(assembly, found[1]), path.read_text("utf-8"))
@@ -45,14 +44,14 @@ def page(assembly: Path) -> dict[str, Any]:
 
 
 def _files(assembly: Path, digest: str) -> str:
-    """The files of an asset; one of the repository that tests have has its path as its content."""
+    """Return the files of an asset. A file of the test repository contains its own path."""
     (asset,) = (path for path in assembly.glob(f"asset.{digest}*") if path.is_dir() or path.stat().st_size < 100)
     files = sorted(str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file())
     return f"[{' '.join(files) or asset.read_text()}]"
 
 
 def _flat(resources: Resources, name: str) -> dict[str, Any]:
-    """A resource with its properties on the level of its type, waiting only for what nothing else makes it wait for."""
+    """Return a resource with its properties next to its type, and only with dependencies that no other one implies."""
     kept = {key: each for key, each in resources[name].items() if key not in ("Properties", "Metadata", "DependsOn")}
     waits = set(as_list(resources[name].get("DependsOn", []))) - set(references(resources[name]))
     waits -= {other for each in waits for other in needs(resources, each)}
@@ -94,7 +93,7 @@ def _readable(value: Any) -> Any:
 
 
 def changes(before: Any, after: Any) -> Any:
-    """What differs: parts that are gone are None, and lists say which of their members are gone and new."""
+    """Return the differences: removed parts have the value None, and lists name removed and new members."""
     if isinstance(before, dict) and isinstance(after, dict):
         names = [*before, *(name for name in after if name not in before)]
         differing = [name for name in names if before.get(name) != after.get(name)]
@@ -106,19 +105,19 @@ def changes(before: Any, after: Any) -> Any:
 
 
 def page_of(templates: Templates, fields: dict[str, Any]) -> dict[str, Any]:
-    """The page of the demo with these fields, of which `generation` is that of the stack."""
+    """Return the page of the demo with these fields; `generation` is that of the stack."""
     options = {name: value for name, value in fields.items() if name == "generation"}
     spec = demo(**{name: value for name, value in fields.items() if name not in options})
     return page(templates.assembly(spec, **options))
 
 
 def demo(**fields: Any) -> topology.Topology:
-    """The demo with these fields."""
+    """Return the demo topology with these fields."""
     return topology.Topology.model_validate({**DEMO.model_dump(mode="json"), **fields})
 
 
 def cases() -> list[dict[str, Any]]:
-    """The cases; the first is the demo as it is, with its whole page, each other has what its fields change."""
+    """Return the cases. The first has the whole page of the demo, each other one the changes by its fields."""
     return list(yaml.safe_load(FILE.read_text("utf-8")))
 
 
@@ -133,7 +132,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def main() -> None:
-    """Write the expected pages of all cases again."""
+    """Rewrite the expected pages of all cases."""
     sys.path.append(str(SHIPPED.parent / "packages" / "local-aws"))  # helpers of its tests, which conftest.py uses
     from tests.infra.conftest import fill, stack_of
 

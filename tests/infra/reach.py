@@ -1,7 +1,6 @@
-"""Which requests of nodes a stack's S3 gateway lets through: its policy, evaluated as S3 does for each request.
+"""Evaluates the policy of a stack's S3 gateway for requests of nodes, like S3.
 
-The one thing that is easy to get wrong: a gateway without a policy lets through everything. A stack that has none is
-told from one whose policy allows nothing.
+A gateway without a policy allows everything. Do not confuse it with a gateway that has a policy that allows nothing.
 """
 
 import itertools
@@ -22,7 +21,7 @@ _PSEUDO = {"AWS::AccountId": OURS, "AWS::Partition": "aws", "AWS::URLSuffix": "a
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One request to S3, with the accounts of its credentials (empty: none) and of its bucket."""
+    """Request to S3, with the accounts of its credentials (empty without credentials) and of its bucket."""
 
     action: str
     bucket: str
@@ -32,12 +31,12 @@ class Request:
 
     @property
     def arn(self) -> str:
-        """The resource: the bucket for an action on buckets, else an object."""
+        """ARN of the resource: the bucket for an action on buckets, else an object."""
         return f"arn:aws:s3:::{self.bucket}{self.key if 'Object' in self.action or 'Upload' in self.action else ''}"
 
 
 def passes(resources: Resources, request: Request) -> bool | None:
-    """Whether the gateway lets the request through; None when there is no gateway, or one without a policy."""
+    """Return whether the gateway allows the request; None without a gateway or without its policy."""
     gateways = [each for each in of_type(resources, "AWS::EC2::VPCEndpoint").values() if _is_gateway(each)]
     if not gateways or "PolicyDocument" not in gateways[0]:
         return None
@@ -46,7 +45,7 @@ def passes(resources: Resources, request: Request) -> bool | None:
 
 
 def wrong(resources: Resources, region: str) -> list[Request]:
-    """The requests that the gateway lets through and should not, or the other way around."""
+    """Return the requests that the gateway wrongly allows or denies."""
     with_shell = not all(map(_is_gateway, of_type(resources, "AWS::EC2::VPCEndpoint").values()))
     with_emr = bool(of_type(resources, "AWS::EMR::Cluster"))
     right = {"always": True, "with a shell": with_shell, "with EMR": with_emr, "never": False}
@@ -55,7 +54,7 @@ def wrong(resources: Resources, region: str) -> list[Request]:
 
 
 def requests(region: str) -> Iterator[tuple[str, Request]]:
-    """Requests, and when they should pass."""
+    """Yield pairs of the condition under which a request should pass, and the request."""
     log = "aws157-logs-prod" if region == "us-east-1" else f"aws157-logs-prod-{region}"
     for row in yaml.safe_load(Path(__file__).with_name("reach.yaml").read_text("utf-8")):
         for action, bucket, by in itertools.product(row["actions"], row["buckets"], row["by"]):
@@ -81,7 +80,7 @@ def _allows(statement: Mapping[str, Any], request: Request) -> bool:
 
 
 def _resolved(value: Any) -> Any:
-    """The template's value, as CloudFormation makes it."""
+    """Return the template's value with resolved references."""
     if isinstance(value, list):
         return [_resolved(each) for each in value]
     if not isinstance(value, dict):

@@ -13,7 +13,7 @@ Policy = list[Statement]
 
 
 class Grant(NamedTuple):
-    """A part of a policy without which it allows less: an action of a statement, or a resource."""
+    """Part of a policy: an action or a resource of a statement."""
 
     statement: Statement
     part: str
@@ -21,8 +21,10 @@ class Grant(NamedTuple):
 
 
 def read_policies(folder: Path) -> dict[str, list[Policy]]:
-    """The policies of each user and role that has asked for something, by `Check.who`: those that it had last, also of
-    a role that has asked again while its stack, with its policies, was being deleted."""
+    """Return the last policies of each user and role with checks, by `Check.who`.
+
+    They include those of a role with checks during the deletion of its stack and policies.
+    """
     found: dict[str, list[Policy]] = {}
     for line in map(json.loads, (folder / FILE).read_text().splitlines()):
         if "policies" in line and (any(line["policies"]) or line["who"] not in found):
@@ -31,14 +33,13 @@ def read_policies(folder: Path) -> dict[str, list[Policy]]:
 
 
 def is_allowed(check: Check, policies: Sequence[Policy]) -> bool:
-    """Whether these policies, and nothing else, allow what was asked for."""
+    """Return whether these policies alone allow the check."""
     parsed = [[identity.statement(**each) for each in policy] for policy in policies]
     return bool(identity.evaluate(request_of(check), parsed).decision == "Allow")
 
 
 def unneeded(checks: Iterable[Check], policies: Sequence[Policy]) -> Iterator[Grant]:
-    """The grants without which everything that these policies allow, of what was asked for, would be allowed all the
-    same."""
+    """Yield the grants without which the policies would still allow all checks."""
     every = {(each.action, each.resource, repr(each.context)): each for each in checks}
     asked = [each for each in every.values() if is_allowed(each, policies)]
     for number, policy in enumerate(policies):

@@ -17,7 +17,7 @@ ResourcesOf = Callable[..., Resources]
 
 
 class Templates:
-    """The templates for the deployment `mine` of `ada`, where no other is given.
+    """Templates, by default for the deployment `mine` of `ada`.
 
     Args:
         folder: what all processes share.
@@ -29,7 +29,7 @@ class Templates:
         folder.mkdir(exist_ok=True)
 
     def assembly(self, spec: Topology, **options: Any) -> Path:
-        """The folder with the template and its assets."""
+        """Return the folder with the template and its assets."""
         options = {"deployment": "mine", **options}
         whole = json.dumps([spec.model_dump(mode="json"), options])
         out = self._folder / hashlib.sha256(whole.encode()).hexdigest()[:16]
@@ -43,10 +43,10 @@ class Templates:
         return out
 
     def __call__(self, spec: Topology, *, deployment: str = "mine", **options: Any) -> dict[str, Any]:
-        """A template of its own for each caller."""
+        """Return a new copy of the template for each caller."""
         path = self.assembly(spec, deployment=deployment, **options) / f"{stack_name(deployment)}.template.json"
         return dict(json.loads(path.read_text("utf-8")))
 
     def resources(self, spec: Topology, **options: Any) -> Resources:
-        """The resources of a template."""
+        """Return the resources of a template."""
         return dict(self(spec, **options)["Resources"])

@@ -1,4 +1,4 @@
-"""Which addresses an input contains."""
+"""Tests of the addresses that an input contains."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ KEYS = st.text("ab-./*[", max_size=8)
 
 
 def inside(named: str, key: str) -> bool:
-    """The same as `contains`, by the parts between the slashes."""
+    """Return the same as `contains`, computed from the parts between slashes."""
     name = named.removeprefix("s3://bucket").removeprefix("/")
     if not name:
         return True
@@ -25,7 +25,7 @@ def inside(named: str, key: str) -> bool:
 
 
 @given(NAMED, KEYS)
-def test_an_input_contains_its_object_and_what_is_below_it(named: str, key: str) -> None:
+def test_an_input_contains_its_object_and_all_objects_below(named: str, key: str) -> None:
     assert addresses.contains(named, f"s3://bucket/{key}") is inside(named, key)
 
 
@@ -50,12 +50,12 @@ def test_a_longer_name_is_not_below_a_shorter_one(named: str, within: list[str],
 
 
 @given(NAMED)
-def test_the_narrowest_address_of_one_that_can_be_named_is_itself(address: str) -> None:
+def test_the_narrowest_input_of_a_valid_address_is_itself(address: str) -> None:
     assert addresses.narrowest(address) == address
 
 
 @given(st.text(max_size=300))
-def test_the_narrowest_address_can_be_named_and_contains_what_it_is_for(key: str) -> None:
+def test_the_narrowest_input_is_valid_and_contains_its_address(key: str) -> None:
     found = addresses.narrowest(f"s3://bucket/{key}")
     training = [{"instance_type": "g5.xlarge", "count": 1}]
     Topology.model_validate({"name": "mine", "description": "x", "training": training, "inputs": [found]})
@@ -72,5 +72,5 @@ def test_the_narrowest_address_can_be_named_and_contains_what_it_is_for(key: str
         ("s3://No_Bucket/x", "s3://No_Bucket/x"),
     ],
 )
-def test_the_narrowest_address_of_another_is_the_nearest_folder(address: str, narrowest: str) -> None:
+def test_the_narrowest_input_of_an_invalid_address_is_the_nearest_folder(address: str, narrowest: str) -> None:
     assert addresses.narrowest(address) == narrowest

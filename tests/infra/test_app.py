@@ -1,4 +1,4 @@
-"""The app reads its context, and says in one sentence what it cannot build."""
+"""Tests of the CDK app: its context, and its messages."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def run_app(out: Path, context: dict[str, str], **environment: str) -> subproces
 
 
 def built(out: Path, **context: str) -> ShoalStack:
-    """The app's stack, in this process."""
+    """Return the app's stack, built in this process."""
     return app.build(App(outdir=str(out), analytics_reporting=False, context={**app.flags(), **context}))
 
 
@@ -40,7 +40,7 @@ def built(out: Path, **context: str) -> ShoalStack:
         ({"topology": "demo", "deployment": "my_demo"}, "'my_demo' cannot name a deployment: use at most 40 letters,"),
     ],
 )
-def test_what_cannot_be_built_is_refused(tmp_path: Path, context: dict[str, str], sentence: str) -> None:
+def test_an_invalid_context_is_refused(tmp_path: Path, context: dict[str, str], sentence: str) -> None:
     with pytest.raises(TopologyError) as refused:
         built(tmp_path, **context)
     assert str(refused.value).startswith(sentence)
@@ -60,15 +60,15 @@ def test_deployment_owner_generation_and_boundary_come_from_the_context(tmp_path
     assert {each["Properties"].get("PermissionsBoundary") for each in roles} == {boundary}
 
 
-def test_a_home_that_cannot_be_written_does_not_stop_the_app(tmp_path: Path) -> None:
+def test_a_read_only_home_does_not_stop_the_app(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = run_app(tmp_path, {"topology": "demmo"}, HOME=str(tmp_path / "file"))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("There is no topology 'demmo'")  # it came to the CDK's library
+    assert done.stderr.startswith("There is no topology 'demmo'")  # after the start of the CDK's library
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_folder_for_the_library_that_is_not_trusted_is_one_sentence(tmp_path: Path) -> None:
+def test_an_untrusted_folder_for_the_library_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("elsewhere")
     code = f"""
@@ -102,14 +102,14 @@ runpy.run_path({os.fspath(ROOT / "app.py")!r}, run_name="__main__")
         ("https://ec2.us-east-1.amazonaws.com", False),
     ],
 )
-def test_aws_is_emulated_where_its_endpoint_is_a_url_of_this_machine(endpoint: str | None, emulated: bool) -> None:
+def test_aws_is_emulated_if_its_endpoint_is_on_this_machine(endpoint: str | None, emulated: bool) -> None:
     assert caller.emulated(endpoint) is emulated
 
 
 @pytest.mark.parametrize(
     ("endpoint", "refused"), [("https://ec2.us-east-1.amazonaws.com", True), ("http://127.0.0.1:4566", False)]
 )
-def test_only_an_endpoint_on_this_machine_plays_retired_types(
+def test_retired_types_are_accepted_only_with_an_endpoint_on_this_machine(
     tmp_path: Path, endpoint: str, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)

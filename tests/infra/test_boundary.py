@@ -1,4 +1,4 @@
-"""The boundary of the roles of deployments: it limits none of them in what its own policies allow, and nothing else."""
+"""Tests of the permissions boundary: it allows exactly what the policies of deployments' roles allow."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,11 +14,11 @@ from tests.infra.replay import Policy, is_allowed, unneeded
 
 BOUNDARY = [statements(policies.document(policies.BOUNDARY))]
 DEFAULT_ROLES = {"arn:aws:iam::*:role/EMR_AutoScaling_DefaultRole", "arn:aws:iam::*:role/EMR_EC2_DefaultRole"}
-"""Which EMR's policy lets its service pass; Shoal's clusters have roles of their own."""
+"""Roles that EMR's policy allows its service to pass. Shoal's clusters have their own roles."""
 
 
 def granted(stack: Handled) -> Iterator[Check]:
-    """What the roles of a stack may do by their own policies, as a request for each grant."""
+    """Yield a check for each grant of the policies of a stack's roles."""
     for logical, role in stack.resources.items():
         if role["Type"] == "AWS::IAM::Role":
             own = [*inline(stack, logical), *managed(stack, role)]
@@ -50,7 +50,7 @@ def requests(own: list[Policy]) -> Iterator[Check]:
 
 @pytest.fixture(scope="module", autouse=True)
 def with_managed_policies() -> None:
-    """AWS's policies, as the emulator has them."""
+    """Load AWS's managed policies of the emulator."""
     identities.add_managed_policies()
 
 
@@ -64,7 +64,7 @@ def test_no_role_of_any_topology_is_limited(handled: dict[str, Handled]) -> None
 
 
 @pytest.mark.slow
-def test_every_part_of_it_is_needed_by_a_role_or_has_a_reason(handled: dict[str, Handled]) -> None:
+def test_a_role_needs_each_part_of_the_boundary_or_a_reason_explains_it(handled: dict[str, Handled]) -> None:
     asked = distinct(
         each for name in ("with-all", "in-network", "without-nat", "starter") for each in granted(handled[name])
     )

@@ -1,4 +1,4 @@
-"""The catalogue: complete, consistent, priced by date, and helpful about what is missing."""
+"""Tests of the catalogue: complete, consistent, with prices by date and messages about missing entries."""
 
 import shutil
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def gpu(name: str) -> catalog.Gpu:
 
 
 def named(node: Any) -> Iterator[str]:
-    """Every instance type that a topology's file names."""
+    """Yield each instance type that a topology's file names."""
     if isinstance(node, dict):
         for key, value in node.items():
             yield from [value] if key == "instance_type" else named(value)  # also SageMaker's, ml.NAME
@@ -60,7 +60,7 @@ def test_gpu_types_are_those_of_aws(name: str, vcpu: int, memory: int, gpus: int
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_type_that_a_shipped_topology_names_is_there_and_priced(path: Path) -> None:
+def test_every_type_of_a_shipped_topology_is_in_the_catalogue_and_has_a_price(path: Path) -> None:
     content = yaml.safe_load(path.read_text())
     prices = catalog.prices(content.get("region", "us-east-1"))
     names = list(named(content))
@@ -78,7 +78,7 @@ def test_an_unknown_type_names_the_nearest(name: str, nearest: str) -> None:
         catalog.find(name)
 
 
-def test_a_retired_type_names_one_of_today_with_as_many_gpus_where_there_is_one() -> None:
+def test_a_retired_type_names_a_current_one_with_as_many_gpus_if_possible() -> None:
     most = max(row.gpu.count for row in CURRENT if row.gpu)
     for row in RETIRED:
         assert row.retired is not None
@@ -87,21 +87,21 @@ def test_a_retired_type_names_one_of_today_with_as_many_gpus_where_there_is_one(
         assert row.image is None
 
 
-def test_every_type_has_a_price_and_what_runs_emr_has_emrs() -> None:
+def test_every_type_has_a_price_and_emr_types_have_an_emr_price() -> None:
     prices = catalog.prices("us-east-1")
     assert set(prices.instances) == set(TYPES)
     assert set(prices.emr) == {row.name for row in CURRENT if row.runs_emr}
 
 
 @pytest.mark.parametrize("row", [row for row in CURRENT if row.gpu], ids=lambda row: row.name)
-def test_every_gpu_type_of_today_has_an_image_whose_torch_runs_on_it(row: catalog.InstanceType) -> None:
+def test_every_current_gpu_type_has_an_image_with_a_torch_that_supports_it(row: catalog.InstanceType) -> None:
     assert row.image is not None
     image = catalog.image_of(row.name)
     builds = catalog.builds_for([gpu(row.name).capability])
     assert (image.torch, image.cuda) in {(build.torch, build.cuda) for build in builds}
 
 
-def test_a_type_without_an_image_is_played_with_the_default_one() -> None:
+def test_a_type_without_an_image_gets_the_default_image() -> None:
     assert catalog.image_of("p2.xlarge") == catalog.image_of("g5.xlarge")
 
 
@@ -123,7 +123,7 @@ def test_one_build_must_run_on_all_gpus(capabilities: list[str], newest: str | N
 
 
 @given(st.sets(st.sampled_from(CAPABILITIES)))
-def test_the_builds_for_a_mix_are_those_that_support_each_of_it(mix: set[str]) -> None:
+def test_the_builds_for_a_mix_support_each_gpu_of_it(mix: set[str]) -> None:
     found = catalog.builds_for(mix)
     for build in catalog.catalog().builds:
         assert (build in found) == all(build.supports(each) for each in mix)
@@ -155,7 +155,7 @@ def test_retired_types_keep_their_last_price() -> None:
         ("eu-west-1", "volume_hourly", 150, r"gp3 volumes have no price in the list of .* for eu-west-1"),
     ],
 )
-def test_what_has_no_price_says_where_and_when_and_how_to_ask(
+def test_a_missing_price_is_reported_with_region_date_and_command(
     region: str, price: str, of: str | int, said: str
 ) -> None:
     with pytest.raises(TopologyError, match=said):
@@ -171,7 +171,7 @@ def test_each_list_prices_only_what_a_zone_of_its_region_offers(region: str) -> 
     assert len({zone.partition("-")[0] for zone in zones}) == 1
 
 
-def test_tcp_has_one_network_card_and_efa_those_that_carry_it() -> None:
+def test_tcp_uses_one_network_card_and_efa_all_cards_with_efa() -> None:
     found = {name: (row.network, row.efa and (row.efa.cards, row.efa.network)) for name, row in TYPES.items()}
     assert found["p4d.24xlarge"] == (100, (4, 400))
     assert found["p5.48xlarge"] == (100, (32, 3200))
@@ -201,7 +201,7 @@ def test_a_broken_list_is_named(tmp_path: Path, text: bytes) -> None:
         catalog.prices("eu-west-1", folder=tmp_path)
 
 
-def test_the_facts_of_the_machine_images_are_of_those_that_are_used() -> None:
+def test_the_catalogue_describes_the_machine_images_that_are_used() -> None:
     folder = SHIPPED.parent / "tests" / "images"
     gpu, emr = (yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("gpu", "emr"))
     assert [gpu["image"]] == [image.parameter for image in catalog.catalog().images.values()]

@@ -1,4 +1,4 @@
-"""The function that makes a stack deletable, against the embedded AWS."""
+"""Tests of the function that makes a stack deletable, against the embedded AWS."""
 
 import http.server
 import json
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("aws")
 
 
 class CloudFormation:
-    """Stands in for CloudFormation: sends a request to the function, and keeps the answers."""
+    """Fake CloudFormation that sends requests to the function, and keeps the answers."""
 
     def __init__(self) -> None:
         self.answers: list[dict[str, Any]] = []
@@ -75,14 +75,14 @@ def cloudformation() -> Iterator[CloudFormation]:
 
 @pytest.fixture
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each page of a list of versions has two of them."""
+    """Let each page of a list of versions have two versions."""
     session = boto3.Session()
     session.events.register("provide-client-params.s3.ListObjectVersions", lambda params, **_: {**params, "MaxKeys": 2})
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
 
 
 def filled_bucket(name: str) -> str:
-    """A bucket with several objects, older versions, a deletion, and an unfinished upload."""
+    """Create a bucket with several objects, older versions, a deletion, and an unfinished upload."""
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=name)
     for number in range(7):
@@ -96,7 +96,7 @@ def filled_bucket(name: str) -> str:
 
 
 def tied_groups() -> list[str]:
-    """Two security groups that refer to each other and to themselves, as EMR leaves them."""
+    """Create two security groups that refer to each other and to themselves, like those of EMR."""
     ec2 = boto3.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     first, second = (
@@ -129,14 +129,14 @@ def test_a_filled_bucket_is_deleted_with_all_that_it_holds(cloudformation: Cloud
     assert bucket not in buckets()
 
 
-def test_what_is_written_into_a_bucket_meanwhile_goes_too(cloudformation: CloudFormation, aws: EmbeddedAws) -> None:
+def test_objects_written_during_the_deletion_are_deleted_too(cloudformation: CloudFormation, aws: EmbeddedAws) -> None:
     bucket = filled_bucket("written-late")
     with aws.faults.during(LateUpload(times=3)):
         assert cloudformation.ask("Delete", {"Bucket": bucket})["Status"] == "SUCCESS"
     assert bucket not in buckets()
 
 
-def test_a_run_that_is_written_meanwhile_keeps_the_bucket(cloudformation: CloudFormation, aws: EmbeddedAws) -> None:
+def test_a_run_written_during_the_deletion_keeps_the_bucket(cloudformation: CloudFormation, aws: EmbeddedAws) -> None:
     s3, _ = bucket_of_runs("written-run")
     with aws.faults.during(LateUpload(key="runs/two/model.pt")):
         assert cloudformation.ask("Delete", {"Bucket": "written-run", **RUNS})["Status"] == "SUCCESS"
@@ -171,7 +171,7 @@ RUNS = {"Runs": "runs/", "Fetched": "runs_fetched/"}
 
 
 def bucket_of_runs(name: str) -> tuple[Any, str]:
-    """A bucket with a run of which all was fetched, and the ETag of its model."""
+    """Create a bucket with a completely fetched run; return its resource and the ETag of its model."""
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=name)
     s3.put_object(Bucket=name, Key="datasets/x", Body=b"x")
@@ -194,7 +194,7 @@ def bucket_of_runs(name: str) -> tuple[Any, str]:
         ("no-etag", "runs_fetched/one.json", b'{"model.pt": []}'),
     ],
 )
-def test_a_bucket_stays_whole_where_one_of_its_runs_was_not_fetched_as_it_is(
+def test_a_bucket_keeps_everything_if_one_run_was_not_fetched_unchanged(
     name: str, key: str, body: bytes, cloudformation: CloudFormation
 ) -> None:
     s3, _ = bucket_of_runs(name)
@@ -208,7 +208,7 @@ def test_a_bucket_stays_whole_where_one_of_its_runs_was_not_fetched_as_it_is(
 
 
 @pytest.mark.parametrize("operation", ["ListObjectsV2", "GetObject"])
-def test_a_bucket_whose_runs_cannot_be_read_stays_and_keeps_no_stack(
+def test_a_bucket_with_unreadable_runs_stays_but_the_stack_is_deleted(
     operation: str, cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket_of_runs(name := f"dark-{operation.lower()}")
@@ -221,11 +221,11 @@ def test_a_bucket_whose_runs_cannot_be_read_stays_and_keeps_no_stack(
     assert boto3.client("s3").list_objects_v2(Bucket=name)["KeyCount"] == 4
 
 
-def test_an_interrupted_deletion_leaves_no_fetched_run_as_if_it_was_not() -> None:
+def test_an_interrupted_deletion_leaves_no_fetched_run_without_its_record() -> None:
     assert sorted([topology.FETCHED_PREFIX, topology.RUNS_PREFIX]) == [topology.RUNS_PREFIX, topology.FETCHED_PREFIX]
 
 
-def test_tied_groups_can_be_deleted_once_they_were_untied(cloudformation: CloudFormation) -> None:
+def test_groups_that_refer_to_each_other_are_deletable_after_the_cleanup(cloudformation: CloudFormation) -> None:
     ec2, groups = boto3.client("ec2"), tied_groups()
     with pytest.raises(ClientError, match="DependencyViolation"):
         ec2.delete_security_group(GroupId=groups[0])
@@ -235,10 +235,10 @@ def test_tied_groups_can_be_deleted_once_they_were_untied(cloudformation: CloudF
 
 
 @pytest.mark.parametrize("code", ["InvalidPermission.NotFound", "InvalidGroup.NotFound", "UnauthorizedOperation"])
-def test_a_rule_that_is_gone_meanwhile_keeps_no_other(
+def test_a_missing_rule_does_not_keep_the_others(
     code: str, cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The emulator accepts the revocation of a missing rule; EC2 refuses the whole request with this error."""
+    """Refuse the revocation of a missing rule with the error of EC2, because the emulator accepts it."""
     ec2, groups = boto3.client("ec2"), tied_groups()
     refused: list[Any] = []
 
@@ -271,7 +271,7 @@ def test_a_rule_that_is_gone_meanwhile_keeps_no_other(
 
 
 def locked_bucket(name: str) -> tuple[str, str]:
-    """A bucket of three objects, of which one is under legal hold; the bucket, and that object's version."""
+    """Create a bucket with three objects, one of them under legal hold; return bucket and version of that object."""
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
     for key in ("a", "held", "z"):
@@ -282,7 +282,7 @@ def locked_bucket(name: str) -> tuple[str, str]:
     return name, held
 
 
-def test_an_object_that_cannot_be_deleted_is_a_failure_that_names_it(cloudformation: CloudFormation) -> None:
+def test_an_object_under_legal_hold_is_a_failure_that_names_it(cloudformation: CloudFormation) -> None:
     bucket, held = locked_bucket("locked")
     answer = cloudformation.ask("Delete", {"Bucket": bucket})
     assert answer["Status"] == "FAILED"
@@ -293,7 +293,7 @@ def test_an_object_that_cannot_be_deleted_is_a_failure_that_names_it(cloudformat
     assert cloudformation.ask("Delete", {"Bucket": bucket})["Status"] == "SUCCESS"
 
 
-def test_names_that_xml_cannot_carry_keep_no_bucket_from_going(
+def test_names_that_are_invalid_in_xml_do_not_keep_a_bucket(
     cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     oddly_named("odd-in-a-stack", monkeypatch)
@@ -310,7 +310,7 @@ def test_every_object_is_in_one_batch_and_a_batch_of_several_is_proper_xml(keys:
             fromstring("<all>" + "".join(escape(each["Key"]) for each in batch) + "</all>")
 
 
-def test_parameters_are_deleted_whichever_of_them_there_are(cloudformation: CloudFormation) -> None:
+def test_existing_parameters_are_deleted(cloudformation: CloudFormation) -> None:
     ssm = boto3.client("ssm")
     for name in ("/shoal/mine/guard", "/shoal/mine-too/guard"):
         ssm.put_parameter(Name=name, Value="{}", Type="String")
@@ -328,7 +328,7 @@ def test_parameters_are_deleted_whichever_of_them_there_are(cloudformation: Clou
         {"Claim": {"Deployment": "mine", "Owner": "ada", "Topology": "demo"}},
     ],
 )
-def test_what_is_gone_already_is_clean(cloudformation: CloudFormation, properties: dict[str, Any]) -> None:
+def test_a_missing_resource_is_clean(cloudformation: CloudFormation, properties: dict[str, Any]) -> None:
     assert cloudformation.ask("Delete", properties)["Status"] == "SUCCESS"
 
 
@@ -346,7 +346,7 @@ def claimed(owner: str, made_from: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("owner", "made_from"), [("bob", "demo"), ("ada", "starter"), ("bob", "starter")])
-def test_whoever_creates_a_deployment_claims_it_and_another_owner_or_topology_is_refused(
+def test_the_creator_claims_a_deployment_and_another_owner_or_topology_is_refused(
     owner: str, made_from: str, cloudformation: CloudFormation
 ) -> None:
     first = cloudformation.ask("Create", claimed("ada", "demo"))
@@ -358,7 +358,7 @@ def test_whoever_creates_a_deployment_claims_it_and_another_owner_or_topology_is
         "the deployment 'mine' belongs to ada (topology demo); choose another name by -c deployment=NAME, or destroy "
         "that one first."
     )
-    again = cloudformation.ask("Update", claimed("ada", "demo"), held=held)  # also to roll the refused one back
+    again = cloudformation.ask("Update", claimed("ada", "demo"), held=held)  # also the rollback of the refused update
     assert (again["Status"], again["PhysicalResourceId"]) == ("SUCCESS", held)
 
 

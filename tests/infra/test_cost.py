@@ -1,4 +1,4 @@
-"""What topologies cost, and the reference's table."""
+"""Tests of the costs of topologies, also against the reference's table."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from tests.infra.variants import SHIPPED, of
 
 GPU_VOLUME = 150 * 0.08 / 730
 
-# The reference's table: what it calls the experiment, the nodes that ran, its seconds, its total price.
+# The reference's table: name of the experiment, nodes, seconds, total price.
 REFERENCE = [
     ("single g3.4xlarge", {"g3.4xlarge": 1}, 35_920, 11.38),
     ("single p2.xlarge", {"p2.xlarge": 1}, 63_923, 15.98),
@@ -31,12 +31,11 @@ BY_HAND = {"p2.xlarge": 0.90, "g3.4xlarge": 1.14, "g3.16xlarge": 4.56}
 
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("costs.yaml").read_text("utf-8"))
-"""Topologies, and what each row of their plan costs: item, quantity, unit price, from when on, and if at
-most, and the cheapest of several types."""
+"""Topologies with the rows of their plan: item, quantity, unit price, `since`, and if present `at_most`, `cheapest`."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
-def test_a_topology_costs_what_its_rows_say(case: dict[str, Any]) -> None:
+def test_the_rows_of_a_topology(case: dict[str, Any]) -> None:
     spec = of(**case["fields"]) if "fields" in case else topology.load(case["shipped"], SHIPPED)
     assert costs(spec) == case["costs"]
 
@@ -60,24 +59,24 @@ def costs(spec: topology.Topology) -> dict[str, Any]:
 
 
 def gpu_hourly(nodes: dict[str, int]) -> float:
-    """What the GPU machines of a cluster cost an hour; retired types have the prices of the reference's time."""
+    """Return the dollars an hour of a cluster's GPU machines; retired types have the prices of the reference's time."""
     spec = of(training=[{"instance_type": name, "count": count} for name, count in nodes.items()])
     return sum(row.hourly for row in cost.rows(spec) if row.part == "training" and row.instance)
 
 
 @pytest.mark.parametrize(("name", "nodes", "seconds", "total"), REFERENCE, ids=[row[0] for row in REFERENCE])
-def test_the_rows_of_the_reference_cost_what_it_says(
+def test_the_rows_of_the_reference_have_its_published_costs(
     name: str, nodes: dict[str, int], seconds: int, total: float
 ) -> None:
     hourly = gpu_hourly(nodes)
     assert hourly == pytest.approx(sum(count * BY_HAND[kind] for kind, count in nodes.items()))
-    # Its totals are hours, rounded to a hundredth, times the rate; this row priced one machine where two ran.
+    # The totals are hours, rounded to a hundredth, times the rate; this row counts one machine of two.
     counted = hourly / 2 if name == "two g3.16xlarge with 2 GPU only" else hourly
     assert round(seconds / 3600, 2) * counted == pytest.approx(total, abs=0.006)
 
 
 @given(st.integers(1, 500), st.integers(1, 500))
-def test_a_node_more_costs_the_same_whatever_there_is(few: int, more: int) -> None:
+def test_each_additional_node_costs_the_same(few: int, more: int) -> None:
     def price(count: int) -> float:
         return cost.hourly(of(training=[{"instance_type": "g6.xlarge", "count": count}]))
 

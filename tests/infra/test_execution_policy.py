@@ -1,4 +1,4 @@
-"""The policy of CloudFormation's execution role allows what the templates' resources need, and nothing else."""
+"""Tests of the policies of CloudFormation's execution role: they allow exactly what the templates need."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def test_every_topology_can_be_created_updated_and_deleted(handled: dict[str, Ha
     assert [each for each in asked if not is_allowed(each, POLICY)] == []
 
 
-def test_every_part_of_it_is_needed_or_has_a_reason(handled: dict[str, Handled]) -> None:
+def test_every_part_of_the_policy_is_needed_or_has_a_reason(handled: dict[str, Handled]) -> None:
     asked = distinct(each for name in ("with-all", "without-nat") for each in handled[name].checks())
     found = {(grant.statement["sid"], grant.value) for grant in unneeded(asked, POLICY)}
     reasons = [policies.reasons(each) for each in policies.EXECUTION]
@@ -32,7 +32,7 @@ POLICIES = {"boundary": [statements(policies.document(policies.BOUNDARY))], "exe
 
 
 @pytest.mark.parametrize(("policy", "what"), [(policy, what) for policy in REFUSED for what in REFUSED[policy]])
-def test_what_shoal_does_not_need_is_refused(policy: str, what: str) -> None:
+def test_actions_that_shoal_does_not_need_are_refused(policy: str, what: str) -> None:
     row = REFUSED[policy][what]
     assert not is_allowed(check(row["action"], row["on"], **row.get("with", {})), POLICIES[policy])
 

@@ -1,4 +1,4 @@
-"""The guard's function, run by the embedded AWS in small stacks: what it reads, and what it does."""
+"""Tests of the guard's function in small stacks of the embedded AWS."""
 
 import json
 from datetime import timedelta
@@ -51,14 +51,14 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Deploy) -> None:
     assert small.client("s3").list_objects_v2(Bucket=small.bucket, Prefix=topology.NODES_PREFIX)["KeyCount"] == 2
 
 
-def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(deploy: Deploy) -> None:
+def test_nodes_of_an_ended_run_stop_at_the_next_invocation_unless_the_run_keeps_them(deploy: Deploy) -> None:
     small = deploy()
     newest = max(small.sign(node, "json") for node in small.raise_groups()) + timedelta(minutes=1)
     run, token = f"{small.name}.20260102T030405-0a1b", "0a1b2c3d"
     one = {"run": run, "token": token, "keep": False}
     for runs, end in (
         ((), token),
-        ((one,), "ffffffff"),  # of an earlier launch
+        ((one,), "ffffffff"),  # the end of an earlier launch
         (({**one, "keep": True},), token),
         ((one, {**one, "run": run.replace("0a1b", "ffff")}), token),
         (("no request",), token),
@@ -74,7 +74,7 @@ def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(de
     assert small.mails() == [f"Guard: a run of {small.name} has ended"]
 
 
-def test_at_the_end_of_its_life_a_run_is_asked_to_stop_before_all_is_deleted(
+def test_at_the_end_of_life_a_run_is_stopped_before_the_deletion(
     deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = deploy(max_hours=1, idle_minutes=1440)
@@ -85,7 +85,7 @@ def test_at_the_end_of_its_life_a_run_is_asked_to_stop_before_all_is_deleted(
     small.want(wanted)
 
     def has_asked() -> bool:
-        (asked,) = small.wanted()
+        (asked,) = small.requested_runs()
         assert (small.desired(), small.settled()["StackStatus"]) == ([1, 1], "CREATE_COMPLETE")
         assert asked == {**wanted, "stop": asked["stop"]}
         small.want(wanted)
@@ -105,7 +105,7 @@ def test_at_the_end_of_its_life_a_run_is_asked_to_stop_before_all_is_deleted(
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_node_at_work_keeps_all_of_them_and_a_running_step_its_cluster(deploy: Deploy) -> None:
+def test_a_busy_node_keeps_all_nodes_and_a_running_step_keeps_its_cluster(deploy: Deploy) -> None:
     small = deploy(idle_minutes=5, max_hours=100)
     step = {"Name": "work", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["sleep", "300"]}}
     small.client("emr").add_job_flow_steps(JobFlowId=small.physical("EMR::Cluster"), Steps=[step])
@@ -123,7 +123,7 @@ def test_a_node_at_work_keeps_all_of_them_and_a_running_step_its_cluster(deploy:
 # The end
 
 
-def test_the_stack_is_deleted_after_its_warning_whatever_works_in_it(deploy: Deploy) -> None:
+def test_the_stack_is_deleted_after_a_warning_even_if_nodes_are_busy(deploy: Deploy) -> None:
     small = deploy()
     small.raise_groups()
     bucket, cluster = small.bucket, small.physical("EMR::Cluster")
@@ -179,7 +179,7 @@ def test_a_spent_budget_deletes_the_stack(deploy: Deploy) -> None:
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_deletion_that_failed_is_tried_again(deploy: Deploy, aws: EmbeddedAws) -> None:
+def test_a_failed_deletion_is_repeated(deploy: Deploy, aws: EmbeddedAws) -> None:
     small = deploy(max_hours=1)
     small.raise_groups()
     small.after(0.6)
@@ -193,7 +193,7 @@ def test_a_deletion_that_failed_is_tried_again(deploy: Deploy, aws: EmbeddedAws)
     assert small.mails() == [f"Guard: {small.name} is being deleted"]
 
 
-def test_a_stack_that_was_half_made_and_left_ends_too(deploy: Deploy, aws: EmbeddedAws) -> None:
+def test_an_incomplete_stack_is_deleted_too(deploy: Deploy, aws: EmbeddedAws) -> None:
     with aws.faults.during(CreateFails(resource_type="AWS::EMR::Cluster")):
         small = deploy(becomes="CREATE_FAILED")
     small.after(11.6)
@@ -204,7 +204,7 @@ def test_a_stack_that_was_half_made_and_left_ends_too(deploy: Deploy, aws: Embed
 @pytest.mark.parametrize(
     ("keep", "fetched", "stays"), [(None, False, True), (None, True, False), (False, False, False)], ids=str
 )
-def test_a_run_that_nobody_fetched_outlives_the_guards_deletion_unless_the_topology_gives_it_up(
+def test_an_unfetched_run_outlives_the_deletion_unless_the_topology_discards_it(
     keep: bool | None, fetched: bool, stays: bool, deploy: Deploy, tmp_path: Path
 ) -> None:
     small = deploy(kind=Storing, keep=keep)
@@ -227,10 +227,10 @@ def test_a_run_that_nobody_fetched_outlives_the_guards_deletion_unless_the_topol
         assert find_data_bucket(small.name, Account()) == bucket
 
 
-# What goes wrong
+# Failures
 
 
-def test_nodes_that_never_come_to_run_count_and_end_as_idle(deploy: Deploy, aws: EmbeddedAws) -> None:
+def test_nodes_that_never_run_cost_and_end_as_idle(deploy: Deploy, aws: EmbeddedAws) -> None:
     small = deploy()
     with aws.faults.during(StaysPending()):
         for group in small.groups():
@@ -242,7 +242,7 @@ def test_nodes_that_never_come_to_run_count_and_end_as_idle(deploy: Deploy, aws:
         assert small.desired() == [0, 0]
 
 
-def test_during_an_update_all_that_costs_ends_and_the_stack_after_it(
+def test_during_an_update_nodes_and_clusters_end_and_the_stack_after_it(
     deploy: Deploy,
 ) -> None:
     small = deploy(idle_minutes=1440)
@@ -262,7 +262,7 @@ def test_during_an_update_all_that_costs_ends_and_the_stack_after_it(
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_neither_a_minimum_that_somebody_has_set_nor_a_guard_that_may_start_none_keeps_idle_nodes(
+def test_a_minimum_size_does_not_keep_idle_nodes(
     deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = deploy()
@@ -282,10 +282,10 @@ def test_neither_a_minimum_that_somebody_has_set_nor_a_guard_that_may_start_none
     ("service", "operation", "left"),
     [
         ("elasticmapreduce", "DescribeCluster", ([0, 0], "WAITING")),
-        ("s3", "ListObjectsV2", ([1, 1], "TERMINATED")),  # without their signs, nodes count as at work
+        ("s3", "ListObjectsV2", ([1, 1], "TERMINATED")),  # without activity markers nodes count as busy
     ],
 )
-def test_a_service_that_refuses_keeps_no_other_from_saving_money(
+def test_a_service_that_refuses_does_not_prevent_other_savings(
     service: str,
     operation: str,
     left: tuple[list[int], str],
@@ -302,7 +302,7 @@ def test_a_service_that_refuses_keeps_no_other_from_saving_money(
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
 
 
-def test_a_stack_that_is_gone_is_left_in_peace(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_stack_is_ignored(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shoal-gone/0"
     settings = {"deployment": "gone", "stack": gone, "bucket": "b", "keep": False, "nodes_prefix": "nodes/"}
     settings |= {"requests": "requests/gone.json", "start_tag": "shoal:start"}
@@ -313,7 +313,7 @@ def test_a_stack_that_is_gone_is_left_in_peace(deploy: Deploy, monkeypatch: pyte
         boto3.client("ssm").get_parameter(Name="/shoal/gone/guard")
 
 
-def test_the_guard_has_no_permission_that_no_round_needs(aws: EmbeddedAws, request: pytest.FixtureRequest) -> None:
+def test_the_guard_has_no_unneeded_permission(aws: EmbeddedAws, request: pytest.FixtureRequest) -> None:
     if sum(each.path == request.path for each in request.session.items) < 18:
-        pytest.skip("other tests of this file, whose rounds need these permissions, were not selected")
+        pytest.skip("needs the other tests of this file, which use these permissions")
     assert needed_by_none(aws.folder, "GuardRole87F67C2B") == set()

@@ -1,4 +1,4 @@
-"""The guard's account and the hours that were added: from parameters, from their copy, or from neither."""
+"""Tests of the guard's account and added hours: from parameters, from their copy, or without both."""
 
 import json
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
     [
         (("GetParameters",), 0, True, 12),
         (("GetParameters",), 1, True, 13),
-        (("GetParameters",), 0, False, 13),  # an hour later, because some may have been added
+        (("GetParameters",), 0, False, 13),  # an hour later, because hours may have been added
         (("PutParameter",), 0, False, 12),
         (("GetParameters", "PutParameter"), 1, True, 13),
     ],
 )
-def test_it_ends_on_time_while_its_parameters_cannot_be_read_or_written(
+def test_a_deployment_ends_on_time_without_access_to_its_parameters(
     operations: Sequence[str],
     added: int,
     copied: bool,
@@ -70,7 +70,7 @@ def test_it_ends_on_time_while_its_parameters_cannot_be_read_or_written(
 
 
 @pytest.mark.parametrize("copy", [None, "{", '{"spent": 1}'])
-def test_what_was_spent_is_not_forgotten_where_the_parameters_cannot_be_read_and_there_is_no_copy(
+def test_the_dollars_spent_are_kept_without_readable_parameters_and_without_a_copy(
     copy: str | None, deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = deploy()
@@ -94,7 +94,7 @@ NOT_YET = json.dumps({"told": {"end": {"value": "x", "at": "2999-01-01T00:00:00+
     ("hours", "account"),
     [("many", "?"), ("-5", NOT_YET), ("1e9", '{"as_of": "2026-01-01T00:00:00"}'), ("", '{"spent": NaN}')],
 )
-def test_a_parameter_that_nobody_can_read_is_named_and_the_deployment_ends_all_the_same(
+def test_an_invalid_parameter_is_named_and_the_deployment_ends_nevertheless(
     hours: str, account: str, deploy: Deploy
 ) -> None:
     small = deploy()
@@ -109,11 +109,11 @@ def test_a_parameter_that_nobody_can_read_is_named_and_the_deployment_ends_all_t
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_what_a_former_deployment_of_the_name_left_counts_for_nothing(aws: EmbeddedAws, deploy: Deploy) -> None:
+def test_parameters_of_an_earlier_deployment_with_the_same_name_are_ignored(aws: EmbeddedAws, deploy: Deploy) -> None:
     name = next(names)
     following = f"g{int(name[1:]) + 1}"
-    told = {"value": "x", "at": "2026-01-01T00:00:00+00:00"}
-    left = {"spent": 3.9, "as_of": "2026-01-01T00:00:00+00:00", "rate": 1e6, "told": {"budget": told}}
+    notice = {"value": "x", "at": "2026-01-01T00:00:00+00:00"}
+    left = {"spent": 3.9, "as_of": "2026-01-01T00:00:00+00:00", "rate": 1e6, "told": {"budget": notice}}
     for parameter, value in (
         (topology.extension_parameter(following), "100"),
         (topology.guard_parameter(following), json.dumps(left)),

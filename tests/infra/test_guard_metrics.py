@@ -1,4 +1,4 @@
-"""What CloudWatch tells the guard of what is paid by use, and whom it tells that the guard fails."""
+"""Tests of CloudWatch metrics for items charged by use, and of the alarm for a failing guard."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ HUNDRED_GIB = 100 * 2**30
 
 
 class Sharing(Small):
-    """A small stack with a share and a NAT gateway, too."""
+    """Small stack that also has a share and a NAT gateway."""
 
     def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
         super().__init__(scope, deployment, spec)
@@ -26,7 +26,7 @@ class Sharing(Small):
         ec2.Vpc(self, "Outside", max_azs=1, nat_gateways=1, restrict_default_security_group=False)
 
 
-def test_what_is_written_to_efs_and_passes_a_nat_gateway_is_spent(aws: EmbeddedAws, tmp_path: Path) -> None:
+def test_efs_writes_and_nat_traffic_count_as_spent(aws: EmbeddedAws, tmp_path: Path) -> None:
     client: Any = boto3.client
     small = Deployed(client, tmp_path, kind=Sharing, budget=1000.0)
     small.after(1)
@@ -48,7 +48,7 @@ def test_what_is_written_to_efs_and_passes_a_nat_gateway_is_spent(aws: EmbeddedA
     assert small.account()["by_use"] == pytest.approx(100 * 0.06 + 200 * 0.045)
 
 
-def test_a_guard_that_fails_or_is_not_run_is_reported_by_mail(aws: EmbeddedAws, tmp_path: Path) -> None:
+def test_a_guard_that_fails_or_does_not_run_is_reported_by_email(aws: EmbeddedAws, tmp_path: Path) -> None:
     small = Deployed(boto3.client, tmp_path)  # type: ignore[arg-type]
     alarms = small.client("cloudwatch")
     mine = [

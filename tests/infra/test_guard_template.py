@@ -1,4 +1,4 @@
-"""The guard in the template: its settings, its permissions, and whom it warns."""
+"""Tests of the guard in the template: settings, permissions and warnings."""
 
 import json
 from pathlib import Path
@@ -24,32 +24,34 @@ def function_of(resources: Resources) -> dict[str, Any]:
 
 
 def settings(resources: Resources) -> GuardSettings:
-    """The function's settings; a value that is known only after the deployment is a logical id."""
-    told = function_of(resources)["Environment"]["Variables"]["SETTINGS"]["Fn::Join"][1]
-    text = "".join(part if isinstance(part, str) else next(iter(references(part))) for part in told)
+    """Return the function's settings. Values that are unknown before the deployment are logical IDs."""
+    parts = function_of(resources)["Environment"]["Variables"]["SETTINGS"]["Fn::Join"][1]
+    text = "".join(part if isinstance(part, str) else next(iter(references(part))) for part in parts)
     return GuardSettings(**json.loads(text))
 
 
-def test_the_function_is_told_its_limits_and_prices(templates: Templates) -> None:
+def test_the_settings_have_limits_and_prices(templates: Templates) -> None:
     spec = guarded(max_hours=7, idle_minutes=45, budget=90.0, mail="ada@example.org")
     resources = templates.resources(spec)
-    told = settings(resources)
-    assert (told.deployment, told.stack, told.keep) == ("mine", "AWS::StackId", None)
-    assert (told.max_hours, told.idle_minutes, told.budget) == (7, 45, 90.0)
-    assert told.bucket in of_type(resources, "AWS::S3::Bucket")
-    assert told.topic in of_type(resources, "AWS::SNS::Topic")
-    assert (told.account, told.extension) == ("/shoal/mine/guard", "/shoal/mine/extension")
+    values = settings(resources)
+    assert (values.deployment, values.stack, values.keep) == ("mine", "AWS::StackId", None)
+    assert (values.max_hours, values.idle_minutes, values.budget) == (7, 45, 90.0)
+    assert values.bucket in of_type(resources, "AWS::S3::Bucket")
+    assert values.topic in of_type(resources, "AWS::SNS::Topic")
+    assert (values.account, values.extension) == ("/shoal/mine/guard", "/shoal/mine/extension")
     assert spec.preprocessing is not None
     workers = sum(group.count for _, group in spec.preprocessing.workers)
-    running = sum(told.gpu[group.instance_type] * group.count for group in spec.training)
-    running += told.emr["m5.xlarge"] * (1 + workers) + told.standing
+    running = sum(values.gpu[group.instance_type] * group.count for group in spec.training)
+    running += values.emr["m5.xlarge"] * (1 + workers) + values.standing
     assert running == pytest.approx(cost.hourly(spec))
 
 
-def test_it_is_told_the_price_of_readers(templates: Templates) -> None:
+def test_the_settings_have_the_price_of_readers(templates: Templates) -> None:
     spec = topology.load("embeddings-4x1gpu-2readers", SHIPPED)
-    told = settings(templates.resources(spec))
-    assert 4 * told.gpu["g4dn.xlarge"] + 2 * told.gpu["m5.xlarge"] + told.standing == pytest.approx(cost.hourly(spec))
+    values = settings(templates.resources(spec))
+    assert 4 * values.gpu["g4dn.xlarge"] + 2 * values.gpu["m5.xlarge"] + values.standing == pytest.approx(
+        cost.hourly(spec)
+    )
 
 
 def test_a_budget_without_prices_is_refused_but_not_a_deployment_without_budget(
@@ -62,5 +64,5 @@ def test_a_budget_without_prices_is_refused_but_not_a_deployment_without_budget(
             "*", Match.string_like_regexp("the guard cannot enforce the budget without the prices of")
         )
         assert len(found) == refusals
-        told = settings(Template.from_stack(stack).to_json()["Resources"])
-        assert (told.standing, "m5.xlarge" in told.unpriced) == (0, True)
+        values = settings(Template.from_stack(stack).to_json()["Resources"])
+        assert (values.standing, "m5.xlarge" in values.unpriced) == (0, True)

@@ -1,4 +1,4 @@
-"""The rights to the inputs that a topology names: of nodes, in the template, and through the S3 gateway."""
+"""Tests of the permissions for a topology's inputs, of roles and of the S3 gateway."""
 
 from fnmatch import fnmatchcase
 from typing import Any
@@ -26,7 +26,7 @@ def resources(templates: Templates) -> Resources:
 
 
 def granted(resources: Resources, role: str) -> list[dict[str, Any]]:
-    """The statements of the role's policy about buckets whose names are written out, with plain ARNs."""
+    """Return the statements of the role's policy for buckets with literal names, with plain ARNs."""
     found = []
     for statement in the(resources, "AWS::IAM::Policy", role)[1]["PolicyDocument"]["Statement"]:
         places = [place["Fn::Join"][1] for place in as_list(statement["Resource"]) if "Fn::Join" in place]
@@ -37,7 +37,7 @@ def granted(resources: Resources, role: str) -> list[dict[str, Any]]:
 
 
 def may_read(statements: list[dict[str, Any]], bucket: str, key: str) -> bool:
-    """Whether one of the statements allows reading this object."""
+    """Return whether a statement allows reading this object."""
     return any(
         statement["Action"] == "s3:GetObject"
         and any(fnmatchcase(f"{bucket}/{key}", each) for each in statement["Resource"])
@@ -46,7 +46,7 @@ def may_read(statements: list[dict[str, Any]], bucket: str, key: str) -> bool:
 
 
 def may_list(statements: list[dict[str, Any]], bucket: str, prefix: str) -> bool:
-    """Whether one of the statements allows listing this prefix."""
+    """Return whether a statement allows listing this prefix."""
     conditions = [
         each.get("Condition", {"StringLike": {"s3:prefix": ["*"]}})
         for each in statements
@@ -56,7 +56,7 @@ def may_list(statements: list[dict[str, Any]], bucket: str, prefix: str) -> bool
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_an_address_is_accepted_where_the_role_may_list_and_read_it(role: str, resources: Resources) -> None:
+def test_an_address_is_accepted_if_the_role_may_list_and_read_it(role: str, resources: Resources) -> None:
     statements = granted(resources, role)
 
     @given(st.sampled_from(["theirs", "ours", "others"]), KEYS)
@@ -68,16 +68,16 @@ def test_an_address_is_accepted_where_the_role_may_list_and_read_it(role: str, r
     agree()
 
 
-def test_the_gateway_lets_nodes_read_inputs_of_another_account_and_write_into_none(resources: Resources) -> None:
+def test_the_gateway_allows_reading_but_not_writing_inputs_of_another_account(resources: Resources) -> None:
     for action in ("GetObject", "ListBucket"):
         assert reach.passes(resources, reach.Request(action=action, bucket="theirs", of=reach.THEIRS))
     for action in ("PutObject", "DeleteObject"):
         assert not reach.passes(resources, reach.Request(action=action, bucket="theirs", of=reach.THEIRS))
 
 
-def test_the_most_and_longest_inputs_are_within_the_size_of_a_roles_policy(templates: Templates) -> None:
+def test_the_maximum_of_inputs_fits_into_a_roles_policy(templates: Templates) -> None:
     bucket = "b" * 63
     longest = [f"s3://{bucket}/{number}".ljust(addresses.LONGEST, "x") for number in range(addresses.MOST)]
     whole = {"inputs": longest, "data": {"bucket": bucket}}
     found = templates.resources(demo(**whole), deployment="x" * parts.NAME_LENGTH)
-    assert not of_type(found, "AWS::IAM::ManagedPolicy")  # of a larger policy the CDK makes several
+    assert not of_type(found, "AWS::IAM::ManagedPolicy")  # the CDK splits a larger policy

@@ -1,4 +1,4 @@
-"""The templates of topologies comply with AWS Solutions' rules, CloudFormation's schemas, and checkov's.
+"""Tests that the templates comply with AWS Solutions' rules, CloudFormation's schemas, and checkov.
 
 `make lint` runs these. A finding that is right is fixed; one that is not is acknowledged where the choice is made, with
 its reason (`packages/guard/shoal_guard/grants.py`).
@@ -22,13 +22,13 @@ from tests.infra.variants import TOPOLOGIES
 
 pytestmark = pytest.mark.lint
 
-# An environment of its own: checkov asks for another boto3 than the emulator does.
+# A separate environment, because checkov needs another boto3 than the emulator.
 CHECKOV = Path(sys.prefix) / "checkov" / "bin" / "checkov"
 
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    """The templates of all topologies, and what AWS Solutions' rules find in them."""
+    """Return the assembly of all topologies with the report of AWS Solutions' rules."""
     out = tmp_path_factory.mktemp("assembly")
     app = App(outdir=str(out), analytics_reporting=False, context=flags())
     for spec in TOPOLOGIES:
@@ -42,7 +42,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
             emulated=True,
         )
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-    with contextlib.suppress(RuntimeError):  # the report says more
+    with contextlib.suppress(RuntimeError):  # the report has the details
         app.synth()
     return out
 
@@ -54,13 +54,13 @@ def templates(assembly: Path) -> list[Path]:
     return found
 
 
-def test_no_rule_of_aws_solutions_is_broken_that_is_not_acknowledged(assembly: Path) -> None:
+def test_all_findings_of_aws_solutions_are_acknowledged(assembly: Path) -> None:
     report = json.loads((assembly / "validation-report.json").read_text())
     (rules,) = (each for each in report["pluginReports"] if each["pluginName"] == "AwsSolutions")
     assert not [(each["ruleName"], each["violatingConstructs"]) for each in rules["violations"]]
 
 
-def test_the_cdks_own_validation_which_the_app_leaves_out_finds_nothing(assembly: Path, tmp_path: Path) -> None:
+def test_the_validation_of_the_cdk_finds_nothing(assembly: Path, tmp_path: Path) -> None:
     assert found_by_the_cdk(assembly) == []
     wrong = App(outdir=str(tmp_path), analytics_reporting=False)
     CfnBucket(Stack(wrong, "Wrong"), "Bucket").add_property_override("AccessControl", "Nobody")
@@ -69,14 +69,14 @@ def test_the_cdks_own_validation_which_the_app_leaves_out_finds_nothing(assembly
 
 
 def found_by_the_cdk(assembly: Path) -> list[Any]:
-    """Its report has no part of that name where nothing was found."""
+    """Return the findings in the CDK's report, which omits an empty list."""
     report = json.loads((assembly / "validation-report.json").read_text())
     found = [each for each in report["pluginReports"] if each["pluginName"] == "CloudFormation Validate"]
     return [(each["ruleName"], each["violatingConstructs"]) for one in found for each in one["violations"]]
 
 
 def test_the_templates_are_valid(templates: list[Path]) -> None:
-    # W3005: the CDK also states the dependencies that follow from references; they do no harm. W3010: a topology may
+    # W3005: the CDK also writes dependencies that follow from references, which is harmless. W3010: a topology may
     # name its zone.
     options = ["--ignore-checks", "W3005,W3010", "--non-zero-exit-code", "warning", "--"]
     command = [Path(sys.executable).with_name("cfn-lint"), *options, *templates]
@@ -84,7 +84,7 @@ def test_the_templates_are_valid(templates: list[Path]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_checkov_finds_nothing_that_is_not_acknowledged(templates: list[Path]) -> None:
+def test_all_findings_of_checkov_are_acknowledged(templates: list[Path]) -> None:
     command = [CHECKOV, "--framework", "cloudformation", "--skip-download", "--output", "json", "--file", *templates]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     results = json.loads(done.stdout)["results"]

@@ -1,4 +1,4 @@
-"""What the preflight finds in topologies before AWS is asked: the sentences that users read."""
+"""Tests of the offline preflight: the messages about topologies."""
 
 import datetime
 from pathlib import Path
@@ -34,7 +34,7 @@ CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("preflight
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
-def test_each_fault_has_its_level_and_its_sentence(case: dict[str, Any]) -> None:
+def test_each_problem_has_a_level_and_a_message(case: dict[str, Any]) -> None:
     said = found(of(**case["fields"]), case.get("hours"))
     if "finding" in case:
         level, rule = case["finding"].split()
@@ -43,7 +43,7 @@ def test_each_fault_has_its_level_and_its_sentence(case: dict[str, Any]) -> None
         assert [[*each] for each in said] == case["all"]
 
 
-def test_the_group_that_comes_first_by_name_serves_the_share_wherever_it_stands_in_the_file() -> None:
+def test_the_first_group_by_name_serves_the_share_in_any_order_of_the_file() -> None:
     many, fast = {**NODE, "count": 200}, {"instance_type": "p4d.24xlarge", "count": 1}
     for groups in ([many, {**fast, "name": "a"}], [{**fast, "name": "a"}, many]):
         assert "share_too_slow" not in [rule for _, rule, _ in found(of(training=groups, share="nfs"))]
@@ -52,7 +52,7 @@ def test_the_group_that_comes_first_by_name_serves_the_share_wherever_it_stands_
 
 
 @pytest.mark.parametrize("name", topology.names(SHIPPED))
-def test_only_what_is_retired_is_refused_of_the_shipped_topologies(name: str) -> None:
+def test_only_shipped_topologies_with_retired_types_are_refused(name: str) -> None:
     spec = topology.load(name, SHIPPED)
     retired = [kind for kind in topology.instance_types(spec) if catalog.find(kind).retired]
     errors = [each for each in offline(spec, today=TODAY) if each.level == "error"]
@@ -63,7 +63,7 @@ def test_only_what_is_retired_is_refused_of_the_shipped_topologies(name: str) ->
         assert any(kind in each.sentence and successor.successor in each.sentence for each in errors)
 
 
-def test_the_image_runs_on_every_type_that_has_one() -> None:
+def test_the_image_supports_every_type_with_an_image() -> None:
     groups = [
         {"name": row.name.replace(".", "-"), "instance_type": row.name, "count": 1}
         for row in catalog.catalog().types.values()
@@ -76,7 +76,7 @@ TYPES = [row.name for row in catalog.catalog().types.values() if row.gpu]
 
 
 @given(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4, unique=True), st.floats(0.01, 2_000))
-def test_a_budget_is_either_less_than_an_hour_or_less_than_the_hours_or_enough(names: list[str], budget: float) -> None:
+def test_a_budget_is_checked_against_an_hour_and_against_all_hours(names: list[str], budget: float) -> None:
     groups = [{"name": f"group{index}", "instance_type": name, "count": 1} for index, name in enumerate(names)]
     spec = of(training=groups, guard={"budget": budget, "max_hours": 10})
     said = [each for each in offline(spec, today=TODAY) if each.rule.startswith("budget_")]
@@ -90,7 +90,7 @@ END = datetime.date(2027, 8, 16)
 
 
 @pytest.mark.parametrize(("days", "said"), [(-91, None), (-90, "ends"), (-1, "ends"), (0, "ended"), (100, "ended")])
-def test_a_release_that_is_not_supported_any_more_is_warned_about_and_starts(days: int, said: str | None) -> None:
+def test_a_release_without_support_is_a_warning(days: int, said: str | None) -> None:
     assert machines.support_ends("emr-7.10.0") == END
     spec = of(preprocessing={"release": "emr-7.10.0", "primary": PRIMARY})
     found = offline(spec, today=END + datetime.timedelta(days=days))
@@ -100,7 +100,7 @@ def test_a_release_that_is_not_supported_any_more_is_warned_about_and_starts(day
     )
 
 
-def test_the_newest_release_listed_outlives_all_others() -> None:
+def test_the_support_of_the_newest_release_ends_last() -> None:
     assert machines.support_ends(machines.newest_release()) is not None
     assert machines.support_ends("emr-7.11.0") == machines.support_ends("emr-7.13.0")
     assert machines.support_ends("emr-7.99.0") is None

@@ -1,4 +1,4 @@
-"""Every shipped topology is valid, is what it stands for, and keeps the rules of stacks."""
+"""Tests of each shipped topology: it is valid, has the expected shape, and follows the rules of stacks."""
 
 import datetime
 import math
@@ -22,7 +22,7 @@ SHAPES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("shipped.yaml")
 
 
 def shape(spec: topology.Topology) -> dict[str, Any]:
-    """The machines of a topology, and what they share."""
+    """Return the machines of a topology, and its share."""
     cluster: list[list[Any]] = []
     if spec.preprocessing:
         cluster.append(["primary", spec.preprocessing.primary.instance_type, 1])
@@ -37,7 +37,7 @@ def shape(spec: topology.Topology) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_topology_has_the_shape_of_what_it_stands_for(name: str) -> None:
+def test_a_topology_has_the_expected_shape(name: str) -> None:
     spec = topology.load(name, SHIPPED)
     assert shape(spec) == SHAPES[name]
     assert bool(spec.share) is (spec.gpu_nodes > 1)  # nodes that train together share a folder
@@ -45,13 +45,13 @@ def test_a_topology_has_the_shape_of_what_it_stands_for(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def stacks(handled: dict[str, Handled]) -> dict[str, Resources]:
-    """The resources of all."""
+    """Return the resources of all topologies."""
     assert len(NAMES) >= 20
     return {name: handled[name].resources for name in NAMES}
 
 
 def resting(spec: topology.Topology) -> float:
-    """Dollars an hour before a training."""
+    """Return the dollars an hour before a training."""
     return sum(row.hourly for row in cost.rows(spec) if row.since != "train")
 
 
@@ -60,7 +60,7 @@ def retired(spec: topology.Topology) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_says_what_it_is_for_and_where_an_editor_finds_the_schema(name: str) -> None:
+def test_a_file_starts_with_the_schema_and_a_comment(name: str) -> None:
     first, second, *_ = (SHIPPED / f"{name}.yaml").read_text("utf-8").splitlines()
     assert first == "# yaml-language-server: $schema=schema.json"
     assert second.startswith("# ")
@@ -68,7 +68,7 @@ def test_a_file_says_what_it_is_for_and_where_an_editor_finds_the_schema(name: s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_retired_topology_names_one_of_today_and_is_refused_for_aws_alone(name: str) -> None:
+def test_a_retired_topology_names_a_current_one_and_is_refused_only_on_aws(name: str) -> None:
     spec = topology.load(name, SHIPPED)
     errors = [each for each in preflight.offline(spec, today=A_DAY) if each.level == "error"]
     today = re.findall(r"retired, today `([a-z0-9-]+)`$", spec.description)
@@ -88,7 +88,7 @@ def test_a_price_an_hour_is_known(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_its_budget_is_its_hours_with_everything_at_work(name: str) -> None:
+def test_the_budget_is_the_price_of_max_hours(name: str) -> None:
     spec = topology.load(name, SHIPPED)
     assert spec.guard.budget == math.ceil(spec.guard.max_hours * cost.hourly(spec))
 
@@ -101,7 +101,7 @@ def test_the_starter_costs_less_than_a_dollar_an_hour_with_everything_running() 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stack_holds_what_its_topology_says(name: str, stacks: dict[str, Resources]) -> None:
+def test_a_stack_has_the_resources_of_its_topology(name: str, stacks: dict[str, Resources]) -> None:
     spec = topology.load(name, SHIPPED)
     kinds = [each["Type"] for each in stacks[name].values()]
     assert kinds.count("AWS::EMR::Cluster") == (spec.preprocessing is not None)
@@ -109,7 +109,7 @@ def test_a_stack_holds_what_its_topology_says(name: str, stacks: dict[str, Resou
     assert kinds.count("AWS::EFS::FileSystem") == (spec.share == "efs")
 
 
-def test_each_has_resources_like_those_of_one_that_is_deployed(stacks: dict[str, Resources]) -> None:
+def test_each_topology_has_resources_like_those_of_a_deployed_one(stacks: dict[str, Resources]) -> None:
     alike = {
         name: {(each["Type"], *sorted(each.get("Properties", {}))) for each in resources.values()}
         for name, resources in stacks.items()
@@ -127,9 +127,7 @@ def test_nothing_is_open_untagged_unguarded_left_behind_or_allowed_too_much(
 
 
 @pytest.mark.parametrize("name", [*NAMES, "with-inputs"])
-def test_nodes_write_into_no_bucket_of_somebody_else_and_read_what_they_need(
-    name: str, handled: dict[str, Handled]
-) -> None:
+def test_nodes_write_into_no_foreign_bucket_and_read_what_they_need(name: str, handled: dict[str, Handled]) -> None:
     resources, spec = handled[name].resources, handled[name].spec
     if spec.preprocessing or spec.training:
         assert reach.wrong(resources, spec.region) == []

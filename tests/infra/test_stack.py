@@ -1,4 +1,4 @@
-"""What a stack's resources need is created before them and deleted after them."""
+"""Tests of the order in which a stack's resources are created and deleted."""
 
 import pytest
 
@@ -34,6 +34,6 @@ def resources(templates: Templates) -> Resources:
         ("GuardFunction", "CleanupParameters"),
     ],
 )
-def test_what_a_resource_works_with_outlives_it(name: str, lasting: str, resources: Resources) -> None:
+def test_a_dependency_outlives_its_resource(name: str, lasting: str, resources: Resources) -> None:
     (logical,) = (each for each in resources if pages.name_of(each) == name)
     assert set(lasting.split()) <= {pages.name_of(each) for each in needs(resources, logical)}

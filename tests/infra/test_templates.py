@@ -1,4 +1,4 @@
-"""The template of the demo, and what each field changes in it: `templates.yaml`, which `tests.infra.pages` writes."""
+"""Tests of the demo's template and of the changes by each field, against `templates.yaml` (see `tests.infra.pages`)."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def whole(templates: Templates) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
-def test_a_topology_makes_what_its_page_shows(
+def test_a_topology_has_the_template_of_its_page(
     case: dict[str, Any], templates: Templates, whole: dict[str, Any]
 ) -> None:
     assert pages.seen(templates, case, whole) == case["page"]

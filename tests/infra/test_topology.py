@@ -1,4 +1,4 @@
-"""The fields of a topology, and their defaults."""
+"""Tests of reading topologies, and of the defaults of their fields."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("topologie
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
-def test_a_topology_is_read_with_what_its_types_imply(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_a_topology_is_read_with_defaults_from_its_types(tmp_path: Path, case: dict[str, Any]) -> None:
     """topologies/schema.json has the defaults, which are left out here."""
     found = load(tmp_path, case["written"])
     assert found.model_dump(mode="json", exclude={"name"}, exclude_defaults=True) == case["read"]
@@ -37,16 +37,16 @@ def load(folder: Path, text: str) -> topology.Topology:
     return topology.load("mine", folder)
 
 
-def test_a_file_anywhere_is_a_topology_named_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_any_folder_is_a_topology_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own.yml").write_text(LEAST)
     monkeypatch.chdir(tmp_path)
     for given_ in ("own.yml", str(tmp_path / "own.yml")):
         assert topology.load(given_, Path("topologies")).name == topology.name_of(given_) == "own"
-    assert topology.anywhere("own.yml") == str(tmp_path / "own.yml")
-    assert topology.anywhere("demo") == topology.name_of("demo") == "demo"
+    assert topology.absolute("own.yml") == str(tmp_path / "own.yml")
+    assert topology.absolute("demo") == topology.name_of("demo") == "demo"
 
 
-def test_a_fault_of_ones_own_file_names_it_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_names_the_file_by_the_given_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(LEAST)
     with pytest.raises(TopologyError, match=r"^There is no file no/mine\.yaml; did you mean mine\?$"):
@@ -63,7 +63,7 @@ def test_a_path_that_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
         topology.load(f"{'x' * 300}.yaml", tmp_path)
 
 
-def test_readers_have_no_gpus_and_are_no_gpu_nodes(tmp_path: Path) -> None:
+def test_readers_have_no_gpus_and_do_not_count_as_gpu_nodes(tmp_path: Path) -> None:
     readers = "  - {name: readers, role: read, instance_type: m5.xlarge, count: 2, market: spot}\n"
     found = load(tmp_path, f"{LEAST}{readers}share: nfs\n")
     assert [(group.name, group.gpus) for group in found.trainers] == [("g4dn-12xlarge", 4)]
@@ -89,7 +89,7 @@ def test_fields_in_the_documentation_are_those_of_a_topology(fragment: str, tmp_
 
 
 @given(st.text())
-def test_a_deployment_is_refused_or_its_stack_has_a_name_that_cloudformation_takes(name: str) -> None:
+def test_a_deployment_is_refused_or_its_stack_name_is_valid(name: str) -> None:
     try:
         stack = topology.stack_name(name)
     except TopologyError as error:
@@ -101,5 +101,5 @@ def test_a_deployment_is_refused_or_its_stack_has_a_name_that_cloudformation_tak
 
 
 @given(st.text())
-def test_any_owner_can_stand_in_a_tag(owner: str) -> None:
+def test_any_owner_is_a_valid_tag_value(owner: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_.+@-]{1,64}", topology.owner_tag(owner))

@@ -1,4 +1,4 @@
-"""The policy of whoever uses Shoal allows what the commands ask AWS for, and changes nothing that is not Shoal's."""
+"""Tests of the users' policy: it allows the commands' calls, and changes only Shoal's resources."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ READ = ("Describe", "Get", "List", "View")
 
 
 def wanted() -> set[str]:
-    """The actions of all operations that the commands ask for; everybody may ask who they are."""
+    """Return the actions of all operations of the commands, except GetCallerIdentity, which needs no permission."""
     operations = read()["operations"]
     actions = {
         action
@@ -34,7 +34,7 @@ def wanted() -> set[str]:
 
 
 def requests(action: str, *, own: bool = True) -> list[Check]:
-    """The action asked for on what is a deployment's, or is not."""
+    """Return checks of an action on resources of a deployment, or on others."""
     name = max((each for each in OWN if action.startswith(each)), key=len, default="")
     tags = {f"{prefix}:ResourceTag/shoal:deployment": "a" for prefix in ("aws", action.partition(":")[0], "ssm") if own}
     tags |= {"iam:PassedToService": "sagemaker.amazonaws.com"} if action == "iam:PassRole" else {}
@@ -46,7 +46,7 @@ def requests(action: str, *, own: bool = True) -> list[Check]:
     return [Check(PRINCIPAL, action, each, "allowed", context=tags) for each in found]
 
 
-def test_the_user_may_do_what_commands_ask_for_and_each_grant_is_asked_for_or_explained() -> None:
+def test_the_policy_allows_all_commands_and_each_grant_is_needed_or_explained() -> None:
     asked = [Check(PRINCIPAL, each[0], each[1], "allowed", context=dict(*each[2:])) for each in TABLES["beside"]]
     for action in sorted(wanted()):
         allowed = [each for each in requests(action) if is_allowed(each, POLICY)]
@@ -56,7 +56,7 @@ def test_the_user_may_do_what_commands_ask_for_and_each_grant_is_asked_for_or_ex
     assert found == {(sid, grant) for sid, grants in policies.reasons(policies.USER).items() for grant in grants}
 
 
-def test_the_user_may_change_nothing_that_is_not_a_deployments() -> None:
+def test_the_policy_allows_no_change_outside_deployments() -> None:
     changing = [action for action in wanted() if not action.partition(":")[2].startswith(READ)]
     assert len(changing) > 50
     may = {action for action in changing if any(is_allowed(each, POLICY) for each in requests(action, own=False))}

@@ -1,4 +1,4 @@
-"""Stacks of topologies that are refused, and names that their parts may have."""
+"""Tests of stacks with refused topologies, missing libraries, and names of node groups."""
 
 import shutil
 from pathlib import Path
@@ -19,7 +19,7 @@ def errors(stack: ShoalStack) -> set[str]:
     return {each.entry.data for each in Annotations.from_stack(stack).find_error("*", Match.any_value())}
 
 
-def test_with_a_shell_nodes_write_into_no_bucket_of_somebody_else(templates: Templates) -> None:
+def test_with_a_shell_nodes_write_into_no_foreign_bucket(templates: Templates) -> None:
     resources = templates.resources(demo(network={"shell": True}))
     assert invariants.broken(resources, {topology.TAG_DEPLOYMENT: "mine"}) == []
     assert reach.wrong(resources, "us-east-1") == []
@@ -30,7 +30,7 @@ def test_tags_of_a_topology_are_on_everything(templates: Templates) -> None:
     assert invariants.untagged(resources, {"project": "reviews", topology.TAG_OWNER: "ada"}) == []
 
 
-def test_retired_types_are_refused_on_aws_with_those_of_today(synthesise: Synthesise, tmp_path: Path) -> None:
+def test_retired_types_are_refused_on_aws_with_current_equivalents(synthesise: Synthesise, tmp_path: Path) -> None:
     stack = synthesise(topology.load("reference-3g3-1p2", SHIPPED), tmp_path, emulated=False)
     said = "AWS retired {} and no longer starts it; in reference-3g3-1p2.yaml use {}, its current equivalent."
     retired = [each for each in errors(stack) if "AWS retired" in each]
@@ -41,7 +41,7 @@ def test_retired_types_are_refused_on_aws_with_those_of_today(synthesise: Synthe
 
 
 @pytest.mark.parametrize(("name", "emulated"), [("reference-3g3-1p2", True), ("demo", False)])
-def test_retired_types_play_on_the_emulator_and_those_of_today_deploy_to_aws(
+def test_retired_types_deploy_to_the_emulator_and_current_ones_to_aws(
     name: str, emulated: bool, synthesise: Synthesise, tmp_path: Path
 ) -> None:
     assert not errors(synthesise(topology.load(name, SHIPPED), tmp_path, emulated=emulated))
@@ -50,7 +50,7 @@ def test_retired_types_play_on_the_emulator_and_those_of_today_deploy_to_aws(
 @pytest.mark.parametrize(
     ("inputs", "archive", "command"), [((), "gpu", "make setup"), (("s3://theirs",), "gpu-inputs", "make inputs")]
 )
-def test_libraries_that_were_not_fetched_stop_a_deployment_but_not_the_synthesis(
+def test_missing_libraries_stop_a_deployment_but_not_the_synthesis(
     synthesise: Synthesise, tmp_path: Path, inputs: tuple[str, ...], archive: str, command: str
 ) -> None:
     bare = tmp_path / "bare"
@@ -65,9 +65,7 @@ def test_libraries_that_were_not_fetched_stop_a_deployment_but_not_the_synthesis
     }
 
 
-def test_nodes_get_the_code_of_an_installed_shoal_too_and_never_a_part_of_it(
-    synthesise: Synthesise, tmp_path: Path
-) -> None:
+def test_nodes_get_the_whole_code_of_an_installed_shoal(synthesise: Synthesise, tmp_path: Path) -> None:
     site = fill(tmp_path / "site")
     spec = DEMO.model_copy(update={"preprocessing": None})
     (site / "packages" / "balance" / "shoal_balance").rename(site / "shoal_balance")
@@ -83,7 +81,7 @@ def test_nodes_get_the_code_of_an_installed_shoal_too_and_never_a_part_of_it(
     }
 
 
-def test_a_topology_misses_only_what_its_own_nodes_install(tmp_path: Path) -> None:
+def test_only_libraries_of_the_topologys_nodes_count_as_missing(tmp_path: Path) -> None:
     both = DEMO
     reads = both.model_copy(update={"preprocessing": None, "inputs": ("s3://theirs",)})
     assert [path.name for path in libraries.missing(both, tmp_path)] == ["emr-x86_64.zip", "gpu.zip"]
@@ -95,14 +93,14 @@ def test_a_topology_misses_only_what_its_own_nodes_install(tmp_path: Path) -> No
     assert libraries.of_gpu_nodes(topology.load("embeddings-4x1gpu-2readers", SHIPPED)).name == "gpu-inputs.zip"
 
 
-def test_a_node_that_preprocesses_needs_what_reads_texts(tmp_path: Path) -> None:
+def test_a_node_that_preprocesses_needs_the_libraries_for_texts(tmp_path: Path) -> None:
     one = topology.load("one-node", SHIPPED)
     assert [path.name for path in libraries.missing(one, tmp_path)] == ["gpu-inputs.zip"]
     assert one.preprocesses_on_node
     assert not topology.load("fasttext", SHIPPED).preprocesses_on_node
 
 
-def test_a_group_may_have_every_name_but_those_of_other_parts(synthesise: Synthesise, tmp_path: Path) -> None:
+def test_a_group_may_have_every_unreserved_name(synthesise: Synthesise, tmp_path: Path) -> None:
     names = {"GpuPayload", "Nodes-2", "one", "two"}
     stack = synthesise(
         of(training=[{"name": name, "instance_type": "g5.xlarge", "count": 1} for name in names]), tmp_path
@@ -113,12 +111,12 @@ def test_a_group_may_have_every_name_but_those_of_other_parts(synthesise: Synthe
 
 
 @pytest.mark.parametrize("name", [*parts.RESERVED_NAMES, "one-Template"])
-def test_the_name_of_another_part_is_refused(name: str) -> None:
+def test_a_reserved_name_is_refused(name: str) -> None:
     groups = [{"name": each, "instance_type": "g5.xlarge", "count": 1} for each in ("one", name)]
     with pytest.raises(ValueError, match=f"'{name}' is reserved by the stack; choose another name"):
         of(training=groups)
 
 
-def test_a_deployment_that_takes_no_warnings_may_start_nodes(synthesise: Synthesise, tmp_path: Path) -> None:
+def test_start_deploy_causes_no_warning(synthesise: Synthesise, tmp_path: Path) -> None:
     stack = synthesise(of(training=[{"instance_type": "g5.xlarge", "count": 1, "start": "deploy"}]), tmp_path)
     assert not Annotations.from_stack(stack).find_warning("*", Match.any_value())

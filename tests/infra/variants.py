@@ -1,4 +1,4 @@
-"""The topologies that are shipped, and some with options that none of those has."""
+"""Shipped topologies, and topologies with options that no shipped one has."""
 
 from pathlib import Path
 from typing import Any
@@ -52,24 +52,24 @@ DEPLOYED = (
     "reference-emr-8",
     "managed",
 )
-"""Of the shipped topologies those that tests/test_matrix.py deploys. Each other has the types of resources of one of
-these, with the same properties."""
+"""Shipped topologies that tests/test_matrix.py deploys. Each other one has the resource types and properties of one of
+these."""
 
 
 def of(**fields: object) -> topology.Topology:
-    """A topology with these fields."""
+    """Return a topology with these fields."""
     return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
 
 
 INPUTS = {"name": "with-inputs", "inputs": ("s3://theirs", "s3://ours/2024/", "s3://ours/2023")}
 TOPOLOGIES = [
-    # All shipped ones, of which none has inputs, one that has some, and one with every option.
+    # All shipped topologies, which have no inputs, one with inputs, and one with every option.
     *(topology.load(name, SHIPPED) for name in topology.names(SHIPPED)),
     topology.load("demo", SHIPPED).model_copy(update=INPUTS),
     of(name="with-all", **ALL),
 ]
 IN_OTHER_NETWORKS = [
-    # Every option in a network that is given, and with a shell but no NAT, and a data bucket that is given.
+    # Every option in an existing network, and with a shell, without NAT and with an existing data bucket.
     of(name=name, **{**ALL, **others})
     for name, others in (
         ("in-network", {"network": {"vpc": "vpc-0a1b2c3d4e5f60718", "subnet": "subnet-0a1b2c3d4e5f60718"}}),
@@ -79,5 +79,5 @@ IN_OTHER_NETWORKS = [
 
 
 def bounded(spec: topology.Topology) -> topology.Topology:
-    """The topology with the permissions boundary that comes with Shoal."""
+    """Return the topology with Shoal's permissions boundary."""
     return spec.model_copy(update={"permissions_boundary": f"arn:aws:iam::111122223333:policy/{policies.BOUNDARY}"})

@@ -82,7 +82,7 @@ def test_a_report_lists_steps_and_costs(tmp_path: Path) -> None:
     page = (tmp_path / "report.md").read_text("utf-8").splitlines()
     assert page[0] == "# Acceptance of Shoal: failed"
     for line in (
-        "| predicted, 2 h with everything at work | 1.59 |",
+        "| predicted, 2 h with everything running | 1.59 |",
         "| counted by Shoal before the end, at most | 0.50 |",
         "| shoal deploy | failed | 1.2 | a\\|b<br>c |",
         "- role ShoalAcceptance: it is in use",

@@ -66,7 +66,7 @@ class Report:
             "| dollars | |",
             "|---|---|",
             f"| limit | {self.max_dollars:.2f} |",
-            f"| predicted, {self.hours:g} h with everything at work | {_dollars(self.predicted)} |",
+            f"| predicted, {self.hours:g} h with everything running | {_dollars(self.predicted)} |",
             f"| counted by Shoal before the end, at most | {_dollars(self.counted)} |",
             "",
             "| step | outcome | seconds | |",

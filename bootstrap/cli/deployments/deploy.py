@@ -44,7 +44,7 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Re
     chosen = topology.load(source, cdk.TOPOLOGIES)
     request = deploy.DeployRequest(
         topology=chosen,
-        source=topology.anywhere(source),
+        source=topology.absolute(source),
         deployment=check_name(deployment or chosen.name),
         owner=caller.owner_of(chosen, owner),
     )

@@ -68,8 +68,8 @@ def run(
     for line in _lines(name, account, before, delete_runs):
         say(line)
     content = {**_content(name, before), "things": _listed(before.things)}
-    empty = before.bucket if delete_runs and not before.loses else None
-    if before.nothing and not (before.unfetched and delete_runs):
+    empty = before.bucket if delete_runs and not before.loses_runs else None
+    if before.is_empty and not (before.unfetched and delete_runs):
         nothing = f"nothing of '{name}' is left to destroy{_but_kept(len(before.kept))}"
         return Result({**content, "destroyed": True}, [nothing])
     if dry_run:
@@ -106,7 +106,7 @@ def _look(name: str, account: "Account") -> "DestroyPreview":
 def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs: bool) -> list[str]:
     """Return the lines that describe the planned deletion to the user."""
     lines = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
-    goes = Counter(thing.kind for thing in before.goes)
+    goes = Counter(thing.kind for thing in before.deleted)
     if goes:
         lines.append("will be deleted: " + ", ".join(plural(number, kind) for kind, number in sorted(goes.items())))
     if before.running:
@@ -117,7 +117,7 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
         lines.append(f"costs now: {dollars(before.rate, ' an hour')}")
     if before.guard:
         lines.append(f"spent: {spent(before.guard)}")
-    if before.loses or (before.unfetched and delete_runs):
+    if before.loses_runs or (before.unfetched and delete_runs):
         lines.append(
             f"runs that would be lost: {', '.join(before.unfetched)} (s3://{before.bucket}/runs/); to "
             f"keep them, first run: shoal fetch {name} --output DIR"

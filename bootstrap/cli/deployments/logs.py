@@ -102,10 +102,10 @@ def _is_at_work(target: Target, run: str) -> bool:
     """
     from bootstrap.aws import stacks
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.training.attaching import wanted_trainings
+    from bootstrap.training.attaching import current_trainings
     from infra import topology
 
     if stacks.describe(target.account.client("cloudformation"), topology.stack_name(target.name)) is None:
         return False
-    wanted = wanted_trainings(find_deployment(target.name, target.account))
+    wanted = current_trainings(find_deployment(target.name, target.account))
     return any(each.name == run and not each.has_ended for each in wanted)

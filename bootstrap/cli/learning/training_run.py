@@ -50,18 +50,18 @@ def place_of(
     topology. Raises UsageError if `ranks` is given for another place than this machine.
     """
     if target is None:
-        from bootstrap.training.places.this_machine import ThisMachine
+        from bootstrap.training.places.local import LocalPlace
 
-        return ThisMachine(ranks or 1)
+        return LocalPlace(ranks or 1)
     if ranks is not None:
         raise UsageError("--nodes requires --local; a deployment uses all nodes of its topology, and --hosts all hosts")
     from bootstrap.training.places.launch import LaunchOptions
 
     if isinstance(target, Path):
         from bootstrap.hosts.hosts_file import read_hosts
-        from bootstrap.training.places.hosts import OnHosts
+        from bootstrap.training.places.hosts import HostsPlace
 
-        return OnHosts(read_hosts(target), LaunchOptions(**launch))
+        return HostsPlace(read_hosts(target), LaunchOptions(**launch))
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.attaching import place_on
 

@@ -1,7 +1,7 @@
-"""The rules of the preflight that ask AWS: a function for each obstacle to a deployment.
+"""Rules of the online preflight: a function for each obstacle to a deployment that only AWS knows.
 
-Do not catch errors of AWS in a rule: a service that refuses or does not answer is no reason to stop a deployment. The
-caller reports that this could not be checked.
+Do not catch errors of AWS in a rule. The caller reports that it could not check the rule, which does not stop a
+deployment.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from infra.topology import Topology
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightContext:
-    """What to deploy, under which name, for whom, and where."""
+    """Planned deployment: topology, name, owner and account."""
 
     topology: Topology
     deployment: str

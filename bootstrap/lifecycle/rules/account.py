@@ -1,4 +1,4 @@
-"""Rules on the account: its plan, the right to start GPU nodes, the deployment's name, the CDK's bootstrap stack.
+"""Rules for the account: its plan, permission to start GPU nodes, the deployment's name, the CDK's bootstrap stack.
 
 An existing deployment is an obstacle only if it has another owner or another topology.
 """
@@ -17,26 +17,26 @@ from infra.policies import EXECUTION, QUALIFIER, TOOLKIT_STACK
 from infra.sizing import ROOT_DEVICE
 
 _PLANS_REGION = "us-east-1"
-"""The only region that answers about plans."""
+"""The only region with the API of account plans."""
 _CDK_VERSION = f"/cdk-bootstrap/{QUALIFIER}/version"
-"""Where the CDK's bootstrap stack leaves its version."""
+"""SSM parameter in which the CDK's bootstrap stack stores its version."""
 _DENIED = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
-"""The denied action: EC2 refuses a request also because of what it needs of another service."""
+"""Matches the denied action, which may belong to another service than EC2."""
 
 
 def free_plan(context: PreflightContext) -> Iterator[str]:
-    """The account has AWS's Free plan, with which none of the catalogue's types starts."""
+    """Yield a problem if the account has AWS's Free plan, with which no type of the catalogue starts."""
     state = context.account.client("freetier", _PLANS_REGION).get_account_plan_state()
     if state["accountPlanType"] == "FREE":
         yield (
             "the account has AWS's Free plan, with which EC2 starts no "
-            f"{' and no '.join(topology.instance_types(context.topology))}; change to the Paid plan first: "
+            f"{' and no '.join(topology.instance_types(context.topology))}; upgrade to the Paid plan first: "
             f"aws freetier upgrade-account-plan --account-plan-type PAID --region {_PLANS_REGION}"
         )
 
 
 def may_not_start(context: PreflightContext) -> Iterator[str]:
-    """Each type of a node group of which EC2 reports for a dry run that this user cannot start its nodes."""
+    """Yield each type of a node group that EC2 would not start for this user, from a dry run."""
     for group, kind in ((each, kind) for each in context.topology.training for kind in each.types):
         if catalog.find(kind).retired:
             continue
@@ -64,19 +64,19 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
             denied = _DENIED.search(message)
             if code == "UnauthorizedOperation" and (denied is None or denied[1] == "ec2:RunInstances"):
                 yield (
-                    f"{kind} ({group.name}): your credentials may not start it (ec2:RunInstances); "
+                    f"{kind} ({group.name}): your credentials lack ec2:RunInstances to start it; "
                     "ask your account's administrator for that permission."
                 )
             elif code.startswith(("Invalid", "Unsupported")):
-                yield f"{kind} ({group.name}): EC2 would not start it: {message}"
+                yield f"{kind} ({group.name}): EC2 refuses to start it: {message}"
             else:
                 raise
 
 
 def root_device_differs(context: PreflightContext) -> Iterator[str]:
-    """Each image of a node group whose root device is not the one whose size the launch template sets.
+    """Yield each image of a node group with another root device than the one that the launch template sizes.
 
-    EC2 does not refuse it: nodes would boot from a small root volume, beside an unused one.
+    EC2 accepts such an image: nodes would boot from a small root volume, and have a second, unused volume.
     """
     for group in context.topology.training:
         if group.image is None:
@@ -86,13 +86,13 @@ def root_device_differs(context: PreflightContext) -> Iterator[str]:
         for image in context.account.client("ec2").describe_images(Filters=by_id)["Images"]:
             if (device := image.get("RootDeviceName", ROOT_DEVICE)) != ROOT_DEVICE:
                 yield (
-                    f"training, {group.name}, image: {group.image} has the root device {device}, not {ROOT_DEVICE} "
-                    "as Amazon Linux has; write another image."
+                    f"training, {group.name}, image: {group.image} has the root device {device}, not Amazon Linux's "
+                    f"{ROOT_DEVICE}; use another image."
                 )
 
 
 def name_taken(context: PreflightContext) -> Iterator[str]:
-    """The other owner or topology to which the deployment belongs."""
+    """Yield a problem if the deployment belongs to another owner or topology."""
     stack = describe(context.account.client("cloudformation"), topology.stack_name(context.deployment))
     sentence = name_conflict(stack, deployment=context.deployment, owner=context.owner, made_from=context.topology.name)
     if sentence:
@@ -100,16 +100,16 @@ def name_taken(context: PreflightContext) -> Iterator[str]:
 
 
 def not_prepared(context: PreflightContext) -> Iterator[str]:
-    """`cdk bootstrap` has not run for Shoal in this account and region, where `shoal deploy` runs it."""
+    """Yield a problem if `cdk bootstrap` did not run for Shoal in this account and region: `shoal deploy` runs it."""
     if not is_prepared(context.account):
         yield (
-            f"the account is not yet prepared for Shoal in {context.topology.region}; `shoal deploy` does that first "
-            f"(`cdk bootstrap`: the stack {TOOLKIT_STACK}, a bucket and roles, which stay), for which you "
-            "need the rights to create roles. CloudFormation may then do what Shoal's stacks need, by the policies "
-            f"{' and '.join(EXECUTION)} (`python -m tools.permissions NAME` prints one), and no more."
+            f"the account is not yet prepared for Shoal in {context.topology.region}; `shoal deploy` first runs `cdk "
+            f"bootstrap` (the stack {TOOLKIT_STACK} with a bucket and roles, which stay), for which you need "
+            "permission to create roles. CloudFormation then only gets the permissions that Shoal's stacks need, from "
+            f"the policies {' and '.join(EXECUTION)} (`python -m tools.permissions NAME` prints one)."
         )
 
 
 def is_prepared(account: Account) -> bool:
-    """Whether `cdk bootstrap` has run with Shoal's qualifier in this account and region."""
+    """Return whether `cdk bootstrap` ran with Shoal's qualifier in this account and region."""
     return bool(account.client("ssm").get_parameters(Names=[_CDK_VERSION])["Parameters"])

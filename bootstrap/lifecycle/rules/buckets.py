@@ -1,6 +1,6 @@
-"""The rule on the existing buckets that a topology names: its data bucket, and those of its inputs.
+"""Rule for the existing buckets that a topology names: its data bucket, and those of its inputs.
 
-Without the right to list a bucket's every name HeadBucket is refused, but a right to the input's names is enough.
+S3 refuses HeadBucket without permission to list the whole bucket, but permission to list the input's names suffices.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,9 +18,9 @@ _MOVED = ("301", "PermanentRedirect")
 
 
 def bucket_unusable(context: PreflightContext) -> Iterator[str]:
-    """Each named bucket that does not exist, is in another region, or does not let this account in.
+    """Yield each named bucket that does not exist, is in another region, or refuses this account.
 
-    The data bucket has to be this account's: ShoalBoundary lets roles write into no other.
+    The data bucket must belong to this account: ShoalBoundary allows roles to write into no other.
     """
     s3, region = context.account.client("s3"), context.topology.region
     for field, bucket, key in _named(context.topology):
@@ -34,22 +34,22 @@ def bucket_unusable(context: PreflightContext) -> Iterator[str]:
             elif _code(error) not in _REFUSED:
                 raise
             elif key is None:
-                yield f"{field}: '{bucket}' is not your account's, or you may not use it; write one of your own."
+                yield f"{field}: '{bucket}' belongs to another account, or refuses you; write a bucket of your account."
             elif not _may_list(s3, bucket, key):
                 yield (
-                    f"{field}: you may not list s3://{bucket}/{key}; ask its owner to let your account list and "
-                    "read it, or write one of your own."
+                    f"{field}: you may not list s3://{bucket}/{key}; ask its owner to allow your account to list and "
+                    "read it, or write an address of your account."
                 )
             continue
         if there != region:
             yield (
-                f"{field}: '{bucket}' is in {there}, and the deployment in {region}; AWS charges for traffic "
-                f"between them, so write `region: {there}`, or a bucket of {region}."
+                f"{field}: '{bucket}' is in {there}, but the deployment is in {region}, and AWS charges for traffic "
+                f"between regions; write `region: {there}`, or a bucket in {region}."
             )
 
 
 def _named(topology: Topology) -> Iterator[tuple[str, str, str | None]]:
-    """The fields that name buckets, each with its bucket and with the name of the input in it."""
+    """Yield the fields that name buckets, each with the bucket and, of an input, the name in it."""
     if topology.data.bucket:
         yield "data, bucket", topology.data.bucket, None
     for number, address in enumerate(topology.inputs, 1):

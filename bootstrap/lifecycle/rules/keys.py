@@ -1,7 +1,7 @@
-"""The rule on the KMS key that encrypts the nodes' volumes: the topology's, or one that the account has chosen for all.
+"""Rule for the KMS key that encrypts the nodes' volumes: the topology's, or the account's default for EBS.
 
-The volumes of GPU nodes are always encrypted, those of EMR where the topology names a key. Auto Scaling may use a key
-only where that key's policy or a grant says so, and EC2's dry run does not find that.
+Volumes of GPU nodes are always encrypted, those of EMR nodes only with a key of the topology. Auto Scaling needs
+permission from the key's policy or from a grant, which EC2's dry run does not check.
 """
 
 import json
@@ -14,22 +14,22 @@ from bootstrap.lifecycle.rules import PreflightContext
 
 _AWS_KEY = "alias/aws/ebs"
 USES = "kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:Encrypt, kms:GenerateDataKey* and kms:ReEncrypt*"
-"""What a key's policy must allow those who start instances."""
+"""Actions that a key's policy must allow to principals that start instances."""
 _SCALING_ROLE = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
-"""By which Auto Scaling starts instances."""
+"""Role with which Auto Scaling starts instances."""
 _GRANTING = ("kms:creategrant", "kms:create*", "kms:*", "*")
 
 
 def key_unusable(context: PreflightContext) -> Iterator[str]:
-    """The key does not exist, does not encrypt, or does not let Auto Scaling start nodes with it."""
+    """Yield a problem if the key does not exist, does not encrypt, or does not allow its use to Auto Scaling."""
     topology, kms = context.topology, context.account.client("kms")
     name, of_whom = topology.kms_key, ""
-    instead = "write another key (docs/how-to/secure.md shows what its policy must allow)"
+    instead = "write another key (docs/how-to/secure.md shows the policy that it needs)"
     if name is None and topology.training:
         name = context.account.client("ec2").get_ebs_default_kms_key_id()["KmsKeyId"]
-        of_whom = ", by which the account encrypts volumes,"
+        of_whom = ", the account's default for volumes,"
         region = topology.region
-        instead = f"have AWS's own key encrypt them: aws ec2 reset-ebs-default-kms-key-id --region {region}"
+        instead = f"change the default to AWS's own key: aws ec2 reset-ebs-default-kms-key-id --region {region}"
     if name in (None, _AWS_KEY):
         return
 
@@ -52,14 +52,14 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
     role = f"arn:aws:iam::{context.account.number()}:{_SCALING_ROLE}"
     if topology.training and not _lets_in(context, arn, role):
         yield (
-            f"{named(arn)} does not let Auto Scaling use it, so no GPU node would start; allow {role} in the key's "
-            f"policy {USES} (where the role does not exist yet, create it first: aws iam create-service-linked-role "
+            f"{named(arn)} does not allow its use to Auto Scaling, so no GPU node would start; in the key's policy "
+            f"allow {role} {USES} (if the role does not exist, create it first: aws iam create-service-linked-role "
             f"--aws-service-name autoscaling.amazonaws.com), or {instead}"
         )
 
 
 def _lets_in(context: PreflightContext, key: str, role: str) -> bool:
-    """Whether a key's policy or a grant lets a role use it, by the key's ARN; conditions are not read."""
+    """Return whether a key's policy or a grant allows its use to a role; conditions are ignored. `key` is the ARN."""
     text = context.account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     if any(_allows(statement, role) for statement in _listed(json.loads(text)["Statement"])):
         return True
@@ -68,7 +68,7 @@ def _lets_in(context: PreflightContext, key: str, role: str) -> bool:
 
 
 def _allows(statement: Mapping[str, Any], principal: str) -> bool:
-    """Whether a statement allows a principal, or everybody, to grant the key's use to a volume."""
+    """Return whether a statement allows a principal, or everybody, to create grants."""
     named = statement.get("Principal", ())
     principals = _listed(named.get("AWS", ()) if isinstance(named, Mapping) else named)
     actions = [action.lower() for action in _listed(statement.get("Action", ()))]
@@ -80,5 +80,5 @@ def _allows(statement: Mapping[str, Any], principal: str) -> bool:
 
 
 def _listed(value: Any) -> list[Any]:
-    """A policy may leave out the brackets of a list with one element."""
+    """Return a list. Policies may omit the brackets of a list with one element."""
     return list(value) if isinstance(value, list | tuple) else [value]

@@ -1,6 +1,6 @@
-"""Rules on an existing network: that it has the subnet, that nodes in it reach what they need, and find it by its name.
+"""Rules for an existing network: its subnet, and access of nodes to AWS services and DNS.
 
-Never change anything in a user's network. Each sentence has the command with which the user can change it.
+Never change a user's network. Each message contains the command with which the user can change it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _EMR_TAG = "for-use-with-amazon-emr-managed-policies"
 
 
 def subnet_unusable(context: PreflightContext) -> Iterator[str]:
-    """The subnet does not exist, is in another VPC or zone, or lacks the tag that EMR needs."""
+    """Yield a problem if the subnet does not exist, is in another VPC or zone, or lacks EMR's tag."""
     topology, network = context.topology, context.topology.network
     if network.subnet is None:
         return
@@ -26,8 +26,8 @@ def subnet_unusable(context: PreflightContext) -> Iterator[str]:
         if not error.response["Error"]["Code"].startswith("InvalidSubnetID"):
             raise
         yield (
-            f"network, subnet: there is no {network.subnet} in {topology.region} for your credentials; "
-            f"write one that `aws ec2 describe-subnets --region {topology.region}` lists."
+            f"network, subnet: {network.subnet} does not exist in {topology.region} for your credentials; "
+            f"write a subnet that `aws ec2 describe-subnets --region {topology.region}` lists."
         )
         return
     if (vpc := found["VpcId"]) != network.vpc:
@@ -36,14 +36,14 @@ def subnet_unusable(context: PreflightContext) -> Iterator[str]:
         yield f"zone: {network.subnet} is in {zone}, not in {topology.zone}; write {zone}."
     if topology.preprocessing and read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
         yield (
-            f"network, subnet: EMR may not use {network.subnet} without a tag; add it: aws ec2 "
+            f"network, subnet: {network.subnet} lacks a tag that EMR needs; add it: aws ec2 "
             f"create-tags --region {topology.region} --resources {network.subnet} "
             f"--tags Key={_EMR_TAG},Value=true"
         )
 
 
 def no_way_out(context: PreflightContext) -> Iterator[str]:
-    """Nodes in the subnet do not reach S3, or Systems Manager for a shell on them; and the command that changes it."""
+    """Yield a problem if nodes in the subnet do not reach S3, or for a shell, Systems Manager."""
     network, region = context.topology.network, context.topology.region
     if network.subnet is None:
         return
@@ -58,26 +58,26 @@ def no_way_out(context: PreflightContext) -> Iterator[str]:
     make = f"aws ec2 create-vpc-endpoint --region {region} --vpc-id {network.vpc}"
     if table["RouteTableId"] not in gateways:
         yield (
-            f"network, subnet: nodes in {network.subnet} do not reach S3: it has neither a route out nor S3's "
-            f"gateway endpoint; create one: {make} --service-name com.amazonaws.{region}.s3 "
+            f"network, subnet: nodes in {network.subnet} do not reach S3: it has no route out and no S3 "
+            f"gateway endpoint; create an endpoint: {make} --service-name com.amazonaws.{region}.s3 "
             f"--route-table-ids {table['RouteTableId']}"
         )
     for service in INTERFACE_ENDPOINTS if network.shell else ():
         if service not in there:
             yield (
-                f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}): there is "
-                f"neither a route out nor an interface endpoint; create one: {make} --vpc-endpoint-type Interface "
+                f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}): it has no "
+                f"route out and no interface endpoint; create an endpoint: {make} --vpc-endpoint-type Interface "
                 f"--service-name com.amazonaws.{region}.{service} --subnet-ids {network.subnet} "
-                "--private-dns-enabled; or leave `shell` out"
+                "--private-dns-enabled; or remove `shell`"
             )
 
 
 def no_dns(context: PreflightContext) -> Iterator[str]:
-    """The VPC resolves no names, or gives none, which EMR, EFS and interface endpoints need; and the command."""
+    """Yield a problem if the VPC does not resolve DNS names, or assigns none though EMR, EFS or endpoints need them."""
     topology, vpc = context.topology, context.topology.network.vpc
     if vpc is None:
         return
-    needed = {"enableDnsSupport": "nodes find no service of AWS"}
+    needed = {"enableDnsSupport": "nodes cannot find AWS services"}
     if topology.preprocessing or topology.share == "efs" or topology.network.shell:
         needed["enableDnsHostnames"] = "EMR, EFS and interface endpoints need it"
     for attribute, why in needed.items():
@@ -91,7 +91,7 @@ def no_dns(context: PreflightContext) -> Iterator[str]:
 
 
 def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
-    """The subnet's own route table, or else the VPC's main one."""
+    """Return the subnet's own route table, or else the VPC's main one."""
     network = context.topology.network
     filters = [{"Name": "vpc-id", "Values": [str(network.vpc)]}]
     found = context.account.items("ec2", "describe_route_tables", "RouteTables", Filters=filters)
@@ -103,7 +103,7 @@ def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
 
 
 def _leads_out(table: Mapping[str, Any]) -> bool:
-    """Whether it has a route out of the VPC, except by an internet gateway, which needs public addresses."""
+    """Return whether a table has a route out of the VPC. Internet gateways do not count: they need public addresses."""
     return any(
         route.get("DestinationCidrBlock") == "0.0.0.0/0"
         and route.get("State", "active") == "active"

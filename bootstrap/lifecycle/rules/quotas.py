@@ -1,7 +1,7 @@
-"""Rules on quotas: whether the account may run the whole topology at once.
+"""Rules for service quotas: they must suffice for the whole topology at once.
 
-AWS counts on-demand and spot instances separately, by family, including EMR's nodes. Instances that this deployment
-runs already are not counted again.
+AWS counts on-demand and spot instances separately, by family, including EMR's nodes. Running instances of this
+deployment are not counted again.
 """
 
 import itertools
@@ -19,12 +19,12 @@ from infra.topology import TAG_DEPLOYMENT, Topology
 
 _STANDARD = frozenset("acdhimrtz")
 _OTHER_QUOTAS = frozenset(("dl", "hpc", "inf", "mac", "trn"))
-"""Families that begin with the same letters and have other quotas."""
+"""Prefixes of families that start with a letter of _STANDARD but have other quotas."""
 
 
 @dataclass(frozen=True)
 class Quota:
-    """A service quota: of running instances in vCPUs, of anything else its number."""
+    """Service quota, in vCPUs for running EC2 instances."""
 
     code: str
     name: str
@@ -47,7 +47,7 @@ _SPOT = {
 
 
 def quota_too_low(context: PreflightContext) -> Iterator[str]:
-    """Each quota of vCPUs that does not suffice, with the command that asks for more."""
+    """Yield each insufficient vCPU quota, with the command that requests an increase."""
     used = _used(context)
     for quota, vcpus in needs(context.topology).items():
         for sentence in _shortage(context, quota, _value(context, quota), vcpus, used=used[quota]):
@@ -55,7 +55,7 @@ def quota_too_low(context: PreflightContext) -> Iterator[str]:
 
 
 def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
-    """SageMaker's quota of instances does not suffice; each type has one of its own, for each market."""
+    """Yield a problem if SageMaker's quota does not suffice; each type has a quota for each market."""
     if (spec := context.topology.managed) is None:
         return
     name = f"{spec.instance_type} for {'spot ' if spec.market == 'spot' else ''}training job usage"
@@ -64,23 +64,23 @@ def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
             if each["QuotaName"] == name:
                 yield from _shortage(context, Quota(each["QuotaCode"], name, "sagemaker"), each["Value"], spec.count)
                 return
-    yield f"SageMaker has no quota '{name}' in {context.topology.region}, so it offers no such type there"
+    yield f"SageMaker has no quota '{name}' in {context.topology.region}, so it does not offer this type there"
 
 
 def _shortage(context: PreflightContext, quota: Quota, value: float, needed: int, *, used: int = 0) -> Iterator[str]:
-    """The sentence on a quota of this `value` that does not suffice for what is needed beside what is used."""
+    """Yield a message if a quota of `value` is less than `needed` and `used` together."""
     if used + needed <= value:
         return
-    region, in_use = context.topology.region, f", of which {used} are in use" if used else ""
+    region, in_use = context.topology.region, f" ({used} in use)" if used else ""
     yield (
-        f"quota '{quota.name}' of {region} is {value:g}{in_use}, and this topology needs {needed}; ask for "
+        f"quota '{quota.name}' in {region} is {value:g}{in_use}, but this topology needs {needed}; request "
         f"more: aws service-quotas request-service-quota-increase --service-code {quota.service} --quota-code "
         f"{quota.code} --desired-value {used + needed} --region {region}"
     )
 
 
 def quota_of(name: str, *, spot: bool) -> Quota | None:
-    """The quota that instances of a type count against; None for families that Shoal does not know."""
+    """Return the quota against which instances of a type count; None for unknown families."""
     family = name.partition(".")[0].lower()
     letters = "".join(itertools.takewhile(str.isalpha, family))
     if letters in ("g", "gr", "vt"):
@@ -95,11 +95,11 @@ def quota_of(name: str, *, spot: bool) -> Quota | None:
 
 
 def needs(topology: Topology) -> dict[Quota, int]:
-    """The vCPUs of the whole topology, by quota."""
+    """Return the vCPUs of the whole topology, by quota."""
     groups: list[tuple[tuple[str, ...], int, bool]] = [
         (group.types, group.count, group.market == "spot")
         for group in topology.training
-        if group.market != "capacity-block"  # whose number the block says
+        if group.market != "capacity-block"  # a Capacity Block has its own instances, outside the quotas
     ]
     if emr := topology.preprocessing:
         groups.append(((emr.primary.instance_type,), 1, emr.primary.market == "spot"))
@@ -115,7 +115,7 @@ def needs(topology: Topology) -> dict[Quota, int]:
 
 
 def _used(context: PreflightContext) -> Counter[Quota]:
-    """The running vCPUs, without this deployment's own."""
+    """Return the running vCPUs by quota, without those of this deployment."""
     used: Counter[Quota] = Counter()
     for reservation in context.account.items(
         "ec2",
@@ -133,7 +133,7 @@ def _used(context: PreflightContext) -> Counter[Quota]:
 
 
 def _vcpu(instance: Mapping[str, Any]) -> int:
-    """The vCPUs of an instance, whose cores and threads can differ from its type's."""
+    """Return the vCPUs of an instance, which may have fewer cores or threads than its type."""
     options = instance.get("CpuOptions") or {}
     if "CoreCount" in options:
         return int(options["CoreCount"]) * int(options.get("ThreadsPerCore", 1))
@@ -142,7 +142,7 @@ def _vcpu(instance: Mapping[str, Any]) -> int:
 
 
 def _value(context: PreflightContext, quota: Quota) -> float:
-    """The account's quota; AWS's default where it was never changed."""
+    """Return the account's quota, or AWS's default if it was never changed."""
     quotas, named = context.account.client("service-quotas"), {"ServiceCode": quota.service, "QuotaCode": quota.code}
     try:
         answer = quotas.get_service_quota(**named)

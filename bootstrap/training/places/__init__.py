@@ -1,1 +1,1 @@
-"""Where a run happens: a kind of place is a file."""
+"""Places of a training: this machine, hosts, nodes of a deployment or SageMaker, each in a file."""

@@ -1,5 +1,7 @@
-"""A place whose datasets and runs are in the data bucket of a deployment, and a training there that some command has
-begun, as all other commands see it."""
+"""Base classes of places that keep datasets and runs in a deployment's data bucket, and of trainings there.
+
+A training may have been started by another command, even on another machine: all that is known of it is in the bucket.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,7 +15,7 @@ from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
 from bootstrap.training.outlook import Outlook
-from bootstrap.training.places.carrying_out import carry_out
+from bootstrap.training.places.execution import execute
 from bootstrap.training.places.launch import LaunchOptions, requested_runs
 from bootstrap.training.places.place import Place, Run
 from common.errors import ShoalError
@@ -30,112 +32,118 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 _ANSWERS = {".questions": ".answers"}
-"""Of a set of analogies in MSR's format the other file."""
+"""Suffixes of the two files of an analogy set in MSR's format: questions and answers."""
 
 PAUSE_SECONDS = 1.0
-"""Between two looks whether it has stopped."""
+"""Seconds between two checks of whether a training stopped."""
 Reports = Mapping[str, NodeStatus | str]
-"""What each node of a deployment reports, or why that cannot be read."""
+"""Status of each node of a deployment, or the reason why it is unreadable."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WantedRun:
+class RunOverview:
+    """State of a run for `shoal status`."""
+
     run: str
     state: str
-    """`starting` before its nodes have booted, `running`, or how it has ended; of a training job what SageMaker calls
-    it."""
+    """`starting` before the nodes booted, `running`, or the outcome; for training jobs SageMaker's secondary status."""
     error: str
     attempts: list[Attempt]
-    """The attempts at its latest launch."""
+    """Attempts of the latest launch."""
     outlook: Outlook | None
-    """None of a run that has ended."""
+    """Prediction for the run; None after its end."""
 
 
-class BegunTraining(ABC):
-    continued = "the command that began it, with --resume"
-    """What continues it after a stop."""
+class TrainingHandle(ABC):
+    """Training that an earlier command started; other commands follow or stop it."""
+
+    continued = "the command that started it, with --resume"
+    """Way to continue the training after a stop."""
     is_endless = False
-    """Whether it learns from an unbounded stream."""
+    """True if it learns from an unbounded stream."""
     is_stopping: bool
-    """Whether it was asked to stop."""
+    """True if a stop was requested."""
 
     def __init__(self, deployment: Deployment, name: str) -> None:
         self.deployment, self.name = deployment, name
         self.results = f"shoal fetch {deployment.name} --run {name} --output results"
-        """The command that copies its results."""
+        """Command that copies the results."""
 
     @property
     @abstractmethod
     def options(self) -> Mapping[str, tuple[str, ...]]:
-        """Those of its training, each with the words of its values. Raises ShoalError where they are not Shoal's."""
+        """Options of the training, each with the words of its values. Raises ShoalError if they are not Shoal's."""
 
     @property
     @abstractmethod
     def has_ended(self) -> bool:
-        """Whether it has ended."""
+        """True if the training ended."""
 
     @abstractmethod
-    def status(self, reports: Reports) -> WantedRun:
-        """Its state, its attempts, and what is to be expected of it."""
+    def status(self, reports: Reports) -> RunOverview:
+        """Return its state, attempts and prediction."""
 
     @abstractmethod
     def stop(self, bars: Bars) -> tuple[str, str]:
-        """Stop it with a checkpoint; returns how it ended, and why it failed. Raises ShoalError where it does not
-        stop."""
+        """Stop it with a checkpoint. Returns its outcome and, if it failed, the reason.
+
+        Raises ShoalError if it does not stop.
+        """
 
     def follow(self, output: Path, bars: Bars) -> dict[str, Any]:
-        """Follow it to its results in `output`; returns what `train` does.
+        """Follow it to its end, and copy its results to `output`. Returns what `train` does.
 
-        An interrupt ends this command alone. Raises TrainingError where it would replace a finished model, and
-        ShoalError where its options are not Shoal's.
+        An interrupt ends only this command. Raises TrainingError if the results would replace a finished model, and
+        ShoalError if its options are not Shoal's.
         """
         config = from_option_values(
             self.options, endless=self.is_endless, data=Path("dataset"), output=output, cache=output
         )
-        place, run = self._run(config, LaunchOptions(leave=True))
+        place, run = self._run(config, LaunchOptions(detach_on_interrupt=True))
         place.finished_before(replace(config, resume=False, force=False))
-        return carry_out(place, run, bars)
+        return execute(place, run, bars)
 
     @abstractmethod
-    def _run(self, config: TrainConfig, wishes: LaunchOptions) -> tuple[Place, Run]: ...
+    def _run(self, config: TrainConfig, launch_options: LaunchOptions) -> tuple[Place, Run]: ...
 
 
-class InBucket(Place):
-    """A deployment's place, by its data bucket."""
+class BucketPlace(Place):
+    """Place of a deployment, with its data bucket."""
 
-    goes_on: str
-    """What a run does when the command's credentials end, and that they are renewed to follow it."""
+    continuation: str
+    """Text for the warning about expiring credentials: how a run continues, and how to follow it."""
+    busy_message: str
+    """Message for a user who resumes, at another place, a run that is active at this place."""
 
-    elsewhere: str
-    """A sentence on a run that is at work at this place, where it is to be resumed at another one."""
-
-    def __init__(self, deployment: Deployment, wishes: LaunchOptions, *, others: "Sequence[InBucket]" = ()) -> None:
-        """`others`: the other places of the deployment."""
-        self.deployment, self.name, self.wishes, self._others = deployment, deployment.name, wishes, others
+    def __init__(
+        self, deployment: Deployment, launch_options: LaunchOptions, *, others: "Sequence[BucketPlace]" = ()
+    ) -> None:
+        """`others` are the other places of the deployment."""
+        self.deployment, self.name = deployment, deployment.name
+        self.launch_options, self._others = launch_options, others
         self.options = {"deployment": (self.name,)}
         self._bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
         self._s3 = deployment.session.client("s3")
 
     @classmethod
     def serves(cls, deployment: Deployment) -> bool:  # noqa: ARG003
-        """Whether a deployment has such a place."""
+        """Return whether a deployment has such a place."""
         return True
 
     @abstractmethod
-    def wanted(self) -> Sequence[BegunTraining]:
-        """Its trainings that run, or whose results no command has copied. Raises ShoalError where they cannot be
-        read."""
+    def current_trainings(self) -> Sequence[TrainingHandle]:
+        """Return the active trainings, and ended ones that no command fetched. Raises ShoalError if unreadable."""
 
-    def newest_ended(self, run: str | None) -> BegunTraining | None:  # noqa: ARG002
-        """The newest training that has ended, of this name where one is given, and is not among those."""
+    def newest_ended(self, run: str | None) -> TrainingHandle | None:  # noqa: ARG002
+        """Return the newest ended training, with this name if given, that `current_trainings` does not return."""
         return None
 
     def dataset(self, address: str | None, bars: Bars) -> str:
-        """The address of a dataset in S3; one here is uploaded."""
+        """Return the address of a dataset in S3. A dataset of this machine is uploaded."""
         if address is None:
             if (newest := self.newest_dataset()) is None:
                 by = f"shoal preprocess --deployment {self.name} --input FILE..."
-                how = "give the reviews: --input FILE..." if self.preprocesses else f"make one by: {by}"
+                how = "pass the reviews: --input FILE..." if self.preprocesses else f"make a dataset: {by}"
                 raise ShoalError(f"the deployment '{self.name}' has no dataset yet; {how}")
             return newest
         if not is_s3(address):
@@ -147,7 +155,7 @@ class InBucket(Place):
         return address
 
     def newest_dataset(self) -> str | None:
-        """The address of the deployment's newest dataset, by the last change in its folder; None where it has none."""
+        """Return the address of the dataset with the last changed folder; None without datasets."""
         below = list(list_objects(self._s3, s3.S3Path(self._bucket, topology.DATASETS_PREFIX)))
         changed = {
             each["Key"].rpartition("/")[0]: each["LastModified"]
@@ -161,39 +169,39 @@ class InBucket(Place):
         with open_dataset(path) as opened:
             digest = opened.digest
         if path.name != DATASET_NAME:
-            raise ShoalError(f"a dataset to upload must be named {DATASET_NAME}, but this is {path}; rename it")
+            raise ShoalError(f"{path} must have the name {DATASET_NAME} for an upload; rename it")
         folder = s3.S3Path(self._bucket, f"{topology.DATASETS_PREFIX}{digest}/")
         return objects.upload(self._s3, [path], folder, bars)[0]
 
     def _require_readable(self, config: TrainConfig) -> None:
-        """Raise ShoalError for a file of this configuration that is not there, or that its ranks may not read."""
+        """Raise ShoalError if a file of the configuration does not exist, or its ranks may not read it."""
         if config.embeddings is not None and not is_s3(config.embeddings):
-            vectors_size(config.embeddings)  # vectors that are not there are told before anything costs money
+            vectors_size(config.embeddings)  # raises for missing vectors before anything costs money
         for address in filter(is_s3, (*config.similarity, *config.analogy, config.embeddings or "")):
             self.deployment.require_readable(
                 address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
             )
 
     def _run_name(self, config: TrainConfig) -> str:
-        """The name of a new run, or of that which goes on. Raises ShoalError where that is at work elsewhere."""
+        """Return the name of a new run, or of the run to resume. Raises ShoalError if that is active elsewhere."""
         runs = requested_runs(self.deployment)
         if not config.resume:
             return runs.new_name()
         run = runs.unfinished()
         for place in self._others:
-            if any(each.name == run and not each.has_ended for each in place.wanted()):
-                raise ShoalError(place.elsewhere.format(run=run, name=self.name))
+            if any(each.name == run and not each.has_ended for each in place.current_trainings()):
+                raise ShoalError(place.busy_message.format(run=run, name=self.name))
         return run
 
     def credentials_warning(self, seconds: float) -> str | None:
-        """The run needs none of them; only the command, to start and to follow it."""
+        """Return the warning; the run itself needs no credentials, only the command."""
         return credentials_warning(
-            self.deployment.session, seconds, "the training", f"{self.goes_on}: shoal attach {self.name}"
+            self.deployment.session, seconds, "the training", f"{self.continuation}: shoal attach {self.name}"
         )
 
 
-def brought(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
-    """The configuration with the addresses of its files after `bring`."""
+def with_uploaded_files(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
+    """Return the configuration with the addresses that its files have after `upload_files`."""
     vectors = _vectors(config)
     return replace(
         config,
@@ -203,15 +211,15 @@ def brought(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
     )
 
 
-def bring(client: "S3Client", config: TrainConfig, folder: s3.S3Path, bars: Bars) -> None:
-    """Upload the configuration's files to the folder: word embeddings from which it starts, and sets of words."""
+def upload_files(client: "S3Client", config: TrainConfig, folder: s3.S3Path, bars: Bars) -> None:
+    """Upload the configuration's files to the folder: initial word embeddings, and word sets."""
     vectors = _vectors(config)
     for address in (*config.similarity, *config.analogy, *([] if vectors is None else [vectors])):
         if is_s3(address):
             continue
         path = Path(address)
-        beside = path.with_suffix(_ANSWERS.get(path.suffix, path.suffix))
-        objects.upload(client, [path, beside] if beside != path and beside.exists() else [path], folder, bars)
+        answers = path.with_suffix(_ANSWERS.get(path.suffix, path.suffix))
+        objects.upload(client, [path, answers] if answers != path and answers.exists() else [path], folder, bars)
 
 
 def _vectors(config: TrainConfig) -> str | None:
@@ -220,7 +228,7 @@ def _vectors(config: TrainConfig) -> str | None:
 
 
 def _address(address: str, folder: s3.S3Path) -> str:
-    """Where ranks find a file: one of this machine in the folder."""
+    """Return the address of a file for ranks. Files of this machine are in the folder."""
     return (
         address if is_s3(address) else str(s3.S3Path(folder.bucket, folder.key + objects.safe_name(Path(address).name)))
     )

@@ -1,7 +1,6 @@
-"""A run on a deployment's GPU nodes: they are claimed, scaled up, asked for a rank a GPU, followed by their statuses,
-and scaled to zero.
+"""A run on a deployment's GPU nodes: claims and scales up the nodes, follows their statuses, and scales them to zero.
 
-Whatever needs nodes must happen inside `resources`, because otherwise a failure would leave nodes that cost money.
+Use nodes only inside `resources`: otherwise a failure would leave nodes that cost money.
 """
 
 import math
@@ -22,10 +21,10 @@ from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS, scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.outlook import Spending
-from bootstrap.training.places.bucket_place import bring, brought
-from bootstrap.training.places.followed import GO_ON, LONGEST_STOP_SECONDS, AgentRun
+from bootstrap.training.places.bucket_place import upload_files, with_uploaded_files
+from bootstrap.training.places.followed import LONGEST_STOP_SECONDS, RESUME_HINT, AgentRun
 from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, needs_prices, options_of
-from bootstrap.training.places.place import Ended
+from bootstrap.training.places.place import RunResult
 from bootstrap.training.sources.source import Prepared
 from common.display import plural
 from common.errors import DataError, ShoalError
@@ -38,10 +37,12 @@ from trainer.config import TrainConfig
 
 _ROLES = get_args(parts.Role)
 _LOOK_SECONDS = 5.0
-"""Between two looks at what readers have done."""
+"""Seconds between two checks of the readers' progress."""
 
 
 class DeploymentRun(AgentRun):
+    """Run on a deployment's GPU nodes."""
+
     launch: NodeLaunch
     deployment: Deployment
 
@@ -51,32 +52,36 @@ class DeploymentRun(AgentRun):
         prepared: Prepared,
         config: TrainConfig,
         *,
-        wishes: LaunchOptions = DEFAULT,
+        launch_options: LaunchOptions = DEFAULT,
     ) -> None:
         self.config, self.prepared, self.launch = config, prepared, launch
-        self.wishes, self.deployment, self.store = wishes, launch.deployment, launch.wanted.store
+        self.launch_options, self.deployment, self.store = launch_options, launch.deployment, launch.requests.store
         self._s3 = launch.deployment.session.client("s3")
         self._nodes: Sequence[GpuNode] = ()
         self._spending: Spending | None = None
         self._seen = time.monotonic()
-        """When a node was seen running."""
+        """Monotonic time at which a node was last seen running."""
         if prepared.readers:
             self.stage = "read the text"
 
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
-        """The nodes that train, and those that read where there is a stream; none where the run has ended."""
+        """Hold the nodes that train, and with a stream the readers; no nodes if the run ended."""
         launch, deployment, readers = self.launch, self.deployment, self.prepared.readers > 0
-        with self._given_up_after_errors():
-            if not launch.found:
+        with self._ended_after_errors():
+            if not launch.already_started:
                 self._claim(bars)
-            self._spending = Spending(region=str(deployment.session.region_name), since=launch.began)
-            # Only who has begun a run ends its nodes where something goes wrong. One that has ended may have left them.
-            if self.wishes.leave or launch.end() is not None:
+            self._spending = Spending(region=str(deployment.session.region_name), since=launch.requested_at)
+            # Only the command that started a run ends its nodes after an error. An ended run may have left nodes.
+            if self.launch_options.detach_on_interrupt or launch.end() is not None:
                 yield
                 fleet.scale_to_zero(deployment, fleet.groups(deployment, readers=True), unless=launch.keeps_nodes)
                 return
-            running = launch.found and launch.request.ready and any(each.desired for each in fleet.groups(deployment))
+            running = (
+                launch.already_started
+                and launch.request.ready
+                and any(each.desired for each in fleet.groups(deployment))
+            )
             with scaled_up(deployment, bars, readers=readers, start=not running, stays=launch.keeps_nodes) as nodes:
                 self._spending.see(nodes)
                 self._nodes, self._seen = nodes, time.monotonic()
@@ -84,16 +89,18 @@ class DeploymentRun(AgentRun):
 
     @contextmanager
     def started(self, bars: Bars) -> Iterator[None]:
-        """Have the nodes begin. A closed terminal and expired credentials leave the run to itself."""
+        """Let the nodes start. A closed terminal or expired credentials detach the command from the run."""
         bars.stage(*self.prepared.staging)
-        if not self.wishes.leave:
-            self.launch.begin([each.instance_id for each in self._nodes], until=self._until())
-        with self._left_to_itself():
+        if not self.launch_options.detach_on_interrupt:
+            self.launch.start([each.instance_id for each in self._nodes], until=self._until())
+        with self._detaching():
             yield
 
     def _until(self) -> float | None:
-        """When the ranks are to stop, in seconds since 1970, so that stopping them is paid for, too; None where they
-        may cost what they cost. Raises ShoalError where nothing is left for them."""
+        """Return the Unix time at which the ranks must stop so that the cost limit also covers their stop.
+
+        None without a limit. Raises ShoalError if the limit leaves no time for training.
+        """
         most, spending = self.launch.request.max_dollars, self._spending
         if most is None or spending is None:
             return None
@@ -103,8 +110,8 @@ class DeploymentRun(AgentRun):
         seconds = (most - spent) / hourly * 3600 - LONGEST_STOP_SECONDS
         if seconds <= 0:
             raise ShoalError(
-                f"{self.deployment.limit_of(most)}, of which starting the nodes has cost ${spent:.2f}, and they cost "
-                f"${hourly:.2f} an hour; give a higher --max-dollars"
+                f"{self.deployment.limit_of(most)}, but the start of the nodes cost ${spent:.2f}, and they cost "
+                f"${hourly:.2f} an hour; set a higher --max-dollars"
             )
         return time.time() + seconds
 
@@ -115,59 +122,61 @@ class DeploymentRun(AgentRun):
                 bars.note(sentence)
 
     def _claim(self, bars: Bars) -> None:
-        """Claim the nodes, and bring them the sets of this machine, which a launch that is found has already."""
-        launch, wishes = self.launch, self.wishes
+        """Claim the nodes, and upload the word sets of this machine unless the launch already has them."""
+        launch, launch_options = self.launch, self.launch_options
         groups = fleet.groups(self.deployment, readers=self.prepared.readers > 0)
         counts = [sum(each.size for each in groups if each.role == role) for role in _ROLES]
-        if wishes.min_nodes > counts[0]:
+        if launch_options.min_nodes > counts[0]:
             trains = plural(counts[0], "node")
-            raise ShoalError(f"--min-nodes is {wishes.min_nodes}, but '{self.deployment.name}' trains on {trains}")
+            raise ShoalError(
+                f"--min-nodes is {launch_options.min_nodes}, but '{self.deployment.name}' trains on {trains}"
+            )
         folder = s3.S3Path(launch.folder.bucket, f"{launch.folder.key}{SETS}")
         claimed = launch.claim(
-            wishes,
+            launch_options,
             bars,
-            anew=self.config.force,
+            force=self.config.force,
             trainers=counts[0],
             readers=counts[1],
             share=self.deployment.share,
-            options=options_of(brought(self.config, folder)),
+            options=options_of(with_uploaded_files(self.config, folder)),
             **self.prepared.request(),
         )
         if claimed:
-            bring(self._s3, self.config, folder, bars)
+            upload_files(self._s3, self.config, folder, bars)
 
     def _reading(self) -> Callable[[], Any] | None:
         readers = self.prepared.readers
-        return ReadingProgress(self.launch.wanted.store, self.launch.run, readers) if readers else None
+        return ReadingProgress(self.launch.requests.store, self.launch.run, readers) if readers else None
 
     def look_at_nodes(self, bars: Bars) -> None:  # noqa: ARG002
-        """Notice that no node is left, for which a command would wait for ever."""
+        """Raise ShoalError if no node is left, because the command would wait forever."""
         name, running = self.deployment.name, retrying(partial(fleet.nodes, self.deployment))
         if self._spending:
             self._spending.see(running)
         if running:
             self._seen = time.monotonic()
         elif not any(group.desired for group in retrying(partial(fleet.groups, self.deployment))):
-            raise ShoalError(f"somebody has ended the nodes of '{name}'{GO_ON}")
+            raise ShoalError(f"somebody stopped the nodes of '{name}'{RESUME_HINT}")
         elif time.monotonic() - self._seen > LONGEST_READY_SECONDS:
-            raise ShoalError(f"no node of '{name}' is left, and AWS starts none{GO_ON}")
+            raise ShoalError(f"no node of '{name}' is left, and AWS starts no others{RESUME_HINT}")
 
     def stop(self, bars: Bars) -> None:
-        """Ask the nodes; they may hear of it late, where AWS does not answer."""
+        """Request a stop. Without an answer from AWS the nodes receive the request late."""
         if retrying.unanswered:
             bars.note(
-                "the ranks are asked to stop as soon as AWS answers. Ctrl-C again ends this command at once, and the "
-                f"training continues; to copy its results, type: shoal fetch {self.deployment.name} --run "
+                "the ranks stop as soon as AWS answers. A second Ctrl-C ends only this command at once, and the "
+                f"training continues; to copy its results: shoal fetch {self.deployment.name} --run "
                 f"{self.launch.run} --output DIR"
             )
         super().stop(bars)
 
     def spent(self) -> float | None:
-        """By the time of the nodes."""
+        """Return the dollars so far, from the hours of the nodes."""
         return self._spending.so_far() if self._spending else None
 
-    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
-        """Also tell what was read."""
+    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
+        """Collect the results, with the counts of the readers."""
         read: dict[str, Any] = {}
         if self.prepared.readers:
             found = read_so_far(self.store, self.launch.run, self.prepared.readers)
@@ -179,7 +188,7 @@ class DeploymentRun(AgentRun):
         if self.prepared.inputs:
             read["inputs"] = list(self.prepared.inputs)
         ended = super().collect(bars, stopped=stopped)
-        return replace(ended, told={**ended.told, **read})
+        return replace(ended, details={**ended.details, **read})
 
     def _machines(self) -> Mapping[str, list[dict[str, Any]]]:
         trains, reads = of_role(self._nodes, "train"), of_role(self._nodes, "read")
@@ -189,32 +198,33 @@ class DeploymentRun(AgentRun):
         }
 
     def why_stopped(self, summary: Mapping[str, Any]) -> str:
-        """It costs too much, or somebody has stopped it; and what finishing it costs."""
+        """Return the reason, a cost limit or a user, and the cost of finishing the run."""
         asked = self.launch.request
-        why = "somebody has stopped it"
+        why = "somebody stopped it"
         if asked.max_dollars is not None and not asked.stop and asked.at(time.time()).stop:
             why = f"it would have cost more than ${asked.max_dollars:g}"
         done, spent = summary["rows_seen"], self.spent()
         rows = summary.get("rows", 0) * (self.config.epochs or 0)
         more = (
-            f"; to finish it costs about ${spent * (rows - done) / done:.2f} more" if spent and rows > done > 0 else ""
+            f"; finishing it would cost about ${spent * (rows - done) / done:.2f} more"
+            if spent and rows > done > 0
+            else ""
         )
         return f"{why}{more}"
 
 
 def read_so_far(store: Store, run: str, readers: int) -> Status:
-    """What so many readers of a run have done, together. Others may write there, too: what is no status does not
-    count."""
+    """Return the total progress of a run's readers. Invalid documents do not count, because others may write there."""
     found = []
     for reader in range(readers):
         with suppress(DataError):
-            told = store.read(f"{RUNS}{run}/reader-{reader}.json")
-            found += [Status.from_json(told.text)] if told else []
+            document = store.read(f"{RUNS}{run}/reader-{reader}.json")
+            found += [Status.from_json(document.text)] if document else []
     return sum_of(found)
 
 
 class ReadingProgress:
-    """What the readers of a run have done, as it was some seconds ago."""
+    """Progress of a run's readers, cached for some seconds."""
 
     def __init__(self, store: Store, run: str, readers: int) -> None:
         self._of = store, run, readers

@@ -1,4 +1,4 @@
-"""A run whose ranks are started by agents: it is waited for, followed and stopped by the documents of its launch."""
+"""Follows remote runs: waits for them, stops them, and copies their results, by documents in a store."""
 
 import re
 import signal
@@ -24,7 +24,7 @@ from bootstrap.aws.retry import Abandoned, is_credentials_error
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import Launch, LaunchOptions
-from bootstrap.training.places.place import Ended, Run
+from bootstrap.training.places.place import Run, RunResult
 from bootstrap.training.run_view import RecordView, RunView
 from common.display import plural
 from common.errors import ShoalError, explain_os_error
@@ -35,31 +35,31 @@ from trainer.rank_processes import STOP_SECONDS, failure_in
 
 _PAUSE_SECONDS = 1.0
 LONGEST_STOP_SECONDS = 3 * STOP_SECONDS
-"""How long nodes may take to stop: their agents hear of it, their ranks end, or are ended, and results are copied."""
+"""Maximum time for a stop: agents read the request, ranks end, and nodes copy their results."""
 _ANSWER_SECONDS = 120.0
-"""How long the agent of a node that is ready may take to tell that it has seen a request."""
-GO_ON = "; type the same command with --resume, which continues from the last checkpoint"
+"""Maximum time until the agent of a ready node reports that it has read a request."""
+RESUME_HINT = "; to continue from the last checkpoint, repeat the command with --resume"
 _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
-"""The names of datasets on nodes (bootstrap/agent/machine.py)."""
+"""Pattern of the names of datasets on nodes (bootstrap/agent/machine.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Copied:
-    """What was copied of a run."""
+    """Copied files of a run."""
 
     output: Path
     files: list[Path] = field(default_factory=list)
-    """Those that are there now."""
+    """Files that exist in the output now."""
     tags: dict[str, str] = field(default_factory=dict)
-    """Of each in the store, by its name there, as it was before: what changes then was not copied."""
+    """Tags in the store before the copy, by name. An object that changes during the copy has another tag."""
     refused: list[str] = field(default_factory=list)
-    """A sentence for each object with a name that Shoal gives to no file of a run."""
+    """Messages about objects with names that Shoal does not use for files of a run."""
     sizes: list[int] = field(default_factory=list)
-    """The bytes of those that were not there before."""
+    """Sizes in bytes of the newly copied files."""
 
     @cached_property
     def summary(self) -> dict[str, Any] | None:
-        """The content of the run's summary, if it left one. Raises ShoalError for a summary that is none."""
+        """Content of the run's summary, or None. Raises ShoalError if it is invalid."""
         return read_summary(self.output) if self.output / SUMMARY in self.files else None
 
 
@@ -75,9 +75,18 @@ def copy_results(
 ) -> Copied:
     """Copy the files of a run to its output.
 
-    `into`: a folder of the output; `files`: by their names, by default all of the run; `skip`: leave those that are
-    there with the same size and second of change. A run that has just ended may have written a file twice within a
-    second. Raises ShoalError where it cannot write.
+    Args:
+        store: Where the run's files are.
+        run: The name of the run.
+        output: The folder of the output.
+        into: A folder of the output, with a final slash.
+        files: Files by name (default: all files of the run).
+        skip: Skip files that exist with the same size and second of change. Do not use it for a run that just ended,
+            which may have written a file twice within a second.
+        count: Called with the bytes of each piece.
+
+    Raises:
+        ShoalError: The output is not writable.
     """
     folder, copied = f"{RUNS}{run}/", Copied(output=output)
     if files is None:
@@ -106,15 +115,15 @@ def _is_there(path: Path, file: StoredFile) -> bool:
 
 
 class RemoteRun(Run):
-    """A run that can go on without its command, and whose record and results are in a store."""
+    """Run that can continue without its command, with its record and results in a store."""
 
-    survives = True
-    wishes: LaunchOptions
+    can_detach = True
+    launch_options: LaunchOptions
     store: Store
     deployment: Deployment | None = None
-    """None of hosts."""
+    """None for hosts."""
     stage = "start the ranks"
-    """What the progress bar shows before the first step."""
+    """Title of the progress bar before the first step."""
 
     @property
     @abstractmethod
@@ -123,39 +132,39 @@ class RemoteRun(Run):
     @property
     @abstractmethod
     def is_followed(self) -> bool:
-        """Whether an earlier command has begun it, so that all of its record is shown."""
+        """True if an earlier command started the run, so that its whole record is shown."""
 
     @abstractmethod
     def give_up(self) -> None:
-        """Have it end what it does, as nobody waits for its results any more."""
+        """End the run, because nobody waits for its results any more."""
 
     def why_stopped(self, summary: Mapping[str, Any]) -> str:  # noqa: ARG002
-        """Why it was stopped by nobody at this command: a part of a sentence."""
-        return "somebody has stopped it"
+        """Return the reason of a stop that this command did not request, as part of a sentence."""
+        return "somebody stopped it"
 
     @abstractmethod
     def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
-        """Why it came to no end."""
+        """Return why the run failed; None if it did not fail."""
 
     def _machines(self) -> Mapping[str, list[dict[str, Any]]]:
-        """The `nodes` that train and the `readers`, as its summary shows them; none of a place that costs nothing."""
+        """Return `nodes` and `readers` for the summary; empty for a place that costs nothing."""
         return {}
 
-    def left(self) -> Mapping[str, Any]:
+    def detached_fields(self) -> Mapping[str, Any]:
         return {"run": self.name, **({"deployment": self.deployment.name} if self.deployment else {})}
 
     def record(self, bars: Bars) -> RecordView:
-        """The record as it grows in the store."""
+        """Return the view of the record in the store."""
         bars.stage(self.stage, 0)
         view, key = RunView(bars, spent=self.spent, read=self._reading()), f"{RUNS}{self.name}/{RECORD}"
         return RecordView(view, self.store, key, before=None if self.is_followed else self.store.size(key))
 
     def _reading(self) -> Callable[[], Any] | None:
-        """What readers have done; None without readers."""
+        """Return a function that returns the readers' progress; None without readers."""
         return None
 
-    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
-        """Copy the run's files to the output, and note that in the bucket of a deployment."""
+    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
+        """Copy the run's files to the output, and record that in a deployment's bucket."""
         copied = copy_results(self.store, self.name, self.config.output)
         summary = copied.summary
         if self.deployment is not None and not copied.refused:
@@ -164,55 +173,55 @@ class RemoteRun(Run):
             fetched.record(s3, bucket, {self.name: copied.tags}, bars.note)
         self.give_up()
         if summary is not None and summary["stopped"] and not stopped:
-            bars.note(f"the run is stopped, because {self.why_stopped(summary)}")
+            bars.note(f"the run stopped, because {self.why_stopped(summary)}")
         machines = self._machines()
         emulated = {"emulated": True} if self.deployment and self.deployment.is_emulated else {}
-        return Ended(
+        return RunResult(
             summary=summary,
             failure=self._failure(copied, stopped=stopped),
-            told={**machines, "run": f"{self.store.name}/{RUNS}{self.name}/", "refused": copied.refused},
+            details={**machines, "run": f"{self.store.name}/{RUNS}{self.name}/", "refused": copied.refused},
             launch={**machines, **emulated},
         )
 
     @contextmanager
-    def _given_up_after_errors(self) -> Iterator[None]:
-        """Have it end after an error, unless the run is left to itself."""
+    def _ended_after_errors(self) -> Iterator[None]:
+        """End the run after an error, unless the command detaches from it."""
         try:
             yield
         except (Abandoned, Detached):
             raise
         except BaseException:
-            if not self.wishes.leave:
+            if not self.launch_options.detach_on_interrupt:
                 with suppress(BotoCoreError, ClientError, ShoalError):
                     self.give_up()
             raise
 
-    def leaves(self, interrupt: KeyboardInterrupt) -> bool:
-        """Whether this interrupt ends the command alone."""
-        return self.wishes.leave or name_of(interrupt) == signal.SIGHUP.name
+    def detaches_on(self, interrupt: KeyboardInterrupt) -> bool:
+        """Return whether this interrupt ends only the command."""
+        return self.launch_options.detach_on_interrupt or name_of(interrupt) == signal.SIGHUP.name
 
     @contextmanager
-    def _left_to_itself(self) -> Iterator[None]:
-        """A closed terminal and expired credentials end the command alone: raises Detached."""
+    def _detaching(self) -> Iterator[None]:
+        """Raise Detached for a closed terminal or expired credentials, which end only the command."""
         try:
             yield
         except KeyboardInterrupt as interrupt:
-            if not self.leaves(interrupt):
+            if not self.detaches_on(interrupt):
                 raise
             mark_handled(interrupt)
             raise Detached from None
         except (BotoCoreError, ClientError) as error:
             if not is_credentials_error(error):
                 raise
-            raise Detached(f"AWS does not accept your credentials any more ({error})") from error
+            raise Detached(f"AWS no longer accepts your credentials ({error})") from error
 
 
 class AgentRun(RemoteRun):
-    """A run on nodes with agents, or on hosts."""
+    """Run on nodes or hosts, which agents execute."""
 
     launch: Launch
     look_seconds = 10.0
-    """Seconds between two looks at the nodes."""
+    """Seconds between two checks of the nodes."""
     _shown: Attempt | None = None
     _looked_at: float | None = None
     _end: RunEnd | None = None
@@ -224,21 +233,19 @@ class AgentRun(RemoteRun):
 
     @property
     def is_followed(self) -> bool:
-        return self.launch.found
+        return self.launch.already_started
 
     def give_up(self) -> None:
         self.launch.forget()
 
     @abstractmethod
     def look_at_nodes(self, bars: Bars) -> None:
-        """Look whether nodes are there. Raises ShoalError where none is left, and none comes."""
+        """Check the nodes. Raises ShoalError if no node is left, and none starts."""
 
     def wait_for_data(self, bars: Bars) -> None:
-        """Wait until all nodes have their data, or one cannot get it; the bar shows the texts that all of them have
-        read.
+        """Wait until all nodes have their data, or one failed to get it. The bar shows what all nodes have read.
 
-        Raises ShoalError for a node that does not answer, and Detached once the nodes have agreed on who does it,
-        where the command is to end then.
+        Raises ShoalError for a node that does not answer. With `detach`, raises Detached after the rendezvous.
         """
         launch, since = self.launch, time.monotonic()
         while True:
@@ -246,7 +253,7 @@ class AgentRun(RemoteRun):
             statuses, attempt = launch.statuses(), launch.attempt()
             if launch.end() is not None or any(each.over for each in statuses.values()):
                 return
-            if self.wishes.detach and attempt:
+            if self.launch_options.detach and attempt:
                 raise Detached
             if attempt and all(name in statuses and statuses[name].has_reached("staged") for name in attempt.instances):
                 return
@@ -259,26 +266,28 @@ class AgentRun(RemoteRun):
             time.sleep(_PAUSE_SECONDS)
 
     def is_over(self, bars: Bars) -> bool:
-        """Whether all nodes have ended what they did. Raises ShoalError when no node is left, or they will not stop."""
+        """Return whether all nodes ended. Raises ShoalError if no node is left, or the nodes do not stop."""
         self._end = self.launch.end()
         if self._end is None:
             if self._deadline is not None and time.monotonic() > self._deadline:
                 raise ShoalError(
-                    f"the nodes did not stop in time, so they are ended; what they wrote is in {self.launch.left_in}"
+                    f"the nodes did not stop in time, so Shoal ends them; their files are in {self.launch.left_in}"
                 )
             self._look(bars)
         return self._end is not None
 
     def stop(self, bars: Bars) -> None:  # noqa: ARG002
-        """Have the ranks stop with a checkpoint; then their time begins."""
+        """Request a stop with a checkpoint, and start the time limit for it."""
         if not self.launch.request.stop:
             self.launch.ask_to_stop()
-        if self._deadline is None:  # also where a command before this one has asked
+        if self._deadline is None:  # even if an earlier command requested the stop
             self._deadline = time.monotonic() + LONGEST_STOP_SECONDS
 
     def _look(self, bars: Bars) -> None:
-        """Show a new attempt and, now and then, what is wrong with the nodes. Raises ShoalError where no node is left,
-        and none comes."""
+        """Show a new attempt and, every `look_seconds`, problems of the nodes.
+
+        Raises ShoalError if no node is left, and none starts.
+        """
         attempt, now = self.launch.attempt(), time.monotonic()
         if self._looked_at is None:
             self._shown, self._looked_at, self._troubles = attempt, now, dict[str, str]()
@@ -298,11 +307,13 @@ class AgentRun(RemoteRun):
         self.look_at_nodes(bars)
 
     def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
-        """Why a run came to no end, by its nodes, or else by its logs, in which what it learns from is a path of a
-        node."""
+        """Return why a run failed, from the report of its nodes, or else from its logs.
+
+        In logs, the path of a dataset on a node is replaced by the name of the source.
+        """
         end = self._end
         if end is not None and end.error:
-            log = f"; its log is in {self.launch.left_in}{GO_ON}" if end.error.startswith("reader ") else ""
+            log = f"; its log is in {self.launch.left_in}{RESUME_HINT}" if end.error.startswith("reader ") else ""
             return ShoalError(f"{end.error}{log}")
         was_stopped, summary = end is not None and end.outcome == "stopped", copied.summary
         if was_stopped and summary is None and not stopped:
@@ -315,4 +326,4 @@ class AgentRun(RemoteRun):
         text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in copied.files)
         failed = failure_in(text, f"the logs are in {output}")
         on_nodes = rf"\S*/(datasets/({_FILES})|streams/{re.escape(self.launch.run)}(/[\w-]+)*)"
-        return type(failed)(re.sub(on_nodes, self.prepared.called, str(failed)))
+        return type(failed)(re.sub(on_nodes, self.prepared.label, str(failed)))

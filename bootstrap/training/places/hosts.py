@@ -1,5 +1,8 @@
-"""Hosts of one's own as a place, reached by SSH: the agents of a deployment's nodes, with a folder that all hosts share
-or a bucket of the user's in the place of the deployment's. It costs nothing that is known here."""
+"""Place on hosts of the user, reached by SSH.
+
+The same agents as on a deployment's nodes run there. Their store is a folder that all hosts share, or a bucket of the
+user. Shoal knows no cost of hosts.
+"""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -22,7 +25,7 @@ from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import AgentRun
 from bootstrap.training.places.launch import DEFAULT, Launch, LaunchOptions, RequestedRuns, options_of
-from bootstrap.training.places.place import Ended, Place, Run
+from bootstrap.training.places.place import Place, Run, RunResult
 from bootstrap.training.sources.source import Prepared, Source
 from common.errors import DataError, ShoalError, UsageError
 from common.json_values import parse_json_object
@@ -33,21 +36,23 @@ from corpus.reading.s3 import is_s3, place_of
 from trainer.config import TrainConfig
 
 _GROUP = "hosts"
-"""What the agents of hosts call theirs, of which a folder or a bucket has one."""
+"""Name of the agents' group. A folder or a bucket has only one group of hosts."""
 _SILENT_SECONDS = 8.0
-"""After which the agent of a host that is not heard is started again; after each try it is twice as long."""
+"""Time without a heartbeat after which a host's agent is restarted. It doubles after each attempt."""
 _MOST_SILENT_SECONDS = 300.0
 
 
-class OnHosts(Place):
+class HostsPlace(Place):
+    """Place on the hosts of a hosts file."""
+
     pause = 1.0
 
-    def __init__(self, file: HostsFile, wishes: LaunchOptions = DEFAULT) -> None:
-        self.file, self.wishes, self.name = file, wishes, str(file.path)
+    def __init__(self, file: HostsFile, launch_options: LaunchOptions = DEFAULT) -> None:
+        self.file, self.launch_options, self.name = file, launch_options, str(file.path)
         self.options = {"hosts": (str(file.path),)}
 
     def dataset(self, address: str | None, bars: Bars) -> str:  # noqa: ARG002
-        """The path of a dataset on this machine, which can be used."""
+        """Return the path of a valid dataset on this machine."""
         if address is None:
             raise UsageError(
                 "--hosts needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
@@ -56,71 +61,75 @@ class OnHosts(Place):
             return address
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
-        """Make datasets of texts here."""
+        """Prepare a run. Datasets of texts are made on this machine."""
         if config.similarity or config.analogy:
-            raise ShoalError("sets of words are files here, which hosts do not have; train with --local")
+            raise ShoalError("--similarity and --analogy are not supported with --hosts; train with --local")
         if config.embeddings is not None and not is_s3(config.embeddings):
             raise ShoalError(
-                f"--embeddings names {config.embeddings}, which hosts do not have; copy it to S3, where they can read "
-                "it, or train with --local"
+                f"hosts cannot read --embeddings {config.embeddings}, a file of this machine; copy it to S3, or train "
+                "with --local"
             )
         prepared = source.prepare(self, config, bars)
-        if prepared.readers or prepared.here is None:
-            raise ShoalError("a stream cannot be learnt with --hosts; use --local or --deployment")
+        if prepared.readers or prepared.local_path is None:
+            raise ShoalError("--hosts does not support streams; use --local or --deployment")
         return HostsRun(self, prepared, config)
 
 
 class HostsLaunch(Launch):
-    when_silent = "its log is agent.log, in a folder of that name in ~/.shoal of its host"
+    """Launch of a run on hosts."""
+
+    when_silent = "its log is agent.log, in a folder with that name in ~/.shoal of its host"
     are_working = False
-    """Whether a training runs on a host."""
+    """True if a training runs on a host."""
 
     def require_free(self, run: str) -> None:
         if self.are_working:
             raise ShoalError(
-                f"a training uses these hosts: {run}; wait until it has ended, or type its command again and then "
-                "Ctrl-C, which stops it"
+                f"a training uses these hosts: {run}; wait until it ends, or stop it: repeat its command, and press "
+                "Ctrl-C"
             )
 
 
 class HostsRun(AgentRun):
+    """Run on hosts."""
+
     look_seconds = 3.0
 
-    def __init__(self, place: OnHosts, prepared: Prepared, config: TrainConfig) -> None:
+    def __init__(self, place: HostsPlace, prepared: Prepared, config: TrainConfig) -> None:
         self.config, self.prepared, self._place = config, prepared, place
         self.hosts, self._code = HostGroup(place.file), CodePayload()
         self.store = store_of(self.hosts)
-        self.wishes = place.wishes
+        self.launch_options = place.launch_options
         self._launch: HostsLaunch | None = None
         self._data = ""
-        self._heard: dict[str, tuple[str, float, float]] = {}
-        """Of each host's beat the tag, since when that is unchanged, and the pause before the next try."""
+        self._heartbeats: dict[str, tuple[str, float, float]] = {}
+        """Heartbeats by host: tag, monotonic time of its last change, and pause before the next restart."""
 
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
-        """The connections; code and dataset are sent."""
-        assert self.prepared.here is not None
+        """Connect to the hosts, and send code and dataset."""
+        assert self.prepared.local_path is not None
         with self.hosts:
             bars.stage("connect", 0)
             self.hosts.on_all(self._code.install)
-            self._data = _send_dataset(self.store, self.prepared.here, bars)
+            self._data = _send_dataset(self.store, self.prepared.local_path, bars)
             yield
 
     @contextmanager
     def started(self, bars: Bars) -> Iterator[None]:
-        """Claim the hosts, and start their agents. A closed terminal leaves the run to itself."""
+        """Claim the hosts, and start their agents. A closed terminal detaches the command from the run."""
         bars.stage("start the agents", 0)
         runs = RequestedRuns(self.store, _GROUP)
         launch = self._launch = HostsLaunch(runs, runs.unfinished() if self.config.resume else runs.new_name())
         hosts = self.hosts.file.hosts
-        launch.are_working = launch.wanted.at_work() is not None and any(
+        launch.are_working = launch.requests.active_request() is not None and any(
             each["works"] for each in self.hosts.on_all(partial(self._call_agent, "--ask"))
         )
         try:
             launch.claim(
-                self.wishes,
+                self.launch_options,
                 bars,
-                anew=self.config.force,
+                force=self.config.force,
                 trainers=len(hosts),
                 nodes=tuple(each.instance for each in hosts),
                 share=None,
@@ -129,23 +138,23 @@ class HostsRun(AgentRun):
             )
             if launch.end() is None:
                 self.hosts.on_all(self.start_agent)
-            launch.begin([each.instance for each in hosts])
-            with self._left_to_itself():
+            launch.start([each.instance for each in hosts])
+            with self._detaching():
                 yield
         except (KeyboardInterrupt, ShoalError) as error:
             if isinstance(error, LostError) and launch.request.ready:
-                raise Detached(f"{error}; the run goes on, and the same command follows it") from error
-            if not launch.found:  # the agents end what they have begun for this command
+                raise Detached(f"{error}; the run continues, and the same command follows it") from error
+            if not launch.already_started:  # then the agents end the run of this command
                 with suppress(ShoalError):
                     launch.forget()
             raise
 
     def start_agent(self, connection: Connection) -> None:
-        """Start a host's agent, unless it runs. Raises ShoalError where it cannot run there, and LostError."""
+        """Start a host's agent, unless it runs. Raises ShoalError if it cannot run, and LostError."""
         self._call_agent("", connection)
 
     def _call_agent(self, option: str, connection: Connection) -> dict[str, Any]:
-        """Have a host start its agent or, with an option, tell of it."""
+        """Start a host's agent or, with `--ask`, only ask for its state. Returns the answer of the host."""
         host, gpus = connection.host, connection.host.gpus
         status, output, errors = connection.run(
             (
@@ -162,66 +171,70 @@ class HostsRun(AgentRun):
             )
         )
         try:
-            told = parse_json_object(output) if not status else {}
+            answer = parse_json_object(output) if not status else {}
         except DataError:
-            told = {}
-        if isinstance(missing := told.get("missing"), list) and missing:
+            answer = {}
+        if isinstance(missing := answer.get("missing"), list) and missing:
             raise ShoalError(
-                f"{host.label}: {host.python} has no {missing[0]}; install what "
-                "bootstrap/nodes/gpu/requirements.txt lists and PyTorch, or name another Python in "
+                f"{host.label}: {host.python} has no {missing[0]}; install PyTorch and "
+                "bootstrap/nodes/gpu/requirements.txt there, or name another Python in "
                 f"{self._place.file.path}: python=/path"
             )
-        if unable := told.get("unable"):
+        if unable := answer.get("unable"):
             raise ShoalError(
-                f"{host.label} cannot use {self.store.name}: {str(unable).rstrip('.')}; it needs AWS "
-                "credentials of its own, of a role or in its ~/.aws, that may list, read, write and delete there"
+                f"{host.label} cannot use {self.store.name}: {str(unable).rstrip('.')}; the host needs its own AWS "
+                "credentials, from a role or in its ~/.aws, that may list, read, write and delete there"
             )
-        if (other := told.get("other")) not in (None, self.store.name):
-            raise ShoalError(f"{host.label}: a training in another folder, {other}, uses it; wait until that has ended")
-        if not isinstance(told.get("works"), bool):
-            last = (errors.strip() or output.strip()).splitlines()[-1:] or ["it said nothing"]
+        if (other := answer.get("other")) not in (None, self.store.name):
+            raise ShoalError(f"{host.label}: a training in another folder, {other}, uses this host; wait until it ends")
+        if not isinstance(answer.get("works"), bool):
+            last = (errors.strip() or output.strip()).splitlines()[-1:] or ["it printed nothing"]
             raise ShoalError(f"{host.label}: its agent does not start: {last[0]}")
-        return told
+        return answer
 
-    def left(self) -> Mapping[str, Any]:
-        return {**super().left(), "hosts": self._place.name}
+    def detached_fields(self) -> Mapping[str, Any]:
+        return {**super().detached_fields(), "hosts": self._place.name}
 
     def wait_for_data(self, bars: Bars) -> None:
         bars.stage("copy the dataset to the hosts", 0)
         super().wait_for_data(bars)
 
     def look_at_nodes(self, bars: Bars) -> None:
-        """Start the agents again that are not heard: of a host that was started anew, or whose agent was killed. One
-        that is back within GONE_SECONDS costs the run nothing."""
-        now, beats = time.monotonic(), self.store.list(documents.NODES)
+        """Restart agents without heartbeats, after a reboot of the host or the end of the agent.
+
+        The run does not notice an agent that is back within GONE_SECONDS.
+        """
+        now, heartbeats = time.monotonic(), self.store.list(documents.NODES)
         for host in self.hosts.file.hosts:
-            beat = beats.get(documents.heartbeat_key(host.instance))
-            tag = beat.tag if beat else ""
-            known, since, pause = self._heard.setdefault(host.instance, (tag, now, _SILENT_SECONDS))
+            heartbeat = heartbeats.get(documents.heartbeat_key(host.instance))
+            tag = heartbeat.tag if heartbeat else ""
+            known, since, pause = self._heartbeats.setdefault(host.instance, (tag, now, _SILENT_SECONDS))
             if tag != known:
-                self._heard[host.instance] = (tag, now, _SILENT_SECONDS)
+                self._heartbeats[host.instance] = (tag, now, _SILENT_SECONDS)
             elif now - since > pause:
                 try:
                     self.start_agent(self.hosts.connect(host))
                 except ShoalError as error:
                     if pause == _SILENT_SECONDS:
-                        bars.note(f"{error}; it is looked for again and again")
-                self._heard[host.instance] = (tag, time.monotonic(), min(2 * pause, _MOST_SILENT_SECONDS))
+                        bars.note(f"{error}; Shoal tries again until it answers")
+                self._heartbeats[host.instance] = (tag, time.monotonic(), min(2 * pause, _MOST_SILENT_SECONDS))
 
-    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
+    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
         with self.hosts:
             return super().collect(bars, stopped=stopped)
 
     @property
     def launch(self) -> HostsLaunch:  # type: ignore[override]
-        """The launch, once it is claimed."""
+        """Launch of the run, after `started` claimed it."""
         assert self._launch is not None
         return self._launch
 
 
 def store_of(hosts: HostGroup) -> Store:
-    """What the hosts share: a folder, or a bucket that each of them and the command reach with credentials of their
-    own. Raises LostError where it cannot be used."""
+    """Return the store of the hosts: a folder, or a bucket that each host and the command reach with own credentials.
+
+    Raises LostError if the bucket is not usable.
+    """
     address = hosts.file.folder
     if not is_s3(address):
         return Folder(address, hosts.use_files)
@@ -242,7 +255,7 @@ def _explained(address: str) -> Iterator[None]:
 
 
 def _send_dataset(store: Store, path: Path, bars: Bars) -> str:
-    """Send a dataset, if it is not there; returns its key. Raises DataError for one that cannot be used."""
+    """Send a dataset unless the store has it, and return its key. Raises DataError if it is invalid."""
     with open_dataset(path) as opened:
         key = f"datasets/{opened.digest}/{DATASET_NAME}"
     size = path.stat().st_size

@@ -1,6 +1,6 @@
-"""A launch of a run, wherever its agents are: what they are asked to do, and what they tell of it.
+"""Launches of runs: the requests to the agents, and their reports.
 
-All of it are documents in a store, which is all that a command and the agents have in common.
+These are documents in a store. A command and the agents communicate only through that store.
 """
 
 import secrets
@@ -31,25 +31,25 @@ from trainer.output.run_files import SUMMARY
 
 _SET_BY_NODES = ("data", "output", "cache")
 _CHANGES_AT_ONCE = 20
-"""How often a change of the requests is tried again that others have changed meanwhile."""
+"""Maximum attempts to change a document that other commands change at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchOptions:
-    """What a command wants of its launch."""
+    """Options of a launch."""
 
     keep: bool = False
-    """Whether the nodes stay when it has ended."""
+    """True if the nodes stay after the run."""
     min_nodes: int = 1
-    """The fewest nodes that train, where some are lost."""
+    """Minimum number of nodes that train after losses of nodes."""
     max_dollars: float | None = None
-    """The most that its nodes may cost."""
+    """Maximum cost of the nodes."""
     managed: bool = False
-    """Whether a job of SageMaker trains, where there are nodes, too."""
+    """True if a SageMaker job trains although the deployment has nodes."""
     detach: bool = False
-    """Whether the command ends as soon as the nodes have agreed on the first attempt."""
-    leave: bool = False
-    """Whether Ctrl-C ends the command alone, and not the run."""
+    """True if the command ends as soon as the nodes have agreed on the first attempt."""
+    detach_on_interrupt: bool = False
+    """True if Ctrl-C ends only the command, not the run."""
 
 
 DEFAULT = LaunchOptions()
@@ -57,59 +57,63 @@ DEFAULT = LaunchOptions()
 
 def needs_prices(region: str) -> str:
     return (
-        f"--max-dollars needs prices, and those of {region} are not known; `make prices REGION={region}` makes a list "
-        "of them"
+        f"--max-dollars needs prices, but Shoal does not know those of {region}; `make prices REGION={region}` "
+        "downloads them"
     )
 
 
 class RequestedRuns:
-    """The run that is wanted of a group of nodes, if there is one, and the runs before it."""
+    """Current request to a group of nodes, and its earlier runs."""
 
     def __init__(self, store: Store, group: str) -> None:
-        """`group`: the name of a deployment, or of other nodes that share a store."""
+        """`group` is the name of a deployment, or of hosts with a common store."""
         self.store, self._group, self._key = store, group, documents.request_key(group)
 
     def new_name(self) -> str:
-        """A name for a run: sorted by time, and different for two runs that start at once."""
+        """Return a name for a run, which sorts by time and is unique for simultaneous starts."""
         return f"{self._group}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
 
     def unfinished(self) -> str:
-        """The newest run that did not end. Raises ShoalError when there is none."""
+        """Return the newest unfinished run. Raises ShoalError if all runs are finished."""
         found = {key.split("/")[1] for key in self.store.list(f"{documents.RUNS}{self._group}.")}
         for name in sorted(filter(names.is_run, found), reverse=True):
             summary = self.store.read(f"{documents.RUNS}{name}/{SUMMARY}")
             if summary is None or '"stopped": true' in summary.text:
                 return name
-        raise ShoalError(f"no training of '{self._group}' was stopped; leave out --resume to start one")
+        raise ShoalError(f"'{self._group}' has no stopped training to resume; start a new one without --resume")
 
     def read(self) -> RunRequest | None:
-        """The request. Raises ShoalError where it cannot be read."""
+        """Return the request, or None. Raises ShoalError if it is unreadable."""
         return self._read()[0]
 
-    def at_work(self) -> RunRequest | None:
-        """The request, unless its run has ended. Raises ShoalError where it cannot be read."""
+    def active_request(self) -> RunRequest | None:
+        """Return the request if its run is active, else None. Raises ShoalError if it is unreadable."""
         found = self.read()
         return found if found and self.end(found) is None else None
 
     def change(self, change: Callable[[RunRequest | None], RunRequest | None]) -> RunRequest | None:
-        """Change the request, also where others do so at the same time; returns the new one. Raises ShoalError where it
-        cannot be read."""
+        """Change the request, safely against concurrent changes, and return the new one.
+
+        Raises ShoalError if the request is unreadable.
+        """
         for _ in range(_CHANGES_AT_ONCE):
             found, known = self._read()
             changed = change(found)
             runs = (changed,) if changed else ()
             if changed == found or self.store.write_if(self._key, RequestDocument(runs=runs).to_json(), known):
                 return changed
-        raise ShoalError(f"{self._place} is changed by others again and again; type the command again")
+        raise ShoalError(f"other commands change {self._place} all the time; repeat the command")
 
     def end(self, request: RunRequest) -> RunEnd | None:
-        """How a launch has ended; None while it has not."""
+        """Return the end of a launch; None before its end."""
         found = self.store.read(request.end_key)
         return RunEnd.of_launch(request.token, found.text) if found else None
 
-    def end_by_hand(self, request: RunRequest, error: str = "") -> None:
-        """Write that a launch has ended, where no node is left to do so; `error`: why it has failed. An end that a node
-        has written stays."""
+    def write_end(self, request: RunRequest, error: str = "") -> None:
+        """Write the end of a launch if no node is left to write it. The end that a node wrote stays.
+
+        `error` is the reason of a failure.
+        """
         found = self.store.read(request.end_key)
         if found is None or RunEnd.of_launch(request.token, found.text) is None:
             end = RunEnd(token=request.token, outcome="failed" if error else "stopped", error=error)
@@ -125,22 +129,24 @@ class RequestedRuns:
             return (RequestDocument.from_json(found.text).request if found else None), found
         except DataError as error:
             raise ShoalError(
-                f"{self._place} has no request of this Shoal: {error}; delete it, and type the command again"
+                f"{self._place} is not a request of this version of Shoal: {error}; delete it, and repeat the command"
             ) from error
 
 
 class Launch:
-    when_silent = "if its deployment is of an earlier version of Shoal, deploy it again"
-    """What to do where the agent of a node does not answer: the end of a sentence."""
+    """Launch of a run: its request, attempts, statuses and end in a store."""
 
-    def __init__(self, wanted: RequestedRuns, run: str) -> None:
-        """`run`: the name of one that goes on, or of a new one. Raises ShoalError for what is no such name."""
-        self.wanted, self.run = wanted, names.run(run)
-        self.found = False
-        """Whether an earlier command has begun it."""
+    when_silent = "if its deployment has an earlier version of Shoal, deploy it again"
+    """End of the message about a node with an agent that does not answer."""
+
+    def __init__(self, requests: RequestedRuns, run: str) -> None:
+        """`run` is the name of a new or a continued run. Raises ShoalError for an invalid name."""
+        self.requests, self.run = requests, names.run(run)
+        self.already_started = False
+        """True if an earlier command started the launch."""
         self._request: RunRequest | None = None
         self.started: tuple[str, ...] = ()
-        """The nodes that were told to begin."""
+        """Instances that received the start request."""
         self._attempts: list[Attempt] = []
         self._number = 0
 
@@ -151,44 +157,51 @@ class Launch:
 
     @property
     def left_in(self) -> str:
-        """Where its nodes leave what they write: an address or a path."""
-        return f"{self.wanted.store.name}/{documents.RUNS}{self.run}/"
+        """Address or path of the run's folder."""
+        return f"{self.requests.store.name}/{documents.RUNS}{self.run}/"
 
     def require_free(self, run: str) -> None:
-        """Raise ShoalError where nodes do this run, or are about to."""
+        """Raise ShoalError if nodes execute this run, or are about to."""
 
-    def claim(self, wishes: LaunchOptions, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
-        """Claim the nodes for a training, or follow the launch of it that the same command has begun, also with
-        another name; returns whether it is claimed by this call, which then leaves a copy of the request with the run.
+    def claim(self, launch_options: LaunchOptions, bars: Bars, *, force: bool, **fields: Any) -> bool:
+        """Claim the nodes for a training, or follow the launch that an equal command started.
 
-        `wanted` are fields of the request; with `anew` a finished launch is not followed. Raises ShoalError where the
-        nodes do another run.
+        Returns True if this call claimed the nodes; the run's folder then has a copy of the request.
+
+        Args:
+            launch_options: Options of the launch.
+            bars: Progress bars.
+            force: Claim the nodes again even if an equal launch finished.
+            fields: Other fields of the request.
+
+        Raises:
+            ShoalError: The nodes execute another run.
         """
         request = RunRequest(
             run=self.run,
             token=secrets.token_hex(4),
-            min_nodes=min(wishes.min_nodes, wanted["trainers"]),
-            keep=wishes.keep,
-            max_dollars=wishes.max_dollars,
-            **wanted,
+            min_nodes=min(launch_options.min_nodes, fields["trainers"]),
+            keep=launch_options.keep,
+            max_dollars=launch_options.max_dollars,
+            **fields,
         )
-        self._request = request  # an interrupt may come when it is written already: `forget` then removes it
-        kept = self.wanted.change(partial(self._claimed, request, anew=anew))
+        self._request = request  # after an interrupt `forget` removes it, if it was written
+        kept = self.requests.change(partial(self._claimed, request, force=force))
         if kept is not None and kept != request:
             self.follow(kept)
-            bars.note(f"following run {self.run}, which the same command has begun")
+            bars.note(f"following run {self.run}, which the same command started")
             return False
-        attempts = self.wanted.store.list(documents.attempts_prefix(self.run))
+        attempts = self.requests.store.list(documents.attempts_prefix(self.run))
         self._number = max(map(documents.attempt_number, attempts), default=0)
-        self.wanted.store.write(self._copy_key, request.to_json())
+        self.requests.store.write(self._copy_key, request.to_json())
         return True
 
     def follow(self, request: RunRequest) -> None:
-        """Follow a launch that an earlier command has begun."""
-        self.found, self._request, self.run = True, request, names.run(request.run)
+        """Follow a launch that an earlier command started."""
+        self.already_started, self._request, self.run = True, request, names.run(request.run)
 
-    def begin(self, instances: Sequence[str], *, until: float | None = None) -> None:
-        """Have these nodes begin; `until`: when their ranks are to stop, in seconds since 1970."""
+    def start(self, instances: Sequence[str], *, until: float | None = None) -> None:
+        """Let these nodes start; `until` is the Unix time at which their ranks must stop."""
         self.started = tuple(instances)
         if not self.request.ready:
             self._replace(ready=True, until=until)
@@ -197,36 +210,36 @@ class Launch:
         self._replace(stop=True)
 
     def keeps_nodes(self) -> bool:
-        """Whether the nodes stay after it: they are to, or are wanted for another run."""
-        with suppress(ShoalError):  # nodes do nothing for a request that cannot be read
-            other = self.wanted.at_work()
+        """Return whether the nodes stay after the run: by option, or for another run."""
+        with suppress(ShoalError):  # nodes ignore an unreadable request
+            other = self.requests.active_request()
             return self.request.keep or (other is not None and other.token != self.request.token)
         return False
 
     def request_before(self) -> RunRequest:
-        """The request of a run that goes on. Raises ShoalError where it left none that can be read."""
+        """Return the request of the run to resume. Raises ShoalError if its copy is missing or invalid."""
         try:
             return RunRequest.from_json(self._read(self._copy_key) or "")
         except DataError as error:
-            place = f"{self.wanted.store.name}/{self._copy_key}"
-            raise ShoalError(f"{place} is no request of a run: {error}; leave out --resume") from error
+            place = f"{self.requests.store.name}/{self._copy_key}"
+            raise ShoalError(f"{place} is not a valid request: {error}; start a new run without --resume") from error
 
     def is_wanted(self) -> bool:
-        """Whether the nodes still have its request, which the command that copies its results removes."""
-        found = self.wanted.read()
+        """Return whether the request still exists. The command that fetches the results removes it."""
+        found = self.requests.read()
         return found is not None and found.token == self.request.token
 
     def forget(self) -> None:
-        """Remove the request, if it was written: nodes that stay have nothing more to do."""
+        """Remove the request if it was written, so that remaining nodes become idle."""
         if self._request is not None:
             self._change(None)
 
     def attempt(self) -> Attempt | None:
-        """The latest attempt at this launch; None before the nodes have agreed on the first."""
+        """Return the latest attempt; None before the nodes have agreed on the first."""
         return next(reversed(self.attempts()), None)
 
     def attempts(self) -> list[Attempt]:
-        """All attempts at this launch so far."""
+        """Return all attempts of this launch so far."""
         while (text := self._read(documents.attempt_key(self.run, self._number + 1))) is not None:
             self._number += 1
             found = Attempt.of_launch(self.request.token, text)
@@ -235,12 +248,11 @@ class Launch:
         return self._attempts
 
     def end(self) -> RunEnd | None:
-        """How the launch has ended; None while it has not."""
-        return self.wanted.end(self.request)
+        """Return the end of the launch; None before its end."""
+        return self.requests.end(self.request)
 
     def statuses(self) -> Mapping[str, NodeStatus]:
-        """What the nodes of the latest attempt have reported of it, by instance; before the first, what those reported
-        that were started."""
+        """Return the statuses of the latest attempt's nodes, by instance; before it, those of the started nodes."""
         attempt = self.attempt()
         named = attempt.instances if attempt else self.started
         read = {
@@ -254,75 +266,77 @@ class Launch:
         self._change(self._request)
 
     def _change(self, new: RunRequest | None) -> None:
-        """Replace the request if it is this launch's."""
+        """Replace the request if it belongs to this launch."""
         token = self.request.token
-        self.wanted.change(lambda found: new if found is not None and found.token == token else found)
+        self.requests.change(lambda found: new if found is not None and found.token == token else found)
 
     def _read(self, key: str) -> str | None:
-        found = self.wanted.store.read(key)
+        found = self.requests.store.read(key)
         return found.text if found else None
 
     @property
     def _copy_key(self) -> str:
         return f"{documents.RUNS}{self.run}/{REQUEST_NAME}"
 
-    def _claimed(self, wanted: RunRequest, known: RunRequest | None, *, anew: bool) -> RunRequest:
-        """The request that stays: the known one where it asks for the same work, else the wanted one. Raises ShoalError
-        where the nodes do another run."""
+    def _claimed(self, new: RunRequest, known: RunRequest | None, *, force: bool) -> RunRequest:
+        """Return the known request if it is for the same work, else the new one.
+
+        Raises ShoalError if the nodes execute another run.
+        """
         if known is None:
-            return wanted
-        end = self.wanted.end(known)
-        # A launch that has finished has left results that nobody has copied.
-        if wanted.same_work(known) and (end is None or (end.outcome == "finished" and not anew)):
+            return new
+        end = self.requests.end(known)
+        # The results of a finished launch with a request were not fetched yet.
+        if new.same_work(known) and (end is None or (end.outcome == "finished" and not force)):
             return known
         if end is None:
             self.require_free(known.run)
-            self.wanted.end_by_hand(known, "no node ran for it, and another training has begun")
-        return wanted
+            self.requests.write_end(known, "no node ran for it, and another training started")
+        return new
 
 
 class NodeLaunch(Launch):
-    """A launch of a run on a deployment's nodes, in its data bucket."""
+    """Launch of a run on a deployment's nodes, with documents in its data bucket."""
 
     def __init__(self, deployment: Deployment, run: str) -> None:
         super().__init__(requested_runs(deployment), run)
-        self.deployment, self._began, self._bucket = deployment, datetime.now(UTC), _bucket(deployment)
+        self.deployment, self._requested_at, self._bucket = deployment, datetime.now(UTC), _bucket(deployment)
 
     @property
     def folder(self) -> S3Path:
-        """The folder of the run's results."""
+        """Folder of the run in the data bucket."""
         return S3Path(self._bucket, f"{topology.RUNS_PREFIX}{self.run}/")
 
     @property
-    def began(self) -> datetime:
-        """When it was asked for; of one that an earlier command has begun, the time in the run's name."""
-        if not self.found:
-            return self._began
+    def requested_at(self) -> datetime:
+        """Time of the request; for a launch by an earlier command, the time in the run's name."""
+        if not self.already_started:
+            return self._requested_at
         return documents.start_time(self.run)
 
-    def claim(self, wishes: LaunchOptions, bars: Bars, *, anew: bool, **wanted: Any) -> bool:
-        new = super().claim(wishes, bars, anew=anew, **wanted)
-        if new:  # nobody needs to fetch what the command was told
-            tag = self.wanted.store.list(self._copy_key)[self._copy_key].tag
+    def claim(self, launch_options: LaunchOptions, bars: Bars, *, force: bool, **fields: Any) -> bool:
+        new = super().claim(launch_options, bars, force=force, **fields)
+        if new:  # nobody needs to fetch the request
+            tag = self.requests.store.list(self._copy_key)[self._copy_key].tag
             s3 = self.deployment.session.client("s3")
             fetched.record(s3, self._bucket, {self.run: {REQUEST_NAME: tag}}, bars.note)
         return new
 
     def require_free(self, run: str) -> None:
-        """Raise ShoalError where nodes run, or may be about to be started."""
+        """Raise ShoalError if nodes run, or another command may be starting them."""
         deployment, place = self.deployment, S3Path(self._bucket, documents.request_key(self.deployment.name))
         head, just_changed = head_or_none(deployment.session.client("s3"), place), False
-        if head is not None:  # who has changed it may be starting nodes, by S3's own clock
+        if head is not None:  # the command that changed it may be starting nodes; times are S3's
             now = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
             just_changed = (now - head["LastModified"]).total_seconds() < READY_SECONDS
         if just_changed or any(group.desired for group in fleet.groups(deployment)):
             raise ShoalError(
-                f"a training uses the nodes of '{deployment.name}': {run}; wait until it has ended, or stop it: "
+                f"a training uses the nodes of '{deployment.name}': {run}; wait until it ends, or stop it: "
                 f"shoal stop {deployment.name} {run}"
             )
 
     def first_attempt_at(self) -> datetime | None:
-        """When the nodes agreed on the first attempt, by S3's own clock; None before that."""
+        """Return the time of the first attempt, from S3's clock; None before that."""
         for first in self.attempts()[:1]:
             place = S3Path(self._bucket, documents.attempt_key(self.run, first.number))
             head = retrying(partial(head_or_none, self.deployment.session.client("s3"), place))

@@ -1,8 +1,7 @@
-"""Training jobs of SageMaker as a place: no nodes to start, a limit of hours that the service keeps, and a run that
-goes on by itself.
+"""Place with SageMaker training jobs. SageMaker starts the instances and limits the hours.
 
-A job is started with its dataset and code as input channels. It copies its output folder into the run's folder of the
-data bucket as it changes, so that a run there looks like one of nodes.
+A job has its dataset and code as input channels. SageMaker copies changes of its output folder into the run's folder of
+the data bucket, so that the files there are like those of a run on nodes.
 """
 
 import json
@@ -24,17 +23,17 @@ from bootstrap.progress import Bars
 from bootstrap.training.outlook import Outlook
 from bootstrap.training.places.bucket_place import (
     PAUSE_SECONDS,
-    BegunTraining,
-    InBucket,
+    BucketPlace,
     Reports,
-    WantedRun,
-    bring,
-    brought,
+    RunOverview,
+    TrainingHandle,
+    upload_files,
+    with_uploaded_files,
 )
-from bootstrap.training.places.followed import GO_ON, Copied, RemoteRun
+from bootstrap.training.places.followed import RESUME_HINT, Copied, RemoteRun
 from bootstrap.training.places.launch import DEFAULT, LaunchOptions, needs_prices, options_of, requested_runs
 from bootstrap.training.places.managed_job import FILES, Job, Settings, job_name, job_request, jobs, settings, work_of
-from bootstrap.training.places.place import Ended
+from bootstrap.training.places.place import RunResult
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Source
 from common.errors import ShoalError
@@ -47,25 +46,25 @@ from trainer.managed import DATA
 
 _LOOK_SECONDS = 2.0
 _NOT_GIVEN = (*FILES, "resume", "force")
-"""Options that a job has otherwise: its container always resumes."""
+"""Options that are not hyperparameters: files are channels, and the container always resumes."""
 _QUESTIONS = ".questions"
 
 
-class OnManaged(InBucket):
-    """Training jobs of SageMaker for a deployment."""
+class ManagedPlace(BucketPlace):
+    """Place of a deployment with managed training."""
 
     pause = 1.0
-    goes_on = "the job goes on without them; renew them, and follow it by"
-    elsewhere = "SageMaker trains {run}; add --managed"
+    continuation = "the job continues without them; renew them, and follow it with"
+    busy_message = "SageMaker trains {run}; add --managed"
 
     def __init__(
-        self, deployment: Deployment, wishes: LaunchOptions = DEFAULT, *, others: Sequence[InBucket] = ()
+        self, deployment: Deployment, launch_options: LaunchOptions = DEFAULT, *, others: Sequence[BucketPlace] = ()
     ) -> None:
-        """Raises ShoalError for wishes that jobs cannot fulfil."""
-        super().__init__(deployment, wishes, others=others)
-        if wishes.keep or wishes.min_nodes > 1:
-            name = flag("keep" if wishes.keep else "min_nodes")
-            raise ShoalError(f"{name} is about nodes, and SageMaker trains for '{deployment.name}'; leave it out")
+        """Raise ShoalError for launch options that only nodes support."""
+        super().__init__(deployment, launch_options, others=others)
+        if launch_options.keep or launch_options.min_nodes > 1:
+            name = flag("keep" if launch_options.keep else "min_nodes")
+            raise ShoalError(f"{name} is an option of nodes, but SageMaker trains for '{deployment.name}'; remove it")
 
     @classmethod
     def serves(cls, deployment: Deployment) -> bool:
@@ -75,18 +74,18 @@ class OnManaged(InBucket):
     def settings(self) -> Settings:
         return settings(self.deployment)
 
-    def wanted(self) -> list[BegunTraining]:
-        return [_JobTraining(each) for each in jobs(self.deployment, at_work=True)]
+    def current_trainings(self) -> list[TrainingHandle]:
+        return [_JobTraining(each) for each in jobs(self.deployment, active=True)]
 
-    def newest_ended(self, run: str | None) -> BegunTraining | None:
+    def newest_ended(self, run: str | None) -> TrainingHandle | None:
         return next((_JobTraining(each) for each in jobs(self.deployment, run) if each.has_ended), None)
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> "ManagedRun":
-        """Upload what is here."""
+        """Prepare a run, and upload a dataset of this machine."""
         self._require_readable(config)
         prepared = source.prepare(self, config, bars)
         if prepared.readers:
-            raise ShoalError("a job of SageMaker reads no stream; give a dataset by --data, or texts by --input")
+            raise ShoalError("SageMaker jobs do not support streams; pass a dataset with --data, or texts with --input")
         return ManagedRun(self, prepared, config, self._run_name(config))
 
     def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
@@ -94,13 +93,15 @@ class OnManaged(InBucket):
         return [Node(self.settings.ec2_type, gpu.count if gpu else 1, efa=False) for _ in range(self.settings.count)]
 
     def hourly(self, nodes: object) -> float | None:  # noqa: ARG002
-        """At SageMaker's price on demand."""
+        """Return the dollars an hour at SageMaker's on-demand price; None if unknown."""
         return self.settings.hourly(str(self.deployment.session.region_name))
 
     def longest_seconds(self) -> int:
-        """After which SageMaker ends a job: its topology's hours, or those that the limit of dollars pays for. Raises
-        ShoalError where that is less than a minute, or prices are not known."""
-        longest, most = self.settings.max_hours * 3600, self.wishes.max_dollars
+        """Return the limit of a job in seconds: from the topology's hours, or lower from the limit of dollars.
+
+        Raises ShoalError if it is less than a minute, or if prices are unknown.
+        """
+        longest, most = self.settings.max_hours * 3600, self.launch_options.max_dollars
         if most is None:
             return longest
         hourly = self.settings.hourly(str(self.deployment.session.region_name))
@@ -108,20 +109,22 @@ class OnManaged(InBucket):
             raise ShoalError(needs_prices(str(self.deployment.session.region_name)))
         if (paid := int(most / hourly * 3600)) < 60:
             raise ShoalError(
-                f"{self.deployment.limit_of(most)}, but a job costs ${hourly:.2f} an hour; give a higher --max-dollars"
+                f"{self.deployment.limit_of(most)}, but a job costs ${hourly:.2f} an hour; set a higher --max-dollars"
             )
         return min(longest, paid)
 
 
 class ManagedRun(RemoteRun):
+    """Run in a SageMaker training job."""
+
     deployment: Deployment
 
     def __init__(
-        self, place: OnManaged, prepared: Prepared, config: TrainConfig, run: str, job: Job | None = None
+        self, place: ManagedPlace, prepared: Prepared, config: TrainConfig, run: str, job: Job | None = None
     ) -> None:
-        """`job`: one that goes on."""
+        """`job` is a running job to follow, or None for a new one."""
         self.config, self.prepared = config, prepared
-        self._place, self.wishes, self.deployment = place, place.wishes, place.deployment
+        self._place, self.launch_options, self.deployment = place, place.launch_options, place.deployment
         self.store = requested_runs(self.deployment).store
         self._run, self._job, self._found = run, job, job is not None
         self._s3 = self.deployment.session.client("s3")
@@ -134,8 +137,8 @@ class ManagedRun(RemoteRun):
 
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
-        """The job, which SageMaker ends by itself, and this where something goes wrong before."""
-        with self._given_up_after_errors():
+        """Start or find the job for a block. SageMaker ends it; after an error, this method stops it."""
+        with self._ended_after_errors():
             self._job = self._job or self._same_work(bars)
             if self._job is None:
                 self._begin(bars)
@@ -154,28 +157,30 @@ class ManagedRun(RemoteRun):
         return self._found or not self.config.resume
 
     def _same_work(self, bars: Bars) -> Job | None:
-        """The job that the same command has begun. Raises ShoalError while another one runs: a command that is typed
-        twice is not to be paid for twice."""
-        self._config = brought(self.config, self._sets)
+        """Return the running job that an equal command started, or None.
+
+        Raises ShoalError while another job runs, because a second one would cost money.
+        """
+        self._config = with_uploaded_files(self.config, self._sets)
         hyper, channels = self._hyper(), self._channels()
-        for job in jobs(self.deployment, at_work=True):
+        for job in jobs(self.deployment, active=True):
             if job.work == work_of(self._run, hyper, channels) and job.status == "InProgress":
-                bars.note(f"following run {job.run}, which the same command has begun")
+                bars.note(f"following run {job.run}, which the same command started")
                 self._run, self._found = job.run, True
                 return job
             raise ShoalError(
-                f"SageMaker trains for '{self.deployment.name}' already: {job.run}; to stop it, type: shoal stop "
+                f"SageMaker already trains {job.run} for '{self.deployment.name}'; to stop it: shoal stop "
                 f"{self.deployment.name} {job.run}"
             )
         return None
 
     def _begin(self, bars: Bars) -> None:
-        """Bring the files of this machine to the bucket, and start the job. Raises ShoalError where SageMaker refuses
-        it."""
+        """Upload the files of this machine, and start the job. Raises ShoalError if SageMaker refuses it."""
         if self.config.resume:
-            fetched.remove_checkpoints(self._s3, self._folder, bars.note)  # each is brought into the container
+            # SageMaker would copy each checkpoint into the container.
+            fetched.remove_checkpoints(self._s3, self._folder, bars.note)
         else:
-            bring(self._s3, self.config, self._sets, bars)
+            upload_files(self._s3, self.config, self._sets, bars)
         place = self._place
         launches = sum(1 for _ in jobs(self.deployment, self._run))
         name = job_name(self._run, launches + 1)
@@ -193,13 +198,15 @@ class ManagedRun(RemoteRun):
         except ClientError as error:
             if error.response["Error"]["Code"] not in ("ResourceInUse", "ResourceLimitExceeded", "ValidationException"):
                 raise
-            raise ShoalError(f"SageMaker starts no job: {error.response['Error']['Message']}") from error
-        self._job = Job(self.deployment, {**request, "TrainingJobStatus": "InProgress"})  # stopped after any error
-        job = self._job = self._job.again()
-        for other in jobs(self.deployment, at_work=True):  # of two commands at once, the later one gives way
+            raise ShoalError(f"SageMaker refuses the job: {error.response['Error']['Message']}") from error
+        self._job = Job(
+            self.deployment, {**request, "TrainingJobStatus": "InProgress"}
+        )  # so that `give_up` stops it after any error
+        job = self._job = self._job.refreshed()
+        for other in jobs(self.deployment, active=True):  # of two simultaneous commands the later one stops
             if other.name != name and (other.created, other.name) < (job.created, name):
                 job.stop()
-                raise ShoalError(f"another command has begun {other.run} at the same time; type the command again")
+                raise ShoalError(f"another command started {other.run} at the same time; repeat the command")
 
     @property
     def _sets(self) -> s3.S3Path:
@@ -215,20 +222,20 @@ class ManagedRun(RemoteRun):
         return {name: json.dumps(list(words)) for name, words in given.items()}
 
     def _channels(self) -> dict[str, str]:
-        """The input channels: the dataset, the files of options, and of AWS's image Shoal's code."""
+        """Return the input channels: the dataset, the files of options, and for AWS's image Shoal's code."""
         given, shared = self._config, self._place.settings
         found: dict[str, str] = {DATA: str(self.prepared.request()["dataset"])}
         for name in FILES:
             value = getattr(given, name)
             addresses = list(value) if isinstance(value, tuple) else [value] if value else []
             if len(addresses) > 1:
-                raise ShoalError(f"{flag(name)} takes one file where SageMaker trains; give one of them")
+                raise ShoalError(f"{flag(name)} accepts only one file for SageMaker; pass one file")
             found |= {name: self._prefix(addresses[0])} if addresses else {}
         found |= {name: address for name in ("code", "wheels", "script") if (address := getattr(shared, name))}
         return found
 
     def _prefix(self, address: str) -> str:
-        """The address of a file, or of all files of a folder; of MSR's analogies, of questions and answers."""
+        """Return the prefix of a file, of a folder, or of the two files of an analogy set in MSR's format."""
         if address.endswith(_QUESTIONS):
             return address.removesuffix(_QUESTIONS[1:])
         place = s3.place_of(address)
@@ -237,15 +244,15 @@ class ManagedRun(RemoteRun):
 
     @contextmanager
     def started(self, bars: Bars) -> Iterator[None]:
-        """A closed terminal and expired credentials leave the job to itself."""
+        """Run a block, in which a closed terminal or expired credentials detach the command from the job."""
         bars.stage("SageMaker starts the job", 0)
-        if self.wishes.detach:
+        if self.launch_options.detach:
             raise Detached
-        with self._left_to_itself():
+        with self._detaching():
             yield
 
     def wait_for_data(self, bars: Bars) -> None:
-        """Wait until the job trains, or has ended."""
+        """Wait until the job trains, or ended."""
         shown = ""
         while not self.job.has_ended and self.job.phase not in ("Training", "Uploading"):
             if self.job.phase != shown:
@@ -253,51 +260,53 @@ class ManagedRun(RemoteRun):
                 bars.stage(f"SageMaker: {shown}", 0)
             bars.tick()
             time.sleep(_LOOK_SECONDS)
-            self._job = self.job.again()
+            self._job = self.job.refreshed()
 
     def is_over(self, bars: Bars) -> bool:  # noqa: ARG002
         if time.monotonic() - self._looked >= _LOOK_SECONDS:
-            self._job, self._looked = self.job.again(), time.monotonic()
+            self._job, self._looked = self.job.refreshed(), time.monotonic()
         return self.job.has_ended
 
     def stop(self, bars: Bars) -> None:  # noqa: ARG002
-        """Ask SageMaker, which gives the ranks two minutes."""
+        """Request a stop from SageMaker, which gives the ranks two minutes."""
         self.job.stop()
 
     def spent(self) -> float | None:
-        """By the time that SageMaker bills."""
+        """Return the dollars so far, from the time that SageMaker bills."""
         return self._job.dollars() if self._job else None
 
-    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
+    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
         fetched.remove_checkpoints(self._s3, self._folder, bars.note)
         ended = super().collect(bars, stopped=stopped)
-        return replace(ended, told={**ended.told, "job": self.job.name})
+        return replace(ended, details={**ended.details, "job": self.job.name})
 
     def _machines(self) -> Mapping[str, list[dict[str, Any]]]:
         return {"nodes": self.job.instances, "readers": []}
 
     def why_stopped(self, summary: Mapping[str, Any]) -> str:
         limits = {
-            "MaxRuntimeExceeded": f"its limit of {self.job.limit_hours:.3g} h was reached",
+            "MaxRuntimeExceeded": f"it reached its limit of {self.job.limit_hours:.3g} h",
             "MaxWaitTimeExceeded": "SageMaker had no capacity for it in time",
         }
-        return f"{limits.get(self.job.phase) or super().why_stopped(summary)}{GO_ON}"
+        return f"{limits.get(self.job.phase) or super().why_stopped(summary)}{RESUME_HINT}"
 
     def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
         summary = copied.summary
         if self.job.status == "Failed":
             reason = self.job.why.removeprefix("AlgorithmError: ").partition(", exit code")[0]
-            return ShoalError(f"{reason or 'SageMaker tells no reason'}; the job is {self.job.name}")
+            return ShoalError(f"{reason or 'SageMaker gave no reason'}; the job is {self.job.name}")
         if self.job.phase == "MaxWaitTimeExceeded" and summary is None:
             return ShoalError(
-                "SageMaker had no capacity for the job in time; type the command again, or take on-demand"
+                "SageMaker had no capacity for the job in time; repeat the command, or use `market: on-demand`"
             )
         if summary is None and not stopped:
             return ShoalError(f"run {self._run} was stopped before its first checkpoint; start it again")
         return None
 
 
-class _JobTraining(BegunTraining):
+class _JobTraining(TrainingHandle):
+    """Training in a SageMaker job."""
+
     def __init__(self, job: Job) -> None:
         super().__init__(job.deployment, job.run)
         self._job, self.is_stopping = job, job.status == "Stopping"
@@ -310,19 +319,19 @@ class _JobTraining(BegunTraining):
     def has_ended(self) -> bool:
         return self._job.has_ended
 
-    def status(self, reports: Reports) -> WantedRun:  # noqa: ARG002
+    def status(self, reports: Reports) -> RunOverview:  # noqa: ARG002
         spent = Outlook(dollars=self._job.dollars(), dollars_at_least=self._job.dollars())
-        return WantedRun(run=self.name, state=self._job.phase, error="", attempts=[], outlook=spent)
+        return RunOverview(run=self.name, state=self._job.phase, error="", attempts=[], outlook=spent)
 
     def stop(self, bars: Bars) -> tuple[str, str]:
         bars.stage("stop", 0)
         job = self._job
         job.stop()
-        while not (job := job.again()).has_ended:
+        while not (job := job.refreshed()).has_ended:
             bars.tick()
             time.sleep(PAUSE_SECONDS)
         return job.outcome, job.why
 
-    def _run(self, config: TrainConfig, wishes: LaunchOptions) -> tuple[OnManaged, ManagedRun]:
-        place = OnManaged(self.deployment, wishes)
+    def _run(self, config: TrainConfig, launch_options: LaunchOptions) -> tuple[ManagedPlace, ManagedRun]:
+        place = ManagedPlace(self.deployment, launch_options)
         return place, ManagedRun(place, PreparedDataset(self._job.dataset), config, self.name, self._job)

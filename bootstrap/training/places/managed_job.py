@@ -1,7 +1,7 @@
-"""A training job of SageMaker, as a deployment's commands see it: found by its name, described, stopped.
+"""Finds, describes and stops SageMaker training jobs of a deployment.
 
-The job itself says all that is known of a run: its options are the job's hyperparameters, and its folder is where the
-job copies its checkpoints. Nobody has to write down anything else, and the service keeps it when a command has ended.
+The job itself stores everything about a run: the options are its hyperparameters, and the run's folder is its
+checkpoint address. So no other document is needed, and a run outlives its command.
 """
 
 import json
@@ -29,12 +29,12 @@ from trainer.managed import DATA, MEASURES
 
 ENDED = ("Completed", "Failed", "Stopped")
 FILES = ("embeddings", "similarity", "analogy")
-"""Options whose files a job has as input channels."""
+"""Options with files, which become input channels of a job."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the jobs of a deployment have in common, by its stack's output."""
+    """Common settings of a deployment's jobs, from the stack's output."""
 
     role: str
     image: str
@@ -43,20 +43,20 @@ class Settings:
     market: str
     max_hours: int
     beside: bool
-    """Whether the deployment has nodes that train, too."""
+    """True if the deployment also has node groups that train."""
     code: str = ""
     wheels: str = ""
     script: str = ""
-    """Addresses of what AWS's image lacks; empty with an image of the user's."""
+    """S3 addresses of code that AWS's image lacks; empty with an image of the user."""
     key: str = ""
-    """The ARN of the KMS key of the topology; empty without one."""
+    """ARN of the topology's KMS key, or empty."""
 
     @property
     def ec2_type(self) -> str:
         return self.instance_type.removeprefix(PREFIX)
 
     def hourly(self, region: str) -> float | None:
-        """Dollars an hour of all instances on demand; None where that is not known."""
+        """Return the on-demand dollars an hour of all instances; None if unknown."""
         return _hourly(region, self.ec2_type, self.count)
 
 
@@ -66,8 +66,10 @@ def _hourly(region: str, ec2_type: str, count: int) -> float | None:
 
 
 def settings(deployment: Deployment) -> Settings:
-    """Those of a deployment. Raises ShoalError where its topology has no training jobs, and for an output that is none
-    of this Shoal's."""
+    """Return the settings of a deployment's jobs.
+
+    Raises ShoalError if its topology has no managed training, or its output is of another version of Shoal.
+    """
     text = deployment.output(topology.OUTPUT_MANAGED)
     try:
         return from_json(Settings, parse_json_object(text))
@@ -84,29 +86,33 @@ class _Option:
 
 
 class Job:
+    """SageMaker training job of a deployment, as described at one time."""
+
     def __init__(self, deployment: Deployment, described: Mapping[str, Any]) -> None:
-        """`described`: what SageMaker shows of it. Raises ShoalError for one whose folder is none of a run."""
+        """`described` is SageMaker's description of the job. Raises ShoalError if its folder is not that of a run."""
         self.deployment, self._shown = deployment, described
         self.name = str(described["TrainingJobName"])
         address = str((described.get("CheckpointConfig") or {}).get("S3Uri", ""))
         try:
             self.bucket, self.run = s3.place_of(address).bucket, names.run(address.rpartition("/")[2])
         except DataError as error:
-            raise ShoalError(f"the job {self.name} has no folder of a run; look at it by AWS's tools") from error
+            raise ShoalError(
+                f"the job {self.name} has no run folder, so Shoal did not start it; inspect it with AWS's tools"
+            ) from error
 
     @property
     def status(self) -> str:
-        """InProgress, Stopping, or one of ENDED."""
+        """`InProgress`, `Stopping`, or one of ENDED."""
         return str(self._shown["TrainingJobStatus"])
 
     @property
     def phase(self) -> str:
-        """What it does, in SageMaker's words, such as Downloading."""
+        """SageMaker's secondary status, such as `Downloading`."""
         return str(self._shown.get("SecondaryStatus", self.status))
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it runs."""
+        """True if the job ended."""
         return self.status in ENDED
 
     @property
@@ -120,41 +126,41 @@ class Job:
 
     @property
     def dataset(self) -> str:
-        """The address of what it learns from."""
+        """Address of the dataset."""
         return self.channels[DATA]
 
     @property
     def channels(self) -> dict[str, str]:
-        """The addresses of its input channels, by their names."""
+        """Addresses of the input channels, by name."""
         given = self._shown.get("InputDataConfig") or ()
         return {each["ChannelName"]: str(each["DataSource"]["S3DataSource"]["S3Uri"]) for each in given}
 
     @property
     def options(self) -> dict[str, tuple[str, ...]]:
-        """The options of its training, with the addresses of files. Raises ShoalError for a job that is not Shoal's."""
+        """Options of the training, with addresses of files. Raises ShoalError if Shoal did not start the job."""
         given = self._shown.get("HyperParameters") or {}
         files = {name: (address,) for name, address in self.channels.items() if name in FILES}
         try:
             words = {name: from_json(_Option, {"words": json.loads(value)}).words for name, value in given.items()}
         except (DataError, RecursionError, ValueError) as error:
             raise ShoalError(
-                f"the job {self.name} has options that are not Shoal's; look at it by AWS's tools"
+                f"the job {self.name} has options that Shoal does not know; inspect it with AWS's tools"
             ) from error
         return words | files
 
     @property
     def work(self) -> tuple[object, ...]:
-        """What stands for what it does, by `work_of`."""
+        """Value for comparisons of jobs, from `work_of`."""
         return work_of(self.run, self._shown.get("HyperParameters") or {}, self.channels)
 
     @property
     def limit_hours(self) -> float:
-        """After which SageMaker ends it."""
+        """Hours after which SageMaker ends the job."""
         return float(self._shown["StoppingCondition"]["MaxRuntimeInSeconds"]) / 3600
 
     @property
     def instances(self) -> list[dict[str, Any]]:
-        """Its machines, as reports show nodes."""
+        """Instances of the job, with the fields of nodes in reports."""
         of = self._shown["ResourceConfig"]
         kind = catalog.find(of["InstanceType"].removeprefix(PREFIX))
         spot = self._shown.get("EnableManagedSpotTraining")
@@ -168,30 +174,30 @@ class Job:
         return [dict(shown) for _ in range(of["InstanceCount"])]
 
     def seconds(self, now: datetime) -> float:
-        """The seconds of each of its machines that are paid for, as an upper bound while it runs."""
+        """Return the billed seconds of each instance, an upper bound while the job runs."""
         if self.has_ended:
             return float(self._shown.get("BillableTimeInSeconds", 0))
         began = self._shown.get("TrainingStartTime")
         return max(0.0, (now - began).total_seconds()) if began else 0.0
 
     def dollars(self) -> float | None:
-        """What it has cost so far; None where the price is not known."""
+        """Return the dollars so far; None if the price is unknown."""
         of, region = self._shown["ResourceConfig"], str(self.deployment.session.region_name)
         hourly = _hourly(region, of["InstanceType"].removeprefix(PREFIX), of["InstanceCount"])
         return None if hourly is None else hourly * self.seconds(datetime.now(UTC)) / 3600
 
     @property
     def outcome(self) -> str:
-        """How it has ended, as a launch on nodes."""
+        """Outcome in the words of a launch on nodes: `finished`, `failed` or `stopped`."""
         return {"Completed": "finished", "Failed": "failed"}.get(self.status, "stopped")
 
-    def again(self) -> "Job":
-        """The same as it is now."""
+    def refreshed(self) -> "Job":
+        """Return the job with its current description."""
         return described(self.deployment, self.name)
 
     def stop(self) -> None:
-        """Ask it to stop with a checkpoint, unless it has ended or was asked."""
-        if self.again().status == "InProgress":
+        """Request a stop with a checkpoint, unless the job ended or is stopping."""
+        if self.refreshed().status == "InProgress":
             retrying(partial(cleanup.stop_job, self.deployment.session.client("sagemaker"), self.name))
 
 
@@ -200,9 +206,11 @@ def described(deployment: Deployment, name: str) -> Job:
     return Job(deployment, retrying(partial(sagemaker.describe_training_job, TrainingJobName=name)))
 
 
-def jobs(deployment: Deployment, run: str | None = None, *, at_work: bool = False) -> Iterator[Job]:
-    """The jobs of a deployment, or of one of its runs, the newest first; SageMaker keeps those that have ended, too,
-    which `at_work` leaves out."""
+def jobs(deployment: Deployment, run: str | None = None, *, active: bool = False) -> Iterator[Job]:
+    """Yield the jobs of a deployment, or of one of its runs, newest first.
+
+    SageMaker also keeps ended jobs, which `active` leaves out.
+    """
     if run is not None and not names.is_run(run):
         return
     prefix = job_name(run) if run else cleanup.job_prefix(deployment.name)
@@ -212,27 +220,29 @@ def jobs(deployment: Deployment, run: str | None = None, *, at_work: bool = Fals
     pages = sagemaker.get_paginator("list_training_jobs").paginate(**asked)
     for each in retrying(lambda: [job for page in pages for job in page["TrainingJobSummaries"]]):
         name, ended = each["TrainingJobName"], each["TrainingJobStatus"] in ENDED
-        if cleanup.is_job(name, deployment.name) and name.startswith(prefix) and not (at_work and ended):
+        if cleanup.is_job(name, deployment.name) and name.startswith(prefix) and not (active and ended):
             job = described(deployment, name)
-            if job.bucket == bucket:  # that of an earlier deployment of the name is another one
+            if job.bucket == bucket:  # an earlier deployment with this name had another bucket
                 yield job
 
 
-def count_at_work(account: Account, deployment: str, outputs: Mapping[str, str]) -> int:
-    """How many jobs of a deployment have not ended; none of one whose stack has no such output."""
+def count_active_jobs(account: Account, deployment: str, outputs: Mapping[str, str]) -> int:
+    """Return the number of active jobs of a deployment; 0 without managed training."""
     if topology.OUTPUT_MANAGED not in outputs:
         return 0
     return len(cleanup.jobs_at_work(account.client("sagemaker"), deployment, topology.TAG_DEPLOYMENT))
 
 
 def work_of(run: str, hyper: Mapping[str, str], channels: Mapping[str, str]) -> tuple[object, ...]:
-    """What stands for what a job does: the same for two jobs that one command begins, whose runs have folders of their
-    own for the files of its machine."""
+    """Return a value that is equal for jobs that the same command starts.
+
+    Their runs have different folders for the files of the user's machine, so the run's name is replaced.
+    """
     return dict(hyper), {name: address.replace(f"/{run}/", "/RUN/") for name, address in channels.items()}
 
 
 def job_name(run: str, launch: int = 1) -> str:
-    """The name of a job: its deployment's, when its run began, and from the second on the number of its launch."""
+    """Return the name of a job: deployment, time of the run, and from the second launch on its number."""
     deployment, _, began = run.rpartition(".")
     digits = began.partition("-")[0].replace("T", "")[2:]
     return f"{cleanup.job_prefix(deployment)}-{digits}{f'-{launch}' if launch > 1 else ''}"
@@ -240,7 +250,7 @@ def job_name(run: str, launch: int = 1) -> str:
 
 _VOLUME_GIB = 30
 _COPIES = 3
-"""Of a dataset on a job's disk: as it came, and unpacked."""
+"""Number of dataset sizes that fit on a job's disk, for the downloaded and the unpacked dataset."""
 _METRICS = ("loss", "rows_per_second", *MEASURES)
 
 
@@ -254,8 +264,10 @@ def job_request(
     channels: Mapping[str, str],
     longest: int,
 ) -> dict[str, Any]:
-    """The parameters of CreateTrainingJob; `folder`: of the run, `channels`: addresses by their names, `longest`: the
-    seconds after which SageMaker ends the job."""
+    """Return the parameters of CreateTrainingJob.
+
+    `folder` is that of the run, `channels` are addresses by name, and `longest` is the job's limit in seconds.
+    """
     spot = shared.market == "spot"
     script = [f"/opt/ml/input/data/script/{shared.script.rpartition('/')[2]}"] if shared.script else []
     gib = size_of(channels[DATA]) / (1 << 30)
@@ -287,7 +299,7 @@ def job_request(
             **({"MaxWaitTimeInSeconds": 2 * longest} if spot else {}),
         },
         "EnableManagedSpotTraining": spot,
-        # A container needs nothing of the internet or of AWS: the service itself brings files in and out.
+        # A container needs no access to the internet or AWS: SageMaker itself copies files in and out.
         "EnableNetworkIsolation": True,
         "EnableInterContainerTrafficEncryption": shared.count > 1,
         "Environment": {NEEDS_GPU: "1"} if gpu else {},

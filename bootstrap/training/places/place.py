@@ -1,6 +1,6 @@
-"""Where a run happens, and a run there: from a source that is prepared to the results.
+"""Base classes of places, where training happens, and of runs at a place.
 
-The commands know places by these two classes alone, so a place is added by a file beside this one.
+Commands use places only through these two classes, so a new place is a new file in this folder.
 """
 
 from abc import ABC, abstractmethod
@@ -19,104 +19,107 @@ from trainer.output.run_files import MODEL, has_model, require_free_output, was_
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
-    """What a run has left, in its output."""
+class RunResult:
+    """Results of an ended run in its output."""
 
     summary: dict[str, Any] | None
-    """The content of summary.json; None where it left none."""
+    """Content of summary.json; None if it is missing."""
     failure: Exception | None
-    """Why it came to no end, unless it was asked to stop."""
-    told: Mapping[str, Any] = field(default_factory=dict)
-    """What its summary says besides."""
+    """Why the run failed; None if it did not fail."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """More fields for the summary."""
     launch: Mapping[str, Any] = field(default_factory=dict)
-    """What launch.json says besides."""
+    """More fields for launch.json."""
 
 
 class Run(ABC):
-    """A run at a place, whose source is prepared."""
+    """Run at a place, with a prepared source."""
 
     config: TrainConfig
     prepared: Prepared
-    survives = False
-    """Whether it can go on without its command."""
+    can_detach = False
+    """True if the run can continue without its command."""
 
     def resources(self, bars: Bars) -> AbstractContextManager[object]:  # noqa: ARG002
-        """What it runs on, and what that costs money, until the end of the block."""
+        """Hold the resources that cost money, such as nodes, until the end of the block."""
         return nullcontext()
 
     @abstractmethod
     def started(self, bars: Bars) -> AbstractContextManager[object]:
-        """Start it; at the end of the block nothing of it runs. Raises Detached where it is left to itself."""
+        """Start the run for a block, after which nothing of it runs. Raises Detached if the command detaches."""
 
     def wait_for_data(self, bars: Bars) -> None:  # noqa: B027
-        """Wait until its ranks have what they learn from. An error or an interrupt stops it."""
+        """Wait until the ranks have their data. An error or an interrupt stops the run."""
 
     @abstractmethod
     def record(self, bars: Bars) -> RecordView:
-        """What shows its record."""
+        """Return the view of the run's record."""
 
     @abstractmethod
     def is_over(self, bars: Bars) -> bool:
-        """Whether the run has ended. Raises ShoalError where it cannot go on."""
+        """Return whether the run ended. Raises ShoalError if it cannot continue."""
 
     @abstractmethod
     def stop(self, bars: Bars) -> None:
-        """Ask it, however often, to stop with a checkpoint."""
+        """Request a stop with a checkpoint. Repeated calls are harmless."""
 
-    def leaves(self, interrupt: KeyboardInterrupt) -> bool:  # noqa: ARG002
-        """Whether this interrupt ends the command alone, and the run goes on."""
+    def detaches_on(self, interrupt: KeyboardInterrupt) -> bool:  # noqa: ARG002
+        """Return whether this interrupt ends only the command, while the run continues."""
         return False
 
-    def left(self) -> Mapping[str, Any]:
-        """What its command tells of a run that it leaves to itself."""
+    def detached_fields(self) -> Mapping[str, Any]:
+        """Return the fields that the command reports when it detaches from the run."""
         return {}
 
     def spent(self) -> float | None:
-        """The dollars so far; None where they are not known, or there are none."""
+        """Return the dollars so far; None if unknown, or if the run is free."""
         return None
 
     @abstractmethod
-    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
-        """Bring its results to its output. Raises ShoalError for a summary that is none."""
+    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
+        """Copy the results to the output. Raises ShoalError if the summary is invalid."""
 
 
 class Place(DataAccess):
-    """Where runs happen."""
+    """Place where runs happen."""
 
     name: str
     pause: float
-    """Seconds between two looks at a run."""
+    """Seconds between two checks of a run."""
     options: Mapping[str, Sequence[str]]
-    """The words of the options that name it on a command line."""
+    """Options, with their words, that select the place on a command line."""
     shares: bool = False
-    """Whether its nodes share a folder."""
+    """True if its nodes have a share."""
 
     def finished_before(self, config: TrainConfig) -> dict[str, Any] | None:
-        """The summary of the finished run that is asked to go on, with `finished_before` true; None for any other run,
-        as where nodes find the one that goes on. Raises TrainingError where files of the run would replace a finished
-        model."""
+        """Return the summary of the finished run that the user resumes, with `finished_before` true; otherwise None.
+
+        Places that choose the run to resume by themselves return None. Raises TrainingError if the run would
+        replace a finished model.
+        """
         if not config.resume:
             require_free_output(config.output, force=config.force)
         elif has_model(config.output) and not was_stopped(config.output):
             raise TrainingError(
-                f"{config.output / MODEL} is a finished model, which the resumed run would replace; choose another "
-                "--output"
+                f"the resumed run would replace the finished model {config.output / MODEL}; choose another --output"
             )
         return None
 
     @abstractmethod
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
-        """A run, as far as it costs nothing. Raises what `Source.prepare` raises, and ShoalError where the place is
-        taken."""
+        """Prepare a run, up to the first step that costs money.
+
+        Raises what `Source.prepare` raises, and ShoalError if another run occupies the place.
+        """
 
     def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
-        """The nodes that a run would start: those that train, and with `readers` those that read."""
+        """Return the nodes that a run would start, with `readers` also the readers."""
         return []
 
     def hourly(self, nodes: Sequence[Node]) -> float | None:  # noqa: ARG002
-        """Dollars an hour of these nodes on demand; None where a price is not known."""
+        """Return the on-demand dollars an hour of these nodes; None if a price is unknown."""
         return None
 
     def credentials_warning(self, seconds: float) -> str | None:  # noqa: ARG002
-        """What to tell where the command's credentials end before a run of so many seconds; None where they hold."""
+        """Return a warning if the command's credentials expire within `seconds`, else None."""
         return None

@@ -1,1 +1,1 @@
-"""What is learnt from: a kind of source is a file."""
+"""Sources of a training: dataset, raw texts or text stream, each in a file."""

@@ -1,4 +1,4 @@
-"""A dataset, made by a preprocessing."""
+"""Source of a training: a dataset made by a preprocessing."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -20,14 +20,13 @@ _READ_AHEAD = 1 << 20
 
 
 class DatasetSource(Source):
-    """A dataset at an address, a path or s3://...; None: the newest of the place."""
+    """Dataset at an address (a path or s3://...), or for None, the newest dataset of the place."""
 
     def __init__(self, address: str | None) -> None:
         self.address = address
 
-    def prepare(self, reach: DataAccess, config: TrainConfig, bars: Bars) -> "PreparedDataset":  # noqa: ARG002
-        """Find it."""
-        return PreparedDataset(reach.dataset(self.address, bars))
+    def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> "PreparedDataset":  # noqa: ARG002
+        return PreparedDataset(access.dataset(self.address, bars))
 
     def digest(self) -> str | None:
         if self.address is None:
@@ -43,20 +42,22 @@ class DatasetSource(Source):
 
 
 class PreparedDataset(Prepared):
+    """Dataset that the ranks can read."""
+
     def __init__(self, address: str, inputs: tuple[str, ...] = ()) -> None:
-        """`inputs`: the texts that it was made of for this run."""
+        """`inputs` are the addresses of the texts from which it was made for this run."""
         self.address, self.inputs = address, inputs
-        self.here = None if is_s3(address) else Path(address)
+        self.local_path = None if is_s3(address) else Path(address)
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         return self.address
 
     def request(self) -> Mapping[str, Any]:
         return {"dataset": self.address}
 
     def work(self, config: TrainConfig, ranks: int) -> Training:
-        """By its rows. Raises DataError for one that cannot be used."""
+        """Return the work for the dataset's rows. Raises DataError if the dataset is invalid."""
         with opened_dataset(self.address) as dataset:
             size = _size(dataset)
         embedding = config.embedding or vectors_size(str(config.embeddings))
@@ -65,7 +66,7 @@ class PreparedDataset(Prepared):
 
 @contextmanager
 def opened_dataset(address: str) -> Iterator[Dataset]:
-    """A dataset, closed at the end; of one on S3 only what is used is fetched. Raises DataError as `open_dataset`."""
+    """Open a dataset for a block. In S3, only the used parts are read. Raises DataError as `open_dataset`."""
     if is_s3(address):
         with closing(open_range(address, ahead=_READ_AHEAD)) as file, open_dataset(address, file) as dataset:
             yield dataset
@@ -75,7 +76,7 @@ def opened_dataset(address: str) -> Iterator[Dataset]:
 
 
 def _size(dataset: Dataset) -> DatasetSize:
-    """Of a dataset; words of a row on average, or at most, where the mean would have to be read."""
+    """Return the numbers of rows, and the words of a row: the mean of ragged rows, else the row length."""
     train, settings = dataset.train, dataset.settings
     words = len(train.arrays["tokens"]) / max(1, len(train)) if settings.ragged else float(settings.row_length)
     return DatasetSize(len(train), len(dataset.test), words)

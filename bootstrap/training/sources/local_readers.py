@@ -1,7 +1,7 @@
-"""The readers of a stream on this machine: processes that leave its words in a folder for the ranks.
+"""Runs the readers of a stream on this machine: processes that write its parts into a folder for the ranks.
 
-A finite text is read to its end before the ranks start; a resumed run, or another run with the same folder, finds it
-there. Readers of an unbounded stream run beside the ranks, and end with them.
+A finite text is read to its end before the ranks start. A resumed run, or another run with the same folder, reuses it.
+Readers of an unbounded stream run together with the ranks, and end with them.
 """
 
 import os
@@ -23,27 +23,28 @@ from corpus.stream.progress import ERROR_NAME, ended, read_status, reader_folder
 from corpus.stream.stream_settings import StreamSettings, read_settings, write_settings
 
 FOLDER = "stream"
-"""The folder of a run's output for the text that was read."""
+"""Name of the folder, in a run's output, for the parts of the stream."""
 
 _LOOK_SECONDS = 0.2
 _END_SECONDS = 10
 
 
 class Readers:
+    """Reader processes of a stream, which are restarted when they die."""
+
     def __init__(self, stream: Path, settings: StreamSettings, bars: Bars) -> None:
         self._stream, self._settings, self._bars = stream, settings, bars
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._restarts = {number: processes.Restarts() for number in range(settings.readers)}
 
     def start(self) -> None:
-        """Start those whose text has not ended. Raises DataError where one of them failed."""
+        """Start the readers that have text left. Raises DataError if one of them failed."""
         for number in self._restarts:
             if not self._has_ended(number):
                 self._start(number)
 
-    def look(self) -> None:
-        """Start readers again that have died. Raises DataError for one that failed, ShoalError for one that died too
-        often."""
+    def check(self) -> None:
+        """Restart readers that died. Raises DataError if one failed, and ShoalError if one died too often."""
         for number, process in list(self._running.items()):
             if process.poll() is None:
                 continue
@@ -53,15 +54,15 @@ class Readers:
             newest = max(part_numbers(reader_folder(self._stream, number)), default=-1)
             if not self._restarts[number].again(newest):
                 log = self._log(number)
-                raise ShoalError(f"reader {number} ended {processes.RESTARTS + 1} times by itself; its log is {log}")
-            self._bars.note(f"reader {number} ended with status {process.returncode}; starting it again")
+                raise ShoalError(f"reader {number} died {processes.RESTARTS + 1} times; see its log {log}")
+            self._bars.note(f"reader {number} ended with status {process.returncode}; Shoal restarts it")
             self._start(number)
 
     def wait(self) -> None:
-        """Show how far the readers are, until all text is read."""
+        """Show the readers' progress until all text is read."""
         self._bars.stage("read the text", 0)
         while self._running:
-            self.look()
+            self.check()
             status = read_status(self._stream)
             self._bars.say(words=f"{status.words:,}", malformed=f"{status.malformed:,}")
             self._bars.tick()
@@ -69,7 +70,7 @@ class Readers:
         self._bars.leave()
 
     def end(self) -> None:
-        """End the readers; what they had not written yet is read again by the next ones."""
+        """End the readers. The next ones read unwritten text again."""
         for process in self._running.values():
             process.terminate()
         for process in self._running.values():
@@ -95,7 +96,7 @@ class Readers:
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "OMP_NUM_THREADS": "1", **ends_with_this_process()},
-                start_new_session=True,  # Ctrl-C reaches this process alone, which ends the readers after the ranks
+                start_new_session=True,  # Ctrl-C must access only this process, which ends the readers after the ranks
             )
 
     def _log(self, number: int) -> Path:
@@ -103,17 +104,17 @@ class Readers:
 
 
 @contextmanager
-def readers_of(stream: Path, settings: StreamSettings, bars: Bars) -> Iterator[Readers]:
-    """The readers of a stream, started; finite text is read to it first. They end with this block.
+def running_readers(stream: Path, settings: StreamSettings, bars: Bars) -> Iterator[Readers]:
+    """Run the readers of a stream for a block. Finite text is read completely first.
 
-    Raises DataError for sources that cannot be read, and for a folder with text of other settings.
+    Raises DataError for unreadable sources, and for a folder with text of other settings.
     """
     write_settings(stream, settings)
     readers = Readers(stream, settings, bars)
     try:
         for number in range(settings.readers):
             with suppress(FileNotFoundError):
-                (reader_folder(stream, number) / ERROR_NAME).unlink()  # a reader may succeed this time
+                (reader_folder(stream, number) / ERROR_NAME).unlink()  # the reader may succeed this time
         readers.start()
         if not settings.follow:
             readers.wait()
@@ -127,8 +128,8 @@ def readers_of(stream: Path, settings: StreamSettings, bars: Bars) -> Iterator[R
         readers.end()
 
 
-def forget(stream: Path) -> None:
-    """Remove the text that an earlier run has read. Raises DataError for a folder that is no stream."""
+def delete_stream(stream: Path) -> None:
+    """Delete the text that an earlier run read. Raises DataError if the folder is not a stream."""
     if stream.exists():
-        read_settings(stream)  # a folder of something else is not removed
+        read_settings(stream)  # never delete another kind of folder
         shutil.rmtree(stream)

@@ -1,7 +1,7 @@
-"""What a training learns from, and what a source has to know of the place where that happens.
+"""Base classes of the sources of a training, and of a place's access to data.
 
-A source is what the user named. It is prepared for a place, before anything costs money: whatever can be found wrong
-must be found then.
+A source is the data that the user named. It is prepared for a place before anything costs money, so `prepare` must find
+every error that can be found early.
 """
 
 from abc import ABC, abstractmethod
@@ -22,42 +22,44 @@ from trainer.config import TrainConfig
 
 
 class DataAccess(ABC):
-    """What the ranks of a place can read."""
+    """Access of a place's ranks to data."""
 
-    reads_s3_alone = False
-    """Whether they are on nodes, and texts are not read on this machine."""
+    reads_only_s3 = False
+    """True if the ranks are on nodes, so that this machine does not read the texts."""
 
     @property
     def readers(self) -> int:
-        """How many readers a stream has there by default."""
+        """Default number of readers of a stream."""
         return 1
 
     @abstractmethod
     def dataset(self, address: str | None, bars: Bars) -> str:
-        """Where they find the dataset at an address, which is brought there; None: the newest.
+        """Make a dataset available to the ranks, and return its address there. For None, use the newest dataset.
 
-        Raises ShoalError where there is none, or they may not read it, and DataError for one that cannot be used.
+        Raises ShoalError if it does not exist or the ranks may not read it, and DataError if it is invalid.
         """
 
-    def require_reads(self, address: str) -> None:  # noqa: B027
-        """Raise ShoalError where they cannot read text at an address."""
+    def require_readable(self, address: str) -> None:  # noqa: B027
+        """Raise ShoalError if the ranks cannot read text at an address."""
 
     @property
     def preprocesses(self) -> bool:
-        """Whether a node runs the jobs of preprocessing."""
+        """True if a node runs the preprocessing jobs."""
         return False
 
-    def uploaded(self, sources: tuple[FileSource, ...], name: str, bars: Bars) -> tuple[FileSource, ...]:  # noqa: ARG002
-        """Where that node reads these files, of which those of this machine are brought there, under a name that stands
-        for them. Raises ShoalError for files that it may not read."""
+    def upload_inputs(self, sources: tuple[FileSource, ...], name: str, bars: Bars) -> tuple[FileSource, ...]:  # noqa: ARG002
+        """Return the files at their addresses for that node. Files of this machine are uploaded below `name`.
+
+        Raises ShoalError for files that the node may not read.
+        """
         return sources
 
     def require_common_folder(self) -> None:  # noqa: B027
-        """Raise ShoalError where they have no folder in which all of them find what readers leave."""
+        """Raise ShoalError if the nodes have no common folder for the parts that readers write."""
 
 
 class Staging(NamedTuple):
-    """What a progress bar shows while nodes bring the data."""
+    """Title and total of the progress bar while nodes copy the data."""
 
     title: str
     total: int = 0
@@ -66,63 +68,65 @@ class Staging(NamedTuple):
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What runs beside the ranks on this machine."""
+    """Processes that run together with the ranks on this machine."""
 
-    look: Callable[[], None] = lambda: None
-    """Looks after it, again and again; its error ends the ranks."""
+    check: Callable[[], None] = lambda: None
+    """Checks the processes. It is called repeatedly, and its error ends the ranks."""
     read: Callable[[], Status] | None = None
-    """What readers of an unbounded stream have done."""
+    """Returns the progress of readers of an unbounded stream."""
 
 
 class Prepared(ABC):
-    """A source that is checked, and that the ranks of a place can read."""
+    """Source that was checked and made available to the ranks of a place."""
 
     readers = 0
-    """The processes that read for the ranks."""
-    here: Path | None = None
-    """Where the ranks find it on this machine; None where it is for nodes."""
+    """Number of readers."""
+    local_path: Path | None = None
+    """Path for ranks on this machine; None for nodes."""
     staging = Staging("copy the dataset to the nodes")
     inputs: tuple[str, ...] = ()
-    """The addresses that the record of a run names."""
+    """Addresses of the inputs, for the record of a run."""
 
     @property
     @abstractmethod
-    def called(self) -> str:
-        """What a sentence about a run on nodes names it."""
+    def label(self) -> str:
+        """Name of the source in messages about a run on nodes."""
 
     @abstractmethod
     def request(self) -> Mapping[str, Any]:
-        """The fields of the request to the nodes that say what to learn from."""
+        """Return the fields of the request that name the source."""
 
     def work(self, config: TrainConfig, ranks: int) -> Training:  # noqa: ARG002
-        """The work of learning from it. Raises ExperimentError where that is not known before it was read."""
-        raise ExperimentError(f"how many rows {self.called} has is known when the nodes have read it")
+        """Return the work of a training. Raises ExperimentError if it is unknown before the source is read."""
+        raise ExperimentError(f"the number of rows of {self.label} is unknown until the nodes have read it")
 
     def resumed(self, before: Callable[[], RunRequest]) -> Self:  # noqa: ARG002
-        """As a run learnt from it that now goes on, `before` returning its request. Raises ShoalError where it learnt
-        from something else."""
+        """Return the source for a resumed run; `before` returns the request of that run.
+
+        Raises ShoalError if that run learned from another source.
+        """
         return self
 
     @contextmanager
-    def beside(self, bars: Bars) -> Iterator[Sidecar]:  # noqa: ARG002
-        """What has to run beside the ranks on this machine, until the end of the block."""
+    def sidecar(self, bars: Bars) -> Iterator[Sidecar]:  # noqa: ARG002
+        """Run the processes that ranks on this machine need, until the end of the block."""
         yield Sidecar()
 
 
 class Source(ABC):
-    """What the user named to learn from."""
+    """Data to learn from, as the user named it."""
 
     @abstractmethod
-    def prepare(self, reach: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
-        """Check it for a place, and bring there what its ranks could not read.
+    def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
+        """Check the source for a place, and copy there the data that its ranks could not read.
 
-        Raises DataError for data that cannot be used, and ShoalError for what the place cannot read.
+        Raises DataError for invalid data, and ShoalError for data that the place cannot read.
         """
 
     @abstractmethod
     def digest(self) -> str | None:
-        """What stands for its content; None where that is known at the place alone."""
+        """Return a digest of the content; None if only the place knows it."""
 
     def size(self) -> DatasetSize | None:
-        """The rows of a dataset; None where they are not known yet."""
+        """Return the size of a dataset; None if it is still unknown."""
         return None

@@ -1,7 +1,7 @@
-"""Raw texts, whose dataset is made once and found again.
+"""Source of a training: raw texts, from which a dataset is made once and reused.
 
-Its name stands for the files as they are, the settings and the code. On this machine it lies in the folder of the
-cache; of texts in S3 the nodes of a deployment make it.
+The name of the dataset is a fingerprint of the files, the settings and the code. On this machine the dataset is in the
+cache; a deployment's nodes make the dataset of texts in S3.
 """
 
 import shlex
@@ -28,38 +28,42 @@ from trainer.config import TrainConfig
 
 @dataclass(frozen=True, kw_only=True)
 class TextsSource(Source):
-    """Texts to train on, as the user named them."""
+    """Raw texts to train on, as the user named them."""
 
     inputs: Inputs
     settings: Settings
-    """What ratings mean, and the share for the test."""
+    """Meaning of ratings, and the share of test rows."""
     max_malformed: float
 
-    def prepare(self, reach: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
-        """Make their dataset, unless nodes are to read them from S3. A node that preprocesses makes it by the jobs,
-        without duplicates."""
+    def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
+        """Make the dataset, unless nodes read the texts from S3.
+
+        A node that preprocesses makes it with the preprocessing jobs, without duplicates.
+        """
         addresses = self.inputs.addresses
-        if reach.preprocesses:
+        if access.preprocesses:
             request = understand_texts(self, config.output, bars, duplicates=False)
-            sources = reach.uploaded(request.sources, dataset_name(request), bars)
+            sources = access.upload_inputs(request.sources, dataset_name(request), bars)
             return PreparedTexts(replace(request, sources=sources), addresses)
         local = [address for address in addresses if not is_s3(address)]
-        if not reach.reads_s3_alone or len(local) == len(addresses):
+        if not access.reads_only_s3 or len(local) == len(addresses):
             path = dataset_of_texts(self, output=config.output, cache=config.cache, bars=bars)
-            return PreparedDataset(reach.dataset(str(path), bars), addresses if reach.reads_s3_alone else ())
+            return PreparedDataset(access.dataset(str(path), bars), addresses if access.reads_only_s3 else ())
         if local:
-            raise ShoalError(f"{local[0]} is a file here, and other input is in S3; copy all of it to one of them")
+            raise ShoalError(f"{local[0]} is on this machine, but other input is in S3; copy all input to one of them")
         for address in addresses:
-            reach.require_reads(address)
+            access.require_readable(address)
         return PreparedTexts(understand_texts(self, config.output, bars), addresses)
 
     def digest(self) -> str | None:
-        """None: it follows from what the files are found to be."""
+        """Return None: the digest is unknown before the files are read."""
         return None
 
 
 class PreparedTexts(Prepared):
-    called = "the dataset of the texts"
+    """Raw texts that nodes read and turn into a dataset."""
+
+    label = "the dataset of the texts"
 
     def __init__(self, request: TextRequest, inputs: tuple[str, ...]) -> None:
         self._request, self.inputs = request, inputs
@@ -71,9 +75,9 @@ class PreparedTexts(Prepared):
 
 
 def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates: bool = True) -> TextRequest:
-    """What the files are, and how they are read. Files in `output`, the folder of the training's results, are no input.
+    """Determine the formats of the files, and return the request to read them.
 
-    Raises DataError for input that cannot be used.
+    Files in `output`, the folder of the training's results, are ignored. Raises DataError for invalid input.
     """
     inspection = inspect_inputs(texts.inputs, leave_out=str(output))
     for warning in inspection.warnings_for(texts.settings.words):
@@ -90,17 +94,17 @@ def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates
 
 
 def dataset_name(request: TextRequest) -> str:
-    """The name of the dataset of these texts: 12 hexadecimal digits."""
+    """Return the name of the dataset of these texts: 12 hexadecimal digits."""
     return fingerprint(request.sources, request.settings, frozenset())
 
 
 def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, bars: Bars) -> Path:
-    """The dataset of these texts, whole texts as rows; made in `cache`, or in the user's own, if it is not there.
+    """Return the path of the dataset of these texts, with whole texts as rows. Make it in the cache if it is missing.
 
-    Files in `output`, the folder of the training's results, are no input. Raises DataError for input that cannot be
-    used.
+    The default of `cache` is the user's cache. Files in `output`, the folder of the training's results, are ignored.
+    Raises DataError for invalid input.
     """
-    from trainer.classification.data import default_cache  # torch takes long to load
+    from trainer.classification.data import default_cache  # imports torch, which loads slowly
 
     request = understand_texts(texts, output, bars)
     home = cache or default_cache()
@@ -126,8 +130,8 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
 
 
 def settings_of_texts(settings: Settings) -> Settings:
-    """The settings of such a dataset, with what ratings mean, and the share for the test, of `settings`."""
-    from corpus.raw_texts import SETTINGS  # numba takes long to load
+    """Return the settings of a dataset of texts, with the meaning of ratings and the test share from `settings`."""
+    from corpus.raw_texts import SETTINGS  # imports numba, which loads slowly
 
     of_input = ("rating_steps", "rating_range", "rating_fraction", "positive_from", "test_share")
     known = {name: getattr(settings, name) for name in of_input}

@@ -30,7 +30,7 @@ from bootstrap.lifecycle.logs import LogExcerpt
 from bootstrap.lifecycle.status import Status
 from bootstrap.removal.ownership import KINDS
 from bootstrap.removal.teardown import DestroyResult
-from bootstrap.training.places.bucket_place import WantedRun
+from bootstrap.training.places.bucket_place import RunOverview
 from experiments.plans.parts import Experiment
 from experiments.plans.stored import StoredExperiment, write_stored
 from infra.rules import Finding
@@ -115,7 +115,7 @@ ANSWERS: dict[str, Any] = {
     "shoal_guard.sweep.sweeping.delete_found": list[FoundResource],
     "shoal_guard.sweep.sweeping.find_owned": list[FoundResource],
     "bootstrap.removal.teardown.destroy": DestroyResult,
-    "bootstrap.training.attaching.overview": list[WantedRun],
+    "bootstrap.training.attaching.overview": list[RunOverview],
     "bootstrap.training.train.train": dict[str, Any],
 }
 """Replaced functions with the types of their results."""

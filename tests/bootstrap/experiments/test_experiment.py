@@ -7,7 +7,7 @@ import pytest
 
 from bootstrap.cli.main import main
 from bootstrap.progress import Bars
-from bootstrap.training.places.this_machine import ThisMachine
+from bootstrap.training.places.local import LocalPlace
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from tests.trainer.conftest import VOCABULARY, make_rows
@@ -87,7 +87,7 @@ def test_a_stopped_experiment_continues(
     file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, factor=10))
     here = ("--local", "--data", data, "--output", tmp_path / "out", "--arms", "two")
     monkeypatch.setattr("bootstrap.cli.learning.experiment.Bars", Stopping)
-    monkeypatch.setattr(ThisMachine, "pause", 0.05)
+    monkeypatch.setattr(LocalPlace, "pause", 0.05)
     status, out, err = shoal(capsys, file, *here)
     assert status == 130
     assert "to continue, run the same command again" in " ".join(err.split())

@@ -15,8 +15,8 @@ from bootstrap.hosts.connection import LostError
 from bootstrap.hosts.hosts_file import Host, HostsFile
 from bootstrap.progress import Bars
 from bootstrap.training.places import followed
-from bootstrap.training.places.carrying_out import carry_out
-from bootstrap.training.places.hosts import HostsRun, OnHosts
+from bootstrap.training.places.execution import execute
+from bootstrap.training.places.hosts import HostsPlace, HostsRun
 from bootstrap.training.places.launch import RequestedRuns
 from bootstrap.training.sources.dataset import PreparedDataset
 from common.errors import ShoalError
@@ -48,7 +48,7 @@ def run(store: Ending, tmp_path: Path) -> HostsRun:
     """A run on one host with a working agent."""
     file = HostsFile(path=Path("hosts"), folder=store.name, hosts=(_HOST,))
     config = TrainConfig(data=Path("dataset"), output=tmp_path / "out", epochs=3)
-    made: Any = HostsRun(OnHosts(file), PreparedDataset("dataset"), config)
+    made: Any = HostsRun(HostsPlace(file), PreparedDataset("dataset"), config)
     made.store, made._data = store, f"datasets/{1:032x}/dataset.h5"
     made.hosts.on_all = lambda _: [{"works": True}]
     found: HostsRun = made
@@ -67,7 +67,7 @@ def test_busy_hosts_are_refused(store: Ending, run: HostsRun) -> None:
     other = request_other_run(store, run, ready=True)
     with (
         Bars() as bars,
-        pytest.raises(ShoalError, match=rf"^a training uses these hosts: {_NAME}; wait until it has ended, or .*"),
+        pytest.raises(ShoalError, match=rf"^a training uses these hosts: {_NAME}; wait until it ends, or .*"),
         run.started(bars),
     ):
         pass
@@ -99,11 +99,11 @@ def test_unknown_files_of_a_failed_run_are_reported(
 ) -> None:
     def fail(_: object) -> None:
         store.write(f"{RUNS}{run.launch.run}/train.py", "")
-        run.launch.wanted.end_by_hand(run.launch.request, "the disk is full")
+        run.launch.requests.write_end(run.launch.request, "the disk is full")
 
     run.config.output.mkdir()
     monkeypatch.setattr(run, "resources", lambda _: nullcontext())
     monkeypatch.setattr(run.hosts, "on_all", fail)
     with Bars() as bars, pytest.raises(ShoalError, match=r"^the disk is full$"):
-        carry_out(run._place, run, bars)
+        execute(run._place, run, bars)
     assert "not fetched: 'train.py' cannot name a file of a training run" in " ".join(capsys.readouterr().err.split())

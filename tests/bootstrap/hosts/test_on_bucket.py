@@ -85,7 +85,7 @@ def test_hosts_train_with_a_bucket_instead_of_a_folder(
     again = ("--epochs", "20", "--resume")
     left = Training(hosts, dataset, tmp_path / "out", *again, "--detach").ended()
     found = Training(hosts, dataset, tmp_path / "out", *again).ended()
-    assert f"following run {left['run']}, which the same command has begun" in found["errors"]
+    assert f"following run {left['run']}, which the same command started" in found["errors"]
     assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
     assert found["run"] == f"{bucket}/{RUNS}{left['run']}/"
     assert json.loads((tmp_path / "out" / "model" / "config.json").read_text())

@@ -52,14 +52,14 @@ def test_a_detached_run_continues_and_the_same_command_follows_it(
     file.write_text(text.replace(f"folder={hosts.folder}", f"folder={tmp_path}"))
     elsewhere = Training(hosts, dataset, tmp_path / "elsewhere", "--epochs", "1")
     printed = " ".join(elsewhere.process.communicate()[1].split())
-    assert f"a training in another folder, {hosts.folder}, uses it; wait until that has ended" in printed
+    assert f"a training in another folder, {hosts.folder}, uses this host; wait until it ends" in printed
     file.write_text(text)
     other = Training(hosts, dataset, tmp_path / "other", "--epochs", "1")
     printed = " ".join(other.process.communicate()[1].split())
     assert f"a training uses these hosts: {left['run']}" in printed
     assert "Traceback" not in printed
     found = Training(hosts, dataset, tmp_path / "out", *options).ended()
-    assert f"following run {left['run']}, which the same command has begun" in found["errors"]
+    assert f"following run {left['run']}, which the same command started" in found["errors"]
     assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
 
 

@@ -1,4 +1,4 @@
-"""What tests of the preflight ask: the embedded AWS, which has few machines running."""
+"""Fixtures for tests of the preflight: a session and an EC2 client of the embedded AWS."""
 
 from typing import Any
 

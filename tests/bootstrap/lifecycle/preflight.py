@@ -1,4 +1,4 @@
-"""Topologies for the preflight, and what it finds of them."""
+"""Helpers for tests of the preflight: topologies and findings."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def of(**fields: Any) -> topology.Topology:
 
 
 def rules(found: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
-    """The levels and rules of what was found."""
+    """Return level and rule of each finding."""
     return [(level, rule) for level, rule, _ in found]
 
 

@@ -1,4 +1,4 @@
-"""`shoal deploy` as its user meets it, with the real CDK command against the embedded AWS."""
+"""Tests of `shoal deploy` with the real CDK command against the embedded AWS."""
 
 import json
 import signal
@@ -43,9 +43,9 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandUser]:
 
 @pytest.fixture(scope="module")
 def deployed(user: CommandUser) -> CommandUser:
-    said, told = user.run("deploy", "pair", "--yes", "--owner", "ada")
-    assert "preparing the account for the CDK" in told
-    assert "everything running" in told
+    said, errors = user.run("deploy", "pair", "--yes", "--owner", "ada")
+    assert "preparing the account for the CDK" in errors
+    assert "everything running" in errors
     assert "complete" in said
     assert "shoal train --deployment pair" in said
     return user
@@ -58,8 +58,8 @@ def test_a_deployment_is_refused_while_nodes_train(deployed: CommandUser) -> Non
     name = autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"][0]["AutoScalingGroupName"]
     autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
     try:
-        told = deployed.run("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
-        assert f"GPU nodes of 'pair' are running ({name}), so somebody may be training" in told
+        errors = deployed.run("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
+        assert f"GPU nodes of 'pair' are running ({name}), perhaps for a training" in errors
     finally:
         autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
 
@@ -67,8 +67,8 @@ def test_a_deployment_is_refused_while_nodes_train(deployed: CommandUser) -> Non
 @pytest.mark.soak
 @pytest.mark.end_to_end
 def test_another_owner_is_refused_by_either_command(deployed: CommandUser) -> None:
-    told = deployed.run("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
-    assert "the deployment 'pair' belongs to ada (topology pair); choose another name with --deployment NAME" in told
+    errors = deployed.run("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
+    assert "the deployment 'pair' belongs to ada (topology pair); choose another name with --deployment NAME" in errors
     refused = _cdk(deployed, "deploy", "-c", "topology=pair", "-c", "owner=bob")
     assert refused.returncode != 0
     assert "the deployment 'pair' belongs to ada" in refused.stdout
@@ -78,22 +78,22 @@ def test_another_owner_is_refused_by_either_command(deployed: CommandUser) -> No
 
 @pytest.mark.soak
 @pytest.mark.end_to_end
-def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed: CommandUser) -> None:
+def test_a_failed_or_interrupted_deployment_is_continued_while_another_exists(deployed: CommandUser) -> None:
     others = deployed.resources("pair")
     fault = CreateFails(resource_type="AWS::AutoScaling::AutoScalingGroup", reason="No more groups.", times=1)
     with deployed.aws.faults.during(fault):
-        told = deployed.run("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes", status=1)[1]
-    assert "the deployment 'other' failed at Training" in told
-    assert "(AWS::AutoScaling::AutoScalingGroup): No more groups (the CDK's log: " in told
-    assert "What was created has been deleted; correct the cause and deploy again" in told
+        errors = deployed.run("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes", status=1)[1]
+    assert "the deployment 'other' failed at Training" in errors
+    assert "(AWS::AutoScaling::AutoScalingGroup): No more groups (the CDK's log: " in errors
+    assert "Shoal deleted all created resources; correct the cause and deploy again" in errors
 
     running = deployed.start("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
     until(lambda: _status(deployed, "other") == "CREATE_IN_PROGRESS")
     running.send_signal(signal.SIGINT)
-    told = running.communicate(timeout=PATIENCE)[1]
+    errors = running.communicate(timeout=PATIENCE)[1]
     assert running.returncode == 130
-    assert "CloudFormation continues with Shoal-other" in told
-    assert "shoal deploy pair --deployment other" in told
+    assert "CloudFormation continues with Shoal-other" in errors
+    assert "shoal deploy pair --deployment other" in errors
 
     deployed.run("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
     assert deployed.stack("other")["StackStatus"] == "CREATE_COMPLETE"
@@ -101,7 +101,7 @@ def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed
 
 
 def _cdk(user: CommandUser, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """What `cdk` by itself says, on both outputs; the account was prepared by `shoal deploy`."""
+    """Run `cdk` without Shoal and return its result; `shoal deploy` prepared the account before."""
     approval = ("--require-approval", "never") if verb == "deploy" else ()
     boundary = f"permissions_boundary=arn:aws:iam::{ACCOUNT}:policy/{BOUNDARY}"
     return subprocess.run(
@@ -142,27 +142,23 @@ def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else_changes(deploy
 
 @pytest.mark.end_to_end
 def test_without_a_terminal_nothing_is_deployed_without_yes(user: CommandUser) -> None:
-    told = user.run("deploy", "pair", status=2)[1]
-    assert "no terminal to ask for confirmation; check with `shoal plan`, then deploy with --yes" in told
+    errors = user.run("deploy", "pair", status=2)[1]
+    assert "no terminal to ask for confirmation; check with `shoal plan`, then deploy with --yes" in errors
 
 
 @pytest.mark.end_to_end
-def test_libraries_that_nodes_install_and_nobody_has_fetched_are_asked_for_before_aws_is(
-    user: CommandUser, tmp_path: Path
-) -> None:
+def test_missing_libraries_are_reported_before_any_call_to_aws(user: CommandUser, tmp_path: Path) -> None:
     other = CommandUser(user.aws, tmp_path)
     (other.repository / "build").unlink()
     other.write_topology("reads", f"{TRAINING}inputs: [s3://my-reviews]\n")
-    said, told = other.run("deploy", "reads", "--owner", "ada", "--yes", status=1)
+    said, errors = other.run("deploy", "reads", "--owner", "ada", "--yes", status=1)
     assert said == ""
-    (sentence,) = told.splitlines()
+    (sentence,) = errors.splitlines()
     assert "build/wheels/gpu-inputs.zip is missing; run `make inputs` in a checkout of Shoal" in sentence
 
 
 @pytest.mark.parametrize(("empty", "kept"), [(False, False), (True, False), (False, True)])
-def test_a_stack_is_not_changed_where_its_own_bucket_would_go_with_data_in_it(
-    empty: bool, kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_update_that_would_delete_data_is_refused(empty: bool, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     made = {"PhysicalResourceId": "shoal-own", "ResourceType": "AWS::S3::Bucket"}
     request = deploy.DeployRequest(
         topology=Mock(data=Mock(bucket="given-instead"), region="us-east-1"),
@@ -175,14 +171,17 @@ def test_a_stack_is_not_changed_where_its_own_bucket_would_go_with_data_in_it(
     changed = Mock(side_effect=EOFError)
     for module, name, found in (
         (deploy, "_refuse_others", None),
-        (deploy, "_refuse_beside_a_training", None),
+        (deploy, "_refuse_during_training", None),
         (deploy.stacks, "wait_until_deployable", stack),
         (deploy, "why_kept", ("it is kept" if kept else "", [])),
         (deploy, "is_empty", empty),
     ):
         monkeypatch.setattr(module, name, Mock(return_value=found))
-    monkeypatch.setattr(deploy, "_generation", changed)  # what is asked next
-    with pytest.raises(EOFError if empty or kept else ShoalError, match=None if empty or kept else "deleted with all"):
+    monkeypatch.setattr(deploy, "_generation", changed)  # the next step
+    with pytest.raises(
+        EOFError if empty or kept else ShoalError,
+        match=None if empty or kept else "would delete the deployment.s own bucket",
+    ):
         deploy.deploy(request, bars=Mock(), say=Mock())
     assert changed.called == (empty or kept)
 
@@ -202,5 +201,5 @@ def test_a_stack_is_not_changed_where_its_own_bucket_would_go_with_data_in_it(
         ("UPDATE_ROLLBACK_FAILED", "roll back"),
     ],
 )
-def test_what_a_stack_needs_before_it_can_be_deployed(status: str | None, move: str) -> None:
+def test_the_state_of_a_stack_decides_what_precedes_a_deployment(status: str | None, move: str) -> None:
     assert next_action(status) == move

@@ -1,4 +1,4 @@
-"""What is reported to be left of a deployment that failed."""
+"""Tests of the message about the resources of a failed deployment."""
 
 import pytest
 from shoal_guard.sweep.sweeping import LEFT, UNVERIFIED, FoundResource
@@ -13,18 +13,18 @@ from bootstrap.removal.teardown import DestroyResult
 @pytest.mark.parametrize(
     ("stack", "outcomes", "sentence"),
     [
-        ("deleted", [], "What was created has been deleted; correct the cause"),
-        ("deleted", [UNVERIFIED], "What was created has been deleted, but not all of it was checked; check it by:"),
-        ("deleted", [LEFT], "Not all of what was created could be deleted; delete the rest by: shoal destroy mine"),
-        ("DELETE_FAILED: x", [], "Not all of what was created could be deleted; delete the rest by: shoal destroy"),
+        ("deleted", [], "Shoal deleted all created resources; correct the cause"),
+        ("deleted", [UNVERIFIED], "Shoal deleted the created resources, but could not check all of them; to check:"),
+        ("deleted", [LEFT], "Shoal could not delete all created resources; to delete the rest: shoal destroy mine"),
+        ("DELETE_FAILED: x", [], "Shoal could not delete all created resources; to delete the rest: shoal destroy"),
     ],
 )
-def test_only_what_is_gone_is_called_deleted(
+def test_only_deleted_resources_are_reported_as_deleted(
     monkeypatch: pytest.MonkeyPatch, stack: str, outcomes: list[str], sentence: str
 ) -> None:
     things = [FoundResource(kind="instance", identifier="i-1", billed=True, outcome=each) for each in outcomes]
     monkeypatch.setattr(failure, "first_boot", lambda *_, **__: [])
     monkeypatch.setattr(teardown, "destroy", lambda *_, **__: DestroyResult(stack=stack, things=things))
     failed = {"StackName": "Shoal-mine", "StackStatus": "CREATE_FAILED"}
-    told = failure.clean_up("mine", Account(), failed, bars=Bars(), say=lambda _: None)
-    assert told.startswith(sentence)
+    message = failure.clean_up("mine", Account(), failed, bars=Bars(), say=lambda _: None)
+    assert message.startswith(sentence)

@@ -1,4 +1,4 @@
-"""Results of training runs copied out of a data bucket, against the embedded AWS."""
+"""Tests of fetching runs from a data bucket of the embedded AWS."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ from common.errors import ShoalError
 BUCKET = "data"
 ATTACKED = "attacked"
 ONE, TWO, GOOD = (f"{name}.20260102T030405-0a1b" for name in ("one", "two", "good"))
-# Names that Shoal gives to nothing, though they stay below the folder.
+# Names that Shoal does not use, although they stay inside the folder.
 FOREIGN = (
     "runs/jobs/merge.py",
     f"runs/{GOOD}/train.py",
@@ -70,7 +70,7 @@ def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_results_of_all_runs_come_in_a_folder_each_without_checkpoints(s3: Any, tmp_path: Path) -> None:
+def test_each_run_is_copied_into_its_own_folder_without_checkpoints(s3: Any, tmp_path: Path) -> None:
     with Bars() as bars:
         done = fetch_runs(s3, BUCKET, tmp_path, bars=bars)
     assert files(tmp_path) == {*(f"{ONE}/{name}" for name in RESULTS), f"{TWO}/record.jsonl"}
@@ -113,12 +113,12 @@ def test_a_missing_run_is_reported_with_the_existing_ones(s3: Any, tmp_path: Pat
         fetch_runs(s3, BUCKET, tmp_path, bars=bars, run="three")
 
 
-def test_a_bucket_without_runs_gives_nothing(s3: Any, tmp_path: Path) -> None:
+def test_a_bucket_without_runs_gives_an_empty_result(s3: Any, tmp_path: Path) -> None:
     with Bars() as bars:
         assert fetch_runs(s3, "empty", tmp_path, bars=bars).runs == []
 
 
-def test_a_run_counts_as_fetched_until_it_goes_on_unless_checkpoints_are_left(s3: Any, tmp_path: Path) -> None:
+def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(s3: Any, tmp_path: Path) -> None:
     s3.create_bucket(Bucket="noted")
     for run, name in ((ONE, "model/config.json"), (TWO, "record.jsonl"), (TWO, "checkpoints/step-000000001.pt")):
         s3.put_object(Bucket="noted", Key=f"runs/{run}/{name}", Body=b"x")
@@ -133,16 +133,14 @@ def test_a_run_counts_as_fetched_until_it_goes_on_unless_checkpoints_are_left(s3
     with Bars() as bars:
         fetch_runs(s3, "noted", tmp_path, bars=bars)
     assert fetched.unfetched(s3, "noted") == []
-    for name in ("attempts/000001.json", "ended.json"):  # which nobody needs
+    for name in ("attempts/000001.json", "ended.json"):  # files that nobody needs
         s3.put_object(Bucket="noted", Key=f"runs/{ONE}/{name}", Body=b"{}")
     assert fetched.unfetched(s3, "noted") == []
     s3.put_object(Bucket="noted", Key=f"runs/{ONE}/model/config.json", Body=b"y")
     assert fetched.unfetched(s3, "noted") == [ONE]
 
 
-def test_a_bucket_that_may_not_be_written_is_fetched_from_and_not_told(
-    s3: Any, aws: EmbeddedAws, tmp_path: Path
-) -> None:
+def test_runs_are_fetched_from_a_read_only_bucket_without_a_record(s3: Any, aws: EmbeddedAws, tmp_path: Path) -> None:
     said: list[str] = []
     with aws.faults.during(Denied(service="s3", operation="PutObject")):
         fetched.record(s3, BUCKET, {ONE: {"x": "y"}}, said.append)
@@ -151,7 +149,7 @@ def test_a_bucket_that_may_not_be_written_is_fetched_from_and_not_told(
 
 
 def prepared(output: Path) -> Path:
-    """The folder of a run with a link that leads out of it, a file, and a folder."""
+    """Create the folder of a run with a symbolic link out of it, a file, and a folder."""
     run = output / GOOD
     (run / "folder").mkdir(parents=True)
     (run / "file").write_text("mine")
@@ -184,7 +182,7 @@ def test_a_training_writes_only_to_its_output(s3: Any, tmp_path: Path) -> None:
     assert outside(tmp_path / "output") == set()
 
 
-def test_a_file_of_the_users_is_not_replaced_by_one_that_no_run_writes(s3: Any, tmp_path: Path) -> None:
+def test_a_file_of_the_user_is_not_replaced_by_an_unknown_object(s3: Any, tmp_path: Path) -> None:
     mine = [tmp_path / "jobs" / "merge.py", tmp_path / GOOD / "train.py"]
     for path in mine:
         path.parent.mkdir()
@@ -200,7 +198,7 @@ def test_refused_objects_are_reported_and_the_exit_status_is_1(
     s3: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fetch", "--bucket", ATTACKED, "--output", str(tmp_path / "output")]) == 1
-    told = capsys.readouterr()
-    assert "not fetched  'train.py' cannot name a file of a training run: it must be record.jsonl, " in told.out
-    assert "objects in s3://attacked/runs/ not copied to" in told.err
+    output = capsys.readouterr()
+    assert "not fetched  'train.py' cannot name a file of a training run: it must be record.jsonl, " in output.out
+    assert "objects in s3://attacked/runs/ not copied to" in output.err
     assert main(["fetch", "--bucket", BUCKET, "--output", str(tmp_path / "other")]) == 0

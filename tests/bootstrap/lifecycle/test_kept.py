@@ -1,4 +1,4 @@
-"""Which data bucket is meant where its stack is gone, and what of a deployment runs."""
+"""Tests of finding the data bucket of a deleted stack, and the running parts of a deployment."""
 
 from typing import Any
 from unittest.mock import Mock
@@ -27,30 +27,28 @@ def bucket(name: str, outcome: str, why: str = "") -> FoundResource:
         ([bucket("a", DELETED), bucket("with-runs", DELETED), bucket("b", UNVERIFIED, "denied")], "with-runs"),
         (
             [bucket("a", KEPT), bucket("b", KEPT)],
-            "several data buckets of 'mine' were kept: a, b; name one by --bucket",
+            "several data buckets of 'mine' exist: a, b; name one with --bucket",
         ),
         (
             [bucket("a", UNVERIFIED, "denied")],
-            "it is unknown whether 'mine' left a data bucket: a denied, or name the bucket by --bucket",
+            "Shoal cannot tell whether 'mine' left a data bucket: a denied, or name the bucket with --bucket",
         ),
         ([bucket("a", DELETED)], "no deployment"),
     ],
 )
-def test_the_bucket_that_was_kept_is_the_deployments(
-    found: list[FoundResource], meant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_kept_bucket_is_found(found: list[FoundResource], meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "describe", lambda *_: None)
     monkeypatch.setattr(fetch, "find_buckets", lambda *_: found)
     monkeypatch.setattr(fetch, "runs", lambda _, name: {"run": []} if name == "with-runs" else {})
     monkeypatch.setattr(fetch, "no_such_deployment", lambda *_: ShoalError("no deployment"))
     try:
-        told = fetch.find_data_bucket("mine", Mock())
+        answer = fetch.find_data_bucket("mine", Mock())
     except ShoalError as error:
-        told = str(error)
-    assert told == meant
+        answer = str(error)
+    assert answer == meant
 
 
-def test_nodes_and_a_cluster_that_cost_money_run() -> None:
+def test_running_lists_nodes_and_a_cluster_that_cost_money() -> None:
     def group(name: str, running: int) -> GroupStatus:
         numbers: dict[str, Any] = {"size": 2, "desired": running, "running": running, "ready": running, "told": {}}
         types = {"instance_types": ["g5.xlarge"], "nodes": ["g5.xlarge"] * running}
@@ -62,14 +60,14 @@ def test_nodes_and_a_cluster_that_cost_money_run() -> None:
     assert destroy_preview._running(None) == []
 
 
-def test_a_job_trains_also_where_the_bucket_with_requests_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_is_listed_although_the_bucket_with_requests_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(_: object) -> None:
         raise ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
 
     at_work = [Mock(run="left", status="InProgress"), Mock(run="stopped", status="Stopping")]
     for job in at_work:
         job.configure_mock(has_ended=False, options={})
-    monkeypatch.setattr(managed.OnManaged, "serves", lambda _: True)
+    monkeypatch.setattr(managed.ManagedPlace, "serves", lambda _: True)
     monkeypatch.setattr(managed, "jobs", lambda *_, **__: at_work)
     monkeypatch.setattr(RequestedRuns, "read", gone)
     stack: Any = {"Outputs": [{"OutputKey": topology.OUTPUT_DATA_BUCKET, "OutputValue": "data"}]}

@@ -1,4 +1,4 @@
-"""Logs where EMR lists steps on several pages, and where a part of the deployment is deleted."""
+"""Tests of logs with several pages of EMR steps, and after the deletion of parts of the deployment."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ ON_A_PAGE = 50
 
 
 class Pages(Account):
-    """An account whose cluster has had 120 steps, the newest first."""
+    """Account with a cluster of 120 steps, newest first."""
 
     def pages(self, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
         steps = [{"Id": f"s-{number}", "Name": "x", "Status": {"State": "COMPLETED"}} for number in range(120)]
@@ -29,7 +29,7 @@ class Pages(Account):
 
 
 class Deleted(Account):
-    """An account in which nothing exists any more."""
+    """Account in which everything was deleted."""
 
     def client(self, *_: Any) -> Any:
         return self
@@ -45,13 +45,13 @@ def status(stack: Mapping[str, Any], cluster: ClusterStatus | None = None) -> St
     return Status(name="mine", stack=stack, groups=[], cluster=cluster, guard=None)
 
 
-def test_as_many_steps_are_shown_as_are_asked_for() -> None:
+def test_the_requested_number_of_steps_is_shown() -> None:
     now = status({}, ClusterStatus(identifier="j-1", state="WAITING", reason="", nodes=[], most=[]))
     for newest in (1, 70, 120):
         assert len(logs.steps(Pages(), now, newest=newest, tail=1)) == newest
 
 
-def test_a_bucket_or_a_guard_that_is_deleted_has_no_logs() -> None:
+def test_a_deleted_bucket_or_guard_has_no_logs() -> None:
     outputs = {topology.OUTPUT_DATA_BUCKET: "data", topology.OUTPUT_GUARD: "guard"}
     now = status({"Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()]})
     assert logs.nodes(Deleted(), now, tail=1) == []

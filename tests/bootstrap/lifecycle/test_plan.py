@@ -1,4 +1,4 @@
-"""`shoal plan` as its user meets it; nobody is asked but the embedded AWS."""
+"""Tests of `shoal plan` against the embedded AWS."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_a_plan_without_aws_does_not_load_boto3(arguments: list[str]) -> None:
     assert "boto3" not in said.stdout.splitlines()[-1].split()
 
 
-def test_on_the_emulator_only_the_online_findings_are_a_reason_to_refuse() -> None:
+def test_on_the_emulator_only_online_errors_refuse_a_deployment() -> None:
     from bootstrap.lifecycle.plan import DeploymentPlan
 
     def made(*, emulated: bool, asked: list[Finding]) -> DeploymentPlan:
@@ -91,10 +91,10 @@ def test_the_plan_names_what_the_budget_counts_by_use() -> None:
     shared = of(training=[node], share="efs", network={"egress": "nat"}, guard={"budget": 90})
     said = " ".join(guard_sentences(shared, deployment="mine"))
     counted = "EFS reads; EFS writes; NAT gateway traffic."
-    assert f"Of what is paid by use it counts: {counted}" in said
+    assert f"It also counts these items charged by use: {counted}" in said
 
 
-def test_the_other_topologies_are_listed_if_one_cannot_be_read(
+def test_the_other_topologies_are_listed_if_one_is_invalid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "good.yaml").write_text("description: x\ntraining: [{instance_type: g5.xlarge, count: 1}]\n")

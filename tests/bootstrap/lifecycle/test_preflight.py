@@ -1,4 +1,4 @@
-"""What the preflight asks of AWS, and what it says of the answers: against the embedded AWS and its faults."""
+"""Tests of the online preflight against the embedded AWS and its faults."""
 
 from pathlib import Path
 from typing import Any
@@ -30,21 +30,21 @@ def test_a_topology_that_can_start_has_no_errors(asking: boto3.Session) -> None:
     asked, found = preflight.online(wanted, asking, deployment="mine", owner="ada")
     assert asked == "account 000000000000, us-east-1"
     assert [(each.level, each.rule) for each in found] == [("warning", "not_prepared")]
-    assert "`shoal deploy` does that first" in found[0].sentence
+    assert "`shoal deploy` first runs" in found[0].sentence
 
 
 def asked(case: dict[str, Any], aws: EmbeddedAws, asking: boto3.Session) -> list[list[str]]:
-    """What is found of a topology while AWS answers with these faults."""
+    """Return the findings of a topology while AWS answers with the faults of a case."""
     with aws.faults.during(*(Denied(**fault) for fault in case["denied"])):
         return [list(each) for each in findings(asking, of(**case["topology"]))]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["about"])
-def test_what_aws_answers_is_a_finding(case: dict[str, Any], aws: EmbeddedAws, asking: boto3.Session) -> None:
+def test_answers_of_aws_become_findings(case: dict[str, Any], aws: EmbeddedAws, asking: boto3.Session) -> None:
     assert asked(case, aws, asking) == case["found"]
 
 
-def test_an_existing_bucket_must_be_there_and_in_the_region(asking: boto3.Session) -> None:
+def test_an_existing_bucket_must_exist_in_the_region(asking: boto3.Session) -> None:
     s3 = asking.client("s3")
     s3.create_bucket(Bucket="here")
     s3.create_bucket(Bucket="elsewhere", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
@@ -54,7 +54,7 @@ def test_an_existing_bucket_must_be_there_and_in_the_region(asking: boto3.Sessio
         assert [fault in sentence for *_, sentence in found if fault] == [True] * len(found) == [True] * bool(fault)
 
 
-def test_buckets_of_inputs_must_be_there_and_in_the_region(asking: boto3.Session) -> None:
+def test_buckets_of_inputs_must_exist_in_the_region(asking: boto3.Session) -> None:
     s3 = asking.client("s3")
     s3.create_bucket(Bucket="near")
     s3.create_bucket(Bucket="far", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
@@ -63,7 +63,7 @@ def test_buckets_of_inputs_must_be_there_and_in_the_region(asking: boto3.Session
     assert [sentence.partition(":")[0] for *_, sentence in found] == ["inputs 2", "inputs 3"]
 
 
-def test_of_a_bucket_of_inputs_the_right_to_list_them_is_enough(aws: EmbeddedAws, asking: boto3.Session) -> None:
+def test_permission_to_list_the_inputs_of_a_bucket_suffices(aws: EmbeddedAws, asking: boto3.Session) -> None:
     asking.client("s3").create_bucket(Bucket="guarded")
     wanted = of(training=[GPU], share="efs", inputs=["s3://guarded/2024/"])
     with aws.faults.during(Denied(service="s3", operation="HeadBucket")):
@@ -76,7 +76,7 @@ def test_of_a_bucket_of_inputs_the_right_to_list_them_is_enough(aws: EmbeddedAws
 @pytest.mark.parametrize(
     ("action", "level"), [("ec2:RunInstances", "error"), ("ssm:GetParameters", "warning")], ids=["nodes", "image"]
 )
-def test_a_dry_run_that_is_refused_for_another_action_says_nothing_of_nodes(
+def test_a_dry_run_that_is_refused_for_another_action_is_not_a_finding(
     asking: boto3.Session, monkeypatch: pytest.MonkeyPatch, action: str, level: str
 ) -> None:
     message = f"User: ada is not authorized to perform: {action} on resource: * because no policy allows it"
@@ -88,7 +88,7 @@ def test_a_dry_run_that_is_refused_for_another_action_says_nothing_of_nodes(
     assert (found.level, action in found.sentence) == (level, True)
 
 
-def test_each_group_that_ec2_would_not_start_is_an_error_also_where_a_later_answer_is_none(
+def test_each_group_that_ec2_refuses_is_an_error_even_if_a_later_answer_is_missing(
     asking: boto3.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codes = ["InvalidSubnetID.NotFound", "InvalidCapacityReservationId.NotFound", "RequestLimitExceeded"]
@@ -103,11 +103,11 @@ def test_each_group_that_ec2_would_not_start_is_an_error_also_where_a_later_answ
         ("error", True),
         ("warning", True),
     ]
-    assert found[0].sentence == "g5.xlarge (fast): EC2 would not start it: why: InvalidSubnetID.NotFound"
+    assert found[0].sentence == "g5.xlarge (fast): EC2 refuses to start it: why: InvalidSubnetID.NotFound"
 
 
 @pytest.mark.parametrize(("device", "said"), [("/dev/sda1", ["the root device /dev/sda1"]), ("/dev/xvda", [])])
-def test_nodes_boot_from_an_image_as_from_amazon_linux(
+def test_an_image_must_have_the_root_device_of_amazon_linux(
     asking: boto3.Session, monkeypatch: pytest.MonkeyPatch, device: str, said: list[str]
 ) -> None:
     answer = {"Images": [{"RootDeviceName": device}]}
@@ -161,7 +161,7 @@ def test_a_route_through_nat_is_a_way_out(asking: boto3.Session, ec2: Any) -> No
     assert findings(asking, wanted) == []
 
 
-def test_a_subnet_must_exist_where_the_topology_has_it(asking: boto3.Session, ec2: Any) -> None:
+def test_a_subnet_must_exist_in_the_vpc_and_zone_of_the_topology(asking: boto3.Session, ec2: Any) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
     elsewhere = {"zone": "us-east-1c", "network": {"vpc": "vpc-0badbad1", "subnet": subnet}}
@@ -173,12 +173,12 @@ def test_a_subnet_must_exist_where_the_topology_has_it(asking: boto3.Session, ec
     absent = {"zone": "us-east-1b", "network": {"vpc": vpc, "subnet": "subnet-0badbadbad"}}
     found = findings(asking, of(training=[GPU], share="efs", **absent))
     assert [sentence for _, rule, sentence in found if rule == "subnet_unusable"] == [
-        "network, subnet: there is no subnet-0badbadbad in us-east-1 for your credentials; write one that "
+        "network, subnet: subnet-0badbadbad does not exist in us-east-1 for your credentials; write a subnet that "
         "`aws ec2 describe-subnets --region us-east-1` lists."
     ]
 
 
-def test_the_name_of_another_owner_is_taken_and_that_of_the_same_owner_is_not(asking: boto3.Session) -> None:
+def test_a_name_is_taken_only_by_another_owner(asking: boto3.Session) -> None:
     cloudformation = asking.client("cloudformation")
     cloudformation.create_stack(
         StackName="Shoal-mine",
@@ -195,9 +195,7 @@ def test_the_name_of_another_owner_is_taken_and_that_of_the_same_owner_is_not(as
         cloudformation.get_waiter("stack_delete_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
 
 
-def test_without_credentials_or_network_nothing_is_asked(
-    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_credentials_or_network_no_rule_runs(asking: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = of(training=[GPU], share="efs")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     asked, found = preflight.online(wanted, preflight.session(REGION), deployment="mine", owner="ada")

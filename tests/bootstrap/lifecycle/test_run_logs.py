@@ -1,4 +1,4 @@
-"""What the ranks of a run print, followed in the data bucket while it grows."""
+"""Tests of following the logs of a run in the data bucket."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,7 @@ def write(name: str, text: str, run: str = RUN) -> None:
     boto3.client("s3").put_object(Bucket=BUCKET, Key=f"runs/{run}/{name}", Body=text.encode())
 
 
-def test_each_line_is_shown_once_when_it_is_whole_with_its_node_and_rank(aws: EmbeddedAws) -> None:
+def test_each_complete_line_is_shown_once_with_its_node_and_rank(aws: EmbeddedAws) -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     with pytest.raises(ShoalError, match=f"^there is no run '{RUN}' in s3://{BUCKET}/runs/$"):
         RunLogs(boto3.client("s3"), BUCKET, RUN)
@@ -58,7 +58,7 @@ def test_the_lines_of_one_rank_are_shown_alone(aws: EmbeddedAws) -> None:
     assert len(found) == 2
 
 
-def test_what_is_no_run_has_no_logs() -> None:
+def test_an_unknown_run_has_no_logs() -> None:
     with pytest.raises(ShoalError):
         RunLogs(boto3.client("s3"), BUCKET, "../x")
 

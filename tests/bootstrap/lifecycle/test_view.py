@@ -1,18 +1,18 @@
-"""What `shoal deploy` shows of a stack's events."""
+"""Tests of the progress that `shoal deploy` shows from a stack's events."""
 
 from typing import Any
 
 import pytest
 
 from bootstrap.aws import stacks
-from bootstrap.lifecycle.deploy import _View
+from bootstrap.lifecycle.deploy import _StackView
 from bootstrap.progress import Bars
 
 STACK = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shoal-demo/1"
 
 
 class Shown(Bars):
-    """Remembers what was shown."""
+    """Progress bars that record their calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,13 +39,13 @@ def event(number: int, resource: str, status: str) -> dict[str, str]:
     }
 
 
-def test_the_bar_begins_with_the_first_resource_and_counts_those_that_are_complete(
+def test_the_bar_starts_with_the_first_resource_and_counts_complete_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     events = [event(0, "Old", "CREATE_COMPLETE"), event(1, "Shoal-demo", "UPDATE_IN_PROGRESS")]
     monkeypatch.setattr(stacks, "events", lambda *_: events[::-1])
     shown = Shown()
-    view = _View(None, "Shoal-demo", {"0"}, shown)
+    view = _StackView(None, "Shoal-demo", {"0"}, shown)
     view.look(3)
     assert shown.all == []
     events += [event(2, "Role", "CREATE_COMPLETE"), event(3, "Bucket", "CREATE_IN_PROGRESS")]

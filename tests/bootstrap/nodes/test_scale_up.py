@@ -265,9 +265,9 @@ def test_an_invalid_report_of_a_node_is_an_error(reported, message) -> None:
 def test_the_number_of_ready_nodes_is_unknown_if_a_report_is_unreadable(fleet, bars, aws) -> None:
     one = fleet().add("fast", "g5.xlarge", 1)
     with scale_up.scaled_up(one.deployment, bars):
-        (message,) = status.groups_now(Account(), one.name, BUCKET)
+        (message,) = status.read_groups(Account(), one.name, BUCKET)
         with aws.faults.during(Denied(service="s3", operation="GetObject")):
-            (unknown,) = status.groups_now(Account(), one.name, BUCKET)
+            (unknown,) = status.read_groups(Account(), one.name, BUCKET)
     assert (message.running, message.ready) == (1, 1)
     assert (unknown.running, unknown.ready) == (1, None)
     assert described(message).endswith("1 running, 1 ready")

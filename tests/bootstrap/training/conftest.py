@@ -1,4 +1,4 @@
-"""A bucket with a dataset, for nodes of the embedded AWS, and two nodes."""
+"""Fixtures: a bucket with a dataset for nodes of the embedded AWS, and two nodes."""
 
 import zipfile
 
@@ -17,7 +17,7 @@ from tests.fleet import BUCKET, Fleet, pack_code
 
 @pytest.fixture(scope="module")
 def node_bucket(aws: EmbeddedAws) -> None:
-    """A bucket with a dataset, and with what nodes install."""
+    """Create a bucket with a dataset and the payload of nodes."""
     s3 = boto3.Session().client("s3")
     s3.create_bucket(Bucket=BUCKET)
     write_dataset(
@@ -37,7 +37,7 @@ def node_bucket(aws: EmbeddedAws) -> None:
 
 @pytest.fixture(scope="module")
 def nodes(aws: EmbeddedAws) -> list[GpuNode]:
-    """Nodes without agents."""
+    """Return two nodes without agents."""
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     pair = Fleet(share="nfs").add("pair", "g5.xlarge", 2, start="deploy")
     with Bars() as bars:

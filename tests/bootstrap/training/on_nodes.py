@@ -1,4 +1,4 @@
-"""What nodes of the embedded AWS boot with, and what they train on."""
+"""Boot script and dataset for nodes of the embedded AWS."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def checkpoints() -> list[str]:
 
 
 class Impatient(Bars):
-    """Ctrl-C as soon as a step is seen."""
+    """Progress bars that raise KeyboardInterrupt at the first step."""
 
     def __init__(self) -> None:
         super().__init__()

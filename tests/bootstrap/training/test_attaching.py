@@ -1,4 +1,4 @@
-"""Which of the runs on a deployment is meant where none is named."""
+"""Tests of the choice of a run if the user names none."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +16,10 @@ DEPLOYMENT: Any = SimpleNamespace(name="demo", outputs={topology.OUTPUT_CLUSTER_
 
 
 def place(*wanted: tuple[str, bool], ended: str = "") -> Any:
-    """A place with these runs, each by its name and whether it has ended, and the newest that is not among them."""
+    """Return a place with these runs (name, ended), and with another newest ended run."""
     found = [SimpleNamespace(name=name, has_ended=has_ended) for name, has_ended in wanted]
     newest = SimpleNamespace(name=ended, has_ended=True) if ended else None
-    return SimpleNamespace(wanted=lambda: found, newest_ended=lambda _: newest)
+    return SimpleNamespace(current_trainings=lambda: found, newest_ended=lambda _: newest)
 
 
 @pytest.mark.parametrize(
@@ -29,18 +29,16 @@ def place(*wanted: tuple[str, bool], ended: str = "") -> Any:
         ([place(ended=LATER), place((RESUMED, True))], LATER),
     ],
 )
-def test_the_training_that_was_asked_for_last_is_meant(
-    places: list[Any], found: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_latest_training_is_chosen(places: list[Any], found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attaching, "_places", lambda _: places)
     assert attaching.find_training(DEPLOYMENT, None).name == found
 
 
-def test_only_what_lists_trainings_takes_a_bucket_that_is_gone_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_list_of_trainings_ignores_a_deleted_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone() -> None:
         raise ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
 
-    monkeypatch.setattr(attaching, "_places", lambda _: [SimpleNamespace(wanted=gone)])
+    monkeypatch.setattr(attaching, "_places", lambda _: [SimpleNamespace(current_trainings=gone)])
     assert attaching.overview(DEPLOYMENT, {}) == attaching.listed_trainings(DEPLOYMENT) == []
     with pytest.raises(ClientError):
         attaching.find_training(DEPLOYMENT, None)
@@ -49,13 +47,13 @@ def test_only_what_lists_trainings_takes_a_bucket_that_is_gone_for_none(monkeypa
 @pytest.mark.parametrize(
     ("trainings", "steps", "is_preprocessing"),
     [
-        ([(LATER, True)], True, True),  # what runs, and not what waits to be fetched
+        ([(LATER, True)], True, True),  # the active run precedes one that waits to be fetched
         ([(LATER, True)], False, False),
         ([(LATER, True), (RESUMED, False)], True, False),
         ([], False, True),
     ],
 )
-def test_what_runs_is_meant_before_what_has_ended(
+def test_an_active_run_is_chosen_before_an_ended_one(
     trainings: list[tuple[str, bool]], steps: bool, is_preprocessing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def found(_: Deployment, __: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Trainings on nodes of the embedded AWS whose command ends, or is killed, before them: they go on, and are found."""
+"""Tests of trainings on nodes of the embedded AWS that outlive their command."""
 
 import secrets
 import time
@@ -13,7 +13,7 @@ from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training.attaching import find_training
 from bootstrap.training.outlook import Spending
-from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.deployment import DeploymentPlace
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
 from bootstrap.training.places.launch import LaunchOptions, NodeLaunch, requested_runs
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("node_bucket")
 
 
 @pytest.mark.soak
-def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_secret_is_left_anywhere(
+def test_a_detached_training_is_followed_by_another_command_and_leaves_no_secret(
     aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, secret = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent()), secrets.token_hex(20)
@@ -38,7 +38,7 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_se
     monkeypatch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
     config = TrainConfig(data=Path("dataset"), output=tmp_path / "here", epochs=6, threads=1, seed=3)
     with Bars() as bars:
-        left = train(DatasetSource(DATASET), config, OnDeployment(one.deployment, LaunchOptions(detach=True)), bars)
+        left = train(DatasetSource(DATASET), config, DeploymentPlace(one.deployment, LaunchOptions(detach=True)), bars)
     assert (left["detached"], left["deployment"]) == (True, one.name)
     assert one.desired() == {"one": 1}
     assert places_of(secret, aws.folder, tmp_path) == []
@@ -51,21 +51,19 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_se
     assert one.desired() == {"one": 0}
 
 
-def test_what_is_left_of_the_dollars_is_the_time_of_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rest_of_the_cost_limit_determines_the_time_of_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     launch = NodeLaunch(Fleet().deployment, "demo.20260102T030405-0a1b")
     launch._request = request(max_dollars=10.0)
     run = DeploymentRun(launch, PreparedDataset(DATASET), TrainConfig(data=Path("dataset"), output=Path("output")))
-    assert run._until() is None  # of nodes that are held
+    assert run._until() is None  # without a cost limit
     run._spending = cast(Spending, SimpleNamespace(so_far=lambda: 4.0, hourly=lambda: 12.0))
     monkeypatch.setattr(time, "time", lambda: 1_000.0)
     assert run._until() == 1_000 + 1_800 - LONGEST_STOP_SECONDS
     run._spending = cast(Spending, SimpleNamespace(so_far=lambda: 9.9, hourly=lambda: 12.0))
-    with pytest.raises(ShoalError, match=r"^--max-dollars is 10, of which starting the nodes has cost \$9\.90"):
+    with pytest.raises(ShoalError, match=r"^--max-dollars is 10, but the start of the nodes cost \$9\.90"):
         run._until()
     run.deployment.outputs["MaxDollars"] = "10.0"
-    with pytest.raises(
-        ShoalError, match=r"^max_dollars of the topology 'demo' is 10, of which .* higher --max-dollars"
-    ):
+    with pytest.raises(ShoalError, match=r"^max_dollars of the topology 'demo' is 10, but .* higher --max-dollars"):
         run._until()
     run._spending = cast(Spending, SimpleNamespace(so_far=lambda: None, hourly=lambda: None))
     with pytest.raises(ShoalError, match=r"^--max-dollars needs prices"):

@@ -1,4 +1,4 @@
-"""What the launcher of a training makes of its ranks' output, when they failed or one was lost."""
+"""Tests of training on this machine: errors of ranks, refused outputs, summaries."""
 
 import json
 from contextlib import nullcontext
@@ -25,19 +25,23 @@ from trainer.rank_processes import failure_in
 
 WHERE = "the logs are in out"
 BROKEN = Failure(
-    kind=FailureKind.CAUSE, time=50.0, what="rank 3 on i-2 failed by KeyError ('x')", where="at step 7", then="; go on"
+    kind=FailureKind.CAUSE,
+    time=50.0,
+    what="rank 3 on i-2 failed by KeyError ('x')",
+    where="at step 7",
+    then="; continue",
 )
 LOST = Failure(
     kind=FailureKind.CONSEQUENCE,
     time=49.0,
     what="rank 0 lost the other ranks",
     where="at step 7",
-    then=" (gone); go on",
+    then=" (gone); continue",
 )
 LATER = Failure(
     kind=FailureKind.CONSEQUENCE, time=90.0, what="rank 0 lost the other ranks", where="at step 90", attempt=1
 )
-AGREED = Failure(kind=FailureKind.FINAL, time=51.0, what="x.h5 is not an HDF5 file; make it anew")
+AGREED = Failure(kind=FailureKind.FINAL, time=51.0, what="x.h5 is not an HDF5 file; make it again")
 
 
 def output(*lines: Failure | str) -> str:
@@ -49,19 +53,19 @@ def output(*lines: Failure | str) -> str:
     [
         (
             output("Traceback", LOST, "more", BROKEN),
-            f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}",
+            f"rank 3 on i-2 failed by KeyError ('x') at step 7; continue; {WHERE}",
         ),
-        (output(BROKEN, LOST), f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}"),
+        (output(BROKEN, LOST), f"rank 3 on i-2 failed by KeyError ('x') at step 7; continue; {WHERE}"),
         (output(BROKEN, LATER), f"rank 0 lost the other ranks at step 90; {WHERE}"),  # after a restart
-        (output(LOST), f"rank 0 lost the other ranks at step 7 (gone); go on; {WHERE}"),
-        (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is not an HDF5 file; make it anew"),
+        (output(LOST), f"rank 0 lost the other ranks at step 7 (gone); continue; {WHERE}"),
+        (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is not an HDF5 file; make it again"),
         (output("trainer: x is y; do z", LOST.line()[:50]), "x is y; do z"),
         ("[rank 1] x\n[rank 0] trainer: x is y; do z\n", "x is y; do z"),
         ("[rank 1] ImportError: no torch\n", f"the training ended without a result: ImportError: no torch; {WHERE}"),
         ("one\nImportError: no torch\n===\n", f"the training ended without a result: ImportError: no torch; {WHERE}"),
         (
             output('failed: {"kind": "cause", "time": "now", "what": "x"}', BROKEN),
-            f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}",
+            f"rank 3 on i-2 failed by KeyError ('x') at step 7; continue; {WHERE}",
         ),
     ],
 )
@@ -84,7 +88,7 @@ FINISHED_FILES = {**FILES, "summary.json": '{"stopped": false}', "model/config.j
         (FINISHED_FILES, True, ""),
     ],
 )
-def test_no_run_changes_one_that_was_stopped_or_is_finished(
+def test_a_new_run_does_not_change_a_stopped_or_finished_one(
     tmp_path: Path, files: dict[str, str], resume: bool, refused: str
 ) -> None:
     for name, content in files.items():
@@ -152,7 +156,7 @@ def test_a_summary_has_the_measures_of_its_classes_once_it_is_finished(content: 
         ),
     ],
 )
-def test_a_summary_that_no_training_wrote_is_refused_with_its_file(
+def test_an_invalid_summary_is_refused_with_its_file(
     tmp_path: Path, content: str | dict[str, Any], wrong: str | None
 ) -> None:
     (tmp_path / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
@@ -163,7 +167,7 @@ def test_a_summary_that_no_training_wrote_is_refused_with_its_file(
 
 @pytest.fixture
 def config(tmp_path: Path) -> TrainConfig:
-    """One whose run takes some seconds."""
+    """Return the configuration of a run of some seconds."""
     write_dataset(
         tmp_path / "dataset.h5",
         train=rows(2000),
@@ -203,7 +207,7 @@ def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_curre
     assert not ran.exists(), ran.read_text()
 
 
-def test_the_words_that_have_come_are_shown_also_before_there_is_a_record(tmp_path: Path) -> None:
+def test_the_words_read_are_shown_before_the_record_exists(tmp_path: Path) -> None:
     asked = []
 
     def read() -> Status:
@@ -211,5 +215,5 @@ def test_the_words_that_have_come_are_shown_also_before_there_is_a_record(tmp_pa
         return Status(words=6)
 
     with Bars() as bars:
-        RecordView(RunView(bars, read=read), Folder(tmp_path), "record.jsonl", before=None).look()
+        RecordView(RunView(bars, read=read), Folder(tmp_path), "record.jsonl", before=None).update()
     assert asked

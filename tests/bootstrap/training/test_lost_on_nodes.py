@@ -1,4 +1,4 @@
-"""Ranks, agents and nodes that are lost during a training on nodes of the embedded AWS: the run goes on."""
+"""Tests of losing ranks and nodes during a training on nodes of the embedded AWS: the run continues."""
 
 import json
 from collections.abc import Callable
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("node_bucket")
 
 
 class Losing(Bars):
-    """Takes something away, as soon as a checkpoint may be there."""
+    """Progress bars that call `takes` as soon as a checkpoint may exist."""
 
     def __init__(self, takes: Callable[[int], list[Any]]) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Losing(Bars):
 def trained(
     fleet: Fleet, output: Path, minutes: float, takes: Callable[[int], list[Any]]
 ) -> tuple[Losing, dict[str, Any], list[dict[str, Any]]]:
-    """What was taken away of a training on two nodes that comes to its end, its summary and its record."""
+    """Train on two nodes with a loss; return what was lost, the summary and the record."""
     slow = {0: 30.0, 1: 30.0}
     more = {"epochs": 12, "slow": slow, "balance": "off", "checkpoint_minutes": minutes}
     with Losing(takes) as bars:
@@ -54,9 +54,7 @@ def two(aws: EmbeddedAws) -> Fleet:
 
 
 @pytest.mark.slow
-def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(
-    two: Fleet, aws: EmbeddedAws, tmp_path: Path
-) -> None:
+def test_after_the_loss_of_a_rank_all_ranks_restart(two: Fleet, aws: EmbeddedAws, tmp_path: Path) -> None:
     def kill(done: int) -> list[psutil.Process]:
         found = rank_processes(1, aws.folder) if done > 40 * 256 else []
         for rank in found:  # it is on the second node
@@ -74,13 +72,11 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(
 
 
 @pytest.mark.slow
-def test_the_others_go_on_without_the_first_node_from_the_newest_checkpoint_in_the_bucket(
-    two: Fleet, tmp_path: Path
-) -> None:
+def test_the_other_nodes_continue_from_the_newest_checkpoint_without_the_first_node(two: Fleet, tmp_path: Path) -> None:
     def end(_: int) -> list[str]:
         if not checkpoints():
             return []
-        first = nodes(two.deployment)[0].instance_id  # which serves the folder that all share
+        first = nodes(two.deployment)[0].instance_id  # it serves the share
         boto3.client("ec2").terminate_instances(InstanceIds=[first])
         return [first]
 

@@ -1,4 +1,4 @@
-"""A training job as SageMaker shows it."""
+"""Tests of SageMaker training jobs, from SageMaker's descriptions."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.training.attaching import place_on
 from bootstrap.training.places import managed, managed_job
 from bootstrap.training.places.launch import LaunchOptions
-from bootstrap.training.places.managed import OnManaged
+from bootstrap.training.places.managed import ManagedPlace
 from bootstrap.training.places.managed_job import Job, job_name, jobs
 from common.errors import ShoalError, UsageError
 from infra import topology
@@ -31,7 +31,7 @@ def shown(**more: Any) -> dict[str, Any]:
 
 
 class SageMaker:
-    """Lists and shows these jobs; it is the session, too."""
+    """Fake session and client that lists and describes these jobs."""
 
     region_name = "us-east-1"
 
@@ -66,57 +66,59 @@ def deployment(*found: dict[str, Any]) -> Deployment:
         ({"TrainingJobStatus": "Failed", "FailureReason": "no\x1b disk"}, 0.0, "failed", "no\x1b disk"),
     ],
 )
-def test_its_paid_seconds_and_its_end(more: dict[str, Any], seconds: float, outcome: str, why: str) -> None:
+def test_a_job_has_billed_seconds_an_outcome_and_a_reason(
+    more: dict[str, Any], seconds: float, outcome: str, why: str
+) -> None:
     job = Job(deployment(), shown(**more))
     assert (job.run, job.seconds(NOW), job.outcome, job.why) == (RUN, seconds, outcome, why)
     assert [(each["instance_type"], each["gpus"]) for each in job.instances] == [("g5.xlarge", 1)] * 2
 
 
-def test_those_of_an_earlier_deployment_of_the_name_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_of_an_earlier_deployment_with_the_same_name_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(managed_job, "retrying", lambda call: call())
     found = shown(), shown(bucket="data-of-another")
     assert [job.bucket for job in jobs(deployment(*found))] == ["data"]
 
 
-def test_its_options_are_lists_of_words() -> None:
+def test_the_options_of_a_job_are_lists_of_words() -> None:
     assert Job(deployment(), shown(HyperParameters={"epochs": '["3"]'})).options == {"epochs": ("3",)}
 
 
 @pytest.mark.parametrize("value", ["3", '{"x": 1}', '"abc"', "[1, [2]]", "[" * 60_000, "x"])
-def test_a_job_that_is_not_shoals_is_listed_and_its_options_are_refused(
-    value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_foreign_job_is_listed_but_its_options_are_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(managed_job, "retrying", lambda call: call())
-    (found,) = OnManaged(deployment(shown(HyperParameters={"epochs": value}))).wanted()
+    (found,) = ManagedPlace(deployment(shown(HyperParameters={"epochs": value}))).current_trainings()
     assert (found.name, found.has_ended) == (RUN, False)
-    with pytest.raises(ShoalError, match=r"^the job \S+ has options that are not Shoal's"):
+    with pytest.raises(ShoalError, match=r"^the job \S+ has options that Shoal does not know"):
         assert found.options
 
 
 @pytest.mark.parametrize("more", [{}, {"S3Uri": ""}, {"S3Uri": "s3://data/runs/x"}])
-def test_a_job_without_the_folder_of_a_run_is_refused(more: dict[str, str]) -> None:
+def test_a_job_without_a_run_folder_is_refused(more: dict[str, str]) -> None:
     with pytest.raises(ShoalError):
         Job(deployment(), shown() | {"CheckpointConfig": more})
 
 
 @pytest.mark.parametrize(
-    ("wishes", "sentence"),
+    ("launch_options", "sentence"),
     [
-        (LaunchOptions(keep=True), "--keep is about nodes, and SageMaker trains for 'demo'; leave it out"),
-        (LaunchOptions(min_nodes=2), "--min-nodes is about nodes"),
+        (LaunchOptions(keep=True), "--keep is an option of nodes, but SageMaker trains for 'demo'; remove it"),
+        (LaunchOptions(min_nodes=2), "--min-nodes is an option of nodes"),
         (
             LaunchOptions(max_dollars=0.001),
-            r"--max-dollars is 0.001, but a job costs \$1.41 an hour; give a higher --max-doll",
+            r"--max-dollars is 0.001, but a job costs \$1.41 an hour; set a higher --max-doll",
         ),
     ],
 )
-def test_what_a_job_cannot_do_is_refused(wishes: LaunchOptions, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_that_jobs_do_not_support_are_refused(
+    launch_options: LaunchOptions, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = SimpleNamespace(max_hours=12, hourly=lambda _: 1.408)
     monkeypatch.setattr(managed, "settings", lambda _: asked)
     with pytest.raises(ShoalError, match=sentence):
-        OnManaged(deployment(), wishes).longest_seconds()
+        ManagedPlace(deployment(), launch_options).longest_seconds()
 
 
-def test_jobs_are_wanted_only_of_a_topology_that_has_them() -> None:
-    with pytest.raises(UsageError, match=r"^the topology of 'demo' has no `managed`; leave out --managed$"):
+def test_managed_training_needs_a_topology_with_managed() -> None:
+    with pytest.raises(UsageError, match=r"^the topology of 'demo' has no `managed`; remove --managed$"):
         place_on(deployment(), LaunchOptions(managed=True))

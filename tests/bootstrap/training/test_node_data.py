@@ -1,4 +1,4 @@
-"""What a training on nodes learns from: what is found and uploaded before they start."""
+"""Tests of the data of a training on nodes: they are found and uploaded before nodes start."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +9,9 @@ from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.hosts.hosts_file import read_hosts
 from bootstrap.progress import Bars
-from bootstrap.training.places.bucket_place import bring, brought
-from bootstrap.training.places.deployment import OnDeployment
-from bootstrap.training.places.hosts import OnHosts
+from bootstrap.training.places.bucket_place import upload_files, with_uploaded_files
+from bootstrap.training.places.deployment import DeploymentPlace
+from bootstrap.training.places.hosts import HostsPlace
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.sources.texts import TextsSource
 from common.errors import ShoalError
@@ -28,14 +28,14 @@ def bucket(aws: EmbeddedAws) -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 
-def test_texts_here_are_encoded_here_and_uploaded(aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_texts_are_encoded_and_uploaded(aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainer.classification.data.default_cache", lambda: tmp_path / "cache")
     lines = "".join(f"__label__{1 + number % 2} text {number}\n" for number in range(300))
     (tmp_path / "a.txt").write_text(lines)
     texts = TextsSource(inputs=Inputs(files=(str(tmp_path / "a.txt"),)), settings=Settings(), max_malformed=0.05)
     with Bars() as bars:
         config = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
-        prepared = texts.prepare(OnDeployment(Fleet().deployment), config, bars)
+        prepared = texts.prepare(DeploymentPlace(Fleet().deployment), config, bars)
     (made,) = (tmp_path / "cache").glob("texts-*/dataset.h5")
     with open_dataset(made) as opened:
         key = f"datasets/{opened.digest}/dataset.h5"
@@ -44,7 +44,7 @@ def test_texts_here_are_encoded_here_and_uploaded(aws, tmp_path: Path, monkeypat
     assert boto3.client("s3").head_object(Bucket=BUCKET, Key=key)["ContentLength"] == made.stat().st_size
 
 
-def test_files_that_options_name_are_brought_into_the_run_and_those_in_s3_stay(aws, tmp_path: Path) -> None:
+def test_local_files_of_options_are_uploaded_and_those_in_s3_stay(aws, tmp_path: Path) -> None:
     for name in ("vectors.txt", "pairs.txt", "msr.questions", "msr.answers"):
         (tmp_path / name).write_text(name)
     without = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
@@ -58,20 +58,20 @@ def test_files_that_options_name_are_brought_into_the_run_and_those_in_s3_stay(a
     folder = S3Path(BUCKET, "runs/one/sets/")
     with Bars() as bars:
         for each in (starts, compares):
-            bring(boto3.client("s3"), each, folder, bars)
+            upload_files(boto3.client("s3"), each, folder, bars)
     found = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=folder.key)["Contents"]
     names = ["msr.answers", "msr.questions", "pairs.txt", "vectors.txt"]
     assert [each["Key"] for each in found] == [f"{folder.key}{name}" for name in names]
-    assert brought(starts, folder).embeddings == f"{folder}vectors.txt"
-    there = brought(compares, folder)
+    assert with_uploaded_files(starts, folder).embeddings == f"{folder}vectors.txt"
+    there = with_uploaded_files(compares, folder)
     assert there.similarity == (f"{folder}pairs.txt", "s3://elsewhere/pairs.txt")
     assert there.analogy == (f"{folder}msr.questions",)
-    assert brought(without, folder) == without
+    assert with_uploaded_files(without, folder) == without
 
 
-def test_hosts_do_not_start_from_vectors_that_they_do_not_have(tmp_path: Path) -> None:
+def test_hosts_refuse_local_vectors(tmp_path: Path) -> None:
     (tmp_path / "hosts.txt").write_text("folder=s3://somewhere\n10.0.0.1\n")
-    place = OnHosts(read_hosts(tmp_path / "hosts.txt"))
+    place = HostsPlace(read_hosts(tmp_path / "hosts.txt"))
     config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings="vectors.bin")
-    with Bars() as bars, pytest.raises(ShoalError, match=r"--embeddings names vectors\.bin, which hosts do not have"):
+    with Bars() as bars, pytest.raises(ShoalError, match=r"hosts cannot read --embeddings vectors\.bin"):
         place.prepare(DatasetSource("dataset"), config, bars)

@@ -1,4 +1,4 @@
-"""A launch as its nodes tell of it, which a test writes in their place: what is shown, waited for, and ends it."""
+"""Tests of a launch on nodes. The tests write the documents of the nodes."""
 
 import re
 import time
@@ -17,7 +17,7 @@ from bootstrap.agent.documents import RequestDocument, RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.aws.account import Account
 from bootstrap.cli.deployments.status import describe_outlook, describe_status
-from bootstrap.lifecycle.status import groups_now
+from bootstrap.lifecycle.status import read_groups
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuGroup, GpuNode
 from bootstrap.progress import Bars
@@ -44,11 +44,11 @@ GROUP = GpuGroup(name="pair", scaling_group="demo", size=2, desired=2, gpus=1, s
 
 
 class Watching(Bars):
-    """Remembers what was shown, and does something at it."""
+    """Progress bars that record their calls, and write statuses or raise an interrupt."""
 
-    def __init__(self, *told: tuple[NodeLaunch, Sequence[NodeStatus]], interrupt: bool = False) -> None:
+    def __init__(self, *statuses: tuple[NodeLaunch, Sequence[NodeStatus]], interrupt: bool = False) -> None:
         super().__init__()
-        self._told, self._interrupt = list(told), interrupt
+        self._statuses, self._interrupt = list(statuses), interrupt
         self.shown: list[int] = []
 
     def at(self, done: int) -> None:
@@ -57,8 +57,8 @@ class Watching(Bars):
     def tick(self) -> None:
         if self._interrupt:
             raise KeyboardInterrupt
-        if self._told:
-            tell(*self._told.pop(0))
+        if self._statuses:
+            tell(*self._statuses.pop(0))
 
 
 @pytest.fixture(autouse=True)
@@ -68,33 +68,33 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def launch(nodes: list[GpuNode]) -> NodeLaunch:
-    return begun(nodes, DATASET)
+    return started(nodes, DATASET)
 
 
 @pytest.fixture
 def on_their_group(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the group of the nodes were of the launch's deployment."""
+    """Add the group of the nodes to the launch's deployment."""
     monkeypatch.setattr(fleet, "groups", lambda *_, **__: [GROUP])
 
 
-def begun(nodes: list[GpuNode], data: Prepared, *, agreed: bool = True) -> NodeLaunch:
+def started(nodes: list[GpuNode], data: Prepared, *, agreed: bool = True) -> NodeLaunch:
     deployment = Fleet(share="nfs").deployment
     for each in boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="runs/").get("Contents", []):
         boto3.client("s3").delete_object(Bucket=BUCKET, Key=each["Key"])
     made = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
     claim(made, data)
-    made.begin([each.instance_id for each in nodes])
+    made.start([each.instance_id for each in nodes])
     if agreed:
         agree(made, nodes)
     return made
 
 
 def claim(
-    launch: NodeLaunch, data: Prepared = DATASET, wishes: LaunchOptions = DEFAULT, config: TrainConfig = CONFIG
+    launch: NodeLaunch, data: Prepared = DATASET, launch_options: LaunchOptions = DEFAULT, config: TrainConfig = CONFIG
 ) -> None:
     with Bars() as bars:
         more = {"share": "nfs", "options": options_of(config), **data.request()}
-        launch.claim(wishes, bars, anew=config.force, trainers=2, readers=0, **more)
+        launch.claim(launch_options, bars, force=config.force, trainers=2, readers=0, **more)
 
 
 def wait_for_data(launch: NodeLaunch, bars: Bars) -> None:
@@ -102,7 +102,7 @@ def wait_for_data(launch: NodeLaunch, bars: Bars) -> None:
 
 
 def agree(launch: NodeLaunch, nodes: Sequence[GpuNode], number: int = 1, why: str = "") -> None:
-    """Write an attempt, as the nodes do."""
+    """Write an attempt, like the nodes."""
     members = tuple(Member(instance=each.instance_id, address=each.address, gpus=each.gpus) for each in nodes)
     made = Attempt(number=number, token=launch.request.token, members=members, port=20_000, why=why)
     put(documents.attempt_key(launch.run, number), made.to_json())
@@ -127,9 +127,7 @@ def put(key: str, text: str) -> None:
     boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=text.encode())
 
 
-def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
-    launch: NodeLaunch, nodes: list[GpuNode]
-) -> None:
+def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
     assert asked(launch) == launch.request
     assert launch.started == tuple(each.instance_id for each in nodes)
     assert (launch.request.trainers, launch.request.readers) == (2, 0)
@@ -146,28 +144,26 @@ def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
     assert RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs == ()
 
 
-def test_the_bar_shows_the_texts_that_all_nodes_have_read(nodes: list[GpuNode]) -> None:
-    launch = begun(nodes, PreparedTexts(TEXTS, ()))
-    told = (
+def test_the_bar_shows_the_text_that_all_nodes_have_read(nodes: list[GpuNode]) -> None:
+    launch = started(nodes, PreparedTexts(TEXTS, ()))
+    statuses = (
         (launch, [of(launch, "stage", read=400), of(launch, "stage", read=900)]),
         (launch, [of(launch, "staged", read=1_000), of(launch, "stage", read=900)]),
         (launch, [of(launch, "run", read=1_000), of(launch, "staged", read=1_000)]),
     )
-    with Watching(*told) as bars:
+    with Watching(*statuses) as bars:
         wait_for_data(launch, bars)
     assert bars.shown == [400, 900]
 
 
-def test_what_is_told_of_another_launch_or_is_no_status_does_not_count(
-    launch: NodeLaunch, nodes: list[GpuNode]
-) -> None:
+def test_invalid_statuses_and_those_of_another_launch_do_not_count(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
     tell(launch, [replace(of(launch, "failed"), token="ffffffff"), of(launch, "staged")])
     assert list(launch.statuses()) == [nodes[1].instance_id]
     put(documents.status_key(nodes[1].instance_id), '{"read": -1}')
     assert launch.statuses() == {}
 
 
-def test_the_status_of_a_deployment_shows_what_its_nodes_tell(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
+def test_the_status_of_a_deployment_shows_the_statuses_of_its_nodes(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
     tell(
         launch,
         [of(launch, "run", step=1_234, steps=4_000, gpu_use=97), of(launch, "failed", attempt=0, error="no disk")],
@@ -175,41 +171,42 @@ def test_the_status_of_a_deployment_shows_what_its_nodes_tell(launch: NodeLaunch
     first, second = (each.instance_id for each in nodes)
     (scaling,) = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     name = read_tags(scaling["Tags"])[topology.TAG_DEPLOYMENT]
-    (group,) = groups_now(Account(boto3.Session()), name, BUCKET)
-    assert {each: describe_status(told) for each, told in group.told.items()} == {
+    (group,) = read_groups(Account(boto3.Session()), name, BUCKET)
+    assert {each: describe_status(status) for each, status in group.told.items()} == {
         first: "run, step 1,234 of 4,000, attempt 1, GPUs 97% used",
         second: "failed, no disk",
     }
     put(documents.status_key(first), '{"version": 2, "step": "x"}')
     boto3.client("s3").delete_object(Bucket=BUCKET, Key=documents.status_key(second))
-    (group,) = groups_now(Account(boto3.Session()), name, BUCKET)
-    assert [(each, describe_status(told)) for each, told in group.told.items()] == [
-        (first, "unknown: what it tells cannot be used: step is not of type int | None")
+    (group,) = read_groups(Account(boto3.Session()), name, BUCKET)
+    assert [(each, describe_status(status)) for each, status in group.told.items()] == [
+        (first, "unknown: its status is invalid: step is not of type int | None")
     ]
 
 
-def test_a_node_that_cannot_bring_its_data_is_not_waited_for(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
+def test_the_command_does_not_wait_for_a_node_without_data(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
     tell(launch, [of(launch, "failed", error="the disk is full")])
     with Watching() as bars:
         wait_for_data(launch, bars)
 
 
-def test_agents_that_do_not_answer_are_an_error(nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch) -> None:
-    launch = begun(nodes, DATASET, agreed=False)
+def test_a_silent_agent_is_an_error(nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = started(nodes, DATASET, agreed=False)
     monkeypatch.setattr(followed, "_ANSWER_SECONDS", -1)
     with Watching() as bars, pytest.raises(ShoalError, match=f"^the agent of the node {nodes[0].instance_id} does not"):
         wait_for_data(launch, bars)
 
 
-def test_nodes_that_somebody_has_ended_are_not_waited_for(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_does_not_wait_for_stopped_nodes(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DeploymentRun, "look_seconds", 0)
     monkeypatch.setattr(fleet, "nodes", lambda _: [])
     monkeypatch.setattr(fleet, "groups", lambda _: [])
-    with Watching() as bars, pytest.raises(ShoalError, match=r"^somebody has ended the nodes of .* --resume, which"):
+    match = r"^somebody stopped the nodes of .*; to continue .* with --resume$"
+    with Watching() as bars, pytest.raises(ShoalError, match=match):
         wait_for_data(launch, bars)
 
 
-def test_what_ends_an_attempt_is_noted_and_the_next_is_waited_for(
+def test_the_reason_of_a_new_attempt_is_noted(
     launch: NodeLaunch, nodes: list[GpuNode], capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Lost(Watching):
@@ -224,11 +221,11 @@ def test_what_ends_an_attempt_is_noted_and_the_next_is_waited_for(
     assert said in " ".join(capsys.readouterr().err.split())
 
 
-def test_another_run_is_refused_until_this_one_has_ended(launch: NodeLaunch, on_their_group: None) -> None:
+def test_another_run_is_refused_until_this_one_ends(launch: NodeLaunch, on_their_group: None) -> None:
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     with pytest.raises(
         ShoalError,
-        match=rf"^a training uses the nodes of '\S+': {launch.run}; wait until it has ended, or stop it: shoal stop",
+        match=rf"^a training uses the nodes of '\S+': {launch.run}; wait until it ends, or stop it: shoal stop",
     ):
         claim(other, config=OTHER)
     end(launch)
@@ -242,7 +239,7 @@ def test_another_run_is_refused_until_this_one_has_ended(launch: NodeLaunch, on_
     assert asked(other) == other.request
 
 
-def test_the_overview_has_the_wanted_run_with_its_attempts(
+def test_the_overview_has_the_requested_run_with_its_attempts(
     launch: NodeLaunch, nodes: list[GpuNode], on_their_group: None
 ) -> None:
     agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
@@ -258,19 +255,19 @@ def test_the_overview_has_the_wanted_run_with_its_attempts(
     assert (starting.run, starting.state, starting.attempts) == (other.run, "starting", [])
 
 
-def test_the_overview_has_what_is_done_of_a_run_when_it_ends_and_what_it_costs(
+def test_the_overview_has_progress_end_and_cost_of_a_run(
     launch: NodeLaunch, nodes: list[GpuNode], on_their_group: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     priced = [replace(each, launched=datetime(2026, 1, 1, tzinfo=UTC)) for each in nodes]
     monkeypatch.setattr(fleet, "nodes", lambda _: priced)
-    told = of(launch, "run", step=30, steps=40, ends=time.time() + 1_800)
-    (running,) = overview(launch.deployment, {nodes[0].instance_id: told})
+    status = of(launch, "run", step=30, steps=40, ends=time.time() + 1_800)
+    (running,) = overview(launch.deployment, {nodes[0].instance_id: status})
     assert running.outlook is not None
     assert (running.outlook.done, running.outlook.dollars_at_least) == (0.75, running.outlook.dollars)
     assert running.outlook.dollars is not None
-    assert running.outlook.dollars < 0.1  # of nodes that ran for a day before
-    for told_nothing in ({}, {nodes[0].instance_id: "it cannot be read"}, {nodes[1].instance_id: told}):
-        (unknown,) = overview(launch.deployment, told_nothing)
+    assert running.outlook.dollars < 0.1  # the nodes ran for a day before
+    for reports in ({}, {nodes[0].instance_id: "Shoal cannot read it"}, {nodes[1].instance_id: status}):
+        (unknown,) = overview(launch.deployment, reports)
         assert unknown.outlook is not None
         assert unknown.outlook.done is None
     shown = describe_outlook(running.outlook)
@@ -279,78 +276,78 @@ def test_the_overview_has_what_is_done_of_a_run_when_it_ends_and_what_it_costs(
     )
 
 
-def test_the_end_that_a_node_has_written_stays(launch: NodeLaunch) -> None:
+def test_the_end_that_a_node_wrote_stays(launch: NodeLaunch) -> None:
     end(launch)
-    launch.wanted.end_by_hand(launch.request)
+    launch.requests.write_end(launch.request)
     assert launch.end() == RunEnd(token=launch.request.token, outcome="finished")
 
 
-def test_a_run_without_nodes_gives_way_and_hears_of_it(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_nodes_is_replaced_and_its_end_is_written(
+    launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fleet, "groups", lambda _: [])
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    with pytest.raises(ShoalError, match=r"^a training uses the nodes"):  # which it may be about to start
+    with pytest.raises(ShoalError, match=r"^a training uses the nodes"):  # it may be about to start nodes
         claim(other, config=OTHER)
     monkeypatch.setattr("bootstrap.training.places.launch.READY_SECONDS", 0)
     claim(other, config=OTHER)
     ended = launch.end()
     assert ended is not None
-    assert ended.error == "no node ran for it, and another training has begun"
+    assert ended.error == "no node ran for it, and another training started"
     assert asked(other) == other.request
 
 
-def test_an_interrupt_in_the_moment_of_the_claim_leaves_no_request(
+def test_an_interrupt_during_the_claim_leaves_no_request(
     launch: NodeLaunch, on_their_group: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launch.forget()
-    write = launch.wanted.store.write_if
+    write = launch.requests.store.write_if
 
     def interrupted(*document: Any) -> bool:
-        monkeypatch.setattr(launch.wanted.store, "write_if", write)
+        monkeypatch.setattr(launch.requests.store, "write_if", write)
         write(*document)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(launch.wanted.store, "write_if", interrupted)
+    monkeypatch.setattr(launch.requests.store, "write_if", interrupted)
     again = NodeLaunch(launch.deployment, launch.run)
-    again.wanted = launch.wanted
+    again.requests = launch.requests
     with Bars() as bars, pytest.raises(KeyboardInterrupt), DeploymentRun(again, DATASET, CONFIG).resources(bars):
         pytest.fail("it was claimed")
-    assert launch.wanted.read() is None
+    assert launch.requests.read() is None
 
 
-def test_a_run_that_goes_on_is_not_replaced_by_one_that_resumes_it_otherwise(
-    launch: NodeLaunch, on_their_group: None
-) -> None:
+def test_an_active_run_is_not_replaced_by_a_resume_with_other_options(launch: NodeLaunch, on_their_group: None) -> None:
     again = NodeLaunch(launch.deployment, launch.run)
     with pytest.raises(ShoalError, match=r"^a training uses the nodes"):
         claim(again, config=replace(OTHER, resume=True))
     assert asked(launch) == launch.request
 
 
-def test_the_same_command_follows_what_it_finds_until_that_is_fetched(launch: NodeLaunch) -> None:
+def test_the_same_command_follows_its_launch_until_the_results_are_fetched(launch: NodeLaunch) -> None:
     again = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     claim(again)
-    assert (again.found, again.run, again.request) == (True, launch.run, launch.request)
+    assert (again.already_started, again.run, again.request) == (True, launch.run, launch.request)
     claim(again, config=replace(CONFIG, resume=True))
     assert again.run == launch.run
     end(launch)
     third = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "cccc"))
     claim(third)
-    assert (third.found, third.run) == (True, launch.run)
+    assert (third.already_started, third.run) == (True, launch.run)
     third.forget()
-    anew = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "dddd"))
-    claim(anew)
-    assert (anew.found, anew.run) == (False, launch.run.replace("0a1b", "dddd"))
+    fourth = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "dddd"))
+    claim(fourth)
+    assert (fourth.already_started, fourth.run) == (False, launch.run.replace("0a1b", "dddd"))
 
 
-def test_what_was_stopped_or_is_to_be_trained_anew_is_not_followed(launch: NodeLaunch) -> None:
+def test_a_stopped_launch_and_a_forced_training_are_not_followed(launch: NodeLaunch) -> None:
     end(launch, "stopped")
     again = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     claim(again)
-    assert not again.found
+    assert not again.already_started
     end(again)
     forced = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "cccc"))
     claim(forced, config=replace(CONFIG, force=True))
-    assert not forced.found
+    assert not forced.already_started
 
 
 def end(launch: NodeLaunch, outcome: str = "finished", error: str = "") -> None:
@@ -359,10 +356,10 @@ def end(launch: NodeLaunch, outcome: str = "finished", error: str = "") -> None:
     assert launch.end() == made
 
 
-def test_a_run_that_has_ended_is_not_stopped(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_run_is_not_stopped(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "groups", lambda *_, **__: [])
     end(launch, "failed", "no disk")
     with Bars() as bars:
         assert find_training(launch.deployment, launch.run).stop(bars) == ("failed", "no disk")
-    with pytest.raises(ShoalError, match=rf"^the run x is not wanted .*; there are: {launch.run};"):
+    with pytest.raises(ShoalError, match=rf"^the deployment .* does not have the run x; its runs: {launch.run};"):
         find_training(launch.deployment, "x")

@@ -1,4 +1,4 @@
-"""Ctrl-C while the nodes of a training are being ended: AWS answers, or does not."""
+"""Tests of Ctrl-C while the nodes of a training are being stopped, with and without answers of AWS."""
 
 import os
 import signal
@@ -20,14 +20,14 @@ from tests.fleet import BUCKET, Fleet
 
 @pytest.fixture
 def aws(tmp_path: Path) -> Iterator[EmbeddedAws]:
-    """One for each test, which takes it away: a process of its own."""
+    """Start a separate embedded AWS for each test, because the tests stop it."""
     with EmbeddedAws(tmp_path / "aws", wheels=WHEELS) as running, use_emulator(running):
         make_roles(boto3.client("iam"))
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         yield running
 
 
-def test_ctrl_c_while_nodes_cannot_be_ended_prints_the_command_that_ends_them(
+def test_ctrl_c_during_an_outage_prints_the_command_that_stops_the_nodes(
     aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
@@ -47,17 +47,17 @@ def test_ctrl_c_while_nodes_cannot_be_ended_prints_the_command_that_ends_them(
     try:
         with pytest.raises(Abandoned):
             fleet.scale_to_zero(one.deployment, groups)
-        told = said[-1]
+        message = said[-1]
     finally:
         server.resume()
         retrying._record_answer()
-    assert "GPU nodes may still be running and cost money" in told
-    assert "the deployment's guard stops them when they have been idle for a while" in told
-    assert f"--auto-scaling-group-name {groups[0].scaling_group}" in told
+    assert "GPU nodes may still be running and cost money" in message
+    assert "the deployment's guard stops them when they have been idle for a while" in message
+    assert f"--auto-scaling-group-name {groups[0].scaling_group}" in message
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_while_aws_answers_ctrl_c_keeps_no_node_from_being_ended(aws) -> None:
+def test_ctrl_c_does_not_prevent_the_stop_of_nodes(aws) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
 

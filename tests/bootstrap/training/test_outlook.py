@@ -1,4 +1,4 @@
-"""What a run costs, and what is to be expected of it, against figures made by hand; what nobody can tell is None."""
+"""Tests of the cost and prediction of a run against figures computed by hand."""
 
 import re
 import time
@@ -34,14 +34,14 @@ ATTEMPT = Attempt(
 RATE = cost.training_node("g5.xlarge", catalog.prices("us-east-1"))
 
 
-def told(*, ends: float | None = HOUR, **more: Any) -> NodeStatus:
-    """What a node tells, `ends` seconds before the end."""
+def status(*, ends: float | None = HOUR, **more: Any) -> NodeStatus:
+    """Return the status of a node, `ends` seconds before the end."""
     values = {"token": ATTEMPT.token, "phase": "run", "attempt": 1, "step": 25, "steps": 100, **more}
     return NodeStatus(ends=None if ends is None else time.time() + ends, **values)
 
 
 def hours(found: Outlook) -> dict[str, Any]:
-    """What is expected, with dollars as hours of the node, and without what is None."""
+    """Return the known values of a prediction, with dollars as hours of the node."""
     dollars = {"so far": found.dollars, "at least": found.dollars_at_least, "in all": found.dollars_in_all}
     known = {name: round(each / RATE, 2) for name, each in dollars.items() if each is not None}
     left = {} if found.seconds_left is None else {"left": round(found.seconds_left / 60)}
@@ -62,27 +62,27 @@ UNKNOWN = r"progress unknown; end unknown; \$.* so far"
             r"25\.0% done; ends about .*, in 60 minutes; \$.* in total",
         ),
         ({"until": HOUR / 2}, {"done": 0.25, "left": 30, **PAID, "in all": 2.5}, r".*, in 30 minutes; \$.* in total"),
-        ({"told": {"ends": None}}, {"done": 0.25, **PAID}, r"25\.0% done; end unknown; \$.* so far"),
-        ({"told": {"ends": -HOUR}}, {"done": 0.25, **PAID}, r"25\.0% done; end unknown; \$.* so far"),
-        ({"told": None}, PAID, UNKNOWN),
-        ({"told": {"step": None}}, PAID, UNKNOWN),
-        ({"told": {"attempt": 2}}, PAID, UNKNOWN),
-        ({"told": {"token": "f" * 8}}, PAID, UNKNOWN),
-        ({"told": {"steps": None, "ends": None}}, PAID, UNKNOWN),
+        ({"status": {"ends": None}}, {"done": 0.25, **PAID}, r"25\.0% done; end unknown; \$.* so far"),
+        ({"status": {"ends": -HOUR}}, {"done": 0.25, **PAID}, r"25\.0% done; end unknown; \$.* so far"),
+        ({"status": None}, PAID, UNKNOWN),
+        ({"status": {"step": None}}, PAID, UNKNOWN),
+        ({"status": {"attempt": 2}}, PAID, UNKNOWN),
+        ({"status": {"token": "f" * 8}}, PAID, UNKNOWN),
+        ({"status": {"steps": None, "ends": None}}, PAID, UNKNOWN),
         ({"lost": True}, {"done": 0.25, "left": 60, "at least": 2.0}, r".*; at least \$.*"),
         ({"region": "nowhere-1"}, {"done": 0.25, "left": 60}, ".*; cost unknown"),
         ({"nodes": ()}, {"done": 0.25, "left": 60}, ".*; cost unknown"),
     ],
 )
-def test_what_is_to_be_expected_of_a_run(given: dict[str, Any], found: dict[str, Any], words: str) -> None:
+def test_the_prediction_for_a_run(given: dict[str, Any], found: dict[str, Any], words: str) -> None:
     now = datetime.now(UTC)
     spending = Spending(region=given.get("region", "us-east-1"), since=now - timedelta(hours=3))
-    changes = given.get("told", {})
+    changes = given.get("status", {})
     before = (replace(ATTEMPT, members=(*ATTEMPT.members, LOST)),) if "lost" in given else ()
     expects = outlook(
         request(until=time.time() + given["until"], max_dollars=9.0) if "until" in given else request(),
         (*before, ATTEMPT),
-        None if changes is None else told(**changes),
+        None if changes is None else status(**changes),
         given.get("nodes", [replace(NODE, launched=now - timedelta(hours=2))]),
         spending,
     )
@@ -91,13 +91,13 @@ def test_what_is_to_be_expected_of_a_run(given: dict[str, Any], found: dict[str,
 
 
 def dollars(nodes: list[GpuNode], region: str = "us-east-1") -> float | None:
-    """What they have cost since a training began three hours ago."""
+    """Return the cost of nodes since a training started three hours ago."""
     spending = Spending(region=region, since=datetime.now(UTC) - timedelta(hours=3))
     spending.see(nodes)
     return spending.so_far()
 
 
-def test_a_node_that_was_replaced_counts_until_it_was_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replaced_node_counts_until_it_was_last_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime.now(UTC)
     ago = [now - timedelta(hours=hours) for hours in range(4)]
     times = iter([ago[2], ago[1], now])
@@ -113,10 +113,10 @@ def test_a_node_that_was_replaced_counts_until_it_was_seen_last(monkeypatch: pyt
     [
         ({"g5.xlarge": 2, "g4dn.xlarge": 1}, {"g5.xlarge": 2, "g4dn.xlarge": 1}),
         ({"g5.xlarge": 9}, {"g5.xlarge": 3}),  # it ran before, and counts from the start of the training
-        ({"g5.xlarge": -1}, {}),  # by a clock that is behind
+        ({"g5.xlarge": -1}, {}),  # with a clock that is behind
     ],
 )
-def test_each_node_is_paid_for_from_its_launch(nodes: dict[str, int], hours: dict[str, int]) -> None:
+def test_each_node_costs_from_its_launch_on(nodes: dict[str, int], hours: dict[str, int]) -> None:
     now, prices = datetime.now(UTC), catalog.prices("us-east-1")
     there = [
         replace(NODE, instance_type=kind, launched=now - timedelta(hours=since), instance_id=f"i-0000000{number}")
@@ -131,9 +131,9 @@ def test_without_a_price_no_cost_is_shown(kind: str, region: str) -> None:
     assert dollars([replace(NODE, instance_type=kind)], region) is None
 
 
-def test_a_stage_costs_what_was_spent_since_the_one_before() -> None:
+def test_a_stage_costs_the_dollars_since_the_previous_stage() -> None:
     spent = [1.0, 3.5, None, 4.0, 6.0]
     stages = Stages(datetime.now(UTC), iter(spent).__next__)
     for _ in spent:
         stages.end("a stage")
-    assert [stage["dollars"] for stage in stages.found] == [1.0, 2.5, None, None, 2.0]
+    assert [stage["dollars"] for stage in stages.finished] == [1.0, 2.5, None, None, 2.0]

@@ -1,4 +1,4 @@
-"""The dataset of raw texts is made once, found again, and made again where it is not whole."""
+"""Tests of the dataset of raw texts: it is made once, reused, and made again if incomplete."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Find = Callable[..., Path]
 
 @pytest.fixture
 def find(tmp_path: Path) -> Find:
-    """The dataset of the texts of a file, with these settings."""
+    """Return a function that makes or finds the dataset of a file with given settings."""
     lines = (json.dumps({"text": f"text {n}", "overall": 1 + n % 5}) for n in range(200))
     (tmp_path / "in.json").write_text("\n".join(lines))
 
@@ -45,7 +45,7 @@ def files_below(folder: Path) -> list[Path]:
 
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The datasets for which texts are read."""
+    """Return the list of datasets for which texts are read."""
     made: list[Path] = []
     really = raw_texts.encode_texts
 
@@ -70,7 +70,7 @@ def test_other_settings_and_changed_files_are_other_datasets(find: Find, reading
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
-def test_a_dataset_that_was_cut_short_is_made_again(find: Find, reading: list[Path], kept: float) -> None:
+def test_a_truncated_dataset_is_made_again(find: Find, reading: list[Path], kept: float) -> None:
     path = find()
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept * len(whole))])
@@ -80,7 +80,7 @@ def test_a_dataset_that_was_cut_short_is_made_again(find: Find, reading: list[Pa
         assert dataset.computed_digest() == dataset.digest
 
 
-def test_two_commands_on_the_same_texts_at_once_find_the_same(find: Find, tmp_path: Path) -> None:
+def test_two_simultaneous_commands_on_the_same_texts_find_the_same_dataset(find: Find, tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as commands:
         found = [each.result() for each in [commands.submit(find) for _ in range(4)]]
     assert files_below(tmp_path / "cache") == [found[0]]
@@ -89,7 +89,7 @@ def test_two_commands_on_the_same_texts_at_once_find_the_same(find: Find, tmp_pa
         assert dataset.computed_digest() == dataset.digest
 
 
-def test_lines_that_are_left_out_are_told_of(find: Find, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_that_are_left_out_are_noted(find: Find, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (tmp_path / "in.json").open("a") as file:
         file.write("\n{\n" + '{"text": ";", "overall": 1}\n' * 2)
     find()

@@ -1,4 +1,4 @@
-"""What readers of a training have told in the data bucket."""
+"""Tests of the number of readers and of their statuses in the data bucket."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.agent.store import Bucket
-from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.deployment import DeploymentPlace
 from bootstrap.training.places.deployment_run import read_so_far
 from corpus.stream.progress import Status
 from tests.fleet import BUCKET, Fleet
@@ -20,19 +20,19 @@ def bucket(aws: EmbeddedAws) -> None:
 
 def test_readers_are_counted_whether_they_run_or_not(aws: EmbeddedAws) -> None:
     alone = Fleet().add("train", "g4dn.xlarge", 1)
-    assert OnDeployment(alone.deployment).readers == 1  # on the first node that trains
-    assert OnDeployment(alone.add("read", "m5.xlarge", 3, role="read").deployment).readers == 3
+    assert DeploymentPlace(alone.deployment).readers == 1  # on the first node that trains
+    assert DeploymentPlace(alone.add("read", "m5.xlarge", 3, role="read").deployment).readers == 3
 
 
-def test_what_readers_tell_is_added_up_and_what_others_wrote_there_does_not_count(aws: EmbeddedAws) -> None:
-    store, run = Bucket(BUCKET, boto3.Session().client("s3")), "told.20260102T030405-0a1b"
+def test_statuses_of_readers_are_summed_and_invalid_documents_do_not_count(aws: EmbeddedAws) -> None:
+    store, run = Bucket(BUCKET, boto3.Session().client("s3")), "mine.20260102T030405-0a1b"
     assert read_so_far(store, run, 4) == Status()
-    told = (
+    statuses = (
         json.dumps({"words": 100, "lines": 10, "malformed": 1, "waiting_seconds": 2.5}),
         json.dumps({"words": 20, "lines": 1, "paused_seconds": 4.0}),
         '{"words": "many"}',
     )
-    for number, text in enumerate(told):
+    for number, text in enumerate(statuses):
         store.write(f"runs/{run}/reader-{number}.json", text)
     found = read_so_far(store, run, 4)
     assert found == Status(words=120, lines=11, malformed=1, waiting_seconds=2.5, paused_seconds=4.0)

@@ -1,4 +1,4 @@
-"""Training on nodes of the embedded AWS that share a folder or none: what is left of a stopped run, and where."""
+"""Tests of preparing a training on nodes of the embedded AWS."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 from bootstrap.progress import Bars
 from bootstrap.training.places import bucket_place
-from bootstrap.training.places.bucket_place import InBucket
+from bootstrap.training.places.bucket_place import BucketPlace
 from bootstrap.training.sources.dataset import PreparedDataset
 from common.errors import DataError, ShoalError, TrainingError
 from tests.bootstrap.training.on_nodes import DATASET
@@ -20,7 +20,7 @@ from trainer.config import TrainConfig
 pytestmark = pytest.mark.usefixtures("node_bucket")
 
 
-def test_the_newest_dataset_is_that_in_whose_folder_something_changed_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_dataset_is_in_the_folder_that_changed_last(monkeypatch: pytest.MonkeyPatch) -> None:
     hours = {f"{'1' * 32}/dataset.h5": 1, f"{'1' * 32}/{'a' * 12}.json": 3, f"{'2' * 32}/dataset.h5": 2}
     listed = [
         {"Key": f"datasets/{name}", "LastModified": datetime(2026, 1, 1, hour, tzinfo=UTC)}
@@ -28,7 +28,7 @@ def test_the_newest_dataset_is_that_in_whose_folder_something_changed_last(monke
     ]
     monkeypatch.setattr(bucket_place, "list_objects", lambda *_: iter(listed))
     place: Any = SimpleNamespace(_s3=None, _bucket=BUCKET)
-    assert InBucket.newest_dataset(place) == f"s3://{BUCKET}/datasets/{'1' * 32}/dataset.h5"
+    assert BucketPlace.newest_dataset(place) == f"s3://{BUCKET}/datasets/{'1' * 32}/dataset.h5"
 
 
 @pytest.mark.parametrize("resume", [False, True])
@@ -37,17 +37,17 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("finished")
     config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)
-    with Bars() as bars, pytest.raises(TrainingError, match="is a finished model"):
+    with Bars() as bars, pytest.raises(TrainingError, match="would replace the finished model"):
         train_on(one.deployment, config, DATASET, bars)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
-def test_vectors_that_nodes_cannot_read_are_refused_before_any_node_starts(aws, tmp_path: Path) -> None:
+def test_unreadable_vectors_are_refused_before_any_node_starts(aws, tmp_path: Path) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     refused = {"vectors.bin": "cannot read vectors.bin", "s3://elsewhere/v.bin": "may not read s3://else"}
-    for address, told in refused.items():
+    for address, message in refused.items():
         config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings=address)
-        with Bars() as bars, pytest.raises((DataError, ShoalError), match=told):
+        with Bars() as bars, pytest.raises((DataError, ShoalError), match=message):
             train_on(one.deployment, config, DATASET, bars)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
@@ -55,12 +55,12 @@ def test_vectors_that_nodes_cannot_read_are_refused_before_any_node_starts(aws, 
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"model": "fasttext"}, "how fast GPUs train --model fasttext is not known; its nodes cost $"),
-        ({"model": "auto", "minutes": 2.0}, "--model auto searches for 2 minutes at most, and then trains"),
-        ({"resume": True}, "continues from where it was stopped"),
+        ({"model": "fasttext"}, "the speed of GPUs with --model fasttext is unknown; its nodes cost $"),
+        ({"model": "auto", "minutes": 2.0}, "--model auto searches for at most 2 minutes, and then trains"),
+        ({"resume": True}, "does not predict the rest of a resumed training"),
     ],
 )
-def test_what_nobody_can_predict_is_noted_and_no_error(
+def test_an_impossible_prediction_is_noted_and_not_an_error(
     aws, tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], part: str
 ) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
@@ -70,7 +70,7 @@ def test_what_nobody_can_predict_is_noted_and_no_error(
     assert part in " ".join(capsys.readouterr().err.split())
 
 
-def test_credentials_that_end_before_the_training_does_are_told_before_a_node_starts(
+def test_credentials_that_expire_before_the_training_ends_are_noted_before_a_node_starts(
     aws, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
@@ -83,7 +83,7 @@ def test_credentials_that_end_before_the_training_does_are_told_before_a_node_st
     assert found is not None
     said = " ".join(capsys.readouterr().err.split())
     assert said.count("warning: your AWS credentials expire at ") == 2
-    assert "nobody here follows the training; renew them, and follow it by: shoal attach fleet-" in said
+    assert "but no command follows the training; renew them, and follow it with: shoal attach fleet-" in said
     monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(days=2)).isoformat())
     with Bars() as bars:
         predicted_on(one.deployment, config, PreparedDataset(DATASET), bars)

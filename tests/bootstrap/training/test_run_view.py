@@ -14,7 +14,7 @@ from corpus.stream.progress import Status
 
 
 class Screen:
-    """Takes what a view shows."""
+    """Progress bars that record their calls."""
 
     def __init__(self) -> None:
         self.shown: list[object] = []
@@ -46,7 +46,7 @@ class Screen:
 
 
 class Interrupted(Screen):
-    """Ctrl-C at the first step that it is shown."""
+    """Progress bars that raise KeyboardInterrupt at the first step."""
 
     def at(self, done: int) -> None:
         if not self.shown.count(done):
@@ -66,20 +66,20 @@ HALF = json.dumps(STEP).encode()[:-5]
 
 
 @pytest.mark.parametrize("line", [b"\xff", b"[]", b"7", b"{}", b'"kind"', b"[" * 100_000, b'{"kind": "step"}', HALF])
-def test_a_line_that_no_run_writes_is_left_out(line: bytes) -> None:
+def test_an_invalid_line_is_ignored(line: bytes) -> None:
     screen = Screen()
     RunView(screen).feed(record(START) + line + b"\n" + record(STEP))
     assert screen.shown == [["train", 320], ["from", 128], 192]
 
 
 def line(given: Any) -> dict[str, Any]:
-    """A line of the table: its name, or that with other fields."""
+    """Return a line of the table, given by its name or by its name and other fields."""
     (name, more), *_ = given.items() if isinstance(given, dict) else [(given, {})]
     return {**TABLE["lines"][name], **more}
 
 
 @pytest.mark.parametrize("row", TABLE["views"], ids=lambda row: row["about"])
-def test_what_is_shown_of_a_record(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_view_of_a_record(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     screen, now, dollars = Screen(), [float(row["fed"][0]["at"])], iter(row.get("spent", ()))
     monkeypatch.setattr(time, "time", lambda: now[0])
     more: dict[str, Any] = {"spent": lambda: next(dollars)} if "spent" in row else {}
@@ -93,7 +93,7 @@ def test_what_is_shown_of_a_record(row: dict[str, Any], monkeypatch: pytest.Monk
         assert [*screen.figures.items()] == [*fed.get("figures", {}).items()]
 
 
-def test_a_record_that_comes_in_pieces_is_shown_as_in_one() -> None:
+def test_a_record_in_pieces_is_shown_like_a_whole_one() -> None:
     whole, pieces = Screen(), Screen()
     content = record(START, STEP, EPOCH, STEP)
     RunView(whole).feed(content)
@@ -104,7 +104,7 @@ def test_a_record_that_comes_in_pieces_is_shown_as_in_one() -> None:
     assert (pieces.rate, view.offset) == (340.0, len(content))
 
 
-def test_a_record_is_followed_in_pieces_and_a_line_that_does_not_end_is_not_kept(
+def test_a_record_is_read_in_pieces_and_an_endless_line_is_discarded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     content, asked, whole, pieces = record(START, STEP, EPOCH, STEP), [], Screen(), Screen()
@@ -119,7 +119,7 @@ def test_a_record_is_followed_in_pieces_and_a_line_that_does_not_end_is_not_kept
     view = RunView(pieces)
     store: Any = SimpleNamespace(size=lambda _: len(content), read_from=read)
     remote = RecordView(view, store, "record.jsonl", before=None)
-    remote.look()
+    remote.update()
     assert (pieces.shown, pieces.figures) == (whole.shown, whole.figures)
     assert asked == [(place, most) for place in range(0, len(content), most)]
     monkeypatch.setattr(run_view, "PIECE_BYTES", 50)
@@ -129,11 +129,11 @@ def test_a_record_is_followed_in_pieces_and_a_line_that_does_not_end_is_not_kept
     assert len(view._rest) <= 50
 
 
-def test_a_record_that_was_begun_anew_is_read_from_its_beginning() -> None:
+def test_a_restarted_record_is_read_from_its_start() -> None:
     screen = Screen()
     view = RunView(screen)
     view.feed(record(START, STEP) + b'{"kind": "st')
-    view.begin_again()
+    view.restart()
     assert view.offset == 0
     view.feed(record({**START, "from_step": 0}))
     assert screen.shown[-1] == ["from", 0]
@@ -143,13 +143,13 @@ def test_the_record_of_a_resumed_run_is_shown_once_it_changes(tmp_path: Path) ->
     screen, path, store = Screen(), tmp_path / "record.jsonl", Folder(tmp_path)
     path.write_bytes(record(START, STEP))
     view = RecordView(RunView(screen), store, path.name, before=store.size(path.name))
-    view.look()
+    view.update()
     assert screen.shown == []
     path.write_bytes(record(START, STEP, STEP))
-    view.look()
+    view.update()
     assert screen.shown == [["train", 320], ["from", 128], 192, 192]
-    path.write_bytes(record({**START, "from_step": 0}))  # the ranks started again before their first checkpoint
-    view.look()
+    path.write_bytes(record({**START, "from_step": 0}))  # the ranks restarted before their first checkpoint
+    view.update()
     assert screen.shown[-1] == ["from", 0]
 
 

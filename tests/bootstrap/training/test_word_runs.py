@@ -1,4 +1,4 @@
-"""Runs of `shoal embed` on streams: ranks that are killed again and again, and sources that are too fast."""
+"""Tests of `shoal embed` on streams with killed ranks, and with a source that is too fast."""
 
 import json
 import os
@@ -33,7 +33,7 @@ LEARNING = (
 
 
 class WordRun:
-    """A run on a stream's folder; a context manager, after which none of its processes is left."""
+    """Run on a stream's folder: a context manager that ends all of its processes."""
 
     def __init__(self, stream: Path, output: Path, *options: object) -> None:
         self.output = output
@@ -60,19 +60,19 @@ class WordRun:
         assert not (left := left_behind(str(self._temporary))), left
 
     def lines(self, *kinds: str) -> list[dict[str, Any]]:
-        """The lines of these kinds in the record."""
+        """Return the lines of these kinds in the record."""
         path = self.output / "record.jsonl"
         whole = path.read_text().splitlines(keepends=True) if path.exists() else []
         found = [json.loads(line) for line in whole if line.endswith("\n")]
         return [line for line in found if line["kind"] in kinds]
 
     def until(self, holds: Callable[[], Any]) -> None:
-        """Wait until something holds, while the command runs."""
+        """Wait until `holds` returns true while the command runs."""
         until(lambda: holds() or self.process.poll() is not None)
         assert self.process.poll() is None, self.process.communicate()
 
     def until_checkpoints(self, count: int) -> None:
-        """Wait until so many checkpoints are there, and a step after the last one."""
+        """Wait for `count` checkpoints, and for a step after the last one."""
 
         def holds() -> bool:
             there = self.lines("checkpoint")
@@ -81,28 +81,28 @@ class WordRun:
         self.until(holds)
 
     def readers(self) -> list[psutil.Process]:
-        """Its readers that live."""
+        """Return the running readers."""
         found = []
         for each in psutil.Process(self.process.pid).children(recursive=True):
-            with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+            with suppress(psutil.NoSuchProcess):  # it ended since the list was made
                 if "corpus.stream" in each.cmdline():
                     found.append(each)
         return found
 
     def ends(self, status: int = 0) -> str:
-        """What it said on stderr, once it has ended with this status."""
+        """Wait for the end with this status, and return the standard error."""
         _, said = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == status, said
         assert "Traceback" not in said
         return said
 
     def summary(self) -> dict[str, Any]:
-        """The content of summary.json."""
+        """Return the content of summary.json."""
         found: dict[str, Any] = json.loads((self.output / "summary.json").read_text())
         return found
 
     def learnt(self) -> dict[str, Any]:
-        """The place in the stream by the newest checkpoint: parts `taken` of each reader, `words_seen`."""
+        """Return the position in the stream from the newest checkpoint: parts `taken` of each reader, `words_seen`."""
         newest, _ = checkpoint.newest(self.output / "checkpoints")
         assert newest is not None
         found: dict[str, Any] = newest[1]["task"]
@@ -112,12 +112,12 @@ class WordRun:
 LINES = made_text.lines(15_000)
 WORDS = 12 * len(LINES)
 TWO = ("--nodes", "2", "--slow", "0:10", "1:10", "--words", WORDS)
-"""So slow that the ranks can be killed before they have learnt all."""
+"""Options that slow the training down, so that ranks are killed before its end."""
 
 
 @pytest.fixture
 def stream(tmp_path: Path) -> Path:
-    """A stream of parts of 128 rows from a file that is followed."""
+    """Return a stream with parts of 128 rows from a growing file."""
     return followed(tmp_path, LINES)
 
 
@@ -126,11 +126,11 @@ def followed(home: Path, lines: Sequence[str]) -> Path:
     return begin(home / "stream", home / "texts", follow=True, part_rows=128, ahead=3, quiet_seconds=2.0)
 
 
-def has_learnt_all(run: WordRun) -> None:
-    """Whether each word was in a part that was learnt from to its end, and each part once, by record and checkpoint."""
+def has_trained_on_all(run: WordRun) -> None:
+    """Check, by record and checkpoint, that the run trained once on each part, to its end."""
     parts = -(-(WORDS + len(LINES)) // (128 * 128))
     learnt = run.learnt()
-    assert [*learnt.pop("last")] == ["reader-0"]  # the part that it goes on from, where its folder is gone
+    assert [*learnt.pop("last")] == ["reader-0"]  # the part from which it continues without its folder
     first = load_start(run.output / STREAM)
     assert first is not None
     known = set(first.vocabulary.words)
@@ -143,7 +143,7 @@ def has_learnt_all(run: WordRun) -> None:
     }
     assert run.summary()["rows_seen"] == 128 * parts
     assert run.summary()["steps"] == run.lines("step")[-1]["step"]
-    # Each start is from the last checkpoint of the record, or from a newer one, which is not in it where all were
+    # Each start is from the last checkpoint of the record, or from a newer one: the record lacks it if all ranks were
     # killed just after it was written.
     saved = 0
     for line in run.lines("start", "checkpoint"):
@@ -154,12 +154,12 @@ def has_learnt_all(run: WordRun) -> None:
             saved = line["step"]
 
 
-def test_a_run_whose_ranks_are_all_killed_again_and_again_ends_and_can_be_resumed(stream: Path, tmp_path: Path) -> None:
+def test_a_run_ends_after_repeated_kills_of_all_ranks_and_is_resumed(stream: Path, tmp_path: Path) -> None:
     with WordRun(stream, tmp_path / "run", *TWO, "--mode", "async:3") as run:
-        for count in range(1, 5):  # the ranks are started again three times
+        for count in range(1, 5):  # the ranks are restarted three times
             run.until(lambda: len(run.lines("start")) == count)  # noqa: B023
-            begun = len(run.lines("checkpoint"))
-            run.until_checkpoints(begun + 1)
+            checkpoints = len(run.lines("checkpoint"))
+            run.until_checkpoints(checkpoints + 1)
             for rank in (*rank_processes(0), *rank_processes(1)):
                 rank.kill()
         said = " ".join(run.ends(1).split())
@@ -167,10 +167,10 @@ def test_a_run_whose_ranks_are_all_killed_again_and_again_ends_and_can_be_resume
     assert "restart with --resume" in said
     with WordRun(stream, tmp_path / "run", "--nodes", "2", "--mode", "async:3", "--words", WORDS, "--resume") as run:
         run.ends()
-    has_learnt_all(run)
+    has_trained_on_all(run)
 
 
-def test_a_source_that_is_too_fast_waits_and_neither_reader_nor_rank_grows(tmp_path: Path) -> None:
+def test_a_fast_source_waits_and_the_memory_of_readers_and_ranks_stays_constant(tmp_path: Path) -> None:
     words = 12 * 40_000
     memory: list[tuple[int, int]] = []
     waiting: list[int] = []
@@ -187,7 +187,7 @@ def test_a_source_that_is_too_fast_waits_and_neither_reader_nor_rank_grows(tmp_p
         run.until_checkpoints(2)
         run.until(lambda: look(run))
         run.ends()
-    assert max(waiting) <= 2 * 3 + 2  # and those of which readers have not heard yet that they are in a checkpoint
+    assert max(waiting) <= 2 * 3 + 2  # and parts in a checkpoint that readers have not read yet
     assert read_status(stream).paused_seconds > read_status(stream).waiting_seconds
     for before, most in zip(memory[len(memory) // 4], map(max, zip(*memory, strict=True)), strict=True):
         assert most - before < 20 << 20

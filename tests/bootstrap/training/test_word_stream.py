@@ -1,4 +1,4 @@
-"""Readers on this machine, which are started again when they die."""
+"""Tests of readers on this machine, which are restarted when they die."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from bootstrap.agent import processes
 from bootstrap.progress import Bars
-from bootstrap.training.sources.local_readers import Readers, forget, readers_of
+from bootstrap.training.sources.local_readers import Readers, delete_stream, running_readers
 from common.errors import DataError, ShoalError
 from corpus.stream.parts import part_numbers
 from corpus.stream.stream_settings import StreamSettings
@@ -24,17 +24,17 @@ def stream(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def readers(stream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
-    """Of a file that grows; they are started again once, until there is another part."""
+    """Run readers of a growing file that are restarted once before each new part."""
     monkeypatch.setattr(processes, "RESTARTS", 1)
     settings = StreamSettings(
         sources=(str(stream.with_name("log")),), tokeniser="spaces", follow=True, part_rows=1, quiet_seconds=0.1
     )
-    with Bars() as bars, readers_of(stream, settings, bars) as made:
+    with Bars() as bars, running_readers(stream, settings, bars) as made:
         yield made
 
 
 def kill_one() -> None:
-    def readers() -> list[psutil.Process]:  # a process that was started a moment ago may have no command line yet
+    def readers() -> list[psutil.Process]:  # a new process may have no command line yet
         return [each for each in psutil.Process().children() if "corpus.stream" in each.cmdline()]
 
     until(lambda: len(readers()) == 1)
@@ -43,7 +43,7 @@ def kill_one() -> None:
     until(lambda: reader.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_a_reader_may_die_often_where_parts_come_in_between(stream: Path, readers: Readers) -> None:
+def test_a_reader_may_die_often_if_it_writes_parts_in_between(stream: Path, readers: Readers) -> None:
     expected = []
     for number in range(3):
         expected.append(f"line {number}")
@@ -51,21 +51,21 @@ def test_a_reader_may_die_often_where_parts_come_in_between(stream: Path, reader
             file.write(f"{expected[-1]}\n")
         until(lambda: len(part_numbers(stream / "reader-0")) == len(expected))
         kill_one()
-        readers.look()
+        readers.check()
     assert lines(stream) == expected
 
 
 def test_a_reader_that_dies_again_before_its_next_part_ends_the_run(readers: Readers) -> None:
     kill_one()
-    readers.look()
+    readers.check()
     kill_one()
-    with pytest.raises(ShoalError, match=r"reader 0 ended 2 times by itself; its log is .*reader-0.log"):
-        readers.look()
+    with pytest.raises(ShoalError, match=r"reader 0 died 2 times; see its log .*reader-0.log"):
+        readers.check()
 
 
-def test_a_folder_of_something_else_is_not_removed(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_stream_is_not_deleted(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
     with pytest.raises(DataError, match=r"stream.json does not exist"):
-        forget(tmp_path)
+        delete_stream(tmp_path)
     assert (tmp_path / "notes").read_text() == "mine"
-    forget(tmp_path / "nothing")
+    delete_stream(tmp_path / "nothing")

@@ -1,4 +1,4 @@
-"""Word embeddings on nodes of the embedded AWS: what is refused, what is priced, and what a resumed run reads."""
+"""Tests of word embeddings on nodes of the embedded AWS: refusals, prices and resumed runs."""
 
 import re
 from dataclasses import replace
@@ -11,7 +11,7 @@ from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
-from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.deployment import DeploymentPlace
 from bootstrap.training.sources.stream import PreparedStream, StreamSource
 from common.errors import DataError, ShoalError
 from corpus.stream.stream_settings import StreamSettings
@@ -40,14 +40,14 @@ def configuration(output: Path, **more: Any) -> TrainConfig:
 
 
 REFUSED = {
-    "a path": ({"sources": ("/my/books",)}, r"/my/books is on this machine, and the nodes .* upload it, such as by"),
+    "a path": ({"sources": ("/my/books",)}, r"/my/books is on this machine, but the nodes .* upload it, for example"),
     "no input of the topology": (
         {"sources": ("s3://other/x",)},
         r"cannot read s3://other/x; add s3://other/x to `inputs` of its topology",
     ),
     "nothing there": (
         {"sources": ("s3://my-texts/news/none",), "follow": False},
-        r"there are no files at s3://my-texts/news/none; check the address, or give --follow",
+        r"there are no files at s3://my-texts/news/none; check the address, or wait for files",
     ),
     "no bucket": ({"sources": ("s3://gone/news/",)}, r"there is no bucket gone; check the address"),
 }
@@ -57,15 +57,15 @@ REFUSED = {
 def test_text_that_nodes_cannot_read_is_refused(aws: EmbeddedAws, changes: dict[str, Any], sentence: str) -> None:
     deployment = deployed(Fleet().add("train", "g4dn.xlarge", 1), inputs=f"{NEWS} s3://gone/news/")
     with pytest.raises((DataError, ShoalError), match=sentence):
-        StreamSource(replace(SETTINGS, **changes)).settings_for(OnDeployment(deployment))
+        StreamSource(replace(SETTINGS, **changes)).settings_for(DeploymentPlace(deployment))
 
 
-def test_nodes_without_a_folder_in_common_are_refused(aws: EmbeddedAws) -> None:
-    with pytest.raises(ShoalError, match=r"the 2 nodes of .* have no folder in which all of them would find the words"):
-        StreamSource(SETTINGS).settings_for(OnDeployment(deployed(Fleet().add("train", "g4dn.xlarge", 2))))
+def test_nodes_without_a_share_are_refused(aws: EmbeddedAws) -> None:
+    with pytest.raises(ShoalError, match=r"the 2 nodes of .* need a share for the parts of the stream"):
+        StreamSource(SETTINGS).settings_for(DeploymentPlace(deployed(Fleet().add("train", "g4dn.xlarge", 2))))
 
 
-def test_a_set_out_of_the_nodes_reach_is_refused_before_they_start(aws: EmbeddedAws, tmp_path: Path) -> None:
+def test_an_unreadable_word_set_is_refused_before_nodes_start(aws: EmbeddedAws, tmp_path: Path) -> None:
     fleet = Fleet().add("train", "g4dn.xlarge", 1)
     config = configuration(tmp_path / "out", similarity=("s3://sets-of-others/pairs.txt",))
     with pytest.raises(ShoalError, match="cannot read s3://sets-of-others/pairs"), Bars() as bars:
@@ -73,7 +73,7 @@ def test_a_set_out_of_the_nodes_reach_is_refused_before_they_start(aws: Embedded
     assert fleet.scaling.describe_scaling_activities(AutoScalingGroupName=f"{fleet.name}-train")["Activities"] == []
 
 
-def test_of_text_the_price_of_the_nodes_and_readers_by_the_hour_is_noted(
+def test_the_hourly_price_of_nodes_and_readers_is_noted_for_a_stream(
     aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone, both = (Fleet(share="nfs").add("train", "g4dn.xlarge", 1) for _ in range(2))
@@ -81,16 +81,16 @@ def test_of_text_the_price_of_the_nodes_and_readers_by_the_hour_is_noted(
     monkeypatch.setattr(bars, "note", notes.append)
     for deployment in (both.add("read", "m5.xlarge", 2, role="read").deployment, alone.deployment):
         assert predicted_on(deployment, configuration(tmp_path), PreparedStream(SETTINGS), bars) is None
-    assert "how fast GPUs train --model skipgram is not known; its nodes cost $" in notes[0]
+    assert "the speed of GPUs with --model skipgram is unknown; its nodes cost $" in notes[0]
     said = re.findall(r"its nodes cost \$(\S+) an hour", str(notes))
     hourly, less = map(float, said)
     assert hourly > less + 2 * 0.15
 
 
-def test_a_run_on_text_is_resumed_with_its_own_settings_and_as_many_readers() -> None:
+def test_a_run_on_a_stream_is_resumed_with_its_settings_and_number_of_readers() -> None:
     before = request(readers=1)
     assert PreparedStream(replace(STREAM, readers=5)).resumed(lambda: before).readers == STREAM.readers
-    with pytest.raises(ShoalError, match=r"has tokeniser punctuation, not spaces; resume with what it was"):
+    with pytest.raises(ShoalError, match=r"has tokeniser punctuation, not spaces; resume with the options"):
         PreparedStream(replace(STREAM, tokeniser="spaces")).resumed(lambda: before)
-    with pytest.raises(ShoalError, match="the run that would be resumed is none on a text"):
+    with pytest.raises(ShoalError, match="the run to resume was not trained on a stream"):
         PreparedStream(STREAM).resumed(request)

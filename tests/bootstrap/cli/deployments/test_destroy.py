@@ -107,7 +107,7 @@ def test_a_broken_parameter_of_the_guard_is_reported_with_the_command_to_delete_
 def test_more_hours_than_the_guard_accepts_are_refused(before: dict[str, set[str]]) -> None:
     parameter = topology.extension_parameter(NAME)
     boto3.client("ssm").put_parameter(Name=parameter, Value="99999", Type="String", Overwrite=True)
-    assert "99999 hours were added to 'mine' before" in shoal("extend", NAME, "--hours", "2", status=1).stderr
+    assert "'mine' already has 99999 added hours" in shoal("extend", NAME, "--hours", "2", status=1).stderr
 
 
 def test_costs_show_the_estimate_and_why_there_is_no_bill(before: dict[str, set[str]]) -> None:
@@ -136,7 +136,7 @@ def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
     alone = json_of("logs", NAME, "--node", "i-1")["said"]
     assert [each["who"] for each in alone] == ["node i-1"]
     s3.put_object(Bucket=data, Key="nodes/i-\u202e.json", Body=report.encode())
-    assert "has not reported; these have: i-1, i-?" in shoal("logs", NAME, "--node", "i-2", status=1).stderr
+    assert "did not report; nodes with reports: i-1, i-?" in shoal("logs", NAME, "--node", "i-2", status=1).stderr
 
 
 def test_a_deployment_in_another_region_is_reported(before: dict[str, set[str]]) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.cli.main import main
-from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.deployment import DeploymentPlace
 from trainer.config import TrainConfig
 
 LEFT = {"detached": True, "deployment": "mine", "run": "mine.1"}
@@ -28,7 +28,7 @@ def deployed(**outputs: str) -> Deployment:
 def test_max_dollars_defaults_to_the_topology(
     outputs: dict[str, str], options: list[str], most: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    places: list[OnDeployment] = []
+    places: list[DeploymentPlace] = []
     monkeypatch.setattr(
         "bootstrap.training.train.train",
         lambda _source, _config, place, *_, **__: places.append(place) or LEFT,
@@ -36,7 +36,7 @@ def test_max_dollars_defaults_to_the_topology(
     monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: deployed(DataBucket="data", **outputs))
     assert main(["train", "--deployment", "mine", "--region", "us-east-1", "--output", "out", "--json", *options]) == 0
     (place,) = places
-    assert place.wishes.max_dollars == most
+    assert place.launch_options.max_dollars == most
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the preflight says of the account's plan."""
+"""Tests of the preflight rule on the account's plan."""
 
 import boto3
 from shoal_local_aws.aws import EmbeddedAws
@@ -16,6 +16,6 @@ def test_the_free_plan_is_refused_with_the_command_that_changes_it(aws: Embedded
     assert "no m5.xlarge and no g5.xlarge" in found[0][2]
 
 
-def test_a_plan_that_nobody_tells_is_not_taken_for_the_paid_one(aws: EmbeddedAws, asking: boto3.Session) -> None:
+def test_an_unknown_plan_does_not_count_as_the_paid_plan(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Denied(service="freetier")):
         assert rules(findings(asking, of(**TRAINING))) == [("warning", "free_plan")]

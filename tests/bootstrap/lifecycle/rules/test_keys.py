@@ -1,4 +1,4 @@
-"""What the preflight says of the key that encrypts volumes: the topology's, or the account's."""
+"""Tests of the preflight rule on the key that encrypts volumes."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.bootstrap.lifecycle.preflight import GPU, findings, of, rules
 
 SCALING = "arn:aws:iam::000000000000:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
 TRAINING = {"training": [GPU], "share": "efs"}
-RESET = "have AWS's own key encrypt them: aws ec2 reset-ebs-default-kms-key-id --region us-east-1"
+RESET = "change the default to AWS's own key: aws ec2 reset-ebs-default-kms-key-id --region us-east-1"
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def key(asking: boto3.Session) -> Iterator[str]:
 
 
 def allow(asking: boto3.Session, key: str, principal: Any, actions: Any) -> None:
-    """Let the principal use the key, beside those whom the account lets."""
+    """Allow the principal to use the key, in addition to the account's principals."""
     own = {"AWS": "arn:aws:iam::000000000000:root"}
     statements = [
         {"Effect": "Allow", "Principal": each, "Action": allowed, "Resource": "*"}
@@ -41,7 +41,7 @@ def test_a_key_of_the_account_that_auto_scaling_may_not_use_is_refused(
     with aws.faults.during(VolumeKey(key=key)):
         found = findings(asking, of(**TRAINING))
     assert rules(found) == [("error", "key_unusable")]
-    assert f"allow {SCALING} in the key's policy kms:CreateGrant" in found[0][2]
+    assert f"in the key's policy allow {SCALING} kms:CreateGrant" in found[0][2]
     assert found[0][2].endswith(RESET)
 
 
@@ -49,7 +49,7 @@ def test_a_key_of_the_account_that_auto_scaling_may_not_use_is_refused(
     ("principal", "actions"),
     [({"AWS": [SCALING]}, ["kms:Decrypt", "kms:CreateGrant"]), ({"AWS": "*"}, "kms:*"), ("*", "kms:createGrant")],
 )
-def test_a_key_whose_policy_lets_auto_scaling_in_is_used(
+def test_a_key_with_a_policy_for_auto_scaling_is_accepted(
     principal: Any, actions: Any, aws: EmbeddedAws, asking: boto3.Session, key: str
 ) -> None:
     allow(asking, key, principal, actions)
@@ -57,13 +57,13 @@ def test_a_key_whose_policy_lets_auto_scaling_in_is_used(
         assert findings(asking, of(**TRAINING)) == []
 
 
-def test_a_grant_lets_auto_scaling_in_too(aws: EmbeddedAws, asking: boto3.Session, key: str) -> None:
+def test_a_key_with_a_grant_for_auto_scaling_is_accepted(aws: EmbeddedAws, asking: boto3.Session, key: str) -> None:
     asking.client("kms").create_grant(KeyId=key, GranteePrincipal=SCALING, Operations=["CreateGrant"])
     with aws.faults.during(VolumeKey(key=key)):
         assert findings(asking, of(**TRAINING)) == []
 
 
-def test_a_key_that_is_disabled_starts_no_node(aws: EmbeddedAws, asking: boto3.Session, key: str) -> None:
+def test_a_disabled_key_is_refused(aws: EmbeddedAws, asking: boto3.Session, key: str) -> None:
     asking.client("kms").disable_key(KeyId=key)
     with aws.faults.during(VolumeKey(key=key)):
         found = findings(asking, of(**TRAINING))
@@ -71,13 +71,13 @@ def test_a_key_that_is_disabled_starts_no_node(aws: EmbeddedAws, asking: boto3.S
         (
             "error",
             "key_unusable",
-            f"the KMS key {key}, by which the account encrypts volumes, is Disabled and "
+            f"the KMS key {key}, the account's default for volumes, is Disabled and "
             f"SYMMETRIC_DEFAULT, so no node would start; enable it, or {RESET}",
         )
     ]
 
 
-def test_a_key_that_cannot_be_read_is_a_warning_that_says_what_it_must_allow(
+def test_an_unreadable_key_is_a_warning_with_the_required_permissions(
     aws: EmbeddedAws, asking: boto3.Session, key: str
 ) -> None:
     with aws.faults.during(VolumeKey(key=key), Denied(service="kms")):
@@ -87,9 +87,7 @@ def test_a_key_that_cannot_be_read_is_a_warning_that_says_what_it_must_allow(
     assert ") could not be checked: An error occurred (AccessDeniedException)" in sentence
 
 
-def test_the_key_that_a_topology_names_must_be_there_encrypt_and_let_auto_scaling_in(
-    asking: boto3.Session, key: str
-) -> None:
+def test_the_key_of_a_topology_must_exist_encrypt_and_allow_auto_scaling(asking: boto3.Session, key: str) -> None:
     def said(name: str) -> list[str]:
         found = findings(asking, of(kms_key=name, **TRAINING))
         assert rules(found) == [("error", "key_unusable")] * len(found)
@@ -98,7 +96,7 @@ def test_the_key_that_a_topology_names_must_be_there_encrypt_and_let_auto_scalin
     (sentence,) = said(key.rpartition("/")[0] + "/00000000-0000-0000-0000-000000000000")
     assert "does not exist for your credentials; write another key" in sentence
     (sentence,) = said(key)
-    assert sentence.startswith(f"kms_key: {key} does not let Auto Scaling use it")
+    assert sentence.startswith(f"kms_key: {key} does not allow its use to Auto Scaling")
     allow(asking, key, {"AWS": [SCALING]}, "kms:*")
     assert said(key) == []
     signing = asking.client("kms").create_key(KeyUsage="SIGN_VERIFY", KeySpec="RSA_2048")["KeyMetadata"]["Arn"]

@@ -1,4 +1,4 @@
-"""What the preflight says of an existing VPC's DNS."""
+"""Tests of the preflight rule on an existing VPC's DNS."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of
 @pytest.mark.parametrize(
     ("attribute", "parts", "why"),
     [
-        ("enableDnsSupport", {"training": [GPU]}, "nodes find no service of AWS"),
+        ("enableDnsSupport", {"training": [GPU]}, "nodes cannot find AWS services"),
         ("enableDnsHostnames", {"training": [GPU], "share": "efs"}, "EMR, EFS and interface endpoints need it"),
         ("enableDnsHostnames", {"preprocessing": {"primary": PRIMARY}}, "EMR, EFS and interface endpoints need it"),
         ("enableDnsHostnames", {"training": [GPU]}, None),

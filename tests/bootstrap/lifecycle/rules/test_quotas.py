@@ -1,4 +1,4 @@
-"""What the preflight says of vCPU quotas: what is needed, what runs already, and the command that asks for more."""
+"""Tests of the preflight rules on quotas."""
 
 from typing import Any
 
@@ -14,18 +14,18 @@ from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 
 
-def test_a_quota_counts_the_whole_topology_and_comes_with_the_command_that_asks_for_more(
+def test_a_quota_counts_the_whole_topology_and_names_the_command_for_an_increase(
     aws: EmbeddedAws, asking: boto3.Session
 ) -> None:
     wanted = of(training=[GPU, {"instance_type": "g4dn.xlarge", "count": 1}], share="efs")
     with aws.faults.during(QuotaLimit(code="L-DB2E81BA", value=8)):
         found = findings(asking, wanted)
     assert rules(found) == [("error", "quota_too_low")]
-    assert "is 8, and this topology needs 12;" in found[0][2]
+    assert "is 8, but this topology needs 12;" in found[0][2]
     assert found[0][2].endswith("--service-code ec2 --quota-code L-DB2E81BA --desired-value 12 --region us-east-1")
 
 
-def test_instances_of_others_are_subtracted_from_a_quota_and_our_own_are_not(
+def test_only_instances_of_other_deployments_are_subtracted_from_a_quota(
     aws: EmbeddedAws, asking: boto3.Session, ec2: Any
 ) -> None:
     def start(deployment: str) -> str:
@@ -44,7 +44,7 @@ def test_instances_of_others_are_subtracted_from_a_quota_and_our_own_are_not(
         found = findings(asking, of(training=[GPU], share="efs"))
     ec2.terminate_instances(InstanceIds=instances)
     ((_, _, sentence),) = found
-    assert "is 11, of which 4 are in use, and this topology needs 8;" in sentence
+    assert "is 11 (4 in use), but this topology needs 8;" in sentence
 
 
 def test_starting_instances_count_against_a_quota(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
@@ -52,10 +52,10 @@ def test_starting_instances_count_against_a_quota(aws: EmbeddedAws, asking: boto
         started = ec2.run_instances(ImageId="ami-12345678", InstanceType="g5.xlarge", MinCount=1, MaxCount=1)
         found = findings(asking, of(training=[GPU], share="efs"))
         ec2.terminate_instances(InstanceIds=[started["Instances"][0]["InstanceId"]])
-    assert "is 11, of which 4 are in use" in found[0][2]
+    assert "is 11 (4 in use)" in found[0][2]
 
 
-def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) -> None:
+def test_spot_has_a_separate_quota(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(QuotaLimit(code="L-3819A6DF", value=0)):
         assert findings(asking, of(training=[GPU], share="efs")) == []
         found = findings(asking, of(training=[{**GPU, "market": "spot"}], share="efs"))
@@ -98,7 +98,7 @@ def test_a_type_counts_against_its_familys_quota(name: str, spot: bool, code: st
 
 
 @given(st.integers(1, 50), st.integers(1, 50), st.booleans())
-def test_the_vcpus_needed_are_those_of_all_nodes_at_once(workers: int, nodes: int, spot: bool) -> None:
+def test_the_needed_vcpus_are_the_sum_over_all_nodes(workers: int, nodes: int, spot: bool) -> None:
     market = "spot" if spot else "on-demand"
     wanted = of(
         preprocessing={"primary": PRIMARY, "core": {"instance_type": "m5.2xlarge", "count": workers}},

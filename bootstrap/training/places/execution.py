@@ -1,4 +1,4 @@
-"""Carries out a run that is prepared, at any place: to its results, or until it is left to itself."""
+"""Executes a prepared run at any place, to its results or until the command detaches from it."""
 
 import time
 from collections.abc import Mapping
@@ -14,9 +14,11 @@ from common.errors import DataError, ShoalError
 from experiments.records.launches import write_launch
 
 
-def carry_out(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Start a run, or follow it where it continues, to its results. Returns and raises what `train` does; of a run that
-    is left to itself only `detached` true, and what the place reports of it."""
+def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Start a run, or follow a started one, and collect its results. Returns and raises what `train` does.
+
+    If the command detaches from the run, it only returns `detached`, `stopped` and `run.detached_fields()`.
+    """
     stages, config = Stages(datetime.now(UTC), run.spent), run.config
     try:
         with run.resources(bars):
@@ -29,38 +31,38 @@ def carry_out(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] |
     except Detached as left:
         if str(left):
             bars.note(str(left))
-        return {"detached": True, "stopped": False, **run.left()}
+        return {"detached": True, "stopped": False, **run.detached_fields()}
     stages.end("end the nodes")
     ended = run.collect(bars, stopped=stop_request is not None)
     launched: dict[str, Any] = {"began": stages.began.timestamp(), "seconds": stages.seconds}
     if ended.launch:
-        launched |= {"stages": stages.found, "cost": stages.spent}
+        launched |= {"stages": stages.finished, "cost": stages.spent}
     launched |= {"predicted": predicted} if predicted else {}
     write_launch(config.output, continues=config.resume, where=place.name, **launched, **ended.launch)
     if ended.failure or ended.summary is None:
-        for sentence in ended.told.get("refused", ()):  # which no summary tells
+        for sentence in ended.details.get("refused", ()):  # a run without a summary does not report them
             bars.note(f"not fetched: {sentence}")
     if ended.failure:
         raise ended.failure
     if ended.summary is None:
         assert stop_request is not None
         bars.note(
-            f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {config.output}"
+            f"stopped before the first checkpoint, so Shoal cannot resume the run; the logs are in {config.output}"
         )
         raise stop_request
     return {
         **ended.summary,
         **({"stopped_by": name_of(stop_request)} if stop_request and ended.summary["stopped"] else {}),
-        **ended.told,
+        **ended.details,
         **({"cost": stages.spent} if ended.launch else {}),
         **({"launch": {**launched, **ended.launch}} if predicted else {}),
     }
 
 
 def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
-    """Follow a run to its end; returns the interrupt that asked it to stop, if there was one.
+    """Follow a run to its end. Returns the interrupt that requested a stop, or None.
 
-    Raises KeyboardInterrupt where the user interrupts again, and Abandoned where that is before AWS has answered.
+    Raises KeyboardInterrupt if the user interrupts again, and Abandoned if AWS has not answered by then.
     """
     stop_request: KeyboardInterrupt | None = None
     record = run.record(bars)
@@ -72,18 +74,18 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
                 try:
                     over = run.is_over(bars)
                 except (DataError, ShoalError):
-                    record.look()
+                    record.update()
                     raise
-                record.look()  # also when it has ended: the last lines may have come since
+                record.update()  # also after the end, because the last lines may be new
                 if over:
                     return stop_request
                 time.sleep(place.pause)
         except KeyboardInterrupt as interrupt:
-            if run.leaves(interrupt):
+            if run.detaches_on(interrupt):
                 raise
             if stop_request:
                 raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
             stop_request = interrupt
             mark_handled(stop_request)
-            if run.survives:
-                bars.note("stopping with a checkpoint; a training goes on without its command with --detach")
+            if run.can_detach:
+                bars.note("stopping with a checkpoint; with --detach a training continues without its command")

@@ -1,6 +1,6 @@
-"""This machine: ranks started by trainer/launch.py, followed by their record, stopped with a checkpoint.
+"""Place on this machine. trainer/launch.py starts the ranks, and their record shows the progress.
 
-Do not kill the ranks on Ctrl-C, because they have to finish their step and write a checkpoint.
+Do not kill the ranks on Ctrl-C, because they finish their step and write a checkpoint.
 """
 
 import signal
@@ -13,7 +13,7 @@ from typing import Any
 
 from bootstrap.agent.folder import Folder
 from bootstrap.progress import Bars
-from bootstrap.training.places.place import Ended, Place, Run
+from bootstrap.training.places.place import Place, Run, RunResult
 from bootstrap.training.run_view import RecordView, RunView
 from bootstrap.training.sources.source import Prepared, Sidecar, Source
 from common.errors import TrainingError, UsageError
@@ -24,7 +24,9 @@ from trainer.output.run_files import LAUNCH, RECORD, SUMMARY, finished_summary, 
 from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
 
 
-class ThisMachine(Place):
+class LocalPlace(Place):
+    """Place on this machine, with `ranks` ranks."""
+
     name = "this machine"
     pause = 0.3
 
@@ -33,14 +35,14 @@ class ThisMachine(Place):
         self.options = {"local": (), "nodes": (str(ranks),)}
 
     def dataset(self, address: str | None, bars: Bars) -> str:  # noqa: ARG002
-        """The path of a dataset, which can be used."""
+        """Return the path of a valid dataset."""
         if address is None:
             raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
         with open_dataset(Path(address)):
             return address
 
     def finished_before(self, config: TrainConfig) -> dict[str, Any] | None:
-        """Of a finished run nothing is left to resume."""
+        """Return the summary of a finished run that the user resumes, or None."""
         if not config.resume:
             require_free_output(config.output, force=config.force)
             return None
@@ -48,24 +50,26 @@ class ThisMachine(Place):
         return finished and {**finished, "finished_before": True}
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
-        """Make datasets of texts, and check others."""
+        """Prepare a run. Datasets of texts are made here, and others are checked."""
         return _LocalRun(source.prepare(self, config, bars), config, self.ranks)
 
 
 class _LocalRun(Run):
+    """Run on this machine."""
+
     def __init__(self, prepared: Prepared, config: TrainConfig, ranks: int) -> None:
         self.prepared, self.config, self._ranks = prepared, config, ranks
-        self._beside, self._stopping, self._output = Sidecar(), False, Folder(config.output)
+        self._sidecar, self._stopping, self._output = Sidecar(), False, Folder(config.output)
         self._before: int | None = None
-        """The bytes of the record of an earlier run."""
+        """Size in bytes of the record of an earlier run."""
         self._running: subprocess.Popen[bytes] | None = None
 
     @contextmanager
     def started(self, bars: Bars) -> Iterator[None]:
-        """Start what runs beside the ranks, and then these."""
-        assert self.prepared.here is not None
+        """Start the readers, if any, and then the ranks."""
+        assert self.prepared.local_path is not None
         output = self.config.output
-        with self.prepared.beside(bars) as self._beside:
+        with self.prepared.sidecar(bars) as self._sidecar:
             try:
                 output.mkdir(parents=True, exist_ok=True)
                 for name in (SUMMARY, LAUNCH):
@@ -74,7 +78,7 @@ class _LocalRun(Run):
             except OSError as error:
                 raise TrainingError(f"cannot write to {output}: {error.strerror}; choose another --output") from error
             self._before = self._output.size(RECORD)
-            config = replace(self.config, data=self.prepared.here)
+            config = replace(self.config, data=self.prepared.local_path)
             with log, start_ranks(config, ranks=self._ranks, log=log) as self._running:
                 try:
                     yield
@@ -83,29 +87,29 @@ class _LocalRun(Run):
                     raise
 
     def record(self, bars: Bars) -> RecordView:
-        """The record as it grows in the output."""
+        """Return the view of the record in the output."""
         bars.stage("start the ranks", 0)
-        view = RunView(bars, read=self._beside.read)
+        view = RunView(bars, read=self._sidecar.read)
         return RecordView(view, self._output, RECORD, before=self._before)
 
     def is_over(self, bars: Bars) -> bool:  # noqa: ARG002
         if self._process.poll() is not None:
             return True
-        self._beside.look()
+        self._sidecar.check()
         return False
 
     def stop(self, bars: Bars) -> None:  # noqa: ARG002
-        """Ask the launcher of the ranks."""
+        """Request a stop from the launcher of the ranks."""
         if not self._stopping:
             self._stopping = True
             self._process.send_signal(signal.SIGTERM)
 
-    def collect(self, bars: Bars, *, stopped: bool) -> Ended:  # noqa: ARG002
+    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:  # noqa: ARG002
         log = self.config.output / LOG
         summary = read_summary(self.config.output)
         failed = not stopped and (summary is None or self._process.returncode)
         failure = failure_in(log.read_text("utf-8", "replace"), f"the log is {log}") if failed else None
-        return Ended(summary=summary, failure=failure)
+        return RunResult(summary=summary, failure=failure)
 
     @property
     def _process(self) -> "subprocess.Popen[bytes]":
@@ -113,7 +117,7 @@ class _LocalRun(Run):
         return self._running
 
     def _end(self) -> None:
-        """End the ranks; their launcher does that."""
+        """End the ranks by their launcher."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(STOP_SECONDS + 10)
