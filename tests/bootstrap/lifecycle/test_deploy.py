@@ -178,10 +178,8 @@ def test_an_update_that_would_delete_data_is_refused(empty: bool, kept: bool, mo
     ):
         monkeypatch.setattr(module, name, Mock(return_value=found))
     monkeypatch.setattr(deploy, "_generation", changed)  # the next step
-    with pytest.raises(
-        EOFError if empty or kept else ShoalError,
-        match=None if empty or kept else "would delete the deployment.s own bucket",
-    ):
+    refusal = None if empty or kept else "would delete the deployment's own bucket"
+    with pytest.raises(EOFError if empty or kept else ShoalError, match=refusal):
         deploy.deploy(request, bars=Mock(), say=Mock())
     assert changed.called == (empty or kept)
 
