@@ -52,9 +52,9 @@ class Readers:
             if self._has_ended(number):
                 continue
             newest = max(part_numbers(reader_folder(self._stream, number)), default=-1)
-            if not self._restarts[number].again(newest):
+            if not self._restarts[number].may_restart(newest):
                 log = self._log(number)
-                raise ShoalError(f"reader {number} died {processes.RESTARTS + 1} times; see its log {log}")
+                raise ShoalError(f"reader {number} died {processes.MAX_RESTARTS + 1} times; see its log {log}")
             self._bars.note(f"reader {number} ended with status {process.returncode}; Shoal restarts it")
             self._start(number)
 

@@ -25,7 +25,7 @@ def stream(tmp_path: Path) -> Path:
 @pytest.fixture
 def readers(stream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
     """Run readers of a growing file that are restarted once before each new part."""
-    monkeypatch.setattr(processes, "RESTARTS", 1)
+    monkeypatch.setattr(processes, "MAX_RESTARTS", 1)
     settings = StreamSettings(
         sources=(str(stream.with_name("log")),), tokeniser="spaces", follow=True, part_rows=1, quiet_seconds=0.1
     )
