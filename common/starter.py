@@ -21,8 +21,8 @@ def ends_with_this_process() -> Mapping[str, str]:
 def end_with_starter() -> None:
     """Have Linux send SIGTERM to this process when its starter ends, if the environment asks for it.
 
-    Call this after the signal handlers are set. They may be called more than once: Linux sends the signal again for
-    each thread of the starter that adopted this process. Child processes do not inherit this.
+    Call this after the signal handlers are set. Handlers must tolerate repeated calls: Linux sends one signal for each
+    thread of the starter that becomes the parent of this process. Child processes do not inherit the setting.
     """
     starter = os.environ.pop(_STARTER, None)
     if starter is None:

@@ -26,8 +26,8 @@ _ADDED_IN_VERSION_3 = ("ragged", "words", "duplicates", "classes")
 class Settings:
     """Settings of a dataset.
 
-    Field defaults are those of REFERENCE, because files of layout version 2 omit later settings. The default for new
-    datasets is DEFAULT. Raises DataError for values that contradict each other.
+    Files of layout version 2 lack the settings that were added later. A missing field has its value in REFERENCE. New
+    datasets use DEFAULT. Raises DataError for values that contradict each other.
     """
 
     row_length: int = _ROW_LENGTH

@@ -84,8 +84,8 @@ def layout_version(settings: Settings) -> int:
 def columns(settings: Settings) -> tuple[Column, ...]:
     """Return the arrays of a split, in the order of the layout.
 
-    The rows of every chunk, except a chunk of ragged tokens, are a multiple of those of the smallest chunk. So the
-    chunks are filled in the same order for any size of the added blocks.
+    The number of rows of a chunk is a multiple of that of the smallest chunk, except for ragged tokens. So chunks fill
+    up in the same order, whatever the sizes of the blocks that are added.
     """
     tokens, labels, ratings = settings.token_dtype, settings.label_dtype, np.dtype(np.uint8)
     row = () if settings.ragged else (settings.row_length,)

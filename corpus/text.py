@@ -87,10 +87,10 @@ STOPWORD_LISTS = ("nltk", "keep-negations", "none")
 def load_stopwords(choice: str = "nltk", rule: str = "letters") -> frozenset[str]:
     """Load the stopwords.
 
-    `nltk` is NLTK's English list of 179 words (the package's of 2017 to 2023, SHA-256 019f104b...) and `product`,
-    `would`, `get`, which mean little in a review. `keep-negations` is the same list without `no`, `nor`, `not`, words
-    that end in `n't`, and these words cut before `'t`. `none` is empty. Any other value is the name of a UTF-8 file
-    with one word per line, cleaned by the `rule` of words ("letters" or "tokens").
+    `nltk` is NLTK's English list of 179 words, as NLTK distributed it from 2017 to 2023 (SHA-256 019f104b...), and
+    `product`, `would`, `get`, which mean little in a review. `keep-negations` is the same list without `no`, `nor`,
+    `not`, words that end in `n't`, and such words without `'t`, as `don`. `none` is empty. Any other value is the name
+    of a UTF-8 file with one word per line, cleaned by the `rule` of words ("letters" or "tokens").
 
     Raises DataError if the file is unreadable or has words that no cleaned text can contain.
     """

@@ -165,10 +165,10 @@ def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:
 
 
 def image_of(name: str) -> Image:
-    """Return the machine image for training on a type.
+    """Return the machine image for training on an instance type.
 
-    A type without an image gets the first image of the catalogue: readers have no GPU, and only the emulator starts
-    retired types.
+    A type without an image gets the first image of the catalogue. Such types are those of readers, which have no GPU,
+    and retired types, which only the emulator starts.
     """
     images = catalog().images
     image = find(name).image

@@ -175,11 +175,11 @@ def _zones(region: str) -> Sequence[str]:
 
 
 def _gateway_statements(stack: Stack, spec: topology.Topology) -> list[iam.PolicyStatement]:
-    """Return the policy statements of the S3 gateway endpoint; empty with NAT, which allows everything.
+    """Return the policy statements of the S3 gateway endpoint. With NAT the list is empty, which allows all access.
 
-    Without a policy the gateway gives access to the buckets of all AWS accounts. With it, nodes write only to buckets
-    of their account, and read what their role allows. AWS's own buckets that a node needs are allowed by name. Do not
-    limit these statements to a principal, because nodes download packages and agents without credentials.
+    Without a policy the gateway gives access to the buckets of all AWS accounts. With a policy, nodes write only to
+    buckets of their account, and read what their role allows. AWS's own buckets that a node needs are allowed by name.
+    Do not limit these statements to a principal, because nodes download packages and agents without credentials.
     """
     if spec.network.egress == "nat":
         return []

@@ -1,8 +1,8 @@
 """Collects the texts of a mapper in bounded memory, and emits them as one block per part.
 
-Texts become ids of the task's own dictionary immediately. When enough texts are collected, duplicates are combined and
-ratings are counted. Each part (a prefix of the digest) then gets one block with the ids and their words. So a text that
-occurs ten million times costs the shuffle only a few bytes per block.
+The words of each text are replaced by ids of the task's own dictionary immediately. When enough texts are collected,
+duplicates are combined and ratings are counted. Each part (a prefix of the digest) then gets one block with the ids and
+their words. So a text that occurs ten million times costs the shuffle only a few bytes per block.
 """
 
 from collections import Counter

@@ -190,5 +190,5 @@ class PartReducer:
 
 
 def _sums(numbers: npt.NDArray[Any], times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the occurrences of each number, from 0, if `numbers[i]` counts `times[i]` times."""
+    """Return how often each number 0, 1, 2, ... occurs. `numbers[i]` counts as `times[i]` occurrences."""
     return np.bincount(numbers, times).astype(np.int64)  # doubles are exact up to 2**53

@@ -115,7 +115,8 @@ class EmrCluster:
 
     @contextmanager
     def cancelling(self, ids: Collection[str], cancellation: Cancellation) -> Iterator[None]:
-        """Cancel the unfinished steps if the block ends with an error, unless AWS does not answer.
+        """Cancel the unfinished steps if the block ends with an error. If the error is that AWS does not answer, the
+        steps continue.
 
         The steps belong to this launch (`step_arguments.cancellable`). Raises Abandoned if the user interrupts again
         before AWS has answered; the steps then continue. Raises ShoalError if some of their jobs may still be running.
@@ -136,7 +137,8 @@ class EmrCluster:
             raise
 
     def follow(self, ids: Mapping[str, str], failure: S3Path, bars: Bars) -> None:
-        """Wait until these steps, ids by name, have completed. Each is a stage of `bars`, with the cost so far.
+        """Wait until the steps have completed. `ids` are their ids, by name. Each step is a stage of `bars`, with its
+        cost.
 
         Raises DataError with the sentence that a step wrote to `failure`, or ShoalError with the reason that EMR or
         the step's log gives.

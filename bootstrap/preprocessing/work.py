@@ -108,7 +108,7 @@ class ClusterWork:
         put(self.s3, self._place(FOLLOWED), b"")
 
     def finish(self) -> None:
-        """Delete the work's files. The summary stays if other commands follow the work."""
+        """Delete the work's files. The summary stays if other commands are watching the work."""
         followed = self._place(FOLLOWED)
         others = head_or_none(self.s3, followed)
         objects.remove(self.s3, self._place(""), keep=() if others is None else (place_of(self.plan.summary), followed))

@@ -107,7 +107,7 @@ def _place(batch: Batch, text_lines: Iterable[int]) -> str:
 
 
 def _field_text(line: bytes, parse: Callable[[bytes], Review]) -> str | None:
-    """Return the text of a JSON line without newlines, or None if the line is malformed."""
+    """Return the text of a JSON line, with spaces for newlines; None if the line is malformed."""
     try:
         return "" if is_blank(line) else parse(line).text.replace("\n", " ").replace("\0", " ")
     except MalformedLineError:

@@ -128,5 +128,7 @@ def ended(folder: Path) -> bool:
 
 
 def write_taken(stream: Path, taken: Mapping[str, int]) -> None:
-    """Report the number of parts in a checkpoint to readers, by the names of their folders. Raises OSError."""
+    """Report to readers how many parts of each reader's folder a checkpoint includes: `taken`, by the folder's name.
+
+    Raises OSError."""
     write_text(str(stream / TAKEN_NAME), json.dumps(dict(taken)))

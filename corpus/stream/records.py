@@ -1,4 +1,4 @@
-"""Chooses the text fields of a stream's lines, from the beginning of its first file, as for reviews."""
+"""Chooses the text fields of a stream's lines by inspecting the beginning of its first file, as for review files."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

@@ -71,8 +71,8 @@ def _treebank() -> Words:
 def _punctuation() -> Words:
     """Return the tokeniser of `punctuation`.
 
-    Python's own engine splits runs of ASCII lines: it is six times as fast and gives the same words there. For other
-    lines, the engine of NLTK's tokenisers knows more Unicode rules than Python's.
+    Consecutive ASCII lines are split by `re`, which is six times as fast and gives the same words. Other lines are
+    split by `regex`, which NLTK's tokenisers use, because it follows more Unicode rules.
     """
     from nltk import redos
 

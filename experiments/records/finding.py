@@ -1,4 +1,4 @@
-"""Search for the folders of runs, and of other files, below the folders that a user names."""
+"""Finds run folders, and other files, below the folders that a user names."""
 
 import re
 from collections.abc import Iterator, Sequence

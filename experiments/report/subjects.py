@@ -183,7 +183,7 @@ def _shorten_all(names: Sequence[str]) -> list[str]:
 
 
 def _short_names(folders: Sequence[Path]) -> list[str]:
-    """Return the shortest ends of paths that are unique."""
+    """Return for each path the shortest ending that no other path shares."""
     deepest = max((len(folder.parts) for folder in folders), default=1)
     for parts in range(1, deepest + 1):
         names = [str(Path(*folder.parts[-parts:])) for folder in folders]

@@ -26,7 +26,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightInput:
-    """Topology to check, planned hours, and the day for which AWS's support is checked."""
+    """Topology to check, planned hours, and the day on which AWS must still support its types and versions."""
 
     topology: Topology
     hours: float

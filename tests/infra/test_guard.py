@@ -45,7 +45,10 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Deploy) -> None:
     ]
     assert small.wake(newest + timedelta(minutes=36)) == {}
     assert small.mails() == []
-    for line in (*(f"lower {group}" for group in small.groups()), f"terminate {small.physical('EMR::Cluster')}"):
+    for line in (
+        *(f"scale to zero {group}" for group in small.groups()),
+        f"terminate {small.physical('EMR::Cluster')}",
+    ):
         assert line in small.log()
     assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
     assert small.client("s3").list_objects_v2(Bucket=small.bucket, Prefix=topology.NODES_PREFIX)["KeyCount"] == 2

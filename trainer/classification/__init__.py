@@ -1,1 +1,1 @@
-"""Text classification: its task on rows of word ids with a label or a rating, and reading of trained models."""
+"""Text classification: the training task, on rows of word ids with a label or a rating, and the loading of models."""

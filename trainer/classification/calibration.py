@@ -60,7 +60,7 @@ def fit_temperature(logits: Tensor, labels: Tensor, usual: float = 1.0, spread: 
     beyond = logits.double() - logits.double().gather(1, labels)  # (n, classes): 0 for the label
 
     def slope(log_inverse: float) -> float:
-        """Return the derivative of the log loss by the inverse temperature."""
+        """Return the derivative of the log loss with respect to the inverse temperature."""
         return float(((beyond * math.exp(log_inverse)).softmax(1) * beyond).sum())
 
     low, high = _LOG_INVERSES

@@ -31,7 +31,7 @@ _LARGEST = 2.0**63
 
 
 class Scale(NamedTuple):
-    """Rating scale of a dataset. A dataset with labels only has the ratings 0 and 1."""
+    """Rating scale of a dataset. A dataset that has labels but no ratings uses the ratings 0 and 1."""
 
     low: int
     high: int

@@ -190,8 +190,9 @@ class ParameterServer:
             each.start()
 
     def pull(self, rows: Sequence[Tensor]) -> list[int]:
-        """Write the latest rows (n,) of each table to this rank's copies. Return the number of pushes of each owner
-        (ranks,)."""
+        """Copy the latest values of `rows`, row numbers (n,) of each table, to this rank's copies.
+
+        Return for each owner the number of pushes that it has applied (ranks,)."""
         parts = [self._rows_of_owner(rows, owner) for owner in range(self._ranks)]
         for owner in self._others:
             self._request(owner, _RequestKind.PULL, parts[owner][1])

@@ -1,7 +1,7 @@
 """Encoder of a trained character model, which gives any word a vector; and its file, `encoder.safetensors`.
 
-The file contains the weights and, as metadata, the spelling and sizes. Do not trust it: a model with more weights than
-the file is not allocated.
+The file contains the weights and, as metadata, the spelling and sizes. The file is untrusted input:
+no memory is allocated for more weights than the file contains.
 """
 
 import json

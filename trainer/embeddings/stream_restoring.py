@@ -19,7 +19,7 @@ from trainer.output.run_files import CHECKPOINTS
 
 
 def restore_stream(output: Path, stream: Path) -> None:
-    """Restore files of a stream's folder that are missing from the latest checkpoint in a run's `output`.
+    """Restore the files that a stream's folder lacks, from the latest checkpoint in a run's `output`.
 
     Does nothing for a run without checkpoints, or on finite text, which is read again. Raises DataError.
     """

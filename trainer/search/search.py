@@ -163,7 +163,7 @@ class _LimitedStop:
     """Stop request that is also set when a time limit has passed."""
 
     def __init__(self, stop: Stop, until: float | None) -> None:
-        """`until`: the time limit by time.monotonic(); None: no limit."""
+        """`until`: the deadline, as a value of time.monotonic(); None: no deadline."""
         self._stop, self._until = stop, until
 
     @property

@@ -85,9 +85,9 @@ class TrainingHandle(ABC):
 
     @abstractmethod
     def stop(self, bars: Bars) -> tuple[str, str]:
-        """Stop it with a checkpoint. Returns its outcome and, if it failed, the reason.
+        """Stop the run with a checkpoint. Return its outcome and, if it failed, the reason.
 
-        Raises ShoalError if it does not stop.
+        Raises ShoalError if the run does not stop.
         """
 
     def follow(self, output: Path, bars: Bars) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Place on a deployment's GPU nodes, with the trainings that run there."""
+"""The GPU nodes of a deployment as a place to train, and the runs on them."""
 
 import time
 from collections.abc import Mapping, Sequence

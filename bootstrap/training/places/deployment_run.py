@@ -214,7 +214,8 @@ class DeploymentRun(AgentRun):
 
 
 def read_so_far(store: Store, run: str, readers: int) -> Status:
-    """Return the total progress of a run's readers. Invalid documents do not count, because others may write there."""
+    """Return the total progress of a run's readers. Invalid progress documents are ignored, because other programs may
+    also write to the run's folder."""
     found = []
     for reader in range(readers):
         with suppress(DataError):

@@ -1,4 +1,6 @@
-"""Follows remote runs: waits for them, stops them, and copies their results, by documents in a store."""
+"""Follows remote runs: waits for them, stops them, and copies their results.
+
+Commands and nodes communicate through JSON documents in a store."""
 
 import re
 import signal
@@ -81,9 +83,9 @@ def copy_results(
         output: The folder of the output.
         into: A folder of the output, with a final slash.
         files: Files by name (default: all files of the run).
-        skip: Skip files that exist with the same size and second of change. Do not use it for a run that just ended,
-            which may have written a file twice within a second.
-        count: Called with the bytes of each piece.
+        skip: Skip files that exist with the same size and modification time, in seconds. Do not use it for a run that
+        just ended, which may have written a file twice within a second. count: Called with the number of bytes of each
+        chunk.
 
     Raises:
         ShoalError: The output is not writable.
@@ -164,7 +166,7 @@ class RemoteRun(Run):
         return None
 
     def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
-        """Copy the run's files to the output, and record that in a deployment's bucket."""
+        """Copy the run's files to the output. On a deployment, record in its bucket that they were copied."""
         copied = copy_results(self.store, self.name, self.config.output)
         summary = copied.summary
         if self.deployment is not None and not copied.refused:
@@ -266,7 +268,9 @@ class AgentRun(RemoteRun):
             time.sleep(_PAUSE_SECONDS)
 
     def is_over(self, bars: Bars) -> bool:
-        """Return whether all nodes ended. Raises ShoalError if no node is left, or the nodes do not stop."""
+        """Return whether the run has ended on all nodes. Raises ShoalError if all nodes are lost before that, or do not
+        stop.
+        """
         self._end = self.launch.end()
         if self._end is None:
             if self._deadline is not None and time.monotonic() > self._deadline:

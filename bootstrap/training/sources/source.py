@@ -118,7 +118,7 @@ class Source(ABC):
 
     @abstractmethod
     def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
-        """Check the source for a place, and copy there the data that its ranks could not read.
+        """Check that a place can use the source. Copy data to the place that its ranks could not read at their address.
 
         Raises DataError for invalid data, and ShoalError for data that the place cannot read.
         """

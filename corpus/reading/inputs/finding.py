@@ -108,7 +108,7 @@ def _class_of_folder(address: str) -> int | None:
 
 
 def current_files(address: str) -> list[InputFile]:
-    """Return the current files of an address that may get more of them: one file, or those below a folder or prefix.
+    """Return the files at an address now: one file, or those below a folder or prefix. More may be added later.
 
     The list may be empty. Raises DataError if a path or bucket does not exist or is unreadable.
     """
@@ -132,7 +132,7 @@ def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> lis
 
 
 def _without_skipped(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """Return the files without those to skip by their names, and a warning about each skipped file.
+    """Return the files that are not skipped because of their names, and a warning about each skipped file.
 
     A file that the user named is never skipped.
     """

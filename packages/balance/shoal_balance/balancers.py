@@ -204,7 +204,7 @@ class _RankModel:
 
 
 def _agree_on_a_change(ratios: Sequence[float]) -> bool:
-    """Return whether enough times differ in the same direction from the prediction.
+    """Return whether enough measured times deviate from their predictions in the same direction.
 
     `ratios` are times divided by predicted times.
     """

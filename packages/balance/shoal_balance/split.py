@@ -17,9 +17,10 @@ Lengths = npt.NDArray[np.unsignedinteger]
 
 
 def proportional_split(total: int, weights: FloatArray) -> IntArray:
-    """Return integers, (ranks,), in proportion to `weights` (ranks,) with the sum `total`.
+    """Return integers (ranks,) that sum to `total`, in proportion to `weights` (ranks,), by the largest remainder
+    method.
 
-    At least one weight is positive. This is the largest remainder method. Of equal remainders the lower rank's wins.
+    At least one weight is positive. Among equal remainders, the lower rank gets the larger integer.
     """
     if len(weights) == 1:
         return np.array([total], dtype=np.int64)

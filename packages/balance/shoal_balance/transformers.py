@@ -132,7 +132,7 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
         return found * self.loss_scale
 
     def _tokens(self, inputs: dict[str, Any]) -> int | None:
-        """Return the number of labelled tokens in this rank's rows; None if rows have the labels."""
+        """Return the number of labelled tokens in this rank's rows; None if each row, not each token, has a label."""
         labels = inputs.get("shift_labels", inputs.get("labels"))
         if not isinstance(labels, Tensor) or labels.dim() < 2 or torch.is_floating_point(labels):
             return None

@@ -57,7 +57,7 @@ def test_a_port_in_use_is_reported() -> None:
         port = taken.getsockname()[1]
         done = shoal_here("embedded", "--port", str(port))
     assert done.returncode == 1
-    assert f"Port {port} " in done.stderr
+    assert f"port {port} " in done.stderr
     assert "Traceback" not in done.stderr
 
 

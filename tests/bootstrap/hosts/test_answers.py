@@ -17,7 +17,7 @@ from common.errors import ShoalError
         ({"missing": 5}, "its agent does not start: {.missing.: 5}"),
         ({"missing": {"torch": 1}}, "its agent does not start"),
         ({"works": 1}, "its agent does not start"),
-        ({"unable": 7}, "cannot use the-store: 7; it needs AWS"),
+        ({"unable": 7}, "cannot use the-store: 7; the host needs its own AWS"),
     ],
 )
 def test_a_malformed_answer_of_an_agent_is_reported(answer: dict[str, Any], sentence: str) -> None:

@@ -189,7 +189,9 @@ def test_steps_are_shown_with_their_cost_and_a_failure_with_the_last_line_of_its
     there, bars = EmrCluster(deployment()), Shown()
     failing = ("bash", "-c", "echo Traceback >&2; echo 'ValueError: no number' >&2; sleep 1; exit 3")
     done, failed = there.submit([step(f"{OWN}count words", "true"), step(f"{OWN}encode", *failing)])
-    with pytest.raises(ShoalError, match=r"the step '.*: encode' ended as FAILED: ValueError: no number; its log"):
+    with pytest.raises(
+        ShoalError, match=r"the step '.*: encode' ended as FAILED: ValueError: no number; after some minutes its log"
+    ):
         there.follow({"count words": done, "encode": failed}, S3Path("data", f"work/{MINE.run}/failure.txt"), bars)
     assert bars.stages == [("count words", 0), ("encode", 0)]
     assert bars.figures["cost so far"].startswith("$")

@@ -37,14 +37,15 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("finished")
     config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)
-    with Bars() as bars, pytest.raises(TrainingError, match="would replace the finished model"):
+    message = "would replace the finished model" if resume else "is a finished model; add --force"
+    with Bars() as bars, pytest.raises(TrainingError, match=message):
         train_on(one.deployment, config, DATASET, bars)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
 def test_unreadable_vectors_are_refused_before_any_node_starts(aws, tmp_path: Path) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
-    refused = {"vectors.bin": "cannot read vectors.bin", "s3://elsewhere/v.bin": "may not read s3://else"}
+    refused = {"vectors.bin": "cannot read vectors.bin", "s3://elsewhere/v.bin": "cannot read s3://else"}
     for address, message in refused.items():
         config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings=address)
         with Bars() as bars, pytest.raises((DataError, ShoalError), match=message):

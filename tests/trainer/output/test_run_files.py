@@ -69,7 +69,7 @@ def test_a_folder_that_is_not_a_model_is_never_replaced(tmp_path: Path, other: s
     write_model_mark(tmp_path)
     (tmp_path / "model" / other).write_text("mine")
     for writes in (lambda: require_free_output(tmp_path, force=True), lambda: fill_folder(tmp_path / "model")):
-        with pytest.raises(TrainingError, match=r"has '(record.jsonl|model|a\\nb)', which is no file of a model"):
+        with pytest.raises(TrainingError, match=r"has '(record.jsonl|model|a\\nb)', which is not a file of a model"):
             writes()
     assert (tmp_path / "model" / other).read_text() == "mine"
 

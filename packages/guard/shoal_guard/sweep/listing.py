@@ -40,7 +40,8 @@ def access_points(account: Account) -> Iterator[ResourceRecord]:
 
 
 def buckets(account: Account) -> Iterator[ResourceRecord]:
-    """Yield the buckets of this region. Without the filter, S3 lists the buckets of all regions without the region."""
+    """Yield the buckets of this region. The request filters by region, because S3 otherwise lists the buckets of all
+    regions, and does not name the regions."""
     return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
 
 
@@ -77,7 +78,7 @@ def customer_keys(account: Account) -> Iterator[ResourceRecord]:
 
 
 def _of_file_systems(account: Account, operation: str, key: str) -> Iterator[ResourceRecord]:
-    """Yield the parts of each file system, with the tags of the file system."""
+    """Yield the resources that belong to each file system, such as mount targets, with the file system's tags."""
     for system in account.items("efs", "describe_file_systems", "FileSystems"):
         with suppress_error("FileSystemNotFound"):
             for record in account.items("efs", operation, key, FileSystemId=system["FileSystemId"]):

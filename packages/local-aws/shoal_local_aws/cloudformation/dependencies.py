@@ -99,7 +99,7 @@ def _user_of_security_group(identifier: str) -> str | None:
 
 
 def _dependents(noun: str, used: Callable[[str], object]) -> Callable[[str], str]:
-    """Return a check that refuses while a resource is `used`, with EC2's message for most kinds."""
+    """Return a check that refuses to delete a resource while it is `used`. Most kinds give EC2's error message."""
 
     def refusal(identifier: str) -> str:
         return f"The {noun} '{identifier}' has dependencies and cannot be deleted." if used(identifier) else ""

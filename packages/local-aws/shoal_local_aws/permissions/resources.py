@@ -76,7 +76,7 @@ class Resource(str):
 
 
 def install() -> None:
-    """Add the resources, tags and permissions that ministack does not find."""
+    """Add to ministack the lookup of resources, tags and permissions that it lacks."""
     identity.resource.wrap(_completed)
     identity.tags_of_service.update(
         autoscaling=_group_tags, ec2=_ec2_tags, elasticfilesystem=_efs_tags, elasticmapreduce=_emr_tags

@@ -1,5 +1,5 @@
-"""Deletes the folder of an EFS file system with it, publishes its metric of written bytes, and encodes object names in
-S3's lists.
+"""Deletes an EFS file system's folder when the file system is deleted, and publishes its metric of written bytes.
+Encodes object names in S3's lists.
 
 ministack holds buckets in memory. A file system is a folder that every node's `mount` links to. An object's name may
 have characters that XML cannot represent, so lists encode names on request.

@@ -388,7 +388,8 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
 def _notify_once(
     now: datetime, account: GuardState, name: str, value: str, message: Action
 ) -> tuple[GuardState, list[Action]]:
-    """Return the message and the account that records it; no message if it was already sent for this value."""
+    """Return the state that records the message, and the message to send. The list is empty if it was already sent for
+    this value."""
     sent = account.notices.get(name)
     if sent and sent.value == value:
         return account, []
