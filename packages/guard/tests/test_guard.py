@@ -11,7 +11,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match, Template
 from shoal_guard import Guard
-from shoal_guard.handlers.guard.rules import GuardSettings, GuardState, Observation, ObservedNode, decide
+from shoal_guard.handlers.guard.observation import Observation, ObservedNode
+from shoal_guard.handlers.guard.rules import GuardSettings, GuardState, decide
 
 
 def guarded(**options: Any) -> Stack:

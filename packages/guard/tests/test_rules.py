@@ -10,15 +10,17 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from shoal_guard.handlers.guard.rules import (
-    SHORTEST_NOTICE,
-    GuardSettings,
-    GuardState,
+from shoal_guard.handlers.guard.observation import (
     Observation,
     ObservedCluster,
     ObservedJob,
     ObservedMachine,
     ObservedNode,
+)
+from shoal_guard.handlers.guard.rules import (
+    SHORTEST_NOTICE,
+    GuardSettings,
+    GuardState,
     charged,
     cluster_is_idle,
     decide,

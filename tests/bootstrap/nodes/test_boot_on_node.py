@@ -95,5 +95,5 @@ def test_a_node_that_cannot_read_its_id_reports_under_its_host_name(boot, report
 
 
 def test_packages_come_from_the_repository_that_nodes_can_reach():
-    (install,) = re.findall(r"dnf .*", SCRIPT.read_text().replace("\\\n", " "))
+    (install,) = re.findall(r"dnf install --.*", SCRIPT.read_text().replace("\\\n", " "))
     assert "--disablerepo='*' --enablerepo=amazonlinux " in install

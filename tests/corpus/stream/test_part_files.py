@@ -77,7 +77,9 @@ def test_a_disk_that_fails_is_reported_with_its_reason(tmp_path: Path, monkeypat
 def test_a_damaged_archive_is_refused_after_its_readable_lines(tmp_path: Path, stream: Path) -> None:
     path = tmp_path / "texts.gz"
     path.write_bytes(gzip.compress(CONTENT)[:-1_000])
-    with pytest.raises(DataError, match=r"texts.gz is damaged: the compressed data end too early; give it whole"):
+    with pytest.raises(
+        DataError, match=r"texts.gz is damaged: the compressed data end too early; replace it with a complete file"
+    ):
         read(begin(stream, path))
     found = lines(stream)
     assert found[:-1] == LINES[: len(found) - 1]

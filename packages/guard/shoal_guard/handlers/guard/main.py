@@ -18,20 +18,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from .metrics import dollars_by_use, idle_values
+from .observation import BOOT, METAL_BOOT, Observation, ObservedCluster, ObservedJob, ObservedMachine, ObservedNode
 from .parameters import read_account, read_extension, write_account
-from .rules import (
-    BOOT,
-    METAL_BOOT,
-    Action,
-    GuardSettings,
-    GuardState,
-    Observation,
-    ObservedCluster,
-    ObservedJob,
-    ObservedMachine,
-    ObservedNode,
-    decide,
-)
+from .rules import Action, GuardSettings, GuardState, decide
 
 _DELETED_STATUSES = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
 _ENDED_STATES = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")

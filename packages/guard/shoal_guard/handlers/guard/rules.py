@@ -4,10 +4,12 @@ The guard deletes nothing without a warning about the same limit that is at leas
 changed since then needs a new warning.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
+
+from .observation import Observation, ObservedCluster, ObservedNode
 
 NOTICE = timedelta(minutes=30)
 """Time from the warning to the end of life."""
@@ -19,8 +21,6 @@ _LONGEST_SUBJECT = 99
 """Longest subject that SNS accepts, in characters."""
 STOPPING = timedelta(minutes=10)
 """Time that runs have to stop with a checkpoint before the stack is deleted."""
-BOOT, METAL_BOOT = timedelta(minutes=20), timedelta(minutes=40)
-"""Time in which a node may boot before it first reports. It is slightly longer than `shoal train` waits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,70 +106,6 @@ class GuardSettings:
     def period(self) -> timedelta:
         """Period of an `IsIdle` value: EMR's five minutes, or longer so that one request returns all values."""
         return timedelta(minutes=5 * (1 + self.idle_minutes // 7200))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObservedMachine:
-    """A running machine: its price in dollars an hour and its start time."""
-
-    price: float
-    since: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObservedNode(ObservedMachine):
-    """A node that trains or reads. `last_report` is the time of its last report of boot or work."""
-
-    last_report: datetime | None = None
-    boot: timedelta = BOOT
-    """Time that the node may take to its first report."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObservedCluster:
-    """An EMR cluster that has not terminated."""
-
-    identifier: str
-    state: str
-    idle_since: datetime
-    """Time at which the cluster became ready or its newest step ended."""
-    idle_values: Sequence[float] = ()
-    """Values of EMR's metric `IsIdle`, 1 for idle. A short step may run between two values."""
-    machines: Sequence[ObservedMachine] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObservedJob(ObservedMachine):
-    """A training job of SageMaker that has not ended."""
-
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Observation:
-    """State of a deployment as one round of the guard read it."""
-
-    created: datetime
-    extension: float = 0.0
-    groups: Sequence[str] = ()
-    """Auto scaling groups with a desired capacity above 0."""
-    persistent_groups: Sequence[str] = ()
-    """Groups with nodes that also run between trainings."""
-    run_is_active: bool = False
-    """Whether a requested run has not ended."""
-    ended_run: str = ""
-    """Last requested run, if all runs have ended and no run keeps its nodes; empty otherwise."""
-    nodes: Sequence[ObservedNode] = ()
-    clusters: Sequence[ObservedCluster] = ()
-    jobs: Sequence[ObservedJob] = ()
-    by_use: float = 0.0
-    """Dollars billed by use since the stack's creation."""
-    complete: bool = True
-    """Whether every read succeeded."""
-
-    @property
-    def machines(self) -> list[ObservedMachine]:
-        return [*self.nodes, *self.jobs, *(machine for cluster in self.clusters for machine in cluster.machines)]
 
 
 @dataclass(frozen=True, kw_only=True)
