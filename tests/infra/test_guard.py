@@ -7,7 +7,7 @@ from pathlib import Path
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from shoal_guard.handlers.guard import main, rules
+from shoal_guard.handlers.guard import main, observation
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 
@@ -27,8 +27,8 @@ from tests.waiting import until
 
 
 def test_a_node_may_boot_for_longer_than_shoal_train_waits_for_it() -> None:
-    assert timedelta(seconds=scale_up.ready_seconds(["g5.xlarge"])) < rules.BOOT
-    assert timedelta(seconds=scale_up.ready_seconds(["g4dn.metal"])) < rules.METAL_BOOT
+    assert timedelta(seconds=scale_up.ready_seconds(["g5.xlarge"])) < observation.BOOT
+    assert timedelta(seconds=scale_up.ready_seconds(["g4dn.metal"])) < observation.METAL_BOOT
 
 
 def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Deploy) -> None:

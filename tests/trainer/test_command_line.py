@@ -72,10 +72,10 @@ def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     words = " ".join(text.split())
     for part in (
-        *("--global-batch", "over all ranks together", "else 256", "--slow RANK:FACTOR", "--preset"),
+        *("--global-batch", "over all ranks together", "otherwise 256", "--slow RANK:FACTOR", "--preset"),
         *(
             "lstm, char-lstm: number of LSTM layers",
-            "linear, fasttext: the most words of an n-gram",
+            "linear, fasttext: largest number of words in an n-gram",
             "fasttext, the fastText",
         ),
     ):

@@ -49,7 +49,7 @@ def test_another_dataset_or_setting_is_refused() -> None:
         resumed_config(state(), config(), digest="b")
     assert_refused(state(), "the checkpoints in out/checkpoints were made with --seed 0, not with --seed 1", seed=1)
     assert_refused(
-        state(), "made with no --positive-weight saved its own, not --positive-weight 2", positive_weight=2.0
+        state(), "made without --positive-weight, not with --positive-weight 2", positive_weight=2.0
     )
 
 
@@ -76,7 +76,7 @@ def test_other_epochs_or_batch_sizes_are_refused() -> None:
     wrong = "made with --global-batch 128, not with --global-batch 64; resume with the original setting"
     assert_refused(state(global_batch=128), wrong, global_batch=64)
     assert_refused(state(2, rank_batch=64), "made with --rank-batch 64, not with --rank-batch 32", rank_batch=32)
-    assert_refused(state(), "made with no --rank-batch saved its own, not --rank-batch 64", rank_batch=64)
+    assert_refused(state(), "made without --rank-batch, not with --rank-batch 64", rank_batch=64)
     assert_refused(state(epochs=4), "made with --epochs 4, not with --epochs 8", epochs=8)
     assert resume(state(), global_batch=GLOBAL_BATCH)[0].global_batch is None
 

@@ -186,7 +186,7 @@ def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
     ):
         raise DamagedError(f"it does not name {', '.join(names)}, each with its bytes and digest")
     if not isinstance(config.get("data"), dict):
-        raise DamagedError("its data is missing, or of another type")
+        raise DamagedError("`data` is missing, or has another type")
 
 
 def size_and_digest(path: Path) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def build_unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     """
     for name, kind in _FIELDS.items():
         if name not in content or not isinstance(content[name], kind):
-            raise DamagedError(f"its {name} is missing, or of another type")
+            raise DamagedError(f"`{name}` is missing, or has another type")
     if content["words"] not in WORD_RULES:
         raise DamagedError(
             f"its tokenisation rule is {content['words']!r}, and this Shoal knows {', '.join(WORD_RULES)}; use the "

@@ -164,7 +164,7 @@ def test_datasets_without_enough_rows_or_classes_are_refused(tmp_path: Path) -> 
         "an id of 4, but the vocabulary ends at 3": (written(9, tokens=np.full((9, 4), 4, np.uint16)), written(9)),
         "/train/labels has a label of 2": (written(9, labels=np.arange(9, dtype=np.uint8) % 3), written(9)),
         "/train/ratings has ratings outside 1 to 5": (written(9, ratings=np.full(9, 7, np.uint8)), written(9)),
-        "/test/lengths has lengths": (written(9), written(9, lengths=np.zeros(9, np.uint16))),
+        "/test/lengths has impossible lengths": (written(9), written(9, lengths=np.zeros(9, np.uint16))),
     }
     for sentence, (train, test) in cases.items():
         path = put(tmp_path / "d.h5", train, test)

@@ -201,7 +201,7 @@ def rewrite(folder: Path, harm: Callable[[dict[str, Any]], Any]) -> None:
 
 CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     **{
-        f"no {name}": (lambda held, name=name: held.pop(name), f"it has no {'name' if name == 'model' else name}")
+        f"no {name}": (lambda held, name=name: held.pop(name), f"`{'name' if name == 'model' else name}` is missing")
         for name in ("model", "settings", "loss", "words", "stopwords", "row_length", "classes", "data")
     },
     "no files": (lambda held: held.pop("files"), "it does not name model.safetensors, vocabulary.txt, measures.json"),
@@ -243,7 +243,7 @@ def test_a_huge_configuration_is_not_read(folder: Path, monkeypatch: pytest.Monk
 def test_a_vocabulary_of_wrong_length_or_with_duplicates_is_one_sentence(folder: Path, words: str) -> None:
     (folder / "vocabulary.txt").write_text(words)
     rewrite(folder, lambda _: None)
-    with pytest.raises(TrainingError, match=r"the number of its words|a word twice"):
+    with pytest.raises(TrainingError, match=r"its number of words|a repeated word"):
         load_model(folder)
 
 

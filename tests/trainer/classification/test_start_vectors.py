@@ -99,5 +99,5 @@ def test_a_resumed_run_does_not_read_the_vectors_again() -> None:
     going, notes = resumed_config(state, again, digest="a")
     assert (going.embedding, going.embeddings, notes) == (100, "one.bin", [])
     other = configured({**PLACES, "embeddings": "other.bin", "resume": True})
-    with pytest.raises(TrainingError, match=r"made with --embeddings one\.bin, not --embeddings other\.bin"):
+    with pytest.raises(TrainingError, match=r"made with --embeddings one\.bin, not with --embeddings other\.bin"):
         resumed_config(state, other, digest="a")

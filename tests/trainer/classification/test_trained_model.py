@@ -60,7 +60,7 @@ LEFT_OUT = object()
 """Marks a value that the file lacks."""
 WRONG: list[tuple[str, Any, str]] = [
     *(
-        (name, LEFT_OUT, f"it has no {name}")
+        (name, LEFT_OUT, f"`{name}` is missing")
         for name in ("name", "settings", "loss", "vocabulary", "words", "stopwords", "row_length", "classes", "about")
     ),
     ("words", "runes", "its tokenisation rule is 'runes', and this Shoal"),
@@ -107,7 +107,7 @@ WRONG: list[tuple[str, Any, str]] = [
     *(("loss.threshold", wrong, "its threshold is not a number between 0 and 1") for wrong in (1, "0.5", LEFT_OUT)),
     *(("loss.classes", wrong, "its classes are not a number of at least 2") for wrong in (1, "two", LEFT_OUT)),
     ("loss.classes", 3, "its loss is cross-entropy with a weight of 0.5, which is not one of"),
-    ("loss", {**MODEL.loss.plain(), "kind": "softmax", "positive_weight": 1.0, "classes": 10**12}, "the number of its"),
+    ("loss", {**MODEL.loss.plain(), "kind": "softmax", "positive_weight": 1.0, "classes": 10**12}, "its number of words"),
 ]
 
 

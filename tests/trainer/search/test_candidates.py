@@ -177,7 +177,7 @@ def test_a_resumed_run_has_the_settings_of_its_search() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"model": "linear", "optimiser": "adam"}, "--optimiser is adam, but --model linear learns by adagrad alone"),
+        ({"model": "linear", "optimiser": "adam"}, "--optimiser is adam, but --model linear supports only adagrad"),
         ({"model": AUTO, "preset": "reference"}, "--preset reference requires --model lstm; leave out"),
     ],
 )

@@ -226,7 +226,7 @@ def test_the_first_successful_attempt_counts_and_the_other_is_killed(hadoop):
     hadoop.faults = AttemptFaults(doubled=1.0, within=0.4)
     done = stamped(hadoop, awaited="000000_1", endless="000000_1")
     assert done.returncode == 0, done.stderr
-    assert trace(hadoop) == {"000000_0": "ended", "000000_1": "began"}
+    assert trace(hadoop) == {"000000_0": "ended", "000000_1": "started"}
     assert "Status : KILLED" in done.stderr
     assert hadoop.records() == [["done", ""]]
 
