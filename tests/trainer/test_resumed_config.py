@@ -48,9 +48,7 @@ def test_another_dataset_or_setting_is_refused() -> None:
     with pytest.raises(TrainingError, match=r"made with another dataset than d\.h5; resume with the original setting"):
         resumed_config(state(), config(), digest="b")
     assert_refused(state(), "the checkpoints in out/checkpoints were made with --seed 0, not with --seed 1", seed=1)
-    assert_refused(
-        state(), "made without --positive-weight, not with --positive-weight 2", positive_weight=2.0
-    )
+    assert_refused(state(), "made without --positive-weight, not with --positive-weight 2", positive_weight=2.0)
 
 
 def test_settings_that_repair_a_diverged_run_may_change_and_are_noted() -> None:

@@ -107,7 +107,11 @@ WRONG: list[tuple[str, Any, str]] = [
     *(("loss.threshold", wrong, "its threshold is not a number between 0 and 1") for wrong in (1, "0.5", LEFT_OUT)),
     *(("loss.classes", wrong, "its classes are not a number of at least 2") for wrong in (1, "two", LEFT_OUT)),
     ("loss.classes", 3, "its loss is cross-entropy with a weight of 0.5, which is not one of"),
-    ("loss", {**MODEL.loss.plain(), "kind": "softmax", "positive_weight": 1.0, "classes": 10**12}, "its number of words"),
+    (
+        "loss",
+        {**MODEL.loss.plain(), "kind": "softmax", "positive_weight": 1.0, "classes": 10**12},
+        "its number of words",
+    ),
 ]
 
 
