@@ -20,7 +20,15 @@ from common.errors import TrainingError, UsageError
 from corpus.dataset import open_dataset
 from experiments.records.summaries import read_summary
 from trainer.config import TrainConfig
-from trainer.output.run_files import LAUNCH, RECORD, SUMMARY, finished_summary, require_free_output
+from trainer.output.run_files import (
+    CHECKPOINT_PATTERN,
+    CHECKPOINTS,
+    LAUNCH,
+    RECORD,
+    SUMMARY,
+    finished_summary,
+    require_free_output,
+)
 from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
 
 
@@ -72,6 +80,9 @@ class _LocalRun(Run):
         with self.prepared.sidecar(bars) as self._sidecar:
             try:
                 output.mkdir(parents=True, exist_ok=True)
+                if self.config.force:  # without its summary, the replaced run would look unfinished
+                    for checkpoint in (output / CHECKPOINTS).glob(CHECKPOINT_PATTERN):
+                        checkpoint.unlink()
                 for name in (SUMMARY, LAUNCH):
                     (output / name).unlink(missing_ok=True)
                 log = (output / LOG).open("w")

@@ -12,6 +12,7 @@ from benchmarks.ranks import train_here
 from bootstrap.agent.folder import Folder
 from bootstrap.config_file import read_config, write_config
 from bootstrap.progress import Bars
+from bootstrap.training.places import local
 from bootstrap.training.run_view import RecordView, RunView
 from common.errors import ShoalError, TrainingError
 from corpus.dataset import write_dataset
@@ -21,6 +22,7 @@ from experiments.records.summaries import read_summary
 from tests.bootstrap.training.on_nodes import rows
 from trainer.config import TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
+from trainer.output.run_files import require_free_output
 from trainer.rank_processes import failure_in
 
 WHERE = "the logs are in out"
@@ -217,3 +219,19 @@ def test_the_words_read_are_shown_before_the_record_exists(tmp_path: Path) -> No
     with Bars() as bars:
         RecordView(RunView(bars, read=read), Folder(tmp_path), "record.jsonl", before=None).update()
     assert asked
+
+
+def test_a_forced_run_replaces_a_finished_one_with_its_checkpoints(
+    config: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, content in {**FINISHED_FILES, "checkpoints/step-000000001.pt": "a state"}.items():
+        (config.output / name).parent.mkdir(parents=True, exist_ok=True)
+        (config.output / name).write_text(content)
+
+    def start_ranks(given: TrainConfig, **_: Any) -> None:
+        require_free_output(given.output, force=given.force)
+        raise TrainingError("the ranks start")
+
+    monkeypatch.setattr(local, "start_ranks", start_ranks)
+    with Bars() as bars, pytest.raises(TrainingError, match="the ranks start"):
+        train_here(replace(config, force=True), ranks=1, bars=bars)
