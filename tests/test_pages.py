@@ -28,6 +28,7 @@ _FILES = {"reviews": "reviews", "dataset": "results/data", "model": "results/mod
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 FOREIGN = {"--no-rollback", "--standalone"}
 """Options of the CDK and of torchrun."""
+_PAGE_PATIENCE = 3 * PATIENCE  # a page has several commands, which each may take as long as a test
 _QUOTED = 2_000  # characters of output in a failure's message
 
 
@@ -96,7 +97,7 @@ def execute(commands: str, folder: Path) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=PATIENCE,
+            timeout=_PAGE_PATIENCE,
             check=False,
         )
     finally:
@@ -124,6 +125,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path, prepared: Path) -> None:
 
 @pytest.mark.end_to_end
 @pytest.mark.slow
+@pytest.mark.timeout(_PAGE_PATIENCE + PATIENCE)
 @pytest.mark.usefixtures("account")
 @pytest.mark.parametrize("page", ON_AWS, ids=lambda page: page.name)
 def test_the_commands_of_a_page_about_deployments_run_on_the_emulator(
