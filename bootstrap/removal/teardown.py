@@ -137,7 +137,7 @@ def _start_deletion(cloudformation: Any, stack: Stack, *, retain: Sequence[str])
                 "cloudformation update-termination-protection --no-enable-termination-protection --stack-name "
                 f"{stack['StackName']}"
             ) from None
-        if "is invalid or cannot" in message:
+        if "cannot be assumed" in message:
             raise ShoalError(
                 f"CloudFormation cannot use the role with which {stack['StackName']} was deployed ({message}); run "
                 "`cdk bootstrap` to create the role again, then run `shoal destroy` again"
