@@ -1,1 +1,1 @@
-"""Shared helpers: errors, atomic files, locks, validated JSON and option descriptions. Keep them light to import."""
+"""Shared helpers: errors, atomic files, locks, JSON validation and option descriptions. Keep their imports fast."""

@@ -1,8 +1,8 @@
-"""A botocore session that never refreshes credentials from the environment and raises only botocore's errors.
+"""Creates a botocore session that never refreshes credentials of the environment and raises only botocore's errors.
 
-If `AWS_CREDENTIAL_EXPIRATION` is set, botocore tries to refresh credentials of the environment, fails, and raises a
-RuntimeError that does not mention AWS. Without it, AWS refuses expired credentials with a clear error. If a
-`credential_process` is missing or prints no valid credentials, botocore raises arbitrary Python errors.
+If `AWS_CREDENTIAL_EXPIRATION` is set, botocore tries to refresh the credentials in the environment variables, fails,
+and raises a RuntimeError that does not mention AWS. Without a refresh, AWS refuses expired credentials with a clear
+error. If a `credential_process` is missing or prints no valid credentials, botocore raises arbitrary Python errors.
 """
 
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def core_session() -> "Session":
-    """Return a botocore session to build a boto3 session from. Imports botocore on the first call."""
+    """Return a botocore session, from which the caller creates a boto3 session. The first call imports botocore."""
     import botocore.session
     from botocore.credentials import EnvProvider
 
@@ -28,9 +28,10 @@ def core_session() -> "Session":
 
 @cache
 def _explain_credential_process() -> None:
-    """Turn every error of a `credential_process` into a CredentialRetrievalError.
+    """Convert every error of a `credential_process` to a CredentialRetrievalError.
 
-    Patches the provider class, because botocore creates further providers for a `source_profile` on demand.
+    Patches botocore's provider class instead of one provider, because botocore creates more providers later, for each
+    `source_profile`.
     """
     from botocore.credentials import ProcessProvider
     from botocore.exceptions import CredentialRetrievalError

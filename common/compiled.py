@@ -1,6 +1,6 @@
-"""A decorator for functions that numba compiles and caches for the next process.
+"""Defines a decorator with which numba compiles a function and caches the compiled code for later processes.
 
-The cache lies in Python's bytecode folder or, if that is read-only, in the user's cache folder. Anyone who can modify
+The cache is in Python's bytecode folder or, if that is read-only, in the user's cache folder. Anyone who can modify
 these folders can already modify the code that Python runs.
 """
 
@@ -11,7 +11,9 @@ from numba import njit
 
 
 def compiled(function: Callable[..., Any], *, reordered: bool = False) -> Callable[..., Any]:
-    """Return the function, compiled at its first call with each combination of array types. It releases the GIL.
+    """Return a version of the function that numba compiles on the first call with each combination of array types.
+
+    The compiled function releases the GIL.
 
     `reordered`: allow the compiler to reorder floating-point sums (SIMD), which changes the last bits of a result.
     """

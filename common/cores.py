@@ -4,5 +4,5 @@ import os
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use; the machine may have more."""
+    """Return the number of cores that this process is allowed to use. The machine might have more."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -9,10 +9,10 @@ def plural(number: int, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text on one line: white space becomes spaces, other unprintable characters become `?`.
+    """Return the text as one line. White space is replaced by spaces, and other unprintable characters by `?`.
 
     Escape sequences in a file's text could control the terminal. The functions that print messages, notes and tables
-    call this, so their callers need not.
+    call `printable`, so their callers need not call it.
     """
     if text.isprintable():
         return text
@@ -25,9 +25,11 @@ def printable_lines(text: str) -> str:
 
 
 def length_bins(lengths: Mapping[str, int]) -> dict[str, int]:
-    """Return a histogram of text lengths, from its first to its last non-empty bin, keyed by range (`3 to 4`).
+    """Return a histogram of text lengths from the first to the last non-empty bin.
 
-    `lengths`: the number of texts by the smallest length of a bin, ascending, as in counts.json.
+    Its keys are ranges such as `3 to 4`.
+
+    `lengths` maps the smallest length of each bin, ascending, to the number of texts in the bin, as counts.json does.
     """
     least = list(lengths)
     held = [number for number, each in enumerate(least) if lengths[each]]

@@ -19,7 +19,10 @@ class TrainingError(Exception):
 
 
 class ExperimentError(Exception):
-    """An experiment's file, run or prediction is invalid. The message names it and says what to do."""
+    """An experiment file, or a run or prediction of an experiment, is invalid.
+
+    The message names it and says what to do.
+    """
 
 
 class ShoalError(Exception):
@@ -31,7 +34,7 @@ class UsageError(ShoalError):
 
 
 class OutputError(ShoalError):
-    """Writing to standard output failed. If its reader closed the pipe (`is_unread`), no message is printed."""
+    """Writing to standard output failed. No message is printed if its reader closed the pipe (`is_unread`)."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(f"cannot write to standard output: {error.strerror or error}")
@@ -39,13 +42,16 @@ class OutputError(ShoalError):
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Return whether an error means that the disk is full. HDF5 puts the error number only in its message."""
+    """Return whether an error means that the disk is full.
+
+    HDF5's errors have no `errno`, only the number in the message.
+    """
     return getattr(error, "errno", None) == errno.ENOSPC or f"errno = {errno.ENOSPC}," in str(error)
 
 
 @contextmanager
 def explain_full_disk(path: Path, option: str = "--output") -> Iterator[None]:
-    """Turn any "no space left" error while `path` is written into a DataError that names the option."""
+    """Convert to a DataError any "no space left" error while `path` is written. The message names `option`."""
     try:
         yield
     except (OSError, RuntimeError) as error:
@@ -56,7 +62,7 @@ def explain_full_disk(path: Path, option: str = "--output") -> Iterator[None]:
 
 @contextmanager
 def explain_os_error(kind: type[Exception], failed: str, advice: str) -> Iterator[None]:
-    """Turn an OSError into an error of type `kind` with the message `FAILED: reason; ADVICE`."""
+    """Convert an OSError to an exception of class `kind`, with the message `FAILED: reason of the OSError; ADVICE`."""
     try:
         yield
     except OSError as error:
@@ -64,7 +70,7 @@ def explain_os_error(kind: type[Exception], failed: str, advice: str) -> Iterato
 
 
 def require_rules(*rules: tuple[object, str]) -> None:
-    """Raise DataError with the message of the first rule that does not hold."""
+    """Raise DataError with the message of the first violated rule. A rule is a condition and its error message."""
     for holds, sentence in rules:
         if not holds:
             raise DataError(sentence)

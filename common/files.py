@@ -1,7 +1,7 @@
-"""Atomic file writes, and locks that the system releases when their process ends.
+"""Writes files atomically, and locks files. The operating system releases a lock when the process that holds it exits.
 
-Never write to the final name: a process can die at any moment. After locking a file that its holder may remove, check
-that the path still names the locked file, as `lock` does.
+Never write to a file under its final name, because a process can die at any moment. The previous holder of a lock might
+remove the lock file. So check after locking that the path still names the locked file, as `lock` does.
 """
 
 import errno
@@ -17,17 +17,21 @@ from uuid import uuid4
 
 
 def require_regular(path: Path) -> Path:
-    """Return the path if it names a regular file or a folder. Raises OSError for pipes and devices: reading one might
-    block or never end."""
+    """Return the path if it names a regular file or a folder.
+
+    Raises OSError for pipes and devices, because reading from them might block or never end.
+    """
     if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
         raise OSError(errno.EINVAL, "it is a pipe or a device and not a file", str(path))
     return path
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files below a folder, sorted. Skips folders that another program removes during the walk.
+    """Return the files in a folder and its subfolders, sorted.
 
-    `Path.rglob` raises FileNotFoundError for these (Python 3.11). Raises OSError for an unreadable folder.
+    Skips subfolders that another program removes during the walk.
+
+    In Python 3.11, `Path.rglob` raises FileNotFoundError for such subfolders. Raises OSError for an unreadable folder.
     """
 
     def fail(error: OSError) -> None:
@@ -38,14 +42,19 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def partial_path(path: Path) -> Path:
-    """Return a temporary name to write to until the file is complete. It is unique, because two attempts of a task may
-    run at once."""
+    """Return a temporary path to write to until the file is complete.
+
+    The path is unique, because two attempts of a task can run at the same time.
+    """
     return path.with_name(f".{path.name}.{uuid4().hex}.partial")
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to. The file moves to `path` after the block, and is removed after an error."""
+    """Yield a temporary path to write to.
+
+    After the `with` block, the file is renamed to `path`, or removed if the block raised an error.
+    """
     partial = partial_path(path)
     try:
         yield partial
@@ -55,13 +64,14 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write `content` to `path` atomically and flush it to disk. There must be no other writer of `path`.
+    """Write `content` to `path` atomically and flush it to disk. No other process may write `path` at the same time.
 
-    Raises OSError, and then keeps the old file. A killed writer leaves one temporary file, which the next replaces.
+    If writing fails, keeps the old file and raises OSError. A killed process leaves one temporary file, which the next
+    call replaces.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.unlink(missing_ok=True)  # left by a killed writer, or a link that `open` would follow
+        partial.unlink(missing_ok=True)  # a leftover of a killed process, or a link, which `open` would follow
         with partial.open("xb") as file:
             file.write(content)
             file.flush()
@@ -79,10 +89,11 @@ def indented_json(content: Any) -> bytes:
 
 
 def lock(path: Path, *, is_folder: bool = False, wait: bool = False) -> int | None:
-    """Lock a folder, or a file, which is created if missing. Does not follow a link to a file.
+    """Lock a folder or a file. A missing file is created. A link to a file is not followed.
 
-    Returns the file descriptor, which holds the lock until it is closed; None if the previous holder removed the path.
-    Raises BlockingIOError if another process holds the lock and `wait` is false, and OSError.
+    Returns a file descriptor, which holds the lock until it is closed, or None if the lock's previous holder removed
+    the path. Raises BlockingIOError if another process holds the lock and `wait` is false, and OSError if opening the
+    path fails.
     """
     kind = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     handle = os.open(path, kind, 0o600)

@@ -1,8 +1,9 @@
-"""Parses JSON objects and checks their values against the fields of a dataclass: types and declared bounds.
+"""Parses JSON objects, and checks their values against the types and declared bounds of a dataclass's fields.
 
 A field with a bound is declared as `count: Annotated[int, within(1, 9)]`.
 
-Do not compare such values by `==` or `isinstance`: Python takes 4.0 and True for row lengths.
+Do not check types with `==` or `isinstance`. In Python, 4.0 equals 4 and True is an int, so both would pass as a number
+of rows.
 """
 
 import json
@@ -19,28 +20,28 @@ _Kind = TypeVar("_Kind")
 _UNIONS = (UnionType, Union)
 _MUST = ", but must be "
 _MOST_SHOWN = 80
-"""Characters of a value that a message shows."""
+"""Maximum number of characters of a value that a message shows."""
 
 
 class Bound(NamedTuple):
-    """Condition on the value of a field; `words` follow `must be` in a message."""
+    """Condition on the value of a field. `words` describes it in a message, after `must be`."""
 
     words: str
     holds: Callable[[Any], bool]
 
 
 def within(least: float, most: float) -> Bound:
-    """Return the bound of a number in the closed range [least, most]."""
+    """Return a bound for numbers: from `least` to `most`, both included."""
     return Bound(f"{least:,} to {most:,}", lambda value: least <= value <= most)
 
 
 def of_length(least: int, most: int) -> Bound:
-    """Return the bound of a string or tuple with `least` to `most` elements."""
+    """Return a bound for strings and tuples: a length from `least` to `most`, both included."""
     return Bound(f"{least:,} to {most:,} long", lambda value: least <= len(value) <= most)
 
 
 def matching(words: str, pattern: re.Pattern[str]) -> Bound:
-    """Return the bound of a string that fully matches the pattern."""
+    """Return a bound for strings: the whole string must match the pattern. `words` describes the pattern."""
     return Bound(words, lambda value: pattern.fullmatch(value) is not None)
 
 
@@ -49,10 +50,10 @@ def one_of(values: Collection[str]) -> Bound:
 
 
 def parse_json_object(text: str | bytes) -> dict[str, Any]:
-    """Parse a JSON object; bytes are UTF-8.
+    """Parse a JSON object, given as a string or as UTF-8 bytes.
 
-    Raises DataError for other JSON values, duplicate names, numbers beyond 64 bits, NaN, infinities and lone
-    surrogates.
+    Raises DataError for any other JSON value, and for an object with duplicate names, numbers beyond 64 bits, NaN,
+    infinities or lone surrogates.
     """
     try:
         text = text if isinstance(text, str) else text.decode()
@@ -71,7 +72,7 @@ def parse_json_object(text: str | bytes) -> dict[str, Any]:
 def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
     """Raise DataError unless all names are fields of the dataclass and all values satisfy their types and bounds.
 
-    A list is accepted for a tuple.
+    A list is accepted where a field is a tuple.
     """
     types = {entry.name: entry.type for entry in fields(kind)}
     for name, value in values.items():
@@ -82,9 +83,10 @@ def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
 
 
 def from_json(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
-    """Return an instance of the dataclass. Raises DataError for an unknown or missing field and for a wrong type.
+    """Return an instance of the dataclass `kind` with the values of a JSON object.
 
-    Converts lists to tuples and nested objects to dataclasses, as the fields' types require.
+    Converts lists to tuples and nested objects to dataclasses, as the fields' types require. Raises DataError for an
+    unknown or missing field and for a wrong type.
     """
     known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
     values = {name: _built(value, known[name].type) if name in known else value for name, value in written.items()}
@@ -96,7 +98,10 @@ def from_json(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
 
 
 def _built(value: Any, kind: Any) -> Any:
-    """Convert a JSON value to a field's type; return a value of another type unchanged."""
+    """Convert a list or an object of JSON to the tuple or dataclass that a field's type requires.
+
+    Return other values unchanged.
+    """
     if get_origin(kind) in _UNIONS:
         kind = next((each for each in get_args(kind) if is_dataclass(each) or get_origin(each)), None)
     if get_origin(kind) is Annotated:
@@ -112,7 +117,7 @@ def _built(value: Any, kind: Any) -> Any:
 
 
 def _fault(value: Any, kind: Any) -> str:
-    """Return the end of a sentence that starts with the field's name and says why the value is invalid, or ""."""
+    """Return why a value is invalid, as a predicate to put after the field's name, or "" if the value is valid."""
     parts = get_args(kind)
     if get_origin(kind) in _UNIONS:
         faults = [_fault(value, each) for each in parts]

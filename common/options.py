@@ -1,7 +1,7 @@
-"""Command-line options as data, from which argparse and Click options are made.
+"""Describes command-line options as data, from which argparse and Click options are created.
 
-Jobs and trainer run where Click is not installed and use argparse. `shoal` declares the same options with Click
-(bootstrap/cli/command.py).
+The jobs and the trainer use argparse, because they run where Click is not installed. The `shoal` command declares the
+same options with Click (bootstrap/cli/command.py).
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Option:
-    """Command-line option: its help and how its value is parsed."""
+    """Description of a command-line option: its name, its help text, and the parsing of its value."""
 
     name: str
     """The option's Python identifier, such as `learning_rate`."""
@@ -19,9 +19,12 @@ class Option:
     """The help text."""
     _: KW_ONLY
     kind: Callable[[str], Any] = str
-    """Function that converts the typed text or raises argparse.ArgumentTypeError. `bool`: a flag without a value."""
+    """Function that converts the value from a string, or raises argparse.ArgumentTypeError.
+
+    `bool` declares a flag without a value.
+    """
     group: str = ""
-    """Heading in the help above this option."""
+    """Heading under which the help lists this option."""
     default: Any = None
     required: bool = False
     choices: tuple[Any, ...] = ()
@@ -31,9 +34,9 @@ class Option:
     values: int = 1
     """Number of values that the option takes."""
     several: bool = False
-    """Whether the option takes any number of values and may be repeated."""
+    """Whether the option takes one or more values and can be repeated."""
     advanced: bool = False
-    """Whether only `--help-all` shows the option."""
+    """Whether the option is shown by `--help-all` only, not by `--help`."""
 
     @property
     def flags(self) -> tuple[str, ...]:

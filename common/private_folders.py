@@ -1,8 +1,10 @@
-"""Folders that belong to this user alone, or to one process of this user.
+"""Creates folders that only this user, or only one process of this user, can write to.
 
-Do not use an existing folder with a predictable name unchecked. In a world-writable folder another user can create a
-folder or link of that name, and would then control which files are read or removed. Do not remove a folder because it
-is old: its process may still run. The folder's lock file shows whether it does, because the lock ends with the process.
+Do not use an existing folder with a predictable name before checking its owner and permissions. In a world-writable
+folder, another user can create a folder or link with that name, and would then control which files are read or removed.
+
+Do not remove a temporary folder because it is old, because its process might still be running. Try the folder's lock
+file instead: a process holds the lock until it exits.
 """
 
 import os
@@ -19,10 +21,13 @@ from common.files import lock
 
 
 def make_private_folder(path: Path, alternative: str) -> Path:
-    """Create the folder for this user alone, or accept an existing one that only this user can write to.
+    """Create a folder that only this user can access, or accept an existing folder that only this user can write to.
 
-    `alternative`: what the user can do instead of removing it. Raises DataError if the folder belongs to another user
-    or is writable by others, and OSError if creating it fails.
+    Return its path.
+
+    `alternative` completes the error message: it describes what the user can do instead of removing the folder. Raises
+    DataError if the path is not a folder, belongs to another user or is writable by other users, and OSError if
+    creating the folder fails.
     """
     try:
         path.mkdir(mode=0o700)
@@ -40,9 +45,10 @@ def make_private_folder(path: Path, alternative: str) -> Path:
 
 
 def make_users_folder(name: str, alternative: str) -> Path:
-    """Create a folder for this user alone that survives a reboot, by `make_private_folder`, and return its path.
+    """Create a folder that only this user can access and that survives a reboot.
 
-    It lies in /var/tmp, on disk: on many systems /tmp is in memory.
+    Return its path; see `make_private_folder`. The folder is in /var/tmp, which is on disk. On many systems /tmp is in
+    memory.
     """
     home = Path("/var/tmp")  # noqa: S108
     home = home if home.is_dir() else Path(tempfile.gettempdir())
@@ -51,9 +57,10 @@ def make_users_folder(name: str, alternative: str) -> Path:
 
 @contextmanager
 def locked(folder: Path, *, temporary: bool = False) -> Iterator[bool]:
-    """Hold a folder's lock, which ends with the process; yield whether the lock was free.
+    """Lock a folder during the `with` block, and yield whether the lock was free.
 
-    The lock file of a `temporary` folder is removed only after the folder: it marks leftovers for the next process.
+    The lock is released if the process dies. A `temporary` folder keeps its lock file as long as the folder exists,
+    because later processes find leftover folders by their lock files.
     """
     path = folder.with_name(f"{folder.name}.lock")
     handle = None
@@ -70,15 +77,16 @@ def locked(folder: Path, *, temporary: bool = False) -> Iterator[bool]:
 
 @contextmanager
 def temporary_folder(prefix: str, home: Path | None = None) -> Iterator[Path]:
-    """Create a folder with this prefix in `home` (default: the system's temporary folder), and remove it afterwards.
+    """Create a folder in `home`, with a name that begins with `prefix`, and yield its path.
 
-    First removes folders with this prefix that killed processes left. Raises OSError if creating the folder fails.
+    Remove the folder after the `with` block. Without `home`, the system's temporary folder is used. First removes the
+    folders that killed processes left under the same prefix. Raises OSError if creating the folder fails.
     """
     home = home or Path(tempfile.gettempdir())
     _remove_leftovers(home, prefix)
     with ExitStack() as claim:
         folder = _new_name(home, prefix)
-        while not claim.enter_context(locked(folder, temporary=True)):  # another process took it for a leftover
+        while not claim.enter_context(locked(folder, temporary=True)):  # another process removes it as a leftover
             folder = _new_name(home, prefix)
         folder.mkdir(mode=0o700)
         try:
@@ -92,7 +100,10 @@ def _new_name(home: Path, prefix: str) -> Path:
 
 
 def _remove_leftovers(home: Path, prefix: str) -> None:
-    """Remove the folders of processes that have ended, but no folder without a lock file or of another user."""
+    """Remove the folders of processes that have exited.
+
+    Folders without a lock file and folders of other users are kept.
+    """
     for held in home.glob(f"{prefix}*.lock"):
         folder = held.with_suffix("")
         with suppress(OSError), locked(folder, temporary=True) as free:

@@ -1,7 +1,7 @@
-"""Ends a process when the process that started it ends, even if that one was killed.
+"""Stops a child process when its parent process exits, even if the parent was killed.
 
-Readers and ranks have their own sessions, so nothing else would end them. On an unbounded stream they would run
-forever and occupy the folder that the next command needs.
+Readers and ranks run in their own process sessions, so no signal of the terminal would stop them. On an unbounded
+stream they would run forever and keep the lock on the folder that the next command needs.
 """
 
 import ctypes
@@ -14,19 +14,20 @@ _PR_SET_PDEATHSIG = 1
 
 
 def ends_with_this_process() -> Mapping[str, str]:
-    """Return the environment variables for a child process that must end with this process."""
+    """Return the environment variables to give to a child process that must stop when this process exits."""
     return {_STARTER: str(os.getpid())}
 
 
 def end_with_starter() -> None:
-    """Have Linux send SIGTERM to this process when its starter ends, if the environment asks for it.
+    """Ask Linux to send SIGTERM to this process when its parent exits, if `ends_with_this_process` set the environment.
 
-    Call this after the signal handlers are set. Handlers must tolerate repeated calls: Linux sends one signal for each
-    thread of the starter that becomes the parent of this process. Child processes do not inherit the setting.
+    Call this function after the signal handlers are set. The handlers must tolerate repeated calls: if a thread of the
+    parent process exits, Linux sends the signal and makes another thread the parent. Child processes do not inherit the
+    setting.
     """
     starter = os.environ.pop(_STARTER, None)
     if starter is None:
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if str(os.getppid()) != starter:  # the starter ended before prctl took effect
+    if str(os.getppid()) != starter:  # the parent exited before prctl took effect
         os.kill(os.getpid(), signal.SIGTERM)

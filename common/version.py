@@ -1,3 +1,3 @@
-"""The version of Shoal. GPU nodes run its code uninstalled, without package metadata to read the version from."""
+"""Version of Shoal. GPU nodes run Shoal's code without installing it, so they have no package metadata."""
 
 VERSION = "0.2.0"
