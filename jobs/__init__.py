@@ -1,4 +1,5 @@
-"""Encodes raw reviews as a dataset, with the same MapReduce scripts on one machine and on a cluster.
+"""Converts raw reviews to a dataset, with the same MapReduce scripts on one machine and on a cluster.
 
-The jobs do not depend on where they run. `pipeline` and the launcher contain the differences between runners.
+The jobs do not depend on where they run. Only `pipeline` (this machine) and the launchers of clusters know the
+differences between runners.
 """

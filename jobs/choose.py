@@ -2,8 +2,8 @@
 
     python -m jobs.choose --counts FOLDER --output FILE --settings JSON [--max-malformed SHARE]
 
-All lines are counted by now, and the expensive steps come next. So this step rejects input with too many malformed
-lines or damaged files, and lists the counts by reason.
+At this step all lines are counted, and the expensive steps come next. So this step rejects input with too many
+malformed lines or damaged files. The error lists the number of malformed lines for each reason.
 """
 
 from argparse import ArgumentParser
@@ -30,10 +30,10 @@ from jobs.records import read_records
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyChoice:
-    """Chosen vocabulary: the most frequent `words` in order, the count of each in `counts`, and the smallest positive
-    code.
+    """Chosen vocabulary: `words`, the most frequent first; `counts`, the occurrences of each word; and `positive_from`,
+    the smallest code of a positive rating.
 
-    Words and counts are separate lists, because millions of pairs take several times the memory.
+    Words and counts are separate lists, because a list of millions of pairs takes several times the memory.
     """
 
     positive_from: int
@@ -42,7 +42,7 @@ class VocabularyChoice:
 
 
 def read_vocabulary_choice(address: str) -> VocabularyChoice:
-    """Read the output of `choose_vocabulary`. Raises DataError for any other content."""
+    """Read the file that `choose_vocabulary` wrote. Raises DataError if the file has other content."""
     try:
         found = orjson.loads(b"".join(open_lines(address)))
         return from_json(VocabularyChoice, found)
@@ -55,12 +55,12 @@ def read_vocabulary_choice(address: str) -> VocabularyChoice:
 def choose_vocabulary(words: str, output: str, settings: Settings, max_malformed: float) -> VocabularyChoice:
     """Choose the vocabulary from the records in the folder `words`, and write it to `output`.
 
-    Raises DataError if more than a share `max_malformed` of the lines is malformed, if a file is damaged, or if there
-    are no lines, no texts, or unknown labels. Then nothing is written.
+    Raises DataError, and writes nothing, if the share of malformed lines exceeds `max_malformed`, if an input file is
+    damaged, or if there are no lines, no texts, or unknown labels.
     """
     tally = Tally()
     best: list[tuple[bytes, int]] = []
-    for part in list_files(words):  # so that only one file and the best words so far are in memory
+    for part in list_files(words):  # one file at a time, to keep only this file and the best words so far in memory
         best = most_frequent(chain(best, _candidates(part, tally)), settings.vocabulary_size)
     check_input(tally, max_malformed)
     if not tally.counts["texts"]:
@@ -83,7 +83,7 @@ def choose_vocabulary(words: str, output: str, settings: Settings, max_malformed
 
 
 def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
-    """Yield the words in a file of records with their counts. Its other records are added to the tally."""
+    """Yield the words and their counts from the file of records `part`. Add the file's tally records to `tally`."""
     for key, value in read_records(open_lines(part)):
         if is_tally_key(key):
             tally.add_records(key, [value])

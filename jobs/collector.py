@@ -1,8 +1,8 @@
-"""Collects the texts of a mapper in bounded memory, and emits them as one block per part.
+"""Collects a mapper's texts in bounded memory, and emits them as one block per part.
 
-The words of each text are replaced by ids of the task's own dictionary immediately. When enough texts are collected,
-duplicates are combined and ratings are counted. Each part (a prefix of the digest) then gets one block with the ids and
-their words. So a text that occurs ten million times costs the shuffle only a few bytes per block.
+Each text's words are replaced immediately by ids from a dictionary of this task. When enough texts are collected,
+duplicates are combined and their ratings are counted. Then one block with the ids and their words is emitted for each
+part (a digest prefix). So a text that occurs ten million times adds only a few bytes per block to the shuffle.
 """
 
 from collections import Counter
@@ -16,23 +16,23 @@ from corpus.text import digests
 from corpus.token_dictionary import dictionary_of
 from jobs.records import Arrays, block_of, part_name
 
-# About 100 MB of raw reviews, with 4 bytes per id. The room is for the last batch.
+# About 100 MB of raw reviews, with 4 bytes per id. The extra ids are space for the last batch.
 _MAX_IDS = 7 << 20
 _EXTRA_IDS = 1 << 20
 _MAX_TEXTS = 1 << 18
-# In a larger dictionary, most words never occur again.
+# In a larger dictionary, most words would never occur again.
 _MAX_WORDS = 1 << 18
-# A word may have megabytes.
+# Limit the bytes also, because a single word can have megabytes.
 _MAX_LETTERS = 32 << 20
 
 Halves = npt.NDArray[np.uint64]
 
 
 class Collector:
-    """Collector of texts until it is `full`. `blocks` emits and removes the texts."""
+    """Collects texts. When `full` is true, the caller calls `blocks`, which emits and removes the collected texts."""
 
     def __init__(self, stopwords: Sequence[str], part_bits: int, words: str = "letters") -> None:
-        """Create an empty collector for a rule of `words`, "letters" (1) or "tokens" (1b)."""
+        """Create an empty collector. `words` selects the rule for words: "letters" (rule 1) or "tokens" (rule 1b)."""
         self.counts: Counter[str] = Counter()
         self._tokeniser = dictionary_of(words, stopwords)
         self._part_bits = part_bits
@@ -48,7 +48,7 @@ class Collector:
 
     @property
     def full(self) -> bool:
-        """Whether to call `blocks` now."""
+        """Whether so many texts are collected that the caller must call `blocks`."""
         return len(self._codes) > _MAX_TEXTS or self._filled > _MAX_IDS or self._dictionary_full
 
     @property
@@ -56,12 +56,14 @@ class Collector:
         return len(self._tokeniser) > _MAX_WORDS or self._tokeniser.letters > _MAX_LETTERS
 
     def add(self, texts: Sequence[str], codes: Sequence[int], test: bool) -> None:
-        """Add texts with the codes of their ratings or labels. `test` is true for files of the test set."""
+        """Add texts with the codes of their ratings or labels. If `test` is true, the texts come from a file of the
+        test set.
+        """
         words = self._tokeniser(texts)
         ends = words.cleaned_ends
         starts = np.concatenate(([0], ends[:-1]))
         nonempty = np.flatnonzero(ends > starts)
-        last = ends[nonempty] - 1  # without the space after the last word
+        last = ends[nonempty] - 1  # drop the space after the last word
         self._digests += digests(words.cleaned.data, zip(starts[nonempty].tolist(), last.tolist(), strict=True))
         self._codes += np.array(codes, np.uint8)[nonempty].tobytes()
         self._tests += bytes([test]) * len(nonempty)
@@ -74,12 +76,14 @@ class Collector:
         self._filled += len(words.ids)
 
     def blocks(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield one record for each part with texts: its name, and its block in base64. The collector is then empty.
+        """Yield one record for each part that has texts: the part's name, and its block in base64. Afterwards the
+        collector is empty.
 
         A block has n distinct texts in the order of their digests. `hi` and `lo`, of shape (n,), are the halves of the
-        digests. `lengths`, of shape (n,), has the number of kept words. `ids` has the ids of all kept words, text by
-        text; they index `words`, which are separated by spaces. `text`, `code`, `test` and `times` count how often each
-        text had each rating, separately for the test set's own files.
+        digests. `lengths`, of shape (n,), is the number of kept words per text. `ids` is the ids of all kept words,
+        text by text; an id is an index into `words`, which are separated by spaces. Entry i of `text`, `code`, `test`
+        and `times` says: the text `text[i]` occurred `times[i]` times with the code `code[i]`, in files of the test set
+        if `test[i]` is 1.
         """
         if not self._codes:
             return
@@ -130,12 +134,14 @@ class Collector:
 
 
 def first_of_each(high: Halves, low: Halves) -> npt.NDArray[np.int64]:
-    """Return the start of each digest in sorted digests; `high` and `low`, of shape (n,), are their halves."""
+    """Return the index of the first element of each distinct digest in sorted digests. `high` and `low`, of shape (n,),
+    are the halves of the digests.
+    """
     return np.flatnonzero(np.concatenate(([True], (high[1:] != high[:-1]) | (low[1:] != low[:-1]))))
 
 
 def group_numbers(firsts: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
-    """Return the group number of each of `n` sorted elements; groups begin at `firsts`."""
+    """Return the group number of each of `n` sorted elements. `firsts` has the index of each group's first element."""
     begins = np.zeros(n, np.int64)
     begins[firsts[1:]] = 1
     return np.cumsum(begins)
@@ -144,17 +150,19 @@ def group_numbers(firsts: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64
 def copy_keys(
     texts: npt.NDArray[np.int64], codes: npt.NDArray[np.uint8], tests: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.int64]:
-    """Return a key for each text with its code and its set (1 for the test set). Keys sort in this order."""
+    """Return one integer key for each triple of text, code and set (1 for the test set). Keys sort by text, then code,
+    then set.
+    """
     return (texts * 256 + codes) * 2 + tests
 
 
 def parts_of_keys(
     keys: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Return the texts, codes and sets of keys that `copy_keys` made."""
+    """Return the texts, codes and sets from which `copy_keys` computed these keys."""
     return keys >> 9, (keys >> 1 & 255).astype(np.uint8), (keys & 1).astype(np.uint8)
 
 
 def part_numbers(high: Halves, bits: int) -> npt.NDArray[np.int64]:
-    """Return the part of each digest, which is its first bits: parts are in the order of their digests."""
+    """Return the part number of each digest: its first `bits` bits. So parts have the same order as their digests."""
     return (high >> np.uint64(64 - bits)).astype(np.int64)

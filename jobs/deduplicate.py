@@ -1,11 +1,12 @@
-"""Job that reduces raw reviews to distinct texts: rules 1 to 8 of docs/reference/dataset.md, without the vocabulary.
+"""Job that reduces raw reviews to distinct texts. It applies rules 1 to 8 of docs/reference/dataset.md except the
+vocabulary.
 
-Input: one task (`corpus.reading.ranges`) per line. The mapper itself reads the bytes of its ranges. Output: a side file
-for each part of the digests, in `--distinct` (a folder or s3://...). The output records are the counts of words, in
-blocks by the hash of the words, and tallies.
+Input: one task (`corpus.reading.ranges`) per line. The mapper itself reads the byte ranges that its task names. Output:
+one side file for each part, in `--distinct` (a folder or s3://...), and records: word counts, in blocks by the hash of
+the words, and tallies.
 
-The name of a side file must depend only on its part, not on the task, because another attempt must write the same bytes
-to the same place.
+The name of a side file must depend only on its part, not on the task: a retried task must write the same bytes to the
+same address.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,12 +25,14 @@ from jobs.job_settings import read_stopwords
 from jobs.part_reducer import DistinctTexts, PartReducer
 from jobs.records import Arrays, Record, block_of, pack_arrays, side_url
 
-# Every part has one record for each bucket of words.
+# Each part emits one record for each bucket of words.
 _MAX_BUCKET_BITS = 8
 
 
 class Deduplicate(PreprocessingJob):
-    """Map: read, clean, digest, combine. Reduce: write the distinct texts of a part, and count their words."""
+    """Map: read reviews, split them into words, compute digests, and combine equal texts. Reduce: write a part's
+    distinct texts, and count their words.
+    """
 
     INPUT_PROTOCOL = BytesValueProtocol
 
@@ -72,9 +75,10 @@ class Deduplicate(PreprocessingJob):
 
 
 def _word_counts(distinct: DistinctTexts, buckets: int) -> Iterator[Record]:
-    """Yield the counts of words as blocks: `words`, separated by spaces, and `counts`.
+    """Yield the word counts of a part as records. The key is a bucket number; the block has `words`, separated by
+    spaces, and `counts`.
 
-    The hash of a word chooses its bucket, so that all counts of a word are in the same bucket.
+    A word's hash determines its bucket, so that all counts of a word are in the same bucket.
     """
     bucket_of = distinct.dictionary.word_hashes(distinct.words) % np.uint64(buckets)
     order = np.argsort(bucket_of, kind="stable")

@@ -1,10 +1,10 @@
-"""Job that encodes distinct texts as rows: one part file in the layout of a dataset for each part.
+"""Job that encodes distinct texts as rows. It writes one part file, in the layout of a dataset, for each part.
 
-Input: tasks, each a line with the names of some parts. The mapper itself reads their side files from `--distinct`.
-Output: part files under `--parts`, and their counts as records. There is no reducer.
+Input: one task per line; a task is a list of part names. The mapper itself reads the side files of these parts from
+`--distinct`. Output: part files under `--parts`, and their row counts as records. The job has no reducer.
 
-A part file has no vocabulary: a full one has millions of words, and there may be thousands of parts. The name of a part
-file depends only on its digest prefix, and its bytes only on its rows.
+A part file does not contain the vocabulary, because a full vocabulary has millions of words and there can be thousands
+of parts. The name of a part file depends only on its digest prefix, and its bytes only on its rows.
 """
 
 from collections.abc import Iterator
@@ -30,12 +30,12 @@ from jobs.records import Arrays, Record, part_url, side_url, unpack_arrays
 
 _BLOCK_ROWS = 1 << 15
 _BLOCK_TOKENS = 1 << 22
-# Words outside the vocabulary that the dictionary keeps before it is cleared.
+# Number of words outside the vocabulary that the dictionary keeps before they are cleared.
 _MAX_OTHER_WORDS = 1 << 18
 
 
 class Encode(PreprocessingJob):
-    """Map: replace the ids of a part by those of the vocabulary, and write its rows to a file."""
+    """Map: replace the ids of a part by ids of the vocabulary, and write the part's rows to a file."""
 
     INPUT_PROTOCOL = BytesValueProtocol
 
@@ -49,14 +49,14 @@ class Encode(PreprocessingJob):
         settings = self.settings()
         choice = read_vocabulary_choice(self.options.choice)
         positive_from, vocabulary = choice.positive_from, " ".join(choice.words).encode()
-        del choice  # a full vocabulary takes more memory than everything else
+        del choice  # share it, because a full vocabulary takes more memory than everything else
         ids = VocabularyIds(vocabulary)
         stopwords = read_stopwords(settings.stopwords, settings.words)
         side_files = set(list_files(self.options.distinct))
         tally = Tally()
         for part in loads(task):
             side_file = side_url(self.options.distinct, part)
-            if side_file not in side_files:  # no text has such a digest
+            if side_file not in side_files:  # no text has a digest with this prefix
                 continue
             with readable(side_file) as path:
                 packed = path.read_bytes()
@@ -76,7 +76,7 @@ class Encode(PreprocessingJob):
 
 
 class VocabularyIds:
-    """Ids of the words in a vocabulary, given as its words in order, separated by spaces."""
+    """Looks up the vocabulary's ids of words. The vocabulary is given as its words in order, separated by spaces."""
 
     def __init__(self, vocabulary: bytes) -> None:
         self._vocabulary = vocabulary
@@ -84,7 +84,7 @@ class VocabularyIds:
         self._size = len(self._dictionary.add(vocabulary))
 
     def __call__(self, words: bytes) -> npt.NDArray[np.int64]:
-        """Return the ids of words that are separated by spaces."""
+        """Return the ids of `words`, which are separated by spaces."""
         if len(self._dictionary) > self._size + _MAX_OTHER_WORDS:
             self._dictionary.clear()
             self._dictionary.add(self._vocabulary)
@@ -93,7 +93,7 @@ class VocabularyIds:
 
 
 class EncodedPart:
-    """Rows of a side file (`part_reducer.DistinctTexts.rows`), with ids of the vocabulary."""
+    """Rows of a side file (`part_reducer.DistinctTexts.rows`), with the vocabulary's ids instead of the part's ids."""
 
     def __init__(self, side: Arrays, ids: VocabularyIds, positive_from: int, settings: Settings) -> None:
         self._new_ids = ids(side["words"].tobytes()).astype(settings.token_dtype)
@@ -124,7 +124,9 @@ class EncodedPart:
     def _ragged(
         self, texts: npt.NDArray[Any], labels: npt.NDArray[np.uint8], ratings: npt.NDArray[np.uint8]
     ) -> Iterator[RowBlock]:
-        """Yield the rows of some texts, in blocks of a bounded number of tokens, or of one longer row."""
+        """Yield the rows of the given texts in blocks. A block has a bounded number of tokens, or one row that is
+        longer.
+        """
         ends = np.cumsum(self._lengths[texts])
         done = 0
         while done < len(texts):

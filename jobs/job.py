@@ -1,7 +1,8 @@
 """Base class of the jobs, and functions that run tasks and single-process steps.
 
-The base class adds records of bytes, the settings as an option, and a progress counter. Bad data end a task with one
-sentence instead of a traceback. Use the counter only for progress bars, not for results: a retried task counts twice.
+The base class reads and writes records of bytes, adds an option for the settings, and counts progress. Bad data ends a
+task with a one-sentence message instead of a traceback. Use the counter only for progress bars, not for results,
+because a retried task counts twice.
 """
 
 import sys
@@ -28,14 +29,14 @@ _REPORT_BYTES = 1 << 20
 
 
 class PreprocessingJob(MRJob):
-    """MapReduce job of this package."""
+    """Base class of the MapReduce jobs in this package."""
 
     INPUT_PROTOCOL = BytesProtocol
     INTERNAL_PROTOCOL = BytesProtocol
     OUTPUT_PROTOCOL = BytesProtocol
 
     local_runner: Any = None
-    """Class that runs tasks on the cores of this machine. The caller that runs the job sets it."""
+    """mrjob runner class that runs tasks on this machine's cores. The code that runs the job sets it."""
     _unreported = 0
 
     def configure_args(self) -> None:
@@ -51,7 +52,7 @@ class PreprocessingJob(MRJob):
         return found if self.options.stopwords is None else replace(found, stopwords=self.options.stopwords)
 
     def report_bytes(self, read: int, at_once: bool = False) -> None:
-        """Report `read` more bytes of input as done, with a Hadoop counter on standard error."""
+        """Report that `read` more bytes of input are done, through a Hadoop counter on standard error."""
         self._unreported += read
         if self._unreported > _REPORT_BYTES or (at_once and self._unreported):
             self.increment_counter(*COUNTER, self._unreported)
@@ -59,7 +60,7 @@ class PreprocessingJob(MRJob):
 
 
 def run_as_script(job: Any) -> None:
-    """Run a job's task. Bad data or a full disk print one sentence instead of a traceback."""
+    """Run a task of a job. For bad data or a full disk, print a one-sentence message instead of a traceback."""
     try:
         job.run()
     except DataError as error:
@@ -71,10 +72,10 @@ def run_as_script(job: Any) -> None:
 
 
 def run_as_command(run: Callable[[Sequence[str]], str]) -> None:
-    """Run a single-process step with the arguments of the command line, and print the text that it returns.
+    """Call `run`, a single-process step, with the command-line arguments, and print the string that it returns.
 
-    For bad data it writes one sentence to standard error and to the address of `--failure`, because a cluster delivers
-    the standard error of a step minutes later.
+    For bad data, write a one-sentence message to standard error and also to the address in `--failure`, because a
+    cluster delivers a step's standard error minutes later.
     """
     parser = ArgumentParser(add_help=False)
     parser.add_argument("--failure")

@@ -1,4 +1,6 @@
-"""Options for the settings of a dataset, in the user's command and as one option of a job."""
+"""Options for the settings of a dataset. The user's command has one option per setting; a job has one option for all
+settings.
+"""
 
 import json
 from argparse import ArgumentTypeError, Namespace
@@ -86,7 +88,7 @@ TEST_SHARE = Option(
     advanced=True,
 )
 LABELLING = (*RATING_SCALE, TEST_SHARE)
-"""Options for the meaning of ratings and the test share, which `apply_labelling` reads."""
+"""Options for the labels of ratings and for the test share. `apply_labelling` reads them."""
 
 PRESET = Option(
     "preset",
@@ -94,7 +96,7 @@ PRESET = Option(
     "without NLTK's stopwords, as in a reference system; explicit options take precedence",
     choices=("reference",),
 )
-"""Other defaults for the options in SETTINGS."""
+"""Option that selects different defaults for the options in SETTINGS."""
 
 SETTINGS = (
     Option(
@@ -129,14 +131,14 @@ SETTINGS = (
         advanced=True,
     ),
 )
-"""Options for the settings of a dataset, which `read_settings` reads."""
+"""Options for the settings of a dataset. `read_settings` reads them."""
 
 
 def read_settings(options: Namespace, classes: tuple[str, ...] = (), preset: str | None = None) -> Settings:
-    """Return the settings from parsed options and the defaults of a preset.
+    """Return the settings from parsed options. Options that are not set have the defaults of `preset`.
 
-    `classes` are the names of more than two classes, which are options of the input. Raises common.errors.DataError for
-    values that contradict each other.
+    `classes` are the class names from the input options if there are more than two classes. Raises
+    common.errors.DataError for values that contradict each other.
     """
     reference = preset is not None
     ragged = options.rows == "ragged"
@@ -175,20 +177,22 @@ def apply_labelling(options: Namespace, settings: Settings) -> Settings:
 
 
 def settings_argument(settings: Settings) -> str:
-    """Return a job's option with these settings.
+    """Return these settings as a command-line option of a job.
 
-    It is ASCII without apostrophes, so that a quoted argument works on a node with any encoding.
+    The option is ASCII without apostrophes, so that it can be quoted in a shell on a node with any encoding.
     """
     return "--settings=" + json.dumps(settings.to_json()).replace("'", "\\u0027")
 
 
 def parse_settings(written: str) -> Settings:
-    """Parse the value of that option. Raises DataError for anything else."""
+    """Parse settings that `settings_argument` wrote. Raises DataError for any other string."""
     return Settings.from_json(parse_json_object(written))
 
 
 def read_stopwords(choice: str, words: str) -> frozenset[str]:
-    """Return the stopwords, also from a file at any address; see `corpus.text.load_stopwords`."""
+    """Return the stopwords for the value of --stopwords. A file of stopwords can have any address, such as s3://...;
+    see `corpus.text.load_stopwords`.
+    """
     if choice in STOPWORD_LISTS:
         return load_stopwords(choice, words)
     with readable(choice) as path:

@@ -1,10 +1,10 @@
-"""Concatenates the part files to one dataset, at the speed of the disk and in bounded memory.
+"""Concatenates the part files into one dataset, at the speed of the disk and in bounded memory.
 
     python -m jobs.merge --parts FOLDER --records FOLDER... --choice FILE --output FOLDER --summary FILE
 
-Parts are named by the prefix of their rows' digests and their rows are sorted. So merging only concatenates blocks of
-whole chunks, which threads compress. A merge may be killed at any moment: it must leave nothing under a final name. The
-next merge removes its temporary folder.
+A part is named by the digest prefix of its rows, and its rows are sorted. So merging only concatenates blocks of whole
+chunks, which threads compress. A merge can be killed at any moment and must then leave no file under a final name. The
+next merge removes the temporary folder of a killed merge.
 """
 
 import shutil
@@ -42,24 +42,26 @@ class MergeResult:
     counts: dict[str, Any]
     digest: str
     malformed: list[dict[str, Any]]
-    """First malformed lines for each reason: reason, file, line number (from 1), and beginning."""
+    """First malformed lines for each reason. A line has its reason, file, line number (from 1), and beginning."""
     warnings: list[str] = field(default_factory=list)
-    """Warnings about the input, which the caller adds."""
+    """Warnings about the input. The caller of the merge adds them."""
 
 
 def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, output: str) -> MergeResult:
-    """Concatenate the part files of the folder `parts` to `output`/dataset.h5, with counts.json in the same folder.
+    """Concatenate the part files in the folder `parts` into `output`/dataset.h5, and write counts.json to the same
+    folder.
 
-    On S3 both files are in a folder of `output` that is named by the digest of the dataset, so that no dataset replaces
-    another one with other rows. `records` are the folders with the tallies of all jobs. The dataset is written last,
-    after its counts. Raises DataError if parts are missing or contradict each other or the counts, or if no training
-    rows are left.
+    On S3, both files are in a folder below `output` that is named by the dataset's digest. So a dataset never replaces
+    a dataset with different rows. `records` are the folders with the tallies of all jobs. The dataset is written last,
+    after counts.json. Raises DataError if parts are missing, contradict each other or contradict the counts, or if too
+    few training rows remain.
     """
     addresses = list_files(parts)
     if not addresses:
         raise DataError(f"no part files in {parts}; every text was empty or had only stopwords")
     tally = _read_tally(records)
-    # In the folder of the parts, so that a killed merge leaves nothing in the folder of the results.
+    # The temporary folder is in the folder of the parts, so that a killed merge leaves nothing in the folder of the
+    # results.
     parent = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
     with explain_full_disk(parent), temporary_folder("shoal-merging-", parent) as folder:
         merged = folder / DATASET_NAME
@@ -78,9 +80,9 @@ def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, ou
 
 
 def read_merge_result(address: str) -> MergeResult:
-    """Read the file that a merge wrote to its `--summary`. Raises DataError for any other content.
+    """Read the file that a merge wrote to `--summary`. Raises DataError if the file has other content.
 
-    Do not trust it: in a bucket, root on a node may have written it.
+    Every value is checked, because in a bucket the file could have been written by root on any node.
     """
     written = b"".join(open_lines(address))
     try:
@@ -111,7 +113,7 @@ def _read_tally(folders: Sequence[str]) -> Tally:
 def _concatenate(
     addresses: Sequence[str], tally: Tally, choice: VocabularyChoice, merged: Path, *, packed: bool
 ) -> tuple[dict[str, Any], str]:
-    """Write the rows of all parts, in order, to one file; return the counts and the digest."""
+    """Write the rows of all parts, in order, to the file `merged`. Return the dataset's counts and digest."""
     with readable(addresses[0]) as path, open_dataset(path) as first:
         settings, stopwords = first.settings, first.stopwords
     counts = final_counts(
@@ -150,7 +152,9 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
 
 
 def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
-    """Yield local files of the addresses, in order. Each is valid until the next, fetched ahead, is requested."""
+    """Yield a local file for each address, in order. A file is valid until the next file is requested. The next file is
+    fetched in the background.
+    """
     fetched = [ExitStack() for _ in addresses]
 
     def fetch(number: int) -> Path:

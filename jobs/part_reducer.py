@@ -1,9 +1,10 @@
-"""Reduces the blocks of one part, from all mappers, to its distinct texts: rules 3 to 8 of docs/reference/dataset.md.
+"""Reduces all mappers' blocks of one part to the distinct texts of the part, by rules 3 to 8 of
+docs/reference/dataset.md.
 
-The number of parts grows with the input, so that the memory for one part does not. A text is stored once, even if each
-of its copies makes a row: otherwise a text that occurs ten million times would not fit. The result must depend only on
-the texts, not on the order of the blocks. So ids number the words in the order of their first appearance in the texts,
-sorted by digest.
+The number of parts grows with the input, so that the memory for one part does not grow. A text is stored once, even if
+each of its copies makes a row. Otherwise a text that occurs ten million times would not fit into memory. The result
+must depend only on the texts, not on the order of the blocks. So word ids are assigned in the order of first appearance
+in the texts, which are sorted by digest.
 """
 
 from collections import Counter
@@ -28,14 +29,14 @@ _LAST_BIN = len(LENGTH_BINS) - 1
 class DistinctTexts:
     """Distinct texts of a part.
 
-    `rows` has n texts that keep a word, in the order of their digests. `lengths`, of shape (n,), has the number of kept
-    words, at most the row length if rows are fixed. `ids` has the ids of the kept words, text by text; they index
-    `words`, which are separated by spaces. `text`, `code`, `test` and `times`, of shape (m,), are the rows in order:
-    `times` rows of the text `text` with the code `code`, in the test set if `test` is 1. Without duplicates each text
-    makes one row, and m is n.
+    `rows` describes the n texts that keep at least one word, in the order of their digests. `lengths`, of shape (n,),
+    is the number of kept words per text, at most the row length if rows are fixed. `ids` is the ids of the kept words,
+    text by text; an id is an index into `words`, which are separated by spaces. `text`, `code`, `test` and `times`, of
+    shape (m,), list the rows in order: entry i stands for `times[i]` rows of the text `text[i]` with the code
+    `code[i]`, in the test set if `test[i]` is 1. If equal texts make one row, each text has one entry, and m is n.
 
-    `words` has the kept words of the training rows, as ids of `dictionary`, and `frequencies` their occurrences before
-    rows are cut.
+    `words` is the ids, in `dictionary`, of the words in training rows. `frequencies` is how often each of these words
+    occurs before rows are cut.
     """
 
     rows: Arrays
@@ -46,9 +47,10 @@ class DistinctTexts:
 
 
 class _Copies(NamedTuple):
-    """Copies of N texts, sorted by text and code. All fields have the shape (M,).
+    """Occurrences of N texts, combined by text, code and set and sorted in this order. All fields have the shape (M,).
 
-    `times` copies of the text `text` have the code `code`, and are in the test set if `test` is 1.
+    Entry i stands for `times[i]` copies of the text `text[i]` with the code `code[i]`, in the test set if `test[i]` is
+    1.
     """
 
     text: npt.NDArray[np.int64]
@@ -61,7 +63,7 @@ class _Copies(NamedTuple):
 
 
 class PartReducer:
-    """Collector that merges the blocks of a part."""
+    """Collects the blocks of one part, and merges them into the part's distinct texts."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -111,10 +113,11 @@ class PartReducer:
         )
 
     def _copies(self, texts: npt.NDArray[np.int64], high: npt.NDArray[np.uint64]) -> tuple[_Copies, int]:
-        """Return the copies of N texts, and the number of texts with conflicting copies if one row stands for all.
+        """Return the copies of N texts, and the number of texts with conflicting ratings. This number is 0 if each copy
+        makes a row.
 
-        `texts` has the text, from 0 to N - 1, of each entry of the blocks' `text`; `high`, of shape (N,), is half of
-        each digest.
+        `texts` gives, for each entry of the blocks' `text`, the number of its text, from 0 to N - 1. `high`, of shape
+        (N,), is the first half of each digest.
         """
         codes, tests, times = (self._all(name) for name in ("code", "test", "times"))
         by_digest = in_test_sets(high, self._settings.test_share)
@@ -133,7 +136,9 @@ class PartReducer:
         return _Copies(np.arange(len(high)), modal, test, np.ones(len(high), np.int64)), int(conflicting.sum())
 
     def _counts(self, lengths: npt.NDArray[np.int64], copies: _Copies, rows: _Copies, conflicting: int) -> Counter[str]:
-        """Return the counts of texts with these lengths in kept words. `rows` are the `copies` that keep a word."""
+        """Return the counts for the tally. `lengths` is the number of kept words per text; `rows` are those of the
+        `copies` that keep a word.
+        """
         long = 0 if self._settings.ragged else rows.times[lengths[rows.text] > self._settings.row_length].sum()
         counts = Counter(
             distinct=int(copies.times.sum()),
@@ -145,7 +150,7 @@ class PartReducer:
         )
         for code, count in enumerate(_sums(copies.code, copies.times).tolist()):
             counts[f"codes.after.{code}"] = count
-        powers = np.frexp(lengths[rows.text])[1] - 1  # exponents of the largest power of two up to the length
+        powers = np.frexp(lengths[rows.text])[1] - 1  # exponent of the largest power of two that is at most the length
         for power, count in enumerate(_sums(np.minimum(powers, _LAST_BIN), rows.times).tolist()):
             counts[f"lengths.{LENGTH_BINS[power]}"] = count
         return counts
@@ -154,13 +159,15 @@ class PartReducer:
         return np.concatenate([block[name] for block in self._blocks])
 
     def _texts(self) -> npt.NDArray[np.int64]:
-        """Return the texts of the entries of `code` and `times`, numbered over all blocks."""
+        """Return the blocks' `text` as one array, with the texts numbered over all blocks."""
         sizes = [len(block["hi"]) for block in self._blocks]
         before = np.cumsum(sizes) - sizes
         return np.concatenate([block["text"] + start for block, start in zip(self._blocks, before, strict=True)])
 
     def _by_block(self, texts: npt.NDArray[np.int64]) -> Any:
-        """Yield (block, positions in `texts`, their numbers in the block) for texts numbered over all blocks."""
+        """Group texts that are numbered over all blocks. Yield (block, positions in `texts`, text numbers within the
+        block).
+        """
         order = np.argsort(texts, kind="stable")
         ends = np.cumsum([len(block["hi"]) for block in self._blocks])
         bounds = np.searchsorted(texts[order], np.concatenate(([0], ends)))
@@ -169,7 +176,7 @@ class PartReducer:
             yield block, positions, texts[positions] - (ends[number] - len(block["hi"]))
 
     def _rows(self, chosen: npt.NDArray[np.int64], cut: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Return the first words of the chosen texts, as ids of the part's dictionary, concatenated."""
+        """Return the first `cut[i]` words of each chosen text i, as ids of the part's dictionary, concatenated."""
         ends = np.cumsum(cut)
         ids = np.empty(int(ends[-1]), np.uint32)
         for block, positions, texts in self._by_block(chosen):
@@ -178,7 +185,7 @@ class PartReducer:
         return ids
 
     def _frequencies(self, chosen: npt.NDArray[np.int64], copies: _Copies) -> npt.NDArray[np.int64]:
-        """Return the occurrences of each word of the part's dictionary in the training copies of the chosen texts."""
+        """Return how often each word of the part's dictionary occurs in the training copies of the chosen texts."""
         counts = np.zeros(len(self._dictionary), np.int64)
         training = copies.chosen(copies.test == 0)
         for block, positions, texts in self._by_block(chosen[training.text]):
@@ -191,4 +198,4 @@ class PartReducer:
 
 def _sums(numbers: npt.NDArray[Any], times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return how often each number 0, 1, 2, ... occurs. `numbers[i]` counts as `times[i]` occurrences."""
-    return np.bincount(numbers, times).astype(np.int64)  # doubles are exact up to 2**53
+    return np.bincount(numbers, times).astype(np.int64)  # np.bincount returns doubles, which are exact up to 2**53

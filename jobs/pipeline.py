@@ -1,7 +1,7 @@
-"""Runs the jobs in order on this machine with mrjob's runners: raw files to `dataset.h5` and `counts.json`.
+"""Runs the jobs in order on this machine with mrjob's runners, from raw files to `dataset.h5` and `counts.json`.
 
-All other files are in one folder, which is removed afterwards, even if a run fails. The next run in the same place
-removes the folder of a killed run.
+All other files are in one work folder, which is removed afterwards, even if a job fails. If the process is killed, the
+next call with the same output removes the work folder.
 """
 
 import glob
@@ -37,25 +37,25 @@ from jobs.task_server import TaskServer
 
 RUNNERS = ("auto", "local", "inline")
 
-# Starting the tasks of a job takes longer than processing this many bytes in this process.
+# With less input, starting tasks in other processes takes longer than running them in this process.
 _SMALL_BYTES = 64 << 20
 CORE_BYTES = 32 << 20
-"""Smaller tasks do not justify another core."""
+"""Bytes of input for which one more core is used. With smaller tasks, another core would not save time."""
 
-# The message of a failure becomes a JobError instead of an entry in mrjob's log.
+# Silence mrjob's log, because the message of a failure becomes a JobError.
 logging.getLogger("mrjob").setLevel(logging.CRITICAL)
 _COUNTER_LINE = f"reporter:counter:{','.join(COUNTER)},"
 _SORT = "sort --stable --key=1,1 --buffer-size=64M"
 
 
 class Progress(Protocol):
-    """Display of the progress of the work."""
+    """Protocol of a display that shows the progress of the jobs."""
 
     def stage(self, name: str, total: int) -> None:
         """Start a stage of `total` units of work."""
 
     def at(self, done: int) -> None:
-        """Report that `done` units of the stage are done."""
+        """Report that `done` units of the current stage are done."""
 
 
 class _NoProgress:
@@ -75,21 +75,24 @@ def preprocess_locally(
     max_malformed: float = DEFAULT_MAX_MALFORMED,
     progress: Progress | None = None,
 ) -> MergeResult:
-    """Encode raw files as `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
+    """Convert raw files to `output`/dataset.h5 and `output`/counts.json. `output` is a folder or s3://...
 
-    `runner` is mrjob's. `local` forks each task from one process, at most one for each core. `inline` runs all in this
-    process. `auto` is `local`, but `inline` for jobs with so little input that starting tasks takes longer. Existing
-    files with these names remain until the new dataset is complete. Raises DataError for unusable input or a full disk,
-    and JobError if a job fails otherwise.
+    `runner` is `local`, `inline` or `auto`. `local` runs each task in a forked process, at most one per core. `inline`
+    runs all tasks in this process. `auto` selects `inline` for jobs with little input, where starting processes would
+    take longer, and `local` otherwise. Existing files with these names remain until the new dataset is complete. Raises
+    DataError for unusable input or a full disk, and JobError if a job fails for another reason.
     """
-    output = output if is_s3(output) else str(Path(output).resolve())  # because each task runs in its own folder
+    # absolute, because each task runs in its own folder
+    output = output if is_s3(output) else str(Path(output).resolve())
     check_writable(output)
     prepared = prepare_work(inputs, settings or DEFAULT, max_malformed=max_malformed, leave_out=output)
     return run_prepared_work(prepared, output, runner=runner, progress=progress or _NoProgress())
 
 
 def run_prepared_work(prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress) -> MergeResult:
-    """Run the jobs of prepared work. `output` is an absolute path or s3://... Raises as `preprocess_locally`."""
+    """Run the jobs of prepared work. `output` is an absolute path or s3://... Raises the errors of
+    `preprocess_locally`.
+    """
     with (
         _work_folder(output) as folder,
         _name_without_patterns(folder) as work,
@@ -117,7 +120,7 @@ def run_prepared_work(prepared: PreparedWork, output: str, *, runner: str = "aut
 
 @contextmanager
 def _work_folder(output: str) -> Iterator[Path]:
-    """Yield a new folder for the work: inside a local `output`, otherwise a temporary one."""
+    """Yield a new work folder, inside `output` if `output` is local, otherwise a temporary folder."""
     if is_s3(output):
         with ExitStack() as made:
             with explain_os_error(DataError, "cannot create a temporary folder", "set TMPDIR to a folder on a disk"):
@@ -139,14 +142,14 @@ def _work_folder(output: str) -> Iterator[Path]:
 
 
 def _cores(read: int, runner: str) -> int:
-    """Return the number of cores for a job that reads this many bytes."""
+    """Return the number of cores for a job that reads `read` bytes."""
     return 1 if runner == "inline" else max(1, min(cores(), read // CORE_BYTES))
 
 
 def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskServer, progress: Progress) -> None:
-    """Run one MRJob on this machine. Its tasks report their progress on standard error."""
+    """Run one MRJob on this machine, and show the progress that its tasks report on standard error."""
     job_class = getattr(import_module(step.module), step.job)
-    shutil.rmtree(tasks, ignore_errors=True)  # those of the previous step
+    shutil.rmtree(tasks, ignore_errors=True)  # files of the previous step
     tasks.mkdir()
     job = job_class(
         [
@@ -154,7 +157,8 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskSe
             f"--output-dir={step.output}",
             f"--local-tmp-dir={tasks}",
             "--no-conf",
-            # mrjob's set-up script leaves a lock file in /tmp, and fails in folders with a space in their name.
+            # Run without mrjob's set-up script, because it leaves a lock file in /tmp, and fails in folders with a
+            # space in their name.
             "--no-bootstrap-mrjob",
             *([f"--sort-bin={_SORT}", f"--num-cores={cores}"] if runner == "local" else []),
             *step.arguments,
@@ -181,10 +185,10 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskSe
 
 
 class LocalRunner(LocalMRJobRunner):
-    """Runner that passes a job's tasks to `server`, at most `num_cores` at once, and ends them all if one fails.
+    """Runner that passes a job's tasks to `server`, at most `num_cores` at once, and stops all tasks if one fails.
 
-    Do not use mrjob's `multiprocessing.Pool`: an idle worker holds the pool's lock. If Ctrl-C ends that worker, the
-    pool waits for the lock forever.
+    Do not use mrjob's `multiprocessing.Pool`, because an idle worker holds the pool's lock. If Ctrl-C stops that
+    worker, the pool waits for the lock forever.
     """
 
     server: TaskServer
@@ -237,7 +241,9 @@ def _reported_bytes(stderr: Path) -> int:
 
 
 def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
-    """Return the error of a failed step: a task's message on standard error, or the last line of its traceback."""
+    """Return an error that states why a step failed: the message of a task on standard error, or the last line of a
+    task's traceback.
+    """
     last = str(error)
     for stderr in sorted(tasks.rglob("stderr")):
         lines = [line for line in stderr.read_text("utf-8", "replace").splitlines() if line.strip()]
@@ -253,7 +259,7 @@ def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
 
 @contextmanager
 def _name_without_patterns(folder: Path) -> Iterator[Path]:
-    """Yield a path to the folder without `*`, `?` and `[`, which mrjob would read as a pattern."""
+    """Yield a path to `folder` that has no `*`, `?` or `[`, because mrjob would read such a path as a pattern."""
     if glob.escape(str(folder)) == str(folder):
         yield folder
         return

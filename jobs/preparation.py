@@ -1,6 +1,8 @@
-"""Prepares the work before the first job, for every launcher: inspects and checks the input, names and plans the work.
+"""Prepares the work before the first job, for every launcher: inspects and checks the input, and names and plans the
+work.
 
-A launcher must not do any of this itself: the same work could then have two names, or different work the same name.
+A launcher must not do any of this itself. Otherwise the same work could have two names, or different work could have
+the same name.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,35 +26,36 @@ from jobs.job_settings import read_stopwords
 from jobs.steps import Plan
 
 RATE, RATE_OF_WHOLE_TEXTS = 60.0, 35.0
-"""Throughput in MB of decompressed input per second and core, after the start, for fixed and for ragged rows.
+"""Throughput after the start, in MB of decompressed input per second and core: for fixed rows, and for ragged rows.
 
-1 GB on two cores took 16 s; 9 to 15 s in docs/benchmarks.md. With ragged rows of all words the jobs took 1.8 times the
-CPU time.
+With fixed rows, 1 GB on two cores took 16 s here, and 9 to 15 s in docs/benchmarks.md. With ragged rows of all words,
+the jobs took 1.8 times the CPU time.
 """
 START_SECONDS = 8.0
 """Seconds that the jobs take for the smallest input."""
 PROCESS_BYTES = 300 << 20
-"""Memory of a task for input of any size, without its vocabulary."""
+"""Memory of a task in bytes, for input of any size, without the vocabulary."""
 WORD_BYTES = 200
-"""Memory of a task for each word of the vocabulary."""
+"""Memory of a task in bytes for each word of the vocabulary."""
 MAX_CLASSES = 1 << 8
-"""Maximum number of classes in the jobs, which exchange the code of a label as one byte."""
+"""Maximum number of classes in preprocessing, because the jobs exchange the code of a label as one byte."""
 WORK_PER_INPUT, WORK_OF_WHOLE_TEXTS = 1.7, 3.0
-"""Bytes of intermediate files on disk at the same time, per byte of decompressed input: for fixed and for ragged rows.
+"""Peak bytes of intermediate files on disk per byte of decompressed input: for fixed rows, and for ragged rows.
 
-With fixed rows it was 0.97 for generated reviews, and 1.64 for short texts of few words, where the overhead per text
-dominates. With ragged rows it was 1.8 for generated reviews and 2.1 for film reviews: about 12 bytes per word.
+Measured with fixed rows: 0.97 for generated reviews, and 1.64 for short texts of few words, where the overhead per text
+dominates. Measured with ragged rows: 1.8 for generated reviews, and 2.1 for film reviews, which is about 12 bytes per
+word.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedWork:
-    """Work for which a plan in a folder can be made."""
+    """Checked input and complete settings, from which `plan` creates the steps of the work."""
 
     sources: tuple[Source, ...]
     """Input files, at the addresses where the jobs read them."""
     settings: Settings
-    """Settings with the values that depend on the input. A file of stopwords has its absolute path."""
+    """Settings, including the values that depend on the input. A path to a file of stopwords is absolute."""
     stopwords: frozenset[str]
     max_malformed: float
     plain_bytes: int
@@ -65,7 +68,10 @@ class PreparedWork:
         return fingerprint(self.sources, self.settings, self.stopwords)
 
     def with_stopwords_at(self, folder: str) -> "tuple[PreparedWork, dict[str, bytes]]":
-        """Return the same work with the user's stopwords in a file of a folder, and the content to write there."""
+        """Return the same work with the user's stopwords in a file in `folder`, and the content of this file by its
+        address. The caller writes the file. Without a user's file of stopwords, the work is unchanged and the mapping
+        is empty.
+        """
         if self.settings.stopwords in STOPWORD_LISTS:
             return self, {}
         address = f"{folder}stopwords.txt"
@@ -73,7 +79,9 @@ class PreparedWork:
         return moved, {address: "\n".join(sorted(self.stopwords)).encode()}
 
     def plan(self, *, work: str, output: str, tasks: int) -> Plan:
-        """Return the plan of the work in the folder `work`, with `tasks` tasks, or more for a large input."""
+        """Return the plan of the work, with intermediate files in the folder `work`. The first job has `tasks` tasks,
+        or more for a large input.
+        """
         return Plan(
             tasks=[task_line(ranges) for ranges in cut_into_tasks(self.sources, tasks)],
             work=work,
@@ -92,7 +100,8 @@ def prepare_work(
     leave_out: str | None = None,
     transfer: Callable[[tuple[Source, ...]], tuple[Source, ...]] = lambda sources: sources,
 ) -> PreparedWork:
-    """Inspect the input, reject unusable input, and call `transfer`, which copies files to where jobs read them.
+    """Inspect the input, reject unusable input, and call `transfer`. `transfer` copies files to where jobs can read
+    them, and returns the copies.
 
     Files below `leave_out`, the folder of the results, are skipped. Raises DataError for unusable input, settings or
     stopwords.
@@ -115,7 +124,7 @@ def prepare_work(
 
 
 def settings_for_input(inspection: InputInspection, chosen: Settings) -> Settings:
-    """Return the settings with the values that depend on the input.
+    """Return `chosen` with the values that depend on the input.
 
     Raises DataError if the input contradicts the settings, or has more than MAX_CLASSES classes.
     """
@@ -129,10 +138,10 @@ def settings_for_input(inspection: InputInspection, chosen: Settings) -> Setting
 
 
 def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozenset[str]) -> str:
-    """Return a name, 12 hexadecimal digits, for the work on these files in their current state, with these settings and
-    this code.
+    """Return a name of 12 hexadecimal digits for this work. It depends on the files in their current state, the
+    settings and the code of the jobs.
 
-    The limit on malformed lines is not part of it: it decides only whether the work continues.
+    The name does not depend on the limit on malformed lines, because the limit only decides whether the work continues.
     """
     read = [[each.address, each.size, each.identity, each.test, each.code, asdict(each.format)] for each in sources]
     content = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])
@@ -141,7 +150,7 @@ def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozen
 
 @cache
 def _code() -> bytes:
-    """Return the digest of the code of the jobs. Work of another version is not continued."""
+    """Return the digest of the code of the jobs, so that work of one version is not continued by another version."""
     folders = [*map(Path, corpus.__path__), Path(__file__).parent]
     files = [path for folder in folders for path in folder.rglob("*.py")]
     return blake2b(b"".join(path.read_bytes() for path in sorted(files)), digest_size=16).digest()
@@ -157,13 +166,13 @@ class Estimate:
 
 
 def work_bytes(plain_bytes: int, settings: Settings) -> int:
-    """Return the approximate disk space, in bytes, that the work takes for this many bytes of decompressed input."""
+    """Return the approximate disk space, in bytes, of the work for `plain_bytes` bytes of decompressed input."""
     rows = WORK_OF_WHOLE_TEXTS if settings.ragged else WORK_PER_INPUT
     return int(plain_bytes * rows)
 
 
 def estimate_work(inspection: InputInspection, settings: Settings, cores: int) -> Estimate:
-    """Return the estimate for the given number of cores, of this machine or of all workers of a cluster."""
+    """Return the estimate for `cores` cores: those of this machine, or those of all workers of a cluster together."""
     rate = RATE_OF_WHOLE_TEXTS if settings.ragged else RATE
     return Estimate(
         seconds=START_SECONDS + inspection.plain_bytes / (rate * 1e6 * cores),

@@ -1,7 +1,8 @@
-"""Defines the records between the jobs, the arrays in them, and the names of the files of each part.
+"""Defines the records that the jobs exchange, the arrays in these records, and the file names of each part.
 
-A record is a line of a key, a tab and a value. Split it only at its first tab, because a value may contain tabs. In
-NumPy's own array format, the headers would take more time than the small arrays of the shuffle.
+A record is a line with a key, a tab and a value. Split a record only at its first tab, because a value can contain
+tabs. NumPy's own array format is not used, because its headers would take more time than the small arrays in the
+shuffle.
 """
 
 import struct
@@ -21,14 +22,14 @@ _ENTRY = struct.Struct("<8s2sxxxxxxQ")
 
 
 def read_records(lines: Iterable[bytes]) -> Iterator[Record]:
-    """Yield the lines of a job's output as keys and values. A line without a tab is only a key."""
+    """Yield the key and the value of each line of a job's output. A line without a tab is a key with an empty value."""
     for line in lines:
         key, _, value = line.rstrip(b"\n").partition(b"\t")
         yield key, value
 
 
 def part_name(number: int) -> str:
-    """Return the name of a part. Names sort in the order of the parts."""
+    """Return the name of the part with this number. Names sort in the order of the numbers."""
     return f"{number:04x}"
 
 
@@ -37,14 +38,14 @@ def part_url(folder: str, part: str) -> str:
 
 
 def side_url(folder: str, part: str) -> str:
-    """Return the address of a side file, which `jobs.deduplicate` writes for a part and `jobs.encode` reads."""
+    """Return the address of a part's side file. `jobs.deduplicate` writes this file, and `jobs.encode` reads it."""
     return join(folder, f"{PART_PREFIX}{part}.bin")
 
 
 def pack_arrays(arrays: Arrays) -> list[bytes | memoryview]:
-    """Pack one-dimensional arrays, with names of up to 8 letters, as bytes. Equal arrays make equal bytes.
+    """Pack one-dimensional arrays, with names of up to 8 letters, as bytes. Equal arrays produce equal bytes.
 
-    The result is in pieces, so that no array is copied.
+    The result is a list of pieces, so that no array is copied.
     """
     header = b"".join(
         _ENTRY.pack(name.encode(), array.dtype.str[1:].encode(), len(array)) for name, array in arrays.items()
@@ -54,7 +55,7 @@ def pack_arrays(arrays: Arrays) -> list[bytes | memoryview]:
 
 
 def unpack_arrays(packed: bytes) -> Arrays:
-    """Return the arrays in the output of `pack_arrays`. They are read-only views of the bytes."""
+    """Return the arrays that `pack_arrays` packed. The arrays are read-only views of `packed`."""
     (count,) = struct.unpack_from("<Q", packed)
     at = struct.calcsize("<Q") + count * _ENTRY.size
     arrays: Arrays = {}
@@ -66,10 +67,10 @@ def unpack_arrays(packed: bytes) -> Arrays:
 
 
 def block_of(arrays: Arrays) -> bytes:
-    """Return arrays as the value of a record."""
+    """Encode arrays as the value of a record."""
     return b64encode(b"".join(pack_arrays(arrays)))
 
 
 def arrays_of(block: bytes) -> Arrays:
-    """Return the arrays in the output of `block_of`."""
+    """Return the arrays that `block_of` encoded."""
     return unpack_arrays(b64decode(block, validate=True))

@@ -1,7 +1,7 @@
-"""Describes the jobs in order, as data: module, input, output, arguments.
+"""Describes the steps of preprocessing in order, as data: module, input, output and arguments of each step.
 
-`pipeline` runs them on this machine, and the launcher on a cluster. A runner must not add arguments of its own. It only
-decides how input, output and files reach a task. `jobs.preparation` makes the plan.
+`pipeline` runs the steps on this machine, and a launcher runs them on a cluster. Neither may add arguments: they only
+decide how input, output and files reach a task. `jobs.preparation` creates the plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,20 +27,20 @@ SUMMARY = "merged.json"
 
 @dataclass(frozen=True, kw_only=True)
 class JobStep:
-    """MapReduce job: an MRJob in its own module."""
+    """Step that is a MapReduce job: an MRJob class in its own module."""
 
     name: str
     module: str
     job: str
-    """Class of the job in its module."""
+    """Name of the MRJob class in `module`."""
     inputs: tuple[str, ...]
-    """Folders of files. Each file is a task or has records."""
+    """Folders with the input files of the job. Each file is a task, or contains records of an earlier job."""
     reads: str | None
-    """Folder that its tasks read; None means the raw input."""
+    """Folder from which the tasks read side files. If None, the tasks read the raw input."""
     output: str
     arguments: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
-    """Options that name a file that every task needs."""
+    """Files that every task needs: option name to address."""
     reduces: bool = True
     """Whether the job has a reducer."""
 
@@ -51,13 +51,13 @@ class JobStep:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandStep:
-    """Single-process program, on the primary node or on this machine."""
+    """Step that is a single process, on the primary node of a cluster or on this machine."""
 
     name: str
     module: str
     arguments: tuple[str, ...]
     done_file: str
-    """Address of a file that exists when the step is done."""
+    """Address of a file that exists once the step is done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +65,11 @@ class Plan:
     """Tasks, folders, settings and steps of one preprocessing."""
 
     tasks: Sequence[bytes]
-    """Tasks of the first job, lines of `corpus.reading.ranges.task_line`."""
+    """Tasks of the first job, as lines that `corpus.reading.ranges.task_line` wrote."""
     work: str
-    """Folder of all files between the jobs, not needed afterwards."""
+    """Folder for the intermediate files of the jobs. It is not needed afterwards."""
     output: str
-    """Folder of the dataset."""
+    """Folder for the dataset."""
     settings: Settings = field(default_factory=Settings)
     max_malformed: float = DEFAULT_MAX_MALFORMED
     input_bytes: int
@@ -77,23 +77,25 @@ class Plan:
 
     @property
     def part_bits(self) -> int:
-        """Binary logarithm of the number of parts, which grows so that the memory of a reducer does not."""
+        """Binary logarithm of the number of parts. The number of parts grows with the input, so that a reducer's memory
+        does not grow.
+        """
         return min(_MAX_PART_BITS, max(_MIN_PART_BITS, ceil(log2(max(1, self.input_bytes / _PART_BYTES)))))
 
     @property
     def summary(self) -> str:
-        """Address of the result of the last step, which `merge.read_merge_result` reads."""
+        """Address of the result of the last step. `merge.read_merge_result` reads it."""
         return join(self.work, SUMMARY)
 
     @property
     def side_folders(self) -> tuple[str, str]:
-        """Folders of the files that tasks write in addition to their records."""
+        """Folders for the files that tasks write in addition to their records."""
         return join(self.work, "distinct"), join(self.work, "parts")
 
     def task_files(self) -> dict[str, bytes]:
-        """Return the files to write before the first step, one for each task, by address.
+        """Return the files to write before the first step, one for each task: address to content.
 
-        Any runner makes one map task of a small file, so that no custom input format is needed.
+        Every runner creates one map task for a small file, so that no custom input format is needed.
         """
         parts = [part_name(number) for number in range(1 << self.part_bits)]
         tasks = min(len(parts), len(self.tasks))
@@ -104,7 +106,7 @@ class Plan:
         }
 
     def steps(self) -> list[JobStep | CommandStep]:
-        """Return the steps in order. Each needs the whole output of the previous ones."""
+        """Return the steps in order. Each step needs the complete output of the previous steps."""
         distinct, parts = self.side_folders
         counted, words, encoded = (join(self.work, name) for name in ("counted", "words", "encoded"))
         choice = join(self.work, "choice.json")

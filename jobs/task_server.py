@@ -1,9 +1,10 @@
 """Forks tasks from a process that has already imported their modules and loaded their compiled numba code.
 
-Imports and loading would take most of a small task's time. The process and its tasks are a process group, which ends
-when its starter ends, or after the warm-up. Ctrl-Z stops the starter, but not running tasks.
+Otherwise imports and loading would take most of a small task's time. The process and its tasks are one process group.
+The group exits when its starter exits, or after the warm-up if the starter exited before. Ctrl-Z stops the starter, but
+not running tasks.
 
-Do not use `multiprocessing`: its fork server executes the calling program again in each process.
+Do not use `multiprocessing`, because its fork server executes the calling program again in each process.
 """
 
 import json
@@ -27,13 +28,15 @@ _DONE = b"."
 
 
 class TaskServer:
-    """Context manager that starts the process at the first task and ends it, with all tasks, at its exit."""
+    """Context manager that starts the forking process at the first task, and kills it with all its tasks at the exit of
+    the context.
+    """
 
     def __init__(self, warm_up: str, folder: Path) -> None:
         """Create a server that is not yet started.
 
-        `warm_up` names a module with a function of that name. The process calls it with a new folder below `folder`, to
-        import and load what tasks need.
+        `warm_up` names a module, such as `jobs.warm_up`, that has a function `warm_up`. The forking process calls this
+        function with a new folder below `folder`, to import modules and load compiled code.
         """
         self._warm_up, self._folder = warm_up, folder
         self._lock = Lock()
@@ -49,9 +52,9 @@ class TaskServer:
     def run(
         self, arguments: Sequence[str], files: Sequence[int], *, folder: str, environment: Mapping[str, str]
     ) -> bool:
-        """Run a Python script with its arguments, in a folder, and wait for it; return whether it ran to its end.
+        """Run a Python script with its arguments in `folder`, and wait until it exits. Return whether it completed.
 
-        `files` are its standard streams.
+        `files` are the file descriptors of its standard streams.
         """
         asked = json.dumps([list(arguments), folder, dict(environment)]).encode()
         receiving, sending = os.pipe()
@@ -60,7 +63,8 @@ class TaskServer:
                 if self._ended:
                     return False
                 control = self._started()
-                with suppress(BrokenPipeError, ConnectionResetError):  # the process has ended, and with it the pipe
+                # the forking process has exited, which closed the pipe
+                with suppress(BrokenPipeError, ConnectionResetError):
                     socket.send_fds(control, [_SIZE.pack(len(asked))], [*files, sending])
                     control.sendall(asked)
         finally:
@@ -70,9 +74,9 @@ class TaskServer:
             return status.read() == _DONE
 
     def end(self) -> None:
-        """End all tasks, and start no others."""
+        """Kill all tasks, and start no more tasks."""
         self._ended = True
-        self._kill()  # also unblocks a thread that is sending a request and holds the lock
+        self._kill()  # the kill also unblocks a thread that holds the lock while it sends a request
         with self._lock:
             self._kill()
             if self._process is not None:
@@ -102,16 +106,16 @@ class TaskServer:
 
 
 def main() -> None:
-    """Start tasks until the starter ends. In each task, run its script."""
+    """Fork tasks until the starter exits. In each forked task, run its script."""
     control, module, folder = socket.socket(fileno=int(sys.argv[1])), sys.argv[2], Path(sys.argv[3])
     server, starter = os.getpid(), os.getppid()
     try:
-        with suppress(Exception):  # a failed warm-up only makes tasks slower
+        with suppress(Exception):  # ignore a failed warm-up, because it only makes tasks slower
             _warm_up(module, folder / f"warm-up-{server}")
         asked, files = _next_task(control, starter)
     finally:
         if os.getpid() == server:
-            os.killpg(0, signal.SIGKILL)  # nobody would read the output of the tasks
+            os.killpg(0, signal.SIGKILL)  # the starter has exited, so nobody would read the output of tasks
     _run(*asked, files=files)
 
 
@@ -124,9 +128,9 @@ def _warm_up(module: str, folder: Path) -> None:
 
 
 def _next_task(control: socket.socket, starter: int) -> tuple[Any, list[int]]:
-    """Fork for each request, and return the request and its files in the fork.
+    """Fork for each request. In the forked process, return the request and its file descriptors.
 
-    In the server, raises an error when the starter has ended.
+    In the server process, raises an error when the starter has exited.
     """
     signal.signal(signal.SIGCHLD, _reap)
     while True:

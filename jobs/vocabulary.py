@@ -1,7 +1,7 @@
-"""Job that adds up the counts of words of all parts, and keeps the candidates for the vocabulary.
+"""Job that adds up the word counts of all parts, and keeps the candidates for the vocabulary.
 
-Input: the records of `deduplicate`. Output: the most frequent words of each reducer, `word<TAB>count`, and the tallies.
-A reducer sees all counts of a word, so `choose` needs only these records.
+Input: the records of `deduplicate`. Output: the most frequent words of each reducer, as `word<TAB>count`, and the
+tallies. Because a reducer receives all counts of a word, `choose` needs only these records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,9 @@ from jobs.records import Record, arrays_of
 
 
 class CountWords(PreprocessingJob):
-    """Map: emit unchanged. Reduce: add up a bucket of words, and keep the most frequent of all buckets."""
+    """Map: emit records unchanged. Reduce: add up the counts of a bucket of words, and keep the most frequent words of
+    all buckets.
+    """
 
     def mapper(self, key: bytes, value: bytes) -> Iterator[Record]:
         self.report_bytes(len(value))
@@ -39,7 +41,8 @@ class CountWords(PreprocessingJob):
             return
         words, counts = _sums(values)
         self.best += most_frequent_ids(counts, words.join_words, self.size, self.least)
-        if len(self.best) > self.size:  # sorting for each bucket is too slow while the vocabulary takes all words
+        # do not sort at each bucket, which is too slow if the vocabulary takes all words
+        if len(self.best) > self.size:
             self.best = most_frequent(self.best, self.size)
             self.least = self.best[-1][1]
 
@@ -49,7 +52,7 @@ class CountWords(PreprocessingJob):
 
 
 def _sums(values: Iterable[bytes]) -> tuple[Dictionary, npt.NDArray[np.int64]]:
-    """Return the words of some blocks, each once, and the sums of their counts."""
+    """Return the distinct words of the blocks, and the sum of the counts of each word."""
     words = Dictionary()
     counts = np.zeros(0, np.int64)
     for value in values:
@@ -57,7 +60,7 @@ def _sums(values: Iterable[bytes]) -> tuple[Dictionary, npt.NDArray[np.int64]]:
         ids = words.add(block["words"].tobytes())
         if len(counts) < len(words):
             counts = np.concatenate((counts, np.zeros(2 * len(words) - len(counts), np.int64)))
-        counts[ids] += block["counts"]  # a block has each word once
+        counts[ids] += block["counts"]  # `+=` is safe, because a block has each word once
     return words, counts[: len(words)]
 
 

@@ -1,7 +1,8 @@
 """Runs every job once on a few reviews, to fill numba's cache (NUMBA_CACHE_DIR) and Python's bytecode cache.
 
-`python -m jobs.warm_up` runs it when a machine is set up; task_server.py runs it before tasks are forked. Tasks then
-need not compile. Do not call compiled functions directly instead: numba compiles again for other types of arrays.
+`python -m jobs.warm_up` does this when a machine is set up, and task_server.py does it before it forks tasks. So tasks
+need not compile. Run the jobs; do not call compiled functions directly, because numba compiles again for arrays of
+other types.
 """
 
 from dataclasses import replace
@@ -14,19 +15,20 @@ from corpus.dataset_settings import DEFAULT, REFERENCE
 from corpus.reading.sources import Inputs
 from jobs.pipeline import preprocess_locally
 
-_WORDS = " ".join(map("".join, product(ascii_lowercase, repeat=3)))  # more words than the initial size of a dictionary
+# more words than a dictionary initially has space for
+_WORDS = " ".join(map("".join, product(ascii_lowercase, repeat=3)))
 _TEXTS = (_WORDS, *(f"word {'of ' * n}other" for n in range(1, 5)))
 _REVIEWS = "".join(f'{{"reviewText": "{text}", "overall": {1 + n}}}\n' for n, text in enumerate(_TEXTS))
 
 
 def main() -> None:
-    """Preprocess the reviews, and delete the result."""
+    """Run every job on a few reviews in a temporary folder."""
     with temporary_folder("shoal-warm-up-") as folder:
         warm_up(folder)
 
 
 def warm_up(folder: Path) -> None:
-    """Preprocess the reviews in an empty folder."""
+    """Run every job on a few reviews. `folder` must be empty."""
     reviews = folder / "reviews.json"
     reviews.write_text(_REVIEWS)
     for settings in (REFERENCE, replace(DEFAULT, duplicates=True)):
