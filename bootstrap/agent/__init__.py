@@ -1,1 +1,2 @@
-"""Agent of a node: it reconciles the requested run with the node's programs, through documents in the data bucket."""
+"""Agent of a node. It reads the requested run from the data bucket, and starts and stops programs until the node does
+what is requested."""

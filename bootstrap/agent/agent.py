@@ -1,7 +1,7 @@
 """Agent of a node: it reads the request, agrees on an attempt with the other nodes, runs its part and reports its
 status.
 
-The agent keeps no state that it could not read again: it can be killed at any time, also during a run.
+The agent can be killed at any time, even during a run, because a restarted agent reads its whole state again.
 """
 
 import json
@@ -29,14 +29,15 @@ from common.errors import DataError
 from trainer.rank_processes import STOP_SECONDS
 
 ACTIVITY_SECONDS = 60.0
-"""Seconds between signs of activity for the guard, which stops nodes that show none."""
+"""Seconds between writes of the sign of activity. The guard stops nodes without a recent sign of activity."""
 TICK_SECONDS, _URGENT_TICK_SECONDS = 1.0, 0.2
-"""Seconds between ticks, usually and while other nodes wait for this one."""
+"""Seconds between ticks: usually, and while other nodes wait for this node."""
 _MAX_STUCK_SECONDS = 120.0
-"""Duration of a tick after which the agent sends no heartbeat, so that the others continue without this node."""
+"""Duration of a tick after which the agent sends no more heartbeats, so that the other nodes continue without this
+node."""
 _NEVER = float("inf")
 _NICENESS = 19
-"""Niceness of the thread that copies results: ranks need the cores more."""
+"""Niceness of the thread that copies results. It is low-priority because the ranks need the cores more."""
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
 
@@ -54,7 +55,7 @@ class Agent:
         self._tick_started = node.clock()
 
     def tick(self) -> None:
-        """Reconcile once, without blocking on what is not ready. Calls that S3 does not answer are repeated in the next
+        """Reconcile once, without waiting for slow operations. Calls that S3 does not answer are repeated in the next
         tick."""
         self._tick_started = self._clock()
         try:
@@ -70,9 +71,10 @@ class Agent:
         self._tick_started = _NEVER
 
     def heartbeat(self) -> None:
-        """Send the heartbeats for the other nodes and for the guard that are due.
+        """Send the heartbeat for the other nodes and the sign of activity for the guard, where they are due.
 
-        A separate thread calls this method: a tick may wait long for S3, or for a file server that does not answer.
+        A separate thread calls this method, because a tick can wait long for S3 or for a file server that does not
+        answer.
         """
         stuck, launch = self._clock() - self._tick_started, self._launch
         try:
@@ -88,7 +90,7 @@ class Agent:
 
     @property
     def takes_part(self) -> bool:
-        """True if this node is in an attempt and has not ended its part of it."""
+        """True if this node is a member of an attempt and has not finished its work for that attempt."""
         return self._launch is not None and self._launch.takes_part
 
     @property
@@ -97,7 +99,7 @@ class Agent:
         return _URGENT_TICK_SECONDS if self._launch is not None and self._launch.is_urgent else TICK_SECONDS
 
     def _read_request(self) -> None:
-        """Read the request, and open or close the launch. A launch is open if its nodes are ready and its run has not
+        """Read the request, and update `_launch`. A launch is set while its nodes are ready and its run has not
         ended."""
         found = self._channel.read(self._key, self._document)
         if found is not self._document:
@@ -128,7 +130,7 @@ class Agent:
             return None
 
     def _stop_others(self, attempt: str | None, patience: float) -> bool:
-        """Stop the programs of all other attempts, and return whether all of them have ended.
+        """Stop the programs of all attempts except `attempt`, and return whether all of them have exited.
 
         A program that has not stopped after twice `patience` seconds is killed.
         """
@@ -141,7 +143,7 @@ class Agent:
         return ended
 
     def _report_activity(self) -> None:
-        """Write the sign of activity if it is due and this node runs a launch or anything else on its GPUs."""
+        """Write the sign of activity if it is due, and if this node has a launch or any process uses its GPUs."""
         if self._clock() - self._activity_reported < self._activity_seconds:
             return
         self._activity_reported = self._clock()
@@ -160,11 +162,13 @@ def serve(
     idle_seconds: float = float("inf"),
     on_busy_change: Callable[[bool], None] = lambda _: None,
 ) -> None:
-    """Run the agent of a node until it has been idle for `idle_seconds`.
+    """Run the agent of a node until the agent has been idle for `idle_seconds`.
 
-    `group` is the name of the deployment, `member` identifies the node, and `store` is the address of the channel.
-    `on_busy_change` is called when the agent becomes busy or idle. SIGTERM ends the agent. If the machine is shutting
-    down, the node's ranks first stop with a checkpoint, and the other nodes continue without it.
+    `group` is the name of the deployment, `member` identifies the node, and `store` is the address of the document
+    store. `on_busy_change` is called with True when the agent becomes busy and with False when it becomes idle.
+
+    On SIGTERM the agent exits. If the machine is shutting down, the node's ranks first stop with a checkpoint, and the
+    other nodes continue without this node.
     """
     leaving = threading.Event()
 

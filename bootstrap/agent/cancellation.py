@@ -1,7 +1,7 @@
-"""Cancellation of an EMR step: it ends the step's command first, and then the run's applications on YARN.
+"""Cancellation of an EMR step: kill the step's command first, and then the run's applications on YARN.
 
-EMR itself ends the processes of a step that it cancels, but not the YARN applications that they submitted. The order
-matters: a command that still runs could submit another application.
+EMR kills the processes of a step that it cancels, but not the YARN applications that these processes submitted. The
+order matters, because a command that still runs could submit one more application.
 """
 
 import re
@@ -28,7 +28,7 @@ _APPLICATION = re.compile(r"application_[0-9]{1,20}_[0-9]{1,10}")
 
 
 class Launch:
-    """Launch of the jobs that a step belongs to."""
+    """Launch of preprocessing jobs to which an EMR step belongs."""
 
     def __init__(self, bucket: str, run: str, token: str) -> None:
         self._channel = Bucket(bucket)
@@ -36,7 +36,8 @@ class Launch:
         self._known: Document | None = None
 
     def is_cancelled(self) -> bool:
-        """Return whether this launch was cancelled. False if S3 does not answer; the next call asks again."""
+        """Return whether this launch was cancelled. If S3 does not answer, return False, and the next call asks
+        again."""
         try:
             found = self._channel.read(self._cancellation.key, self._known)
             if found is None or found is self._known:
@@ -50,7 +51,7 @@ class Launch:
         return False
 
     def end(self, client: "subprocess.Popen[bytes]") -> None:
-        """End the command and the run's applications, and write the answer to the cancellation."""
+        """Kill the command and the run's YARN applications, and write the answer to the cancellation."""
         answer = self._cancellation
         try:
             end_work(client, answer.run)
@@ -64,7 +65,8 @@ class Launch:
 
 
 def end_work(client: "subprocess.Popen[bytes]", run: str) -> None:
-    """End a command and a run's applications. Raises DataError if YARN still runs them after two minutes."""
+    """Kill a command and the YARN applications of a run. Raises DataError if YARN still runs some of them after two
+    minutes."""
     with suppress(psutil.NoSuchProcess):
         parent = psutil.Process(client.pid)
         for process in (parent, *parent.children(recursive=True)):

@@ -1,8 +1,8 @@
 """Documents that control the work on nodes: requests, cancellations, attempts and statuses.
 
 Only the launcher can write a request or a cancellation. Nodes write attempts and statuses, so anyone who controls a
-node can write these. All documents are therefore validated when they are read, and they hold settings and addresses,
-never a command.
+node can write these. All documents are therefore validated when they are read. They contain settings and addresses,
+never commands.
 """
 
 import json
@@ -20,27 +20,27 @@ from corpus.stream.stream_settings import StreamSettings
 from corpus.text_request import TextRequest
 
 VERSION = 2
-"""Version of every kind of document. An agent rejects documents of another version, and reports that."""
+"""Version of every kind of document. An agent rejects documents of a different version, and reports the rejection."""
 
 REQUESTS, RUNS, NODES, WORK = "requests/", "runs/", "nodes/", "work/"
-"""Prefixes in the data bucket: of requests, which nodes cannot write; of runs; of node statuses and heartbeats; and of
-intermediate files of preprocessing."""
+"""Key prefixes in the data bucket. `REQUESTS`: requests, which nodes cannot write; `RUNS`: files of runs; `NODES`: node
+statuses and heartbeats; `WORK`: intermediate files of preprocessing."""
 REQUEST_NAME = "request.json"
 """Name of the copy of the request in the run's folder."""
 END_NAME, ATTEMPTS = "ended.json", "attempts/"
-"""Name of the document in the run's folder that states how the run ended, and the folder of the run's attempts."""
+"""Names in the run's folder: the document that states how the run ended, and the folder of the run's attempts."""
 PHASES = ("wait", "stage", "staged", "run", "end", "done", "failed")
 """Phases of a node, in order.
 
-`wait`: for an attempt; `stage`: copying the data; `staged`: waiting for the other nodes; `run`: training or reading;
-`end`: copying its results; `done`: finished; `failed`: it could not finish.
+`wait`: waiting for an attempt; `stage`: copying the data; `staged`: waiting for the other nodes; `run`: training, or
+reading a stream; `end`: copying the results; `done`: finished; `failed`: unable to finish.
 """
 OUTCOMES = ("finished", "stopped", "failed")
 """Outcomes of a run."""
 _NUMBER_DIGITS = 6
 
 LOG = re.compile(r"(?P<program>(node|reader)-[0-9]{1,6})(-attempt-(?P<attempt>[0-9]{1,6}))?\.log")
-"""Pattern of the names of logs in the run's folder."""
+"""Pattern of the names of log files in the run's folder."""
 INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
 FINGERPRINT = re.compile(r"[0-9a-f]{12}")
@@ -54,9 +54,9 @@ _OPTION = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _MAX_CHARACTERS, MAX_NODES, MAX_GPUS, MAX_ERROR_LENGTH = 1 << 20, 1024, 64, 1000
 MAX_COUNT = (1 << 60) - 1
 _OUTPUT_OPTIONS = ("resume", "force")
-"""Options of the command that only allow an output to exist already."""
+"""Command options that only state what to do if the output exists already."""
 _LAUNCH_FIELDS = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
-"""Fields that do not describe the work itself."""
+"""Fields of a request that do not describe the training itself."""
 
 Token = Annotated[str, matching("8 hexadecimal digits", TOKEN)]
 """Identifier of one launch of a run."""
@@ -91,7 +91,8 @@ class JsonDocument:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Parse the output of `to_json`. Raises DataError for any other text."""
+        """Parse the output of `to_json`. Raises DataError for any other text. The message is a clause in which "it" is
+        the document."""
         if len(text) > _MAX_CHARACTERS:
             raise DataError(f"it has more than {_MAX_CHARACTERS:,} characters")
         fields = parse_json_object(text)
@@ -103,7 +104,7 @@ class JsonDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchDocument(JsonDocument):
-    """Document about one launch of a run."""
+    """Document that belongs to one launch of a run."""
 
     token: Token
 
@@ -111,7 +112,7 @@ class LaunchDocument(JsonDocument):
     def of_launch(cls, token: str, text: str | None) -> Self | None:
         """Return the document in a text; None if the text is invalid or belongs to another launch.
 
-        Invalid text is no error here, because other nodes and earlier launches write to the same keys.
+        Invalid text is not an error here, because other nodes and earlier launches write to the same keys.
         """
         with suppress(DataError):
             found = cls.from_json(text or "")
@@ -121,7 +122,7 @@ class LaunchDocument(JsonDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(LaunchDocument):
-    """Run that a deployment's nodes are asked to execute."""
+    """Request that the nodes of a deployment execute a run."""
 
     run: Annotated[str, matching("the name of a run", RUN), Bound("the name of a run", has_start_time)]
     trainers: Annotated[int, within(1, MAX_NODES)]
@@ -129,15 +130,18 @@ class RunRequest(LaunchDocument):
     readers: Annotated[int, within(0, MAX_NODES)] = 0
     """Number of reader nodes."""
     min_nodes: Annotated[int, within(1, MAX_NODES)] = 1
-    """Minimum number of training nodes after some are lost."""
+    """Minimum number of training nodes with which the run continues after the loss of nodes."""
     nodes: tuple[Instance, ...] | None = None
-    """Ids of the nodes that may take part. None: all nodes that use this channel."""
+    """Instance ids of the nodes that are allowed to take part. If None, all nodes that read this request can take
+    part."""
     share: Annotated[str, one_of(("efs", "nfs"))] | None
-    """Service of the shared folder. None: each node has a folder of its own."""
+    """File system of the shared folder. If None, each node has its own folder."""
     options: Mapping[Annotated[str, matching("the name of an option", _OPTION)], tuple[str, ...]]
-    """Training options that differ from their defaults, each with the words of its values."""
+    """Training options that differ from their defaults: a mapping from each option's name to its values on the command
+    line."""
     dataset: Annotated[str, matching("the address of a dataset", _DATASET)] | None = None
-    """An s3:// address or a key of the channel. Exactly one of `dataset`, `texts` and `stream` is set."""
+    """Dataset: an s3:// address, or a key in the document store. Exactly one of `dataset`, `texts` and `stream` is
+    set."""
     texts: TextRequest | None = None
     texts_name: Fingerprint | None = None
     """Fingerprint of `texts`, used in file names."""
@@ -145,11 +149,12 @@ class RunRequest(LaunchDocument):
     stop: bool = False
     """Whether the ranks must stop with a checkpoint."""
     keep: bool = False
-    """Whether the nodes stay after the run, until they have been idle for long."""
+    """Whether the nodes are kept after the run, until the guard stops them for being idle."""
     max_dollars: _Positive | None = None
     """Maximum cost of the run's nodes in dollars."""
     until: _Positive | None = None
-    """Time in seconds since 1970 at which the ranks must stop with a checkpoint, to stay within `max_dollars`."""
+    """Time in seconds since 1970 at which the ranks must stop with a checkpoint, so that the cost does not exceed
+    `max_dollars`."""
     ready: bool = False
     """Whether all nodes have booted. Until then, the request only reserves them."""
 
@@ -161,7 +166,8 @@ class RunRequest(LaunchDocument):
         require((self.texts is None) == (self.texts_name is None), "texts and texts_name must be set together")
 
     def at(self, time: float) -> Self:
-        """Return the request with `stop` set if `until` has passed at `time`, in seconds since 1970."""
+        """Return a copy of the request. Its `stop` is also set if `until` has passed at `time`, in seconds since
+        1970."""
         return replace(self, stop=self.stop or (self.until is not None and time >= self.until))
 
     @property
@@ -170,7 +176,8 @@ class RunRequest(LaunchDocument):
         return f"{RUNS}{self.run}/{END_NAME}"
 
     def same_work(self, other: "RunRequest") -> bool:
-        """Return whether both requests train on the same data with the same options, as when a command is repeated."""
+        """Return whether `other` requests the same training: the same data and options, as when a user repeats a
+        command."""
         here = {name: words for name, words in self.options.items() if name not in _OUTPUT_OPTIONS}
         options = {name: tuple(word.replace(self.run, other.run) for word in words) for name, words in here.items()}
         options |= {name: words for name, words in other.options.items() if name in _OUTPUT_OPTIONS}
@@ -180,7 +187,7 @@ class RunRequest(LaunchDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class RequestDocument(JsonDocument):
-    """Request for a deployment's nodes: at most one run."""
+    """Document with the request for a deployment's nodes, or with no request."""
 
     runs: Annotated[tuple[RunRequest, ...], of_length(0, 1)]
 
@@ -197,11 +204,12 @@ class RequestDocument(JsonDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class Cancellation(LaunchDocument):
-    """Cancellation of a launch of the jobs. The cancelled step answers with the same document."""
+    """Cancellation of a launch of preprocessing jobs. The cancelled step writes a copy of the document as its
+    answer."""
 
     run: Fingerprint
     error: Sentence = ""
-    """Reason why some work of the cancelled step may still be running; empty in a request."""
+    """Reason why some applications of the cancelled step might still be running. It is set only in an answer."""
 
     @property
     def key(self) -> str:
@@ -213,7 +221,7 @@ class Cancellation(LaunchDocument):
 
 
 def token_in(text: str) -> str | None:
-    """Return the token of the request in a document of any version, or None without one."""
+    """Return the token of the request in a document of any version, or None if the document contains no valid token."""
     try:
         runs = parse_json_object(text[:_MAX_CHARACTERS]).get("runs")
     except DataError:
@@ -223,7 +231,7 @@ def token_in(text: str) -> str | None:
 
 
 def step_name(run: str, name: str) -> str:
-    """Return the name of a step: in EMR's list of steps and, for a job, in YARN's list of applications."""
+    """Return the name of a step, as listed by EMR. For a job, YARN lists the application under the same name."""
     return f"shoal {run}: {name}"
 
 
@@ -241,7 +249,7 @@ def attempt_key(run: str, number: int) -> str:
 
 
 def attempt_number(key: str) -> int:
-    """Return the number of the attempt with this key, or 0 if it is not the key of an attempt."""
+    """Return the number of the attempt with this key, or 0 if the key does not belong to an attempt."""
     name = key.rpartition("/")[2].removesuffix(".json")
     return int(name) if name.isdecimal() and len(name) == _NUMBER_DIGITS else 0
 
@@ -249,7 +257,8 @@ def attempt_number(key: str) -> int:
 def log_name(program: str, attempt: int) -> str:
     """Return the name of the log of a program, `node-K` or `reader-K`, in an attempt.
 
-    Each attempt has its own log, because the program may run on another node, which does not have the earlier log.
+    Each attempt has its own log, because the next attempt might run the program on a node that does not have the
+    earlier log.
     """
     return f"{program}.log" if attempt == 1 else f"{program}-attempt-{attempt}.log"
 

@@ -1,4 +1,4 @@
-"""Store in a folder, on any file system with the calls of `Files`: local, or on a host by SFTP."""
+"""Store in a folder on any file system that implements `Files`: on this machine, or on a host over SFTP."""
 
 import os
 import posixpath
@@ -94,12 +94,12 @@ def _entry(path: Path) -> _Entry | None:
 
 
 class Folder(Store):
-    """Store in which each key is the path of a file in a folder. Hidden files are not part of the store."""
+    """Store in which each key is the path of a file in a folder. The store ignores hidden files."""
 
     def __init__(
         self, root: Path | str, use: Callable[[Callable[[Files], Any]], Any] = lambda work: work(_LocalFiles())
     ) -> None:
-        """`use` calls a function with the file system of the folder, by default this machine's."""
+        """`use` calls a function with the folder's file system, by default the file system of this machine."""
         self.name, self._use = str(root), use
 
     def read(self, key: str, known: Document | None = None) -> Document | None:
@@ -195,8 +195,8 @@ class Folder(Store):
 
     @contextmanager
     def _partial(self, files: Files, key: str) -> Iterator[str]:
-        """Yield a new temporary name in the folder of a key, creating that folder. The file is removed after an
-        error."""
+        """Yield a new temporary path in the folder of a key, and create that folder. If the block raises, remove the
+        temporary file."""
         above, name = posixpath.split(self._path(key))
         make_folder(files, above)
         part = posixpath.join(above, f".{name}.{uuid4().hex}.partial")
@@ -208,8 +208,8 @@ class Folder(Store):
             raise
 
     def _write(self, key: str, text: str, lock: str = "", own: str = "") -> bool:
-        """Write a document and return True. With a `lock`, return False if another process took over the lock
-        meantime."""
+        """Write a document and return True. With a `lock`, return False without writing if another process has taken
+        over the lock."""
 
         def write(files: Files) -> bool:
             with self._partial(files, key) as part:
@@ -242,7 +242,7 @@ class Folder(Store):
     def _lock(self, key: str, own: str) -> None:
         """Acquire a lock by creating a document.
 
-        A killed process leaves its lock behind, which is removed after `_STALE_LOCK_SECONDS`.
+        A killed process leaves its lock behind. Such a lock is removed after `_STALE_LOCK_SECONDS`.
         """
         since, seen = time.monotonic(), ""
         while not self._write_new(key, own):
@@ -254,7 +254,7 @@ class Folder(Store):
             time.sleep(_PAUSE_SECONDS)
 
     def _remove_stale_lock(self, key: str, stale: str) -> None:
-        """Remove an abandoned lock. A lock that another process created since then is put back."""
+        """Remove an abandoned lock. If the lock has since been created again by another process, put it back."""
 
         def take(files: Files) -> None:
             with suppress(OSError), self._partial(files, key) as away:  # another process may have been faster
@@ -282,7 +282,7 @@ def _write(files: Files, path: str, text: str) -> None:
 
 
 def _listed(files: Files, folder: str) -> Sequence[Any]:
-    """Return the entries of a folder except hidden files; empty if the folder does not exist."""
+    """Return the entries of a folder without hidden files. If the folder does not exist, return no entries."""
     with suppress(FileNotFoundError):
         return [each for each in files.listdir_attr(folder) if not each.filename.startswith(".")]
     return []
@@ -296,7 +296,7 @@ def exists(files: Files, path: str) -> bool:
 
 
 def make_folder(files: Files, path: str) -> None:
-    """Create a folder and its parents where they do not exist, readable by the user alone."""
+    """Create a folder and its missing parents. Only the user can access the new folders."""
     if exists(files, path):
         return
     make_folder(files, posixpath.dirname(path))
@@ -308,5 +308,5 @@ def make_folder(files: Files, path: str) -> None:
 
 
 def open_store(address: str) -> Store:
-    """Return the store at an address: s3://BUCKET, or the path of a folder that all hosts share."""
+    """Return the store at an address: a bucket for s3://BUCKET, or else a folder that all hosts share."""
     return Bucket(place_of(address).bucket) if is_s3(address) else Folder(address)

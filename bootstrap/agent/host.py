@@ -1,11 +1,12 @@
-"""Start the agent of a host of the user unless it already runs: `python -m bootstrap.agent.host`.
+"""Start the agent on one of the user's hosts unless it already runs: `python -m bootstrap.agent.host`.
 
-It prints one JSON object. `gpus` is the number of GPUs, and `works` states whether a training runs on the host. `other`
-is the store of a busy agent that runs other code or uses another store. Instead of these, `missing` lists the Python
-packages that the host lacks, or `unable` states why it cannot use the store.
+The program prints one JSON object. `gpus` is the number of GPUs, and `works` states whether a training run is active on
+the host. `other` is the store of a busy agent that has different code or a different configuration. If the agent cannot
+start, the object has a different field: `missing` lists the Python packages that the host lacks, or `unable` states why
+the host cannot use the store.
 
-The agent continues in a session of its own until it has been idle for three minutes. An idle agent with another
-configuration is replaced. All its files are in ~/.shoal, which may be removed while no agent runs.
+The agent runs in its own session until it has been idle for three minutes. An idle agent with a different configuration
+is replaced. All files of the agent are in ~/.shoal, which can be removed while no agent runs.
 """
 
 import argparse
@@ -23,10 +24,10 @@ from pathlib import Path
 
 _IDLE_SECONDS = 180.0
 _END_CHECKS = 100
-"""Number of checks, ten a second, whether the old agent has ended."""
+"""Number of checks whether the old agent has exited, with ten checks per second."""
 _DESCRIPTION_BYTES = 1 << 14
-"""Size of the agent's description of itself in its lock file. It is written in one call, so that readers never see a
-part."""
+"""Bytes of the agent's description of itself in its lock file. One call writes all of them, so that no reader sees an
+incomplete description."""
 _NEEDED = ("torch", "numpy", "h5py", "boto3", "safetensors", "tqdm")
 
 
@@ -39,7 +40,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         return _say(missing=missing, python=sys.executable)
-    from bootstrap.agent.machine import run_command  # it imports packages that may be missing
+    from bootstrap.agent.machine import run_command  # imports packages that can be missing
     from common.errors import DataError
 
     found = 0
@@ -83,7 +84,8 @@ def main() -> int:
 
 
 def _store_error(store: str) -> str:
-    """Return why this host cannot use a bucket, or an empty string if it can. A folder is not checked."""
+    """Return the reason why this host cannot use a store, or an empty string if it can. Only a bucket is checked, not a
+    folder."""
     import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
@@ -101,7 +103,7 @@ def _store_error(store: str) -> str:
 
 
 def _is_training() -> bool:
-    """Return whether programs of a training run on this host."""
+    """Return whether programs of any training run are running on this host."""
     from bootstrap.agent.machine import this_machine
     from bootstrap.agent.processes import Processes
 
@@ -118,7 +120,7 @@ def _try_lock(lock: int) -> bool:
 
 
 def _description(lock: int) -> dict[str, object]:
-    """Return the running agent's description of itself; empty if it is unreadable."""
+    """Return the running agent's description of itself, or an empty dictionary if the description is unreadable."""
     with suppress(ValueError):
         running = json.loads(os.pread(lock, _DESCRIPTION_BYTES, 0))
         if isinstance(running, dict):
@@ -127,7 +129,7 @@ def _description(lock: int) -> dict[str, object]:
 
 
 def _has_ended(process: object, lock: int) -> bool:
-    """Ask an idle agent to end, and return whether it did."""
+    """Ask an idle agent to exit, and return whether it has exited within ten seconds."""
     if isinstance(process, int) and process > 1:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, signal.SIGTERM)

@@ -1,4 +1,5 @@
-"""Part of one node in a launch of a run: heartbeats, decisions on attempts, the node's programs, and its status."""
+"""Actions of one node in a launch of a run: it sends heartbeats, decides on attempts, runs its programs and reports its
+status."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,13 +17,14 @@ from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
 
 _HEARTBEAT_SECONDS, _URGENT_HEARTBEAT_SECONDS = 5.0, 1.0
-"""Seconds between heartbeats, usually and while others wait: they count a node only after its heartbeat changed."""
+"""Seconds between heartbeats: usually, and while other nodes wait for this node. Those nodes consider a node alive only
+after they have seen its heartbeat change."""
 _CHECK_SECONDS = 5.0
-"""Seconds between checks of the other nodes while all of them run."""
+"""Seconds between checks of the other nodes while this node's ranks or readers run."""
 _URGENT_SECONDS = 60.0
 """Seconds after a new attempt during which the other nodes are assumed to wait for this one."""
 _STOP_AFTER_LOSS_SECONDS = 5.0
-"""Seconds that ranks have to stop if the attempt ended because of a lost node."""
+"""Seconds within which ranks must stop if the attempt ended because of a lost node."""
 _NEVER = float("inf")
 
 
@@ -34,23 +36,23 @@ class Launch:
         self._node, self._instance, self._channel, self._clock = node, node.instance, node.channel, node.clock
         self._latest: Attempt | None = None
         self._number = 0
-        """Number of the run's latest attempt, earlier launches included."""
+        """Number of the run's latest attempt, counted over all launches of the run."""
         self._since = node.clock()
         self._run: NodeRun | None = None
         self._reported: NodeStatus | None = None
         self._documents: dict[str, Document] = {}
         self._tags: dict[str, tuple[str, float, bool]] = {}
-        """For each node, the tag of its heartbeat, the time at which that tag was first seen, and whether it ever
+        """For each node: the tag of its heartbeat, the time when this tag was first seen, and whether the tag has ever
         changed."""
         self._heartbeats, self._last_heartbeat = 0, -_NEVER
         self._last_check, self._last_read = -_NEVER, node.clock()
         self._failed: float | None = None
         self._listed_attempts = False
         self._lost_attempt: int | None = None
-        """Number of an attempt for which this node has lost all its files."""
+        """Number of an attempt, if this node has lost all files of that attempt."""
         self._leaves = ""
         self._copy_restarts = Restarts()
-        """Restarts of the program that copies the dataset before this node takes part."""
+        """Restarts of the program that copies the dataset before this node joins an attempt."""
 
     def reconcile(self, stop_others: Callable[[str | None, float], bool]) -> None:
         due = self._clock() - self._last_check >= _CHECK_SECONDS or not self._is_settled
@@ -88,13 +90,14 @@ class Launch:
 
     @property
     def _early_programs(self) -> str:
-        """Folder of the program that copies the dataset before this node takes part."""
+        """Folder of the program that copies the dataset before this node joins an attempt."""
         return f"{self.request.token}-0"
 
     def _has_dataset(self) -> bool:
-        """Return whether the node's own disk has the dataset, or does not need it. Start the copy if not.
+        """Return whether the dataset is on the node's own disk, or is not needed there. If it is missing, start to copy
+        it.
 
-        The other nodes train without this one until then.
+        The other nodes train without this node until the copy is complete.
         """
         machine, processes, name = self._node.machine, self._node.processes, f"{self._early_programs}/stage"
         own_disk = self.request.share is None or machine.disks is not None
@@ -112,7 +115,7 @@ class Launch:
 
     @property
     def takes_part(self) -> bool:
-        """True if this node is in an attempt and has not ended its part of it."""
+        """True if this node is a member of an attempt and has not finished its work for that attempt."""
         return not self.ended and self._run is not None and not self._run.status.over
 
     @property
@@ -122,12 +125,15 @@ class Launch:
 
     @property
     def _is_settled(self) -> bool:
-        """True if this node's ranks train or its readers read."""
+        """True if this node's ranks are training or its readers are reading, and no rank waits for a lost rank."""
         return self._run is not None and self._run.status.phase == "run" and not self._run.status.waits
 
     def _has_lost_files(self) -> bool:
-        """Return whether the node reported progress in the latest attempt but has no program of it: its disk is a new
-        one."""
+        """Return whether this node has lost the files of the latest attempt.
+
+        The files are lost if the node reported progress in that attempt but the attempt's programs are missing: the
+        node has a new disk.
+        """
         if self._latest is None or self._run is not None or self._lost_attempt == self._latest.number:
             return self._latest is not None and self._lost_attempt == self._latest.number
         reported = self._reported_for(self._latest)
@@ -137,7 +143,8 @@ class Launch:
         return self._lost_attempt == self._latest.number
 
     def _find_latest(self) -> bool:
-        """Read the attempts newer than the latest known. Return whether one of them replaces the current attempt."""
+        """Read all attempts that are newer than the latest known attempt. Return whether one of them replaces a known
+        attempt."""
         if not self._listed_attempts:
             keys = list(self._channel.list(documents.attempts_prefix(self.request.run)))
             self._number = max(map(documents.attempt_number, keys), default=0)
@@ -162,7 +169,7 @@ class Launch:
     def _read_nodes(self) -> None:
         """Update the heartbeats and the changed statuses of the other nodes.
 
-        If this node itself was stuck, the ages of the heartbeats do not count that time.
+        If this node itself was stuck, that time is not added to the ages of the heartbeats.
         """
         keys, now = self._channel.list(documents.NODES), self._clock()
         stuck, self._last_read = max(0.0, now - self._last_read - 2 * _CHECK_SECONDS), now
@@ -181,10 +188,10 @@ class Launch:
                 self._documents |= {instance: found._replace(tag=tag)} if found else {}
 
     def _seconds_since_heartbeat(self) -> Mapping[str, float]:
-        """Return the seconds since the last heartbeat of each known node, at the time of this node's last check.
+        """Return the seconds from the last heartbeat of each known node to this node's last check.
 
-        Members of an attempt get the benefit of the attempt's age: none counts as gone before it could send a
-        heartbeat.
+        For a member of the latest attempt, the value is at most the age of the attempt. A member is thus not considered
+        gone before it could send a heartbeat.
         """
         now = self._last_read
         found = {name: now - since if changed else _NEVER for name, (_, since, changed) in self._tags.items()}
@@ -199,7 +206,7 @@ class Launch:
         return {**{name: status for name, status in found.items() if status}, **own}
 
     def _others(self) -> Mapping[str, NodeStatus]:
-        """Return the statuses of the other members in the latest attempt."""
+        """Return the statuses that the other members reported for the latest attempt."""
         assert self._latest is not None
         return {
             name: each
@@ -244,7 +251,7 @@ class Launch:
         self._node.say(f"the run {self.request.run} is {end.outcome} {end.error}".rstrip())
 
     def _is_finished(self) -> bool:
-        """Return whether this launch has written a finished model, even if a node was lost afterwards."""
+        """Return whether this launch has written its finished model, even if a node was lost afterwards."""
         if self._latest is None:
             return False
         found = self._channel.read(f"{documents.RUNS}{self.request.run}/{SUMMARY}")
@@ -256,7 +263,7 @@ class Launch:
         return max((int(each) for each in steps if each.isdecimal()), default=0)
 
     def _notice(self) -> str:
-        """Return AWS's notice that this node will end. Without an answer, return the previous notice."""
+        """Return AWS's notice that this node will be terminated. If AWS does not answer, return the previous notice."""
         try:
             return self._node.notice()
         except OSError as error:

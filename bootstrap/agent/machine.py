@@ -1,6 +1,8 @@
-"""Node as its agent sees it: folders, the shared folder, the use of its GPUs, and notices that AWS will end it.
+"""Node as its agent sees it: folders, the shared folder, the use of the GPUs, and notices that AWS will terminate the
+node.
 
-All paths are below NODE_ROOT, which is empty on a real node.
+All paths are below the folder in the environment variable NODE_ROOT. On a real node the variable is empty, and paths
+are below `/`.
 """
 
 import fcntl
@@ -30,11 +32,11 @@ _GPU_PROCESSES = ("nvidia-smi", "--query-compute-apps=pid", "--format=csv,nohead
 _GPU_USE = ("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
 _COMMAND_SECONDS = 120
 CHECK_SECONDS = 5.0
-"""Maximum seconds of a check. The node sends no heartbeat during it."""
+"""Time limit of a check in seconds. The check delays the node's heartbeat."""
 _FULL = 0.98
-"""Used share of a disk at which it counts as full."""
+"""Used fraction of a disk from which the disk counts as full."""
 _GET_ADDRESS = 0x8915
-"""SIOCGIFADDR (netdevice(7))."""
+"""Request code SIOCGIFADDR of ioctl (netdevice(7))."""
 _SERVICE, _SERVICE_SECONDS = "http://169.254.169.254", 1.0
 _TOKEN = re.compile(r"[\w=+/.-]{1,256}", re.ASCII)
 
@@ -45,7 +47,7 @@ class Machine:
 
     @property
     def share(self) -> Path:
-        """Folder that all nodes share. Without one, a folder of the node's own."""
+        """Folder that all nodes share. If the run has no shared folder, it belongs to this node alone."""
         return self.root / "mnt" / "share"
 
     @property
@@ -61,15 +63,15 @@ class Machine:
 
     @property
     def programs(self) -> Path:
-        """Folder of the state of the agent's programs."""
+        """Folder with the state of the programs that the agent starts."""
         return self.root / "var" / "lib" / "shoal" / "programs"
 
     def logs(self, request: RunRequest) -> Path:
-        """Folder on the node's own disk for the output of a run's ranks."""
+        """Return the folder on the node's own disk for the output of a run's ranks."""
         return self.root / "var" / "log" / "shoal" / request.run
 
     def run(self, request: RunRequest) -> Path:
-        """Folder of a run's results."""
+        """Return the folder of a run's results."""
         return self.share / "runs" / request.run
 
     def data(self, request: RunRequest) -> Path:
@@ -79,11 +81,12 @@ class Machine:
         return (self.disks or self.share) / "datasets" / _dataset_file(request)
 
     def shared_data(self, request: RunRequest) -> Path:
-        """Return the path where the first node leaves a dataset encoded from texts for the others."""
+        """Return the path to which the first node copies a dataset encoded from texts, so that the other nodes can read
+        it."""
         return (self.share if request.share else self.disks or self.share) / "datasets" / _dataset_file(request)
 
     def serve(self, request: RunRequest, attempt: Attempt) -> None:
-        """Export the shared folder by NFS to the other nodes of an attempt. Raises DataError if that fails."""
+        """Export the shared folder over NFS to the other nodes of an attempt. Raises DataError if the export fails."""
         others = [each.address for each in attempt.members[1:]]
         if request.share != "nfs":
             return
@@ -94,9 +97,9 @@ class Machine:
         call(["exportfs", "-o", "rw,no_root_squash", *(f"{address}:{_EXPORTED}" for address in others)])
 
     def mount(self, request: RunRequest, first: Member) -> None:
-        """Mount the folder that the first node of a run exports. Raises DataError if that fails.
+        """Mount the folder that the first node of a run exports. Raises DataError if the mount fails.
 
-        An old mount is removed first. Reading from a mount hangs if its server is gone.
+        An old mount is removed first, because reading from a mount hangs if its server is gone.
         """
         if request.share != "nfs":
             return
@@ -106,7 +109,7 @@ class Machine:
     def uses_gpus(self) -> bool:
         """Return whether a process uses a GPU; True if nvidia-smi fails.
 
-        For an idle GPU, nvidia-smi prints a sentence instead of process numbers.
+        For an idle GPU, nvidia-smi prints a sentence instead of process ids.
         """
         if not shutil.which(_GPU_PROCESSES[0]):
             return False
@@ -125,7 +128,7 @@ class Machine:
         return None
 
     def full_disk(self) -> str:
-        """Return a sentence about the disk of the programs if it is full, else an empty string."""
+        """Return a message if the disk with the programs' folder is full, else an empty string."""
         with suppress(OSError):
             used = shutil.disk_usage(self.programs)
             if used.used >= _FULL * used.total:
@@ -140,7 +143,7 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """Identity of a node, and the interfaces of its agent to everything outside the agent."""
+    """Identity of a node, and the interfaces through which its agent reaches everything outside the agent."""
 
     instance: str
     address: str
@@ -153,9 +156,9 @@ class Node:
     channel: Store
     clock: Callable[[], float]
     time: Callable[[], float]
-    """Clock in seconds since 1970."""
+    """Clock that returns seconds since 1970."""
     notice: Callable[[], str]
-    """Notice that AWS will end the node: one of LEAVES."""
+    """Function that returns why the node is about to terminate: one of LEAVES."""
     pool: Executor
     """Executor that copies results in the background."""
     say: Callable[[str], None]
@@ -168,7 +171,7 @@ def this_machine() -> Machine:
 
 
 def device_of(address: str) -> str | None:
-    """Return the network device that has an address, or None: behind NAT, no device has it."""
+    """Return the network device that has an address, or None. Behind NAT, no device has the node's address."""
     for _, name in socket.if_nameindex():
         with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
             answer = fcntl.ioctl(asked, _GET_ADDRESS, struct.pack("256s", name.encode()))
@@ -178,7 +181,7 @@ def device_of(address: str) -> str | None:
 
 
 def spot_notice() -> str:
-    """Return `now` if AWS reclaims this spot node in two minutes, else an empty string.
+    """Return `now` if AWS will reclaim this spot node within two minutes, else an empty string.
 
     Raises OSError if the instance metadata service does not answer. See "Spot Instance interruption notices" in the EC2
     user guide.
@@ -204,7 +207,7 @@ def spot_notice() -> str:
 
 
 def is_shutting_down() -> bool:
-    """Return whether systemd is shutting this machine down, rather than stopping one service. False if unknown."""
+    """Return whether systemd is shutting down the whole machine, rather than stopping one service. False if unknown."""
     with suppress(DataError):
         return run_command(["systemctl", "is-system-running"]).stdout.strip() == "stopping"
     return False
@@ -228,7 +231,8 @@ def call(command: Sequence[str]) -> str:
 
 
 def run_command(command: Sequence[str], seconds: float = _COMMAND_SECONDS) -> "subprocess.CompletedProcess[str]":
-    """Run a system command until it ends. Raises DataError if the command does not exist or exceeds `seconds`."""
+    """Run a system command until it exits. Raises DataError if the command does not exist or runs for more than
+    `seconds`."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,8 +1,8 @@
 """Decision on the next attempt or the end of a run, from the statuses and heartbeats of all nodes.
 
-Each node decides for itself and writes its decision with a conditional write, so only the first decision counts. A node
-without a heartbeat for GONE_SECONDS counts as gone. It may still run, cut off from the bucket: its own agent stops its
-ranks when it reads the newer attempt.
+Each node decides independently and writes its decision with a conditional write, so only the first decision counts. A
+node without a heartbeat for GONE_SECONDS counts as gone. Such a node might still run without a connection to the
+bucket. Its agent stops its ranks as soon as it reads the newer attempt.
 """
 
 import random
@@ -15,15 +15,17 @@ from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 GONE_SECONDS = 20.0
 """Seconds without a heartbeat after which a node counts as gone."""
 SUSPECT_SECONDS = 10.0
-"""The same limit while ranks of another node wait for lost ranks. Nodes send a heartbeat every five seconds."""
+"""Shorter limit than GONE_SECONDS, used while ranks of other nodes wait for lost ranks. Nodes send a heartbeat every
+five seconds."""
 JOIN_SECONDS = 600.0
-"""Seconds to wait for all nodes before fewer start, and for `min_nodes` before the run ends."""
+"""Seconds to wait for all nodes before the run starts with fewer nodes, and for `min_nodes` nodes before the run
+fails."""
 SETTLED_SECONDS = 60.0
-"""Minimum seconds of an attempt before new nodes may end it."""
+"""Minimum duration of an attempt in seconds before new nodes can join, which ends the attempt."""
 FRUITLESS = 3
-"""Number of consecutive attempts that may end at the same step because of lost nodes."""
+"""Number of consecutive attempts without progress, because of lost nodes, after which the run fails."""
 _LEAVING = {"now": "being reclaimed by AWS", "off": "being shut down"}
-"""Phrases for nodes that are about to end."""
+"""Phrases for nodes that are about to terminate."""
 _MAX_NAMED = 8
 """Maximum number of nodes that a sentence names."""
 _PORTS = range(20_000, 30_000)
@@ -31,14 +33,14 @@ _PORTS = range(20_000, 30_000)
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterView:
-    """State of all nodes as one node sees it, itself included."""
+    """State of all nodes as seen by one node, which is included."""
 
     statuses: Mapping[str, NodeStatus]
-    """Latest status of each node in this launch, by instance."""
+    """Latest status of each node in this launch, by instance id."""
     seconds_since_heartbeat: Mapping[str, float]
     """Seconds since the last heartbeat of each node; infinite for a node that never sent one."""
     waited: float
-    """Seconds since this node first read the launch or, if there is one, the latest attempt."""
+    """Seconds since this node first read the latest attempt or, before the first attempt, the launch."""
     failed: float = 0.0
     """Seconds since a node of the latest attempt first reported a failure."""
     step: int = 0
@@ -47,13 +49,13 @@ class ClusterView:
     """Whether the run has written a finished model."""
 
     def is_alive(self, instance: str) -> bool:
-        """Return whether a node is not gone."""
+        """Return whether the node's last heartbeat is more recent than GONE_SECONDS."""
         return self.seconds_since_heartbeat.get(instance, float("inf")) < GONE_SECONDS
 
 
 @dataclass(frozen=True)
 class _Selection:
-    """Nodes that would take part: trainers first, then readers."""
+    """Nodes that would be members of the next attempt: trainers first, then readers."""
 
     request: RunRequest
     members: Sequence[Member] = field(default_factory=list)
@@ -120,7 +122,11 @@ def _first(request: RunRequest, view: ClusterView, number: int) -> Attempt | Run
 def _without(
     gone: Sequence[str], request: RunRequest, latest: Attempt, view: ClusterView, number: int, *, why: str = ""
 ) -> Attempt | RunEnd | None:
-    """Return an attempt without the nodes `gone`, including new nodes; `why` defaults to the loss of these nodes."""
+    """Return an attempt without the nodes `gone`, but with nodes that wait to join. Return the end of the run if it
+    cannot continue, or None to wait for more nodes.
+
+    `why` defaults to a sentence about the loss of `gone`.
+    """
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
     choice = _select(request, [each for each in latest.members if each.instance not in gone], view)
@@ -136,7 +142,8 @@ def _without(
 
 
 def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | None:
-    """Return how the run ended, after all its ranks have; None while readers still run or the cause is unclear."""
+    """Return how the run ended, after all its ranks have exited. Return None while readers still run or the cause of a
+    failure is unclear."""
     readers = [each for each in latest.members if not each.gpus and view.is_alive(each.instance)]
     if not _all(readers, lambda each: each.over, latest, view):
         return None
@@ -153,7 +160,7 @@ def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | No
 def _can_continue(instance: str, latest: Attempt, view: ClusterView) -> bool:
     """Return whether a member sends heartbeats and can continue.
 
-    The limit is shorter while ranks of other nodes wait for lost ones.
+    The time limit for heartbeats is shorter while ranks of other nodes wait for lost ranks.
     """
     silent = view.seconds_since_heartbeat.get(instance, float("inf"))
     if silent >= SUSPECT_SECONDS:
@@ -168,19 +175,22 @@ def _can_continue(instance: str, latest: Attempt, view: ClusterView) -> bool:
 
 
 def _has_lost_files(instance: str, view: ClusterView) -> bool:
-    """Return whether a member waits for an attempt although it is in one: it was replaced, and its files are lost."""
+    """Return whether a member of the attempt reports that it waits for an attempt. Such a member was replaced, and its
+    files are lost."""
     found = view.statuses.get(instance)
     return found is not None and found.attempt == 0 and view.waited >= GONE_SECONDS
 
 
 def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, view: ClusterView) -> bool:
-    """Return whether `holds` is true for the status of each of these nodes in the latest attempt."""
+    """Return whether all `members` have reported a status for the latest attempt, and `holds` is true for each
+    status."""
     found = [view.statuses.get(each.instance) for each in members]
     return all(each is not None and each.attempt == latest.number and holds(each) for each in found)
 
 
 def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> _Selection:
-    """Return the nodes `first` followed by waiting nodes, up to the numbers that the request asks for."""
+    """Return the nodes `first`, followed by waiting nodes, limited to the numbers of trainers and readers in the
+    request."""
     known = {each.instance for each in first}
     staying = (name for name in sorted(view.statuses) if view.is_alive(name) and name in (request.nodes or (name,)))
     waiting = (name for name in staying if view.statuses[name].phase == "wait" and not view.statuses[name].leaves)
@@ -192,7 +202,7 @@ def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> 
 
 
 def _leaving(latest: Attempt, view: ClusterView) -> list[str]:
-    """Return the nodes of the latest attempt that are about to end."""
+    """Return the nodes of the latest attempt that are about to terminate."""
     found = ((name, view.statuses.get(name)) for name in latest.instances)
     return [name for name, each in found if each and each.attempt == latest.number and each.leaves]
 
@@ -229,7 +239,7 @@ def _too_few(choice: _Selection, why: str) -> RunEnd:
 
 
 def _nodes_and_verb(instances: Sequence[str], one: str, several: str) -> str:
-    """Return the names of nodes for a sentence, followed by the verb."""
+    """Return the subject and verb of a sentence: the instance ids of nodes, followed by `one` or `several`."""
     if len(instances) == 1:
         return f"the node {instances[0]} {one}"
     more = f" and {len(instances) - _MAX_NAMED} more" if len(instances) > _MAX_NAMED else ""

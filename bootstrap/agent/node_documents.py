@@ -1,6 +1,6 @@
 """Documents that nodes write: the members of an attempt, the status of each node, and the end of a run.
 
-Anyone who controls a node can write them, so all are validated when they are read.
+Anyone who controls a node can write these documents, so all of them are validated when they are read.
 """
 
 import re
@@ -24,7 +24,8 @@ from common.json_values import matching, of_length, one_of, within
 
 MAX_ATTEMPTS = 999_999
 LEAVES = ("", "now", "off")
-"""Reasons for the end of a node. `now`: AWS reclaims a spot node in two minutes; `off`: the node is shutting down."""
+"""Reasons why a node is about to terminate. `now`: AWS reclaims the spot node within two minutes; `off`: the node is
+shutting down; empty: the node is not about to terminate."""
 _LATEST = 2.5e11
 """Seconds from 1970 to about the year 9900, the latest time that a date can represent."""
 _BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -36,7 +37,7 @@ _Gpus = Annotated[int, within(0, MAX_GPUS)]
 
 @dataclass(frozen=True, kw_only=True)
 class Member(JsonDocument):
-    """Node of a run."""
+    """Node that is a member of an attempt."""
 
     instance: Instance
     address: _Address
@@ -47,9 +48,9 @@ class Member(JsonDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt(LaunchDocument):
-    """Nodes that run a launch together, until one of them is lost or another one joins.
+    """Nodes that execute a launch together, until a node is lost or a new node joins.
 
-    The nodes agree on an attempt by a conditional write. Each agent stops the ranks of older attempts.
+    The nodes agree on an attempt through a conditional write. Each agent stops the ranks of older attempts.
     """
 
     number: Annotated[int, within(1, MAX_ATTEMPTS)]
@@ -57,11 +58,11 @@ class Attempt(LaunchDocument):
     members: Annotated[tuple[Member, ...], of_length(1, 2 * MAX_NODES)]
     """Training nodes first, then readers. The first node serves NFS and copies the results."""
     port: Annotated[int, within(1024, 64_999)]
-    """Port on the first node where ranks meet."""
+    """Port on the first node at which the ranks rendezvous."""
     step: Count = 0
     """Step of the newest checkpoint when the attempt started."""
     fruitless: Count = 0
-    """Number of preceding attempts that started at the same step."""
+    """Number of consecutive earlier attempts that started at the same step."""
     why: Sentence = ""
     """Reason why the previous attempt ended."""
 
@@ -81,13 +82,14 @@ class Attempt(LaunchDocument):
 
     @property
     def name(self) -> str:
-        """Name of the folder of its programs on a node."""
+        """Name of the folder on each node that contains the attempt's programs."""
         return f"{self.token}-{self.number}"
 
     def readers_on(self, instance: str, request: RunRequest) -> list[int]:
         """Return the numbers of the readers that run on a node.
 
-        Reader nodes share all readers. Without reader nodes, the first training node runs them.
+        The readers are distributed over the reader nodes. Without reader nodes, the first training node runs all
+        readers.
         """
         where = [each.instance for each in self.members if not each.gpus] or [self.members[0].instance]
         count = request.stream.readers if request.stream else 0
@@ -102,20 +104,20 @@ class NodeStatus(LaunchDocument):
     attempt: Count = 0
     """Number of the node's attempt; 0 while it waits for one."""
     address: Annotated[str, matching("an IPv4 address, or empty", re.compile(f"({ADDRESS.pattern})?"))] = ""
-    """Private IPv4 address; empty if the node cannot use the request."""
+    """Private IPv4 address of the node; empty if the node cannot use the request."""
     gpus: _Gpus = 0
     """Number of GPUs, each with one rank; 0 for a reader."""
     error: Sentence = ""
-    """Error message; empty if the node's ranks failed, because their logs explain it."""
+    """Error message. If the node's ranks failed, it is empty, because their logs explain the failure."""
     ranks: int | None = None
     """Exit status of the node's ranks if they failed."""
     lost: bool = False
-    """Whether a program ended without a known exit status, or another process ended it, as after a reboot."""
+    """Whether a program was stopped by another process, or has no known exit status, as after a reboot."""
     read: Count = 0
     """Bytes of text read so far, decompressed."""
     lines: Count = 0
-    """Number of lines, set once all texts are read. `malformed` and `empty` count malformed lines and texts without
-    words."""
+    """Total number of lines, set once all texts are read. `malformed` counts malformed lines, and `empty` counts texts
+    without words."""
     malformed: Count = 0
     empty: Count = 0
     waits: bool = False
@@ -127,22 +129,23 @@ class NodeStatus(LaunchDocument):
     ends: Annotated[float, within(0, _LATEST)] | None = None
     """Expected time of the last step in seconds since 1970; None if unknown."""
     starts: Count | None = None
-    """Number of times that the run's ranks started, resumed trainings included."""
+    """Number of times that the run's ranks were started, including resumed training runs."""
     trouble: Sentence = ""
     """Problem that does not stop the node."""
     leaves: Annotated[str, one_of(LEAVES)] = ""
-    """Reason why the node is about to end. All others then stop with a checkpoint and continue without it."""
+    """Reason why the node is about to terminate. All nodes then stop with a checkpoint, and the others continue without
+    this node."""
     gpu_use: Annotated[int, within(0, 100)] | None = None
     """Mean utilization of the node's GPUs in percent; None if unknown."""
 
     @property
     def fails(self) -> bool:
-        """True if the node cannot continue, which stops all other nodes, too."""
+        """True if the node cannot continue. All other nodes then stop, too."""
         return bool(self.error) or self.lost or self.ranks is not None
 
     @property
     def over(self) -> bool:
-        """True if the node has ended its part of the request."""
+        """True if the node has finished its work for the attempt, or has failed."""
         return self.phase in ("done", "failed")
 
     def member(self, instance: str) -> Member | None:
@@ -150,7 +153,7 @@ class NodeStatus(LaunchDocument):
         return Member(instance=instance, address=self.address, gpus=self.gpus) if self.address else None
 
     def has_reached(self, phase: str) -> bool:
-        """Return whether the node has reached a phase; False for a node that failed."""
+        """Return whether the node has reached a phase. Return False if the node failed."""
         return self.phase != "failed" and PHASES.index(self.phase) >= PHASES.index(phase)
 
 

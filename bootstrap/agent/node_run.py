@@ -1,10 +1,10 @@
 """One attempt of a run on one node: its phases, from copying the data to copying the results.
 
-`step` never blocks. It keeps no state that another agent could not read from the node's programs, its files and the
-statuses of the nodes. Anything that takes long runs as a program of its own.
+`step` never blocks: anything that takes long runs as a separate program. A restarted agent can reconstruct the state
+from the node's programs, its files and the statuses of the nodes.
 
-If one node fails, all others stop with a checkpoint. Ranks wait for each other, and without one of its readers a
-training would learn from only a part of the text.
+If one node fails, all other nodes stop with a checkpoint. Without a lost rank, the other ranks would wait forever.
+Without a lost reader, the model would learn from only a part of the text.
 """
 
 import shutil
@@ -38,10 +38,10 @@ _PROGRESS_SECONDS = 30.0
 _STAGE, _TRAIN, _READER = "stage", "train", "reader-"
 _LOG_TAIL_BYTES = 4096
 _ENDED = ("lost", -signal.SIGTERM, 128 + signal.SIGTERM)
-"""States of programs that another process ended, as when the machine shuts down."""
+"""States of programs that another process stopped, for example when the machine shuts down."""
 
 Statuses = Mapping[str, NodeStatus]
-"""Statuses of an attempt's other nodes, by instance. A node that has not reported one is missing."""
+"""Statuses of an attempt's other nodes, by instance id. A node that has not reported a status is missing."""
 
 
 class NodeRun:
@@ -62,20 +62,20 @@ class NodeRun:
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/", newer)
         self._uploading: Future[None] | None = None
         self._earlier_results: Future[None] | None = None
-        """Copy of the results that an earlier attempt left on this node."""
+        """Background task that copies the results that an earlier attempt left on this node."""
         self._last_upload: Future[None] | None = None
-        """Copy of the results at the end of this attempt."""
+        """Background task that copies the results at the end of this attempt."""
         self._upload_started = -_UPLOAD_SECONDS
         self._progress = RecordedProgress(self._folder, node.clock)
         self._progress_reported = -_PROGRESS_SECONDS
         self._restarts = {reader: Restarts() for reader in attempt.readers_on(me.instance, request)}
         self._stop_requested: dict[str, float] = {}
-        """Time of the first request to stop, for each program."""
+        """For each program, the time at which it was first asked to stop."""
 
     def step(self, request: RunRequest, statuses: Statuses, *, leaves: str = "") -> None:
-        """Do what can be done now.
+        """Advance the current phase as far as possible without blocking.
 
-        `request` may differ from earlier calls in `stop` alone. `leaves` has the meaning of the status's field.
+        `request` can differ from the request of earlier calls only in `stop`. `leaves` is as in `NodeStatus.leaves`.
         """
         self._request = request
         self.status = replace(self.status, leaves=leaves)
@@ -117,8 +117,8 @@ class NodeRun:
     def _begin_staging(self, statuses: Statuses) -> None:
         """Start copying the data, once the first node has everything that this node needs.
 
-        With a shared folder, the first node copies the data before all others. Without one, it first copies the results
-        of an earlier attempt to the bucket.
+        With a shared folder, the first node copies the data before all other nodes do. Without a shared folder, the
+        first node first copies the results of an earlier attempt to the bucket.
         """
         first, shares = self.attempt.members[0], self._request.share is not None
         if self._me == first:
@@ -149,7 +149,8 @@ class NodeRun:
             self._enter("run")
 
     def _watch(self, statuses: Statuses) -> None:
-        """Watch ranks and readers until they end. Readers stop after all ranks, because a stream may have no end."""
+        """Watch ranks and readers until they exit. Readers are stopped after all ranks have exited, because a stream
+        can be endless."""
         self._upload()
         self._report_progress()
         trains = self._me.gpus and self._check_ranks(statuses)
@@ -180,7 +181,7 @@ class NodeRun:
         self._enter("failed" if self.status.fails else "done")
 
     def _have_readers_ended(self, statuses: Statuses) -> bool:
-        """Return whether all readers have ended, or had enough time to: their files are removed next."""
+        """Return whether all readers have ended or have had enough time to end. The caller then removes their files."""
         readers = [each.instance for each in self.attempt.members if not each.gpus]
         since = self._stop_requested.setdefault("end", self._clock())
         late = self._clock() - since > 2 * STOP_SECONDS
@@ -189,7 +190,7 @@ class NodeRun:
     # Ranks and readers
 
     def _check_ranks(self, statuses: Statuses) -> bool:
-        """Return whether this node's ranks still run. Ask them to stop where they have to."""
+        """Return whether this node's ranks are still running. If this node must stop, ask its ranks to stop."""
         state = self._processes.state(self._name(_TRAIN))
         if state == "running":
             self.status = replace(self.status, waits=self._meeting_file.exists())
@@ -203,7 +204,7 @@ class NodeRun:
         return False
 
     def _check_reader(self, reader: int, *, stop: bool) -> bool:
-        """Return whether a reader still runs. Restart one that died, a limited number of times."""
+        """Return whether a reader still runs. Restart a reader that died, but only a limited number of times."""
         program = f"{_READER}{reader}"
         state = self._processes.state(self._name(program))
         if state == "running":
@@ -224,7 +225,8 @@ class NodeRun:
         return False
 
     def _must_stop(self, statuses: Statuses) -> bool:
-        """Return whether this node must stop: on request, because a node failed, or because a node is about to end."""
+        """Return whether this node must stop: on request, because a node failed, or because a node is about to
+        terminate."""
         every = (self.status, *statuses.values())
         return self._request.stop or any(each.fails or each.leaves for each in every)
 
@@ -237,7 +239,7 @@ class NodeRun:
         self._processes.start(self._name(program), arguments, self._log(program), environment)
 
     def _stop(self, program: str) -> None:
-        """Ask a program to stop once it has started, and kill it if it does not stop in time."""
+        """Ask a program that has started to stop, and kill it if it does not stop in time."""
         asked = self._stop_requested.get(program)
         if asked is None:
             if self._processes.stop(self._name(program)):
@@ -246,15 +248,15 @@ class NodeRun:
             self._processes.stop(self._name(program), kill=True)
 
     def _remove_checkpoints(self) -> None:
-        """Remove checkpoints from the node's own folder: an earlier attempt may have written steps that the others do
-        not have."""
+        """Remove checkpoints from the node's own folder. An earlier attempt can have written steps that the other nodes
+        do not have."""
         for path in (self._folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN):
             path.unlink()
 
     def _start_staging(self) -> None:
         continues = self.attempt.number > 1 and self._request.share is not None and self._request.stream is None
         if continues and (self._folder / RECORD).exists() and self._machine.data(self._request).exists():
-            self._enter("staged")  # an earlier attempt has left all files that are needed
+            self._enter("staged")  # all needed files exist from an earlier attempt
             return
         program = stage_arguments(self._request, self._machine.programs / self.attempt.name, self._store)
         self._start(_STAGE, program, {})
@@ -277,19 +279,20 @@ class NodeRun:
         endless = self._request.stream is not None and self._request.stream.follow
         config = from_option_values(self._request.options, endless=endless, **places)
         later = self.attempt.number > 1
-        if later:  # the rank of a `slow` option may be lost
+        if later:  # the rank that a `slow` option names can be lost
             ranks = sum(each.gpus for each in self.attempt.trainers)
             config = replace(config, slow={rank: slow for rank, slow in config.slow.items() if rank < ranks})
         return replace(config, resume=config.resume or later, force=config.force and not later)
 
     def _environment(self) -> dict[str, str]:
-        # Without this variable, a rank that finds no GPU would compute on the CPU, at the price of a GPU. Emulated
+        # Without this variable, a rank that finds no GPU would compute on the CPU of an expensive GPU node. Emulated
         # nodes have no GPU.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
         own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting_file)}
         if len(self.attempt.trainers) > 1 and (device := device_of(self._me.address)):
-            # Gloo binds to the address of the host name. That may be the loopback interface or Docker's bridge, which
-            # other nodes cannot reach (nss-myhostname(8)). NCCL skips both.
+            # Gloo binds to the address of the host name. That address can belong to the loopback interface or to
+            # Docker's bridge, which other nodes cannot reach (nss-myhostname(8)). NCCL ignores both interfaces by
+            # itself.
             own |= {f"{library}_SOCKET_IFNAME": device for library in ("GLOO", "NCCL")}
         return {**RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **own, **needs_gpu}
 
@@ -304,7 +307,7 @@ class NodeRun:
         return self._folder / documents.log_name(program, self.attempt.number)
 
     def _upload(self) -> None:
-        """Copy changed files in the background, every few seconds."""
+        """Start to copy changed files in the background, every few seconds."""
         if self._uploading is not None:
             if not self._uploading.done():
                 return
@@ -332,8 +335,8 @@ class NodeRun:
             self.status = replace(self.status, **vars(TextProgress.from_json(path.read_bytes())))
 
     def _report_progress(self) -> None:
-        """Report the progress of the ranks, at most every 30 seconds: each changed status costs a write to the
-        bucket."""
+        """Report the progress of the ranks, at most every 30 seconds, because each changed status costs one write to
+        the bucket."""
         if self._me.gpus and self._clock() - self._progress_reported >= _PROGRESS_SECONDS:
             self._progress_reported = self._clock()
             if self._me == self.attempt.members[0]:  # the shared folder may hang on other nodes
@@ -371,7 +374,7 @@ def _has_reached(statuses: Statuses, member: Member, phase: str, *, failed: bool
 def stage_arguments(request: RunRequest, folder: Path, store: str, *more: str) -> list[str]:
     """Return the arguments of the program that copies a run's data to this node.
 
-    `folder` receives the request for the program and the program's progress.
+    This function writes the request to `folder`, and the program writes its progress there.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "request.json").write_text(request.to_json(), "utf-8")

@@ -1,7 +1,7 @@
-"""Programs that outlive the agent that starts them. A restarted agent finds, stops and restarts them.
+"""Programs that outlive the agent that starts them. A restarted agent can find, stop and restart them.
 
-Each is the child of a process of its own, `python -m bootstrap.agent.processes FOLDER PROGRAM...`, which writes the
-program's exit status to the folder.
+Each program has its own parent process, `python -m bootstrap.agent.processes FOLDER PROGRAM...`. The parent process
+writes the program's exit status to the folder.
 """
 
 import os
@@ -19,31 +19,33 @@ from common.starter import ends_with_this_process
 from corpus.reading.storage import write_text
 
 State = int | Literal["running", "lost"] | None
-"""Exit status, as in `subprocess`; "lost" if it is unknown, as after a reboot; None for a program that was never
-started."""
+"""State of a program: "running"; its exit status, as in `subprocess`; "lost" if the exit status is unknown, as after a
+reboot; None if the program was never started."""
 
 MAX_RESTARTS = 3
 """Maximum number of consecutive restarts without progress."""
 _START_SECONDS = 30.0
 _IDENTITY, _EXIT = "process", "exit"
-"""Names of the files in the folder: the process that runs the program, and the program's exit status."""
+"""Names of two files in a program's folder: the identity of its parent process, and the program's exit status."""
 _SCOPE = ("systemd-run", "--scope", "--quiet", "--collect")
 """Prefix that gives a program a scope of its own.
 
-Without one, systemd would end the agent's service if one of its processes is killed for memory. Scopes of Amazon Linux
-2023 (systemd 252) continue in that case; with systemd 253 and later, the scope ends.
+Without its own scope, a program that the kernel kills for lack of memory would make systemd stop the agent's service.
+On Amazon Linux 2023 (systemd 252), the other processes of the scope continue. With systemd 253 and later, systemd stops
+the scope.
 """
 
 
 class Processes:
-    """Programs of this machine by name, with their folders below `root`."""
+    """Programs of this machine. The name of a program is the path of its folder below `root`."""
 
     def __init__(self, root: Path, python: str = sys.executable, *, scoped: bool = True) -> None:
-        """`scoped` gives each program a systemd scope of its own, if systemd is running."""
+        """If `scoped` is true and systemd is running, each program runs in its own systemd scope."""
         self._root, self._python, self._scoped = root, python, scoped
 
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
-        """Start a Python program and append its output to `log`. `program` holds the arguments of the interpreter."""
+        """Start a Python program and append its output to `log`. `program` contains the arguments of the Python
+        interpreter."""
         folder = self._root / name
         folder.mkdir(parents=True)
         scope = _scope() if self._scoped else ()
@@ -67,10 +69,11 @@ class Processes:
             return status
         if self._process(folder) is not None or self._is_starting(folder):
             return "running"
-        return "lost" if (status := self._exit(folder)) is None else status  # it may just have ended
+        return "lost" if (status := self._exit(folder)) is None else status  # it might just have exited
 
     def stop(self, name: str, *, kill: bool = False) -> bool:
-        """Send a program SIGTERM, or with `kill` SIGKILL to its process group. Return whether a signal was sent.
+        """Send SIGTERM to a program or, with `kill`, send SIGKILL to its process group. Return whether a signal was
+        sent.
 
         A program that is still starting cannot receive signals yet.
         """
@@ -90,7 +93,7 @@ class Processes:
         return sorted(path.relative_to(self._root).as_posix() for path in self._root.glob("*/*") if path.is_dir())
 
     def forget(self, name: str) -> None:
-        """Remove the state of a program, as if it was never started. It must have ended."""
+        """Remove the state of a program that has exited, as if the program was never started."""
         shutil.rmtree(self._root / name, ignore_errors=True)
 
     def _exit(self, folder: Path) -> int | None:
@@ -99,13 +102,14 @@ class Processes:
         return None
 
     def _is_starting(self, folder: Path) -> bool:
-        """Return whether the program was started so recently that its process may not have written its identity."""
+        """Return whether the program was started so recently that its parent process might not have written its
+        identity yet."""
         if (folder / _IDENTITY).exists():
             return False
         return time.time() - folder.stat().st_mtime < _START_SECONDS
 
     def _process(self, folder: Path) -> int | None:
-        """Return the id of the process that runs the program, or None if it has ended."""
+        """Return the id of the program's parent process, or None if that process has exited."""
         with suppress(OSError, ValueError):
             identity = (folder / _IDENTITY).read_text("utf-8")
             process = int(identity.split()[0])
@@ -115,14 +119,14 @@ class Processes:
 
 
 class Restarts:
-    """Limit of restarts for a program that dies without progress: one that always fails at start is not worth
-    restarting."""
+    """Limit of restarts for a program that repeatedly dies without progress."""
 
     def __init__(self) -> None:
         self._deaths, self._progress = 0, -1
 
     def may_restart(self, progress: int) -> bool:
-        """Record a death and return whether to restart. `progress` is the total progress so far."""
+        """Record a death of the program, and return whether to restart it. `progress` is the program's total progress
+        so far."""
         self._deaths = 1 if progress > self._progress else self._deaths + 1
         self._progress = progress
         return not self.exhausted
@@ -138,7 +142,8 @@ def _scope() -> Sequence[str]:
 
 
 def _identity_of(process: int) -> str | None:
-    """Return a process's id and start time, unique until a reboot, or None if the process does not exist."""
+    """Return a process's id and start time, or None if the process does not exist. The pair is unique until a
+    reboot."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text("utf-8", "replace")
     except OSError:
@@ -150,7 +155,7 @@ def _identity_of(process: int) -> str | None:
 def main() -> int:
     folder, program = Path(sys.argv[1]), sys.argv[2:]
     write_text(str(folder / _IDENTITY), str(_identity_of(os.getpid())))
-    _on_stop(lambda *_: None)  # before there is a program; SIG_IGN would be inherited
+    _on_stop(lambda *_: None)  # until the program runs; the program would inherit SIG_IGN
     status = 127
     try:
         running = subprocess.Popen(program, env={**os.environ, **ends_with_this_process()})

@@ -1,4 +1,5 @@
-"""Progress of a run's ranks, and whether they hang, from the record that the first rank writes to the run's folder."""
+"""Progress of a run's ranks, and detection of ranks that hang, from the record that rank 0 writes to the run's
+folder."""
 
 import time
 from collections.abc import Callable
@@ -10,21 +11,22 @@ from trainer.output.lines import Line, Start, Step, parse_line
 from trainer.output.run_files import RECORD
 
 HUNG_SECONDS, _HUNG_STEPS = 300.0, 50
-"""Limits of a hang: no step for this many seconds, and for this many times the usual duration of a step."""
+"""Ranks hang if they complete no step for this many seconds and for this many times the usual duration of a step."""
 
 
 class RecordedProgress:
-    """Latest step, total steps, expected end and number of starts from a run's record; None where unknown.
+    """Latest step, total steps, expected end and number of starts of a run, read from its record. Unknown values are
+    None.
 
-    Each call of `update` reads only what was added since the previous one.
+    Each call of `update` reads only the lines that were added since the previous call.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._record, self._offset, self._clock = folder / RECORD, 0, clock
         self._last_progress = clock()
-        """Time of the last step or start, by `clock`: the times in the record can jump."""
+        """Time of the last step or start according to `clock`, because the times in the record can jump."""
         self._step_seconds: float | None = None
-        """Usual seconds for each step, also from before a restart; None before the first step."""
+        """Usual seconds per step, kept when ranks restart; None before the first step."""
         self._first: Step | None = None
         """First step since the ranks started."""
         self._latest: Step | None = None
@@ -40,7 +42,7 @@ class RecordedProgress:
     def ends(self) -> float | None:
         """Expected time of the last step in seconds since 1970; None if unknown.
 
-        It extrapolates the speed since the ranks started, evaluations and checkpoints included.
+        The time is extrapolated from the speed since the ranks started, which includes evaluations and checkpoints.
         """
         if self.steps is None or self._first is None or self._latest is None:
             return None
@@ -51,7 +53,7 @@ class RecordedProgress:
 
     @property
     def hung(self) -> str:
-        """Sentence about hanging ranks, or an empty string."""
+        """Message for the user if the ranks hang, else an empty string."""
         if self._step_seconds is None:
             return ""
         idle = self._clock() - self._last_progress
@@ -60,7 +62,7 @@ class RecordedProgress:
         return f"no step for {idle / 60:.0f} minutes; a step usually takes {self._step_seconds:.2f} s"
 
     def update(self) -> None:
-        """Read new lines of the record. A record that is unreadable now is read by the next call."""
+        """Read new lines of the record. If the record is unreadable now, the next call reads it."""
         with suppress(OSError), self._record.open("rb") as file:
             if self._record.stat().st_size < self._offset:  # the run started from the beginning
                 self._offset, self.steps, self.attempt, self._first, self._latest = 0, None, None, None, None

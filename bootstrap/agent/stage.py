@@ -1,8 +1,8 @@
 """Copy a run's data to this node: `python -m bootstrap.agent.stage REQUEST STORE PROGRESS [--ahead]`.
 
-REQUEST is a file with the run's request, and STORE is the address of its channel. The program writes the number of text
-bytes read so far to the file PROGRESS. With a shared folder, the first node does this before all others. A node with
-disks of its own has the dataset there.
+REQUEST is a file with the run's request, and STORE is the address of the store with the run's documents. The program
+writes the number of text bytes read so far to the file PROGRESS. With a shared folder, the first node runs the program
+before all other nodes do. On a node with its own disks, the program copies the dataset to them.
 """
 
 import argparse
@@ -37,9 +37,10 @@ _CHECKPOINT = re.compile(rf"{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt")
 
 
 def stage(request: RunRequest, machine: Machine, channel: Store, publish: Callable[[TextProgress], None]) -> None:
-    """Copy a run's data and, for a run that continues, its record and checkpoints. Existing files are kept.
+    """Copy a run's data to this node. For a run that continues, also copy its record and checkpoints. Existing files
+    are kept.
 
-    Raises DataError, OSError and the errors of S3.
+    `publish` is called with the progress of reading texts. Raises DataError, OSError and the errors of S3.
     """
     for folder in (machine.run(request), machine.data(request).parent, machine.cache):
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +67,7 @@ def _copy_dataset(request: RunRequest, machine: Machine, channel: Store) -> None
 
 
 def _copy_results(request: RunRequest, run: Path, channel: Store) -> None:
-    """Copy the missing record and checkpoints of a run that continues."""
+    """Copy the record and the checkpoints of a run that continues, unless they exist on this node."""
     folder = f"{documents.RUNS}{request.run}/"
     names = [key.removeprefix(folder) for key in channel.list(folder)]
     started = (run / RECORD).exists()
@@ -77,7 +78,10 @@ def _copy_results(request: RunRequest, run: Path, channel: Store) -> None:
 
 
 def _encode(request: RunRequest, machine: Machine, publish: Callable[[TextProgress], None]) -> None:
-    """Encode the texts on the node's own disks, if it has any, and copy the dataset from and to the shared folder."""
+    """Encode texts as a dataset and copy it to the shared folder, or copy the shared dataset if it exists.
+
+    A node with its own disks encodes the texts there.
+    """
     assert request.texts is not None
     data, shared = machine.data(request), machine.shared_data(request)
     for left in data.parent.glob("texts-*.parts"):  # left by a killed process
@@ -110,11 +114,11 @@ def _encode(request: RunRequest, machine: Machine, publish: Callable[[TextProgre
 def _make_dataset(texts: TextRequest, folder: Path, report: Callable[[int], None]) -> dict[str, Any]:
     """Encode the dataset in a folder and return its counts.
 
-    Removing duplicates takes the preprocessing jobs; otherwise one pass over the texts suffices.
+    To remove duplicates, the preprocessing jobs run. Otherwise one pass over the texts suffices.
     """
     if texts.settings.duplicates:
         return texts.encode(folder / DATASET_NAME, report, place="instance type")
-    # The jobs are installed on nodes of a topology that preprocesses on them.
+    # Only nodes that preprocess have the package `jobs`.
     from jobs.pipeline import run_prepared_work
     from jobs.preparation import PreparedWork
 
@@ -129,7 +133,7 @@ def _make_dataset(texts: TextRequest, folder: Path, report: Callable[[int], None
 
 
 class _Steps:
-    """Progress of the first job, which reads the texts."""
+    """Progress reporter that reports only the first job, because this job reads the texts."""
 
     def __init__(self, report: Callable[[int], None]) -> None:
         self._report, self._read, self._stages = report, 0, 0

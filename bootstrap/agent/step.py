@@ -1,8 +1,8 @@
-"""Run the command of an EMR step so that it can be cancelled: `python -m bootstrap.agent.step BUCKET RUN TOKEN
+"""Run the command of an EMR step so that the step can be cancelled: `python -m bootstrap.agent.step BUCKET RUN TOKEN
 COMMAND...`.
 
-After a cancellation, the program waits for EMR to end it. If it ended by itself, EMR would count the step as failed and
-cancel the steps of other runs.
+After a cancellation, this program waits until EMR kills it. If the program exited by itself, EMR would consider the
+step failed and cancel the steps of other runs.
 """
 
 import signal
@@ -12,7 +12,7 @@ import time
 
 _LOOK_SECONDS = 1.0
 _HOLD_SECONDS = 300
-"""Maximum seconds to wait for EMR to end the program."""
+"""Maximum seconds to wait for EMR to kill the program."""
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def _wait(client: "subprocess.Popen[bytes]", bucket: str, run: str, token: str) 
             return code if code >= 0 else 128 - code
         except subprocess.TimeoutExpired:
             if launch is None:
-                from bootstrap.agent.cancellation import Launch  # it loads boto3, and many steps end before
+                from bootstrap.agent.cancellation import Launch  # imports boto3; many steps end before that
 
                 launch = Launch(bucket, run, token)
         if launch.is_cancelled():

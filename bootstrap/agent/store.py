@@ -1,4 +1,5 @@
-"""Stores of documents and results, the only connection between a launcher and the agents; a bucket as a store."""
+"""Interface of a store of documents and results, and its implementation for a bucket. A store is the only connection
+between a launcher and the agents."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 MAX_DOCUMENT_BYTES = 1 << 20
-"""Maximum size of a document; the rest is not read."""
+"""Maximum size of a document in bytes. Bytes beyond this size are not read."""
 _NOT_MODIFIED, _MISSING = ("304", "NotModified"), ("404", "NoSuchKey")
 
 
 class Document(NamedTuple):
-    """Small object, with a tag that changes with its content."""
+    """Content of a small object, and a tag that changes whenever the content changes."""
 
     text: str
     tag: str
@@ -35,15 +36,16 @@ class StoredFile(NamedTuple):
     changed: float
     """Time of the last change in seconds since 1970."""
     tag: str
-    """Tag that changes with the content."""
+    """Tag that changes whenever the content changes."""
 
 
 def ignore(_: int) -> None:
-    """Do nothing: the default of `count` parameters."""
+    """Do nothing. This is the default of `count` parameters."""
 
 
 class Store(Protocol):
-    """Documents and files by key. A bucket raises BotoCoreError and ClientError, and a folder OSError."""
+    """Documents and files by key. Methods of a bucket raise BotoCoreError and ClientError; methods of a folder raise
+    OSError."""
 
     name: str
     """Address or path of the store, for messages."""
@@ -51,18 +53,18 @@ class Store(Protocol):
     def read(self, key: str, known: Document | None = None) -> Document | None:
         """Return a document, or None if it does not exist.
 
-        The text is cut after the first MiB. `known` itself is returned if the document has not changed.
+        The text is truncated after about 1 MiB. If the document equals `known`, `known` itself is returned.
         """
 
     def read_from(self, key: str, offset: int, most: int) -> bytes:
-        """Return at most `most` bytes of a file from an offset; empty if the file does not exist."""
+        """Return at most `most` bytes of a file from an offset, or no bytes if the file does not exist."""
 
     def write(self, key: str, text: str) -> None:
         """Write a document atomically."""
 
     def write_if(self, key: str, text: str, known: Document | None) -> bool:
-        """Write a document if it still equals `known`; without `known`, if it does not exist. Return whether it was
-        written."""
+        """Write a document only if the stored document still equals `known`. Without `known`, write only if no document
+        exists. Return whether the document was written."""
 
     def list(self, prefix: str) -> Mapping[str, StoredFile]:
         """Return the files with keys that start with `prefix`, sorted by key."""
@@ -91,10 +93,10 @@ class Bucket(Store):
         call: Callable[[Callable[[], Any]], Any] = lambda call: call(),
         explained: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """`client` defaults to the client of this process.
+        """`client` defaults to the S3 client of this process.
 
-        `call` makes each small request, for example with retries. `explained` is a context that converts the errors of
-        all requests.
+        `call` runs each small request, for example with retries. `explained` creates a context manager that converts
+        the errors of all requests.
         """
         self.name, self._bucket, self._client_given = f"s3://{bucket}", bucket, client
         self._call, self._explained = call, explained

@@ -1,4 +1,4 @@
-"""Copies of a run's files on a node in the data bucket, updated as the files change."""
+"""Copying of a run's files from a node to the data bucket whenever the files change."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,30 +9,32 @@ from bootstrap.agent.store import Store
 from common.files import files_below
 
 _EXCLUDED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+(-attempt-[0-9]+)?\.(log|json)")
-"""Temporary and hidden files, and files that each node copies itself."""
+"""Pattern of files that `sync` does not copy: temporary and hidden files, and files that each node copies with
+`copy`."""
 
 
 class Uploads:
-    """Files of a run's folder, with the state in which each was copied to the bucket."""
+    """Files of a run's folder, and for each file its size and modification time when it was copied to the bucket."""
 
     def __init__(self, folder: Path, channel: Store, prefix: str, newer: str) -> None:
         """`newer` is the key of the next attempt.
 
-        Nothing is copied once that attempt exists: files of an older attempt must not replace files of a newer one.
+        Nothing is copied once that attempt exists, because files of an older attempt must not replace files of a newer
+        attempt.
         """
         self._folder, self._channel, self._prefix, self._newer = folder, channel, prefix, newer
         self._known: dict[str, tuple[int, int]] = {}
         self._copied: dict[str, tuple[int, int]] = {}
 
     def sync(self, wanted: Callable[[str], bool] = lambda _: True) -> None:
-        """Copy changed files, and then remove from the bucket the checkpoints that newer ones have replaced.
+        """Copy changed files, and then remove checkpoints from the bucket that newer checkpoints have replaced.
 
         Nothing is removed if the folder is missing, for example because the shared folder is no longer mounted.
         """
         present = {name: state for name, state in self._files() if wanted(name)}
         for name, state in present.items():
             if self._known.get(name) != state:
-                with suppress(FileNotFoundError):  # a checkpoint that a newer one has just replaced
+                with suppress(FileNotFoundError):  # a newer checkpoint has just replaced this one
                     if self._is_replaced():
                         return
                     self._channel.put(self._folder / name, self._prefix + name)
@@ -43,7 +45,7 @@ class Uploads:
                 del self._known[name]
 
     def copy(self, path: Path, name: str) -> None:
-        """Copy one more file if it exists and has changed."""
+        """Copy a file from outside the run's folder, if it exists and has changed."""
         with suppress(FileNotFoundError):
             if self._copied.get(name) != (state := _state(path)) and not self._is_replaced():
                 self._channel.put(path, self._prefix + name)
@@ -61,7 +63,8 @@ class Uploads:
 
 
 def _folder(name: str) -> str:
-    """Return the folder of a checkpoint, where names sort by step; for another file, its own name."""
+    """Return the folder of a file or, for a file at the top level, its own name. Checkpoints in a folder sort by
+    step."""
     return name.rpartition("/")[0] or name
 
 
