@@ -1,4 +1,4 @@
-"""Finds the places where a deployment trains, and the trainings that earlier commands started there."""
+"""Finds the places where a deployment trains, and the runs that earlier commands started at these places."""
 
 from botocore.exceptions import ClientError
 
@@ -13,8 +13,8 @@ from common.errors import ShoalError, UsageError
 def place_on(deployment: Deployment, launch_options: LaunchOptions = DEFAULT) -> BucketPlace:
     """Return the place where a deployment trains.
 
-    These are SageMaker jobs if the options ask for them, or if the deployment has no nodes; otherwise its nodes. Raises
-    UsageError for `managed` if the deployment has no managed training.
+    The place is SageMaker if the option `managed` is set, or if the deployment has no GPU nodes. Otherwise it is the
+    deployment's nodes. Raises UsageError if `managed` is set and the deployment has no managed training.
     """
     has_jobs = ManagedPlace.serves(deployment)
     if launch_options.managed and not has_jobs:
@@ -29,7 +29,7 @@ def _places(deployment: Deployment) -> list[BucketPlace]:
 
 
 def current_trainings(deployment: Deployment) -> list[TrainingHandle]:
-    """Return the active trainings, and ended ones on nodes that no command has fetched.
+    """Return the active runs, and the ended runs on nodes if no command has fetched their results yet.
 
     Raises ShoalError if a request is unreadable.
     """
@@ -37,7 +37,7 @@ def current_trainings(deployment: Deployment) -> list[TrainingHandle]:
 
 
 def listed_trainings(deployment: Deployment) -> list[TrainingHandle]:
-    """Return the same as `current_trainings`, but ignore a bucket that was deleted with its stack."""
+    """Return the same runs as `current_trainings`, but ignore a data bucket that was deleted with its stack."""
     found: list[TrainingHandle] = []
     for place in _places(deployment):
         try:
@@ -49,14 +49,14 @@ def listed_trainings(deployment: Deployment) -> list[TrainingHandle]:
 
 
 def overview(deployment: Deployment, reports: Reports) -> list[RunOverview]:
-    """Return the state of each of `listed_trainings`. Raises ShoalError if a request is unreadable."""
+    """Return the state of each run in `listed_trainings`. Raises ShoalError if a request is unreadable."""
     return [each.status(reports) for each in listed_trainings(deployment)]
 
 
 def find_training(deployment: Deployment, run: str | None) -> TrainingHandle:
-    """Return the training with this name, or without a name, the first active one or else the newest.
+    """Return the run with this name. Without a name, return the first active run, or else the newest run.
 
-    Raises ShoalError if there is no such training.
+    Raises ShoalError if there is no such run.
     """
     wanted = current_trainings(deployment)
     named = [each for each in wanted if run in (None, each.name)]

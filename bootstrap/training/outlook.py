@@ -1,8 +1,8 @@
 """Predicts the end and total cost of a run, and computes its cost so far.
 
-Costs are hours times on-demand prices, like the guard's. A node counts from its launch on, or from the run's
-start if it ran before, as with `start: deploy`. Nodes report the progress from the run's record. Unknown values
-are `None`, never 0.
+A cost is hours times on-demand prices, as the guard computes it. A node costs money from its launch on. A node that was
+launched before the run, as with `start: deploy`, counts from the start of the run. The nodes read the progress from the
+run's record and report it. Unknown values are `None`, never 0.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,16 +16,16 @@ from bootstrap.nodes.fleet import GpuNode
 from infra import catalog, cost
 
 _LATE_SECONDS = 120.0
-"""Time after its predicted end until a prediction is discarded. Nodes report every 30 seconds."""
+"""Seconds after the predicted end at which a prediction is discarded. Nodes report every 30 seconds."""
 
 
 class Spending:
-    """Counts the dollars of nodes. An ended node counts until it was last seen running."""
+    """Computes the cost of nodes in dollars. A terminated node counts until the last check in which it was running."""
 
     def __init__(self, *, region: str, since: datetime) -> None:
         self._since = since
         self._seen: dict[str, tuple[GpuNode, datetime | None]] = {}
-        """Nodes by instance ID, each with the time when it was last seen; None while it runs."""
+        """Nodes by instance ID. With each node, the time when it was last seen running, or None while it is running."""
         self._at: datetime | None = None
         self._prices = catalog.prices(region)
 
@@ -38,7 +38,7 @@ class Spending:
         self._at = now
 
     def so_far(self) -> float | None:
-        """Return the dollars so far, or None if a price is unknown. Spot nodes count at on-demand prices."""
+        """Return the cost so far in dollars, or None if a price is unknown. Spot nodes count at on-demand prices."""
         now, dollars = datetime.now(UTC), 0.0
         for node, ended in self._seen.values():
             if (rate := self._rate(node)) is None:
@@ -47,7 +47,7 @@ class Spending:
         return dollars if self._seen else None
 
     def hourly(self) -> float | None:
-        """Return the dollars an hour of the running nodes, or None if a price is unknown."""
+        """Return the cost of the running nodes in dollars per hour, or None if a price is unknown."""
         rates = [self._rate(node) for node, ended in self._seen.values() if ended is None]
         return None if None in rates else sum(filter(None, rates))
 
@@ -59,12 +59,12 @@ class Stages:
     """Durations and costs of the consecutive stages of a launch."""
 
     def __init__(self, began: datetime, spent: Callable[[], float | None]) -> None:
-        """`spent` returns the dollars so far, or None if a price is unknown."""
+        """`spent` returns the cost so far in dollars, or None if a price is unknown."""
         self.finished: list[dict[str, Any]] = []
         """`name`, `seconds` and `dollars` (None if a price is unknown) of each stage."""
         self.began = self._since = began
         self.spent: float | None = 0.0
-        """Dollars until the end of the last stage."""
+        """Cost in dollars up to the end of the latest stage, or None if a price is unknown."""
         self._spent_now = spent
 
     def end(self, name: str) -> None:
@@ -89,11 +89,11 @@ class Outlook:
     seconds_left: float | None = None
     """Seconds until `ends`."""
     dollars: float | None = None
-    """Cost of its nodes so far; None if some of them have ended."""
+    """Cost in dollars of the run's nodes so far; None if one of these nodes was terminated."""
     dollars_at_least: float | None = None
-    """Cost so far of the nodes that still run."""
+    """Cost in dollars so far of the nodes that are still running."""
     dollars_in_all: float | None = None
-    """Predicted cost until `ends`, if all nodes run until then."""
+    """Predicted total cost in dollars, if all nodes run until `ends`."""
 
 
 def outlook(
@@ -107,10 +107,10 @@ def outlook(
 
     Args:
         request: The request of the run.
-        attempts: Its attempts so far.
-        status: Status that the first node of the latest attempt reported.
+        attempts: The attempts of the run so far.
+        status: The status that the first node of the latest attempt reported.
         nodes: The running nodes.
-        spending: Counter of their dollars.
+        spending: The cost of the nodes.
     """
     now = datetime.now(UTC)
     step = steps = None
@@ -134,7 +134,10 @@ def outlook(
 
 
 def _end(request: RunRequest, status: NodeStatus | None, now: datetime) -> datetime | None:
-    """Return the earliest known end. A predicted end in the past is discarded: the ranks restarted since, or hang."""
+    """Return the predicted end of the run or its cost limit's end time, whichever is earlier; None if unknown.
+
+    A predicted end in the past is discarded, because the ranks have restarted since the prediction, or hang.
+    """
     if status is None or status.ends is None or status.ends < now.timestamp() - _LATE_SECONDS:
         return None
     return datetime.fromtimestamp(min(status.ends, request.until or status.ends), UTC)

@@ -1,7 +1,7 @@
 """Shows a training run as one progress bar, from its record.
 
-The last line of a growing record may be incomplete. The record of a resumed run has several `start` lines: the bar
-returns to the step of each.
+The last line of a growing record can be incomplete. The record of a resumed run has several `start` lines. At each of
+them, the bar returns to the step from which the run was resumed.
 """
 
 import time
@@ -32,16 +32,19 @@ _FIGURES = (
     "split",
     "step",
 )
-"""Figures in their order. A narrow terminal omits the last ones."""
+"""Names of the figures that the bar shows, in their order. A narrow terminal omits the last figures."""
 
 _LONG_WAIT = 30.0
-"""Seconds after which a wait for text is noted, even without a progress bar."""
+"""Seconds of waiting for text after which a note is printed, even without a progress bar."""
 PIECE_BYTES = 4 << 20
-"""Maximum bytes of a record that are read at once. The file of another command's run may be long, or not a record."""
+"""Maximum number of bytes of a record that are read at once.
+
+The record of a run that another command started can be long, or the file might not be a record.
+"""
 
 
 class RunView:
-    """Progress bar of a run. `feed` accepts the bytes of its record, from `offset` on."""
+    """Progress bar of a run. `feed` accepts the bytes of the run's record, from `offset` on."""
 
     def __init__(
         self,
@@ -54,12 +57,12 @@ class RunView:
 
         Args:
             bars: The progress bars of the command.
-            spent: Returns the dollars so far, or None if unknown.
-            read: Returns the progress of readers, for which the ranks may wait before they start.
+            spent: Returns the cost so far in dollars, or None if it is unknown.
+            read: Returns the progress of the readers. The ranks might wait for the readers before they start.
         """
         self._bars, self._spent, self._read = bars, spent, read
         self.offset = 0
-        """Number of bytes of the record that were fed."""
+        """Number of bytes of the record that `feed` has received so far."""
         self._rest = b""
         self._lines: deque[Line] = deque()
         self._started = self._ended = False
@@ -71,12 +74,15 @@ class RunView:
         self._search: Search | None = None
 
     def feed(self, more: bytes) -> None:
-        """Process appended bytes and show the newest step. Without bytes, only update the time."""
+        """Process the bytes that were appended to the record, and show the newest step.
+
+        Without bytes, only update the time.
+        """
         self.offset += len(more)
         whole, newline, rest = (self._rest + more).rpartition(b"\n")
-        self._rest = rest[-PIECE_BYTES:]  # a record has no longer lines
+        self._rest = rest[-PIECE_BYTES:]  # longer than any line of a record
         self._lines.extend(filter(None, map(parse_line, (whole + newline).splitlines())))
-        while self._lines:  # after an interrupt the next call shows the rest
+        while self._lines:  # so that the next call continues here if this call is interrupted
             self._show(self._lines.popleft())
         if self._waits_since is not None and time.time() - self._waits_since >= _LONG_WAIT:
             self._bars.note(f"no text arrived for {_LONG_WAIT:.0f} seconds; the run waits for text")
@@ -91,7 +97,7 @@ class RunView:
                 self._noted_vocabulary = True
         if self._started and (spent := self._spent()) is not None:
             self._figures["cost so far"] = f"${spent:,.2f}"
-        if self._search:  # from the clock, because a trial may take long
+        if self._search:  # from the clock, because a trial can take minutes
             so_far = time.time() - self._search.time
             self._bars.at(round(min(max(so_far, 0.0), self._search.limit)))
         self._bars.say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})
@@ -101,7 +107,9 @@ class RunView:
             self._started = self._ended = False
 
     def restart(self) -> None:
-        """Read the record from its start: ranks that restart before the first checkpoint overwrite it."""
+        """Read the record from its beginning again, because ranks that restart before the first checkpoint overwrite
+        it.
+        """
         self.offset, self._rest = 0, b""
 
     def _show(self, line: Line) -> None:
@@ -126,7 +134,7 @@ class RunView:
                 self._bars.note(line.text)
             case End():
                 self._waits_since = self._search = None
-                self._ended = True  # unless the run is resumed
+                self._ended = True  # a resumed run starts again
 
     def _start(self, line: Start) -> None:
         self._batch, self._ideal, self._ranks = line.global_batch, sum(line.own_rates), line.world_size
@@ -159,14 +167,14 @@ class RecordView:
     """Reads the growing record of a run from a store or its output folder, and shows it."""
 
     def __init__(self, view: RunView, store: Store, key: str, *, before: int | None) -> None:
-        """`before` is the size of the record before this start or resume: nothing is shown until it changes.
+        """`before` is the size in bytes of the record before this command started or resumed the run.
 
-        With None, the whole record is shown.
+        Nothing is shown until the size changes. Without `before`, the whole record is shown.
         """
         self._view, self._store, self._key, self._known = view, store, key, before
 
     def update(self) -> None:
-        """Show the lines since the last call."""
+        """Show the lines that were added since the last call."""
         fed = False
         if (size := self._store.size(self._key)) is not None and size != self._known:
             if size < self._view.offset:
@@ -178,11 +186,11 @@ class RecordView:
                 fed = True
             self._known = size
         if not fed:
-            self._view.feed(b"")  # the ranks may wait for text
+            self._view.feed(b"")  # to show the time, because the ranks may be waiting for text
 
 
 def _measured(validation: Mapping[str, Any]) -> dict[str, str]:
-    """Return the measures of an epoch that the progress bar shows."""
+    """Return the text of each validation measure that the progress bar shows, by name."""
     validation = numbers(validation)
     shown = {"balanced_accuracy": "{:.1%}", "similarity": "{:.3f}"}
     return {name.replace("_", " "): how.format(validation[name]) for name, how in shown.items() if validation.get(name)}

@@ -1,4 +1,4 @@
-"""Trains on a source at a place: from the prediction to the results."""
+"""Trains on a source at a place: prepares and predicts the run, executes it, and collects its results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -21,7 +21,7 @@ from trainer.config import TrainConfig, options_for
 from trainer.registry import AUTO, COMMANDS, MODELS
 
 _OF_ONE_COMMAND = ("resume", "force", "json")
-"""Options that are left out of the command that repeats the run."""
+"""Options that are left out of the file that repeats the run."""
 
 
 def train(
@@ -32,32 +32,33 @@ def train(
     *,
     given: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    """Train at a place, with the results in `config.output`. Returns the content of summary.json with more fields.
+    """Train at a place, and write the results to `config.output`. Return the content of summary.json with added fields.
 
     A run on nodes adds these fields:
 
-    - `nodes` and `readers`: the instances of the run.
-    - `run`: the address of its folder.
-    - `cost`: its dollars, or None if a price is unknown.
-    - `refused`: a message for each object that was not fetched.
-    - `inputs` and `read`: the addresses that its nodes read, and the counts of readers.
-    - `launch`: the prediction as `predicted`, with the actual durations.
+    - `nodes` and `readers`: the instances that trained, and the instances that read text.
+    - `run`: the address of the run's folder.
+    - `cost`: the cost of the run in dollars, or None if a price is unknown.
+    - `refused`: one message for each object that was not fetched.
+    - `inputs` and `read`: the addresses from which the nodes read text, and the readers' counts of lines.
+    - `launch`: the actual durations, and the prediction as `predicted`.
 
-    Ctrl-C and SIGTERM stop the run with a checkpoint, which is not an error: then `stopped` is true, and `stopped_by`
-    is the name of the signal. With `config.resume` a stopped run continues; a finished one stays as it is, and
-    `finished_before` is true.
+    Ctrl-C and SIGTERM stop the run with a checkpoint. This is not an error: `stopped` is then true, and `stopped_by` is
+    the name of the signal. If `config.resume` is true, a stopped run continues. A finished run is not changed, and
+    `finished_before` is then true.
 
     Args:
-        source: The data to learn from.
-        config: The configuration of the training.
+        source: The training data.
+        config: The configuration of the run.
         place: The place of the run.
         bars: Progress bars.
-        given: Words of the command's options. With the configuration they form the file that repeats the run.
+        given: The words of the command's other options. Together with the configuration, they are written to the file
+        that repeats the run.
 
     Raises:
         DataError: The source is invalid.
-        TrainingError: The trainer failed; the text is the trainer's message.
-        ShoalError: The place refuses the run, or the run ended without a message.
+        TrainingError: The trainer failed. The message is the trainer's message.
+        ShoalError: The place refuses the run, or the run failed without a message.
         KeyboardInterrupt: The run was stopped before its first checkpoint.
     """
     if finished := place.finished_before(config):
@@ -69,7 +70,7 @@ def train(
 
 
 def _write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, Sequence[str]]) -> None:
-    """Write the file that repeats the run. A resumed run keeps the options with which it started.
+    """Write the file with which the run can be repeated. For a resumed run, keep the file from the run's first start.
 
     Raises TrainingError if the output folder is not writable.
     """
@@ -98,10 +99,10 @@ def _write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, 
 
 
 def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
-    """Predict a run's duration and cost, note them, and return them as fields of launch.json.
+    """Predict the duration and cost of a run, print them as a note, and return them as fields of launch.json.
 
     The fields are `seconds`, `dollars` (None if a price is unknown), `stages` (seconds by name) and `source`. Returns
-    None without nodes or a prediction. If a prediction is impossible, a note gives the reason.
+    None if the place has no nodes, or if a prediction is impossible. In the latter case a note gives the reason.
     """
     try:
         if not (nodes := place.nodes(readers=run.prepared.readers > 0)):
@@ -132,7 +133,7 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
 
 
 def _require_known(run: Run) -> None:
-    """Raise ExperimentError if the duration of the run is unpredictable."""
+    """Raise ExperimentError if Shoal cannot predict the duration of the run."""
     if run.config.resume:
         raise ExperimentError("Shoal does not predict the rest of a resumed training")
     if run.config.model == AUTO:
@@ -145,6 +146,6 @@ def _require_known(run: Run) -> None:
 
 
 def _warn(place: Place, seconds: float, bars: Bars) -> None:
-    """Note a warning if the command's credentials expire within `seconds`."""
+    """Print a warning as a note if the command's credentials expire within `seconds`."""
     if sentence := place.credentials_warning(seconds):
         bars.note(f"warning: {sentence}")

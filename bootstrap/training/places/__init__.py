@@ -1,1 +1,4 @@
-"""Places of a training: this machine, hosts, nodes of a deployment or SageMaker, each in a file."""
+"""Places where a training run executes: this machine, hosts, a deployment's nodes, and SageMaker.
+
+One file per place.
+"""

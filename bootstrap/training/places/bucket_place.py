@@ -1,6 +1,7 @@
-"""Base classes of places that keep datasets and runs in a deployment's data bucket, and of trainings there.
+"""Base classes of places that keep datasets and runs in a deployment's data bucket, and of the runs at these places.
 
-A training may have been started by another command, even on another machine: all that is known of it is in the bucket.
+A run might have been started by a different command, even on a different machine. So everything that Shoal knows about
+a run is in the bucket.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +36,7 @@ _ANSWERS = {".questions": ".answers"}
 """Suffixes of the two files of an analogy set in MSR's format: questions and answers."""
 
 PAUSE_SECONDS = 1.0
-"""Seconds between two checks of whether a training stopped."""
+"""Seconds between two checks of whether a run has stopped."""
 Reports = Mapping[str, NodeStatus | str]
 """Status of each node of a deployment, or the reason why it is unreadable."""
 
@@ -46,21 +47,21 @@ class RunOverview:
 
     run: str
     state: str
-    """`starting` before the nodes booted, `running`, or the outcome; for training jobs SageMaker's secondary status."""
+    """For nodes `starting`, `running`, or the outcome; for a training job SageMaker's secondary status."""
     error: str
     attempts: list[Attempt]
     """Attempts of the latest launch."""
     outlook: Outlook | None
-    """Prediction for the run; None after its end."""
+    """Prediction for the run; None after the run has ended."""
 
 
 class TrainingHandle(ABC):
-    """Training that an earlier command started; other commands follow or stop it."""
+    """Run that an earlier command started, and that other commands can follow or stop."""
 
     continued = "the command that started it, with --resume"
-    """Way to continue the training after a stop."""
+    """Way to continue the run after a stop, as part of a sentence."""
     is_endless = False
-    """True if it learns from an unbounded stream."""
+    """True if the run learns from an unbounded stream."""
     is_stopping: bool
     """True if a stop was requested."""
 
@@ -72,29 +73,32 @@ class TrainingHandle(ABC):
     @property
     @abstractmethod
     def options(self) -> Mapping[str, tuple[str, ...]]:
-        """Options of the training, each with the words of its values. Raises ShoalError if they are not Shoal's."""
+        """Options of the run: the words of each option's value, by option name.
+
+        Raises ShoalError if Shoal does not know an option.
+        """
 
     @property
     @abstractmethod
     def has_ended(self) -> bool:
-        """True if the training ended."""
+        """True if the run has ended."""
 
     @abstractmethod
     def status(self, reports: Reports) -> RunOverview:
-        """Return its state, attempts and prediction."""
+        """Return the state, attempts and prediction of the run."""
 
     @abstractmethod
     def stop(self, bars: Bars) -> tuple[str, str]:
-        """Stop the run with a checkpoint. Return its outcome and, if it failed, the reason.
+        """Stop the run with a checkpoint. Return the outcome of the run and, if the run failed, the reason.
 
         Raises ShoalError if the run does not stop.
         """
 
     def follow(self, output: Path, bars: Bars) -> dict[str, Any]:
-        """Follow it to its end, and copy its results to `output`. Returns what `train` does.
+        """Follow the run to its end, and copy the results to `output`. Returns the same dictionary as `train`.
 
-        An interrupt ends only this command. Raises TrainingError if the results would replace a finished model, and
-        ShoalError if its options are not Shoal's.
+        An interrupt ends only this command, not the run. Raises TrainingError if the results would replace a finished
+        model, and ShoalError if Shoal does not know an option of the run.
         """
         config = from_option_values(
             self.options, endless=self.is_endless, data=Path("dataset"), output=output, cache=output
@@ -108,17 +112,17 @@ class TrainingHandle(ABC):
 
 
 class BucketPlace(Place):
-    """Place of a deployment, with its data bucket."""
+    """Place at which a deployment trains, with the deployment's data bucket."""
 
     continuation: str
-    """Text for the warning about expiring credentials: how a run continues, and how to follow it."""
+    """Middle of the warning about expiring credentials: how a run continues without them, and how to follow it."""
     busy_message: str
-    """Message for a user who resumes, at another place, a run that is active at this place."""
+    """Message for a user who resumes a run at a different place while the run is active at this place."""
 
     def __init__(
         self, deployment: Deployment, launch_options: LaunchOptions, *, others: "Sequence[BucketPlace]" = ()
     ) -> None:
-        """`others` are the other places of the deployment."""
+        """`others` are the other places at which the deployment trains."""
         self.deployment, self.name = deployment, deployment.name
         self.launch_options, self._others = launch_options, others
         self.options = {"deployment": (self.name,)}
@@ -127,19 +131,28 @@ class BucketPlace(Place):
 
     @classmethod
     def serves(cls, deployment: Deployment) -> bool:  # noqa: ARG003
-        """Return whether a deployment has such a place."""
+        """Return whether a deployment can train at this kind of place."""
         return True
 
     @abstractmethod
     def current_trainings(self) -> Sequence[TrainingHandle]:
-        """Return the active trainings, and ended ones that no command fetched. Raises ShoalError if unreadable."""
+        """Return the active runs, and the ended runs if no command has fetched their results yet.
+
+        Raises ShoalError if the documents about a run are unreadable.
+        """
 
     def newest_ended(self, run: str | None) -> TrainingHandle | None:  # noqa: ARG002
-        """Return the newest ended training, with this name if given, that `current_trainings` does not return."""
+        """Return the newest ended run that `current_trainings` does not return, or None.
+
+        `run` limits the search to the run with this name.
+        """
         return None
 
     def dataset(self, address: str | None, bars: Bars) -> str:
-        """Return the address of a dataset in S3. A dataset of this machine is uploaded."""
+        """Return the S3 address of a dataset.
+
+        Uploads a dataset of this machine. Without an address, uses the newest dataset.
+        """
         if address is None:
             if (newest := self.newest_dataset()) is None:
                 by = f"shoal preprocess --deployment {self.name} --input FILE..."
@@ -155,7 +168,7 @@ class BucketPlace(Place):
         return address
 
     def newest_dataset(self) -> str | None:
-        """Return the address of the dataset with the last changed folder; None without datasets."""
+        """Return the address of the most recently changed dataset; None if the bucket has no dataset."""
         below = list(list_objects(self._s3, s3.S3Path(self._bucket, topology.DATASETS_PREFIX)))
         changed = {
             each["Key"].rpartition("/")[0]: each["LastModified"]
@@ -174,16 +187,19 @@ class BucketPlace(Place):
         return objects.upload(self._s3, [path], folder, bars)[0]
 
     def _require_readable(self, config: TrainConfig) -> None:
-        """Raise ShoalError if a file of the configuration does not exist, or its ranks may not read it."""
+        """Raise ShoalError if a file of the configuration is missing, or if the ranks are not allowed to read it."""
         if config.embeddings is not None and not is_s3(config.embeddings):
-            vectors_size(config.embeddings)  # raises for missing vectors before anything costs money
+            vectors_size(config.embeddings)  # raises an error for missing vectors before anything costs money
         for address in filter(is_s3, (*config.similarity, *config.analogy, config.embeddings or "")):
             self.deployment.require_readable(
                 address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
             )
 
     def _run_name(self, config: TrainConfig) -> str:
-        """Return the name of a new run, or of the run to resume. Raises ShoalError if that is active elsewhere."""
+        """Return the name of a new run, or of the run to resume.
+
+        Raises ShoalError if the run to resume is active at another place of the deployment.
+        """
         runs = requested_runs(self.deployment)
         if not config.resume:
             return runs.new_name()
@@ -194,14 +210,14 @@ class BucketPlace(Place):
         return run
 
     def credentials_warning(self, seconds: float) -> str | None:
-        """Return the warning; the run itself needs no credentials, only the command."""
+        """Return the warning, or None. Only the command needs credentials; the run itself needs none."""
         return credentials_warning(
             self.deployment.session, seconds, "the training", f"{self.continuation}: shoal attach {self.name}"
         )
 
 
 def with_uploaded_files(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
-    """Return the configuration with the addresses that its files have after `upload_files`."""
+    """Return the configuration in which each file has the address to which `upload_files` uploads it."""
     vectors = _vectors(config)
     return replace(
         config,
@@ -212,7 +228,7 @@ def with_uploaded_files(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
 
 
 def upload_files(client: "S3Client", config: TrainConfig, folder: s3.S3Path, bars: Bars) -> None:
-    """Upload the configuration's files to the folder: initial word embeddings, and word sets."""
+    """Upload the files that the configuration names to the folder: initial word embeddings, and word sets."""
     vectors = _vectors(config)
     for address in (*config.similarity, *config.analogy, *([] if vectors is None else [vectors])):
         if is_s3(address):
@@ -228,7 +244,7 @@ def _vectors(config: TrainConfig) -> str | None:
 
 
 def _address(address: str, folder: s3.S3Path) -> str:
-    """Return the address of a file for ranks. Files of this machine are in the folder."""
+    """Return the address from which ranks read a file. A file of this machine was uploaded to `folder`."""
     return (
         address if is_s3(address) else str(s3.S3Path(folder.bucket, folder.key + objects.safe_name(Path(address).name)))
     )

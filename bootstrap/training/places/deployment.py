@@ -1,4 +1,4 @@
-"""The GPU nodes of a deployment as a place to train, and the runs on them."""
+"""The GPU nodes of a deployment as a place to train, and the runs on these nodes."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -56,12 +56,14 @@ class DeploymentPlace(BucketPlace):
 
     @property
     def readers(self) -> int:
-        """Number of readers: one on each reader node, or else one on the first node that trains."""
+        """Number of readers: one per reader node, or one on the first node that trains if there are no reader nodes."""
         groups = fleet.groups(self.deployment, readers=True)
         return max(1, sum(group.size for group in groups if group.role == "read"))
 
     def require_readable(self, address: str) -> None:
-        """Raise ShoalError for text outside S3 or outside the topology's inputs, which nodes cannot read."""
+        """Raise ShoalError if the text is not in S3 or not in the topology's inputs, because nodes cannot read such
+        text.
+        """
         if not is_s3(address):
             raise ShoalError(
                 f"{address} is on this machine, but the nodes of a deployment read text only from S3; upload it, for "
@@ -72,11 +74,14 @@ class DeploymentPlace(BucketPlace):
 
     @property
     def preprocesses(self) -> bool:
-        """True if the one node of the deployment also preprocesses."""
+        """True if the deployment has only one node, which also runs the preprocessing jobs."""
         return topology.OUTPUT_ON_NODE in self.deployment.outputs
 
     def upload_inputs(self, sources: tuple[FileSource, ...], name: str, bars: Bars) -> tuple[FileSource, ...]:
-        """Upload the files into a folder of the raw bucket that no other command uses."""
+        """Upload the files to a new folder of the raw bucket that no other command uses.
+
+        Returns their new addresses.
+        """
         for source in sources:
             if is_s3(source.address):
                 self.deployment.require_readable(source.address, topology.OUTPUT_RAW_BUCKET)
@@ -84,7 +89,7 @@ class DeploymentPlace(BucketPlace):
         return objects.upload_reviews(self._s3, sources, raw, bars)
 
     def require_common_folder(self) -> None:
-        """Raise ShoalError if several nodes have no share."""
+        """Raise ShoalError if the deployment has several nodes but no share for the parts of a stream."""
         nodes = sum(group.size for group in fleet.groups(self.deployment))
         if nodes > 1 and self.deployment.share is None:
             raise ShoalError(
@@ -114,7 +119,7 @@ class DeploymentPlace(BucketPlace):
             )
 
     def nodes(self, *, readers: bool = False) -> list[Node]:
-        """Return the nodes of the groups that train, and with `readers` the readers.
+        """Return the nodes of the groups that train. If `readers` is true, also return the reader nodes.
 
         Raises ShoalError if the deployment has no nodes.
         """
@@ -123,7 +128,9 @@ class DeploymentPlace(BucketPlace):
         return [node for group, types in found for node in group_nodes(types, group.size, group.gpus, group.efa)]
 
     def hourly(self, nodes: Sequence[Node]) -> float | None:
-        """Return the dollars an hour at the prices that `Spending` uses; None if a price is unknown."""
+        """Return the cost of these nodes in dollars per hour, at the prices that `Spending` uses; None if a price is
+        unknown.
+        """
         try:
             prices = catalog.prices(str(self.deployment.session.region_name))
             return sum(cost.training_node(node.instance_type, prices) for node in nodes)
@@ -132,10 +139,10 @@ class DeploymentPlace(BucketPlace):
 
 
 class _NodesTraining(TrainingHandle):
-    """Training on a deployment's nodes."""
+    """Run on a deployment's nodes that an earlier command started."""
 
     def __init__(self, deployment: Deployment, request: RunRequest, end: RunEnd | None) -> None:
-        """`end` is the end of the training when the request was read, or None."""
+        """`end` is the end of the run if it had ended when the request was read, else None."""
         super().__init__(deployment, request.run)
         self._end = end
         self.is_endless = request.stream is not None and request.stream.follow
@@ -160,7 +167,7 @@ class _NodesTraining(TrainingHandle):
 
     def _outlook(self, reports: Reports) -> Outlook:
         launch, attempts, nodes = self._launch, self._launch.attempts(), fleet.nodes(self.deployment)
-        # Nodes that ran before the launch count from its first attempt.
+        # Nodes that were running before the launch count from the first attempt of the launch.
         ran_before = any(node.launched < launch.requested_at for node in nodes)
         since = launch.first_attempt_at() if ran_before else launch.requested_at
         cost = Spending(region=str(self.deployment.session.region_name), since=since or datetime.now(UTC))
@@ -169,7 +176,10 @@ class _NodesTraining(TrainingHandle):
         return outlook(launch.request, attempts, status, nodes if since else (), cost)
 
     def stop(self, bars: Bars) -> tuple[str, str]:
-        """Stop the training, and scale its nodes to zero unless they stay or another run needs them."""
+        """Stop the run. Scale its nodes to zero, unless an option keeps them or another run needs them.
+
+        Returns the outcome of the run and, if the run failed, the reason.
+        """
         launch, groups = self._launch, fleet.groups(self.deployment, readers=True)
         if (end := launch.end()) is not None:
             return end.outcome, end.error

@@ -1,6 +1,6 @@
 """A run on a deployment's GPU nodes: claims and scales up the nodes, follows their statuses, and scales them to zero.
 
-Use nodes only inside `resources`: otherwise a failure would leave nodes that cost money.
+Use nodes only inside the block of `resources`. Otherwise nodes would keep running after a failure, and cost money.
 """
 
 import math
@@ -66,13 +66,16 @@ class DeploymentRun(AgentRun):
 
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
-        """Hold the nodes that train, and with a stream the readers; no nodes if the run ended."""
+        """Keep the nodes running for a block: the nodes that train and, for a stream, the reader nodes.
+
+        If the run has already ended, start no nodes. After the block, scale the nodes to zero.
+        """
         launch, deployment, readers = self.launch, self.deployment, self.prepared.readers > 0
         with self._ended_after_errors():
             if not launch.already_started:
                 self._claim(bars)
             self._spending = Spending(region=str(deployment.session.region_name), since=launch.requested_at)
-            # Only the command that started a run ends its nodes after an error. An ended run may have left nodes.
+            # Only the command that started a run terminates its nodes after an error. An ended run can have left nodes.
             if self.launch_options.detach_on_interrupt or launch.end() is not None:
                 yield
                 fleet.scale_to_zero(deployment, fleet.groups(deployment, readers=True), unless=launch.keeps_nodes)
@@ -89,7 +92,7 @@ class DeploymentRun(AgentRun):
 
     @contextmanager
     def started(self, bars: Bars) -> Iterator[None]:
-        """Let the nodes start. A closed terminal or expired credentials detach the command from the run."""
+        """Tell the nodes to start the run. A closed terminal or expired credentials detach the command from the run."""
         bars.stage(*self.prepared.staging)
         if not self.launch_options.detach_on_interrupt:
             self.launch.start([each.instance_id for each in self._nodes], until=self._until())
@@ -99,7 +102,7 @@ class DeploymentRun(AgentRun):
     def _until(self) -> float | None:
         """Return the Unix time at which the ranks must stop so that the cost limit also covers their stop.
 
-        None without a limit. Raises ShoalError if the limit leaves no time for training.
+        Returns None if there is no cost limit. Raises ShoalError if the limit leaves no time for training.
         """
         most, spending = self.launch.request.max_dollars, self._spending
         if most is None or spending is None:
@@ -122,7 +125,10 @@ class DeploymentRun(AgentRun):
                 bars.note(sentence)
 
     def _claim(self, bars: Bars) -> None:
-        """Claim the nodes, and upload the word sets of this machine unless the launch already has them."""
+        """Claim the nodes.
+
+        Also upload the word sets of this machine, unless an earlier command did so for the same launch.
+        """
         launch, launch_options = self.launch, self.launch_options
         groups = fleet.groups(self.deployment, readers=self.prepared.readers > 0)
         counts = [sum(each.size for each in groups if each.role == role) for role in _ROLES]
@@ -150,7 +156,7 @@ class DeploymentRun(AgentRun):
         return ReadingProgress(self.launch.requests.store, self.launch.run, readers) if readers else None
 
     def look_at_nodes(self, bars: Bars) -> None:  # noqa: ARG002
-        """Raise ShoalError if no node is left, because the command would wait forever."""
+        """Raise ShoalError if no node is left, because otherwise the command would wait forever."""
         name, running = self.deployment.name, retrying(partial(fleet.nodes, self.deployment))
         if self._spending:
             self._spending.see(running)
@@ -162,7 +168,7 @@ class DeploymentRun(AgentRun):
             raise ShoalError(f"no node of '{name}' is left, and AWS starts no others{RESUME_HINT}")
 
     def stop(self, bars: Bars) -> None:
-        """Request a stop. Without an answer from AWS the nodes receive the request late."""
+        """Request a stop. While AWS does not answer, the nodes do not receive the request."""
         if retrying.unanswered:
             bars.note(
                 "the ranks stop as soon as AWS answers. A second Ctrl-C ends only this command at once, and the "
@@ -172,11 +178,11 @@ class DeploymentRun(AgentRun):
         super().stop(bars)
 
     def spent(self) -> float | None:
-        """Return the dollars so far, from the hours of the nodes."""
+        """Return the cost so far in dollars, computed from the hours of the nodes."""
         return self._spending.so_far() if self._spending else None
 
     def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
-        """Collect the results, with the counts of the readers."""
+        """Copy the results to the output, and add the line counts of the readers to the summary."""
         read: dict[str, Any] = {}
         if self.prepared.readers:
             found = read_so_far(self.store, self.launch.run, self.prepared.readers)
@@ -198,7 +204,7 @@ class DeploymentRun(AgentRun):
         }
 
     def why_stopped(self, summary: Mapping[str, Any]) -> str:
-        """Return the reason, a cost limit or a user, and the cost of finishing the run."""
+        """Return why the run stopped (its cost limit or a user) and what finishing the run would cost."""
         asked = self.launch.request
         why = "somebody stopped it"
         if asked.max_dollars is not None and not asked.stop and asked.at(time.time()).stop:
@@ -214,8 +220,10 @@ class DeploymentRun(AgentRun):
 
 
 def read_so_far(store: Store, run: str, readers: int) -> Status:
-    """Return the total progress of a run's readers. Invalid progress documents are ignored, because other programs may
-    also write to the run's folder."""
+    """Return the total progress of a run's readers.
+
+    Invalid progress documents are ignored, because other programs can also write to the run's folder.
+    """
     found = []
     for reader in range(readers):
         with suppress(DataError):
@@ -225,7 +233,7 @@ def read_so_far(store: Store, run: str, readers: int) -> Status:
 
 
 class ReadingProgress:
-    """Progress of a run's readers, cached for some seconds."""
+    """Progress of a run's readers, cached for `_LOOK_SECONDS`."""
 
     def __init__(self, store: Store, run: str, readers: int) -> None:
         self._of = store, run, readers

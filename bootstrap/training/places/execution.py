@@ -1,4 +1,4 @@
-"""Executes a prepared run at any place, to its results or until the command detaches from it."""
+"""Executes a prepared run at any place, until its results are collected or the command detaches from the run."""
 
 import time
 from collections.abc import Mapping
@@ -15,9 +15,12 @@ from experiments.records.launches import write_launch
 
 
 def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Start a run, or follow a started one, and collect its results. Returns and raises what `train` does.
+    """Start a run, or follow a run that was already started, and collect its results.
 
-    If the command detaches from the run, it only returns `detached`, `stopped` and `run.detached_fields()`.
+    Returns the same dictionary, and raises the same errors, as `train` (train.py).
+
+    If the command detaches from the run, the dictionary contains only `detached`, `stopped` and the fields of
+    `run.detached_fields()`.
     """
     stages, config = Stages(datetime.now(UTC), run.spent), run.config
     try:
@@ -40,7 +43,7 @@ def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | N
     launched |= {"predicted": predicted} if predicted else {}
     write_launch(config.output, continues=config.resume, where=place.name, **launched, **ended.launch)
     if ended.failure or ended.summary is None:
-        for sentence in ended.details.get("refused", ()):  # a run without a summary does not report them
+        for sentence in ended.details.get("refused", ()):  # the summary, if there was one, would report these sentences
             bars.note(f"not fetched: {sentence}")
     if ended.failure:
         raise ended.failure
@@ -60,9 +63,10 @@ def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | N
 
 
 def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
-    """Follow a run to its end. Returns the interrupt that requested a stop, or None.
+    """Follow a run until it is over. Returns the interrupt with which the user requested a stop, or None.
 
-    Raises KeyboardInterrupt if the user interrupts again, and Abandoned if AWS has not answered by then.
+    Raises KeyboardInterrupt if the user interrupts a second time. Raises Abandoned instead if AWS has not answered the
+    stop request by then.
     """
     stop_request: KeyboardInterrupt | None = None
     record = run.record(bars)
@@ -76,7 +80,7 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
                 except (DataError, ShoalError):
                     record.update()
                     raise
-                record.update()  # also after the end, because the last lines may be new
+                record.update()  # also after the end of the run, because the record may have new lines
                 if over:
                     return stop_request
                 time.sleep(place.pause)

@@ -37,25 +37,28 @@ from trainer.rank_processes import STOP_SECONDS, failure_in
 
 _PAUSE_SECONDS = 1.0
 LONGEST_STOP_SECONDS = 3 * STOP_SECONDS
-"""Maximum time for a stop: agents read the request, ranks end, and nodes copy their results."""
+"""Maximum seconds for a stop: agents read the request, ranks exit, and nodes copy their results."""
 _ANSWER_SECONDS = 120.0
-"""Maximum time until the agent of a ready node reports that it has read a request."""
+"""Maximum seconds until the agent of a ready node reports that it has read a request."""
 RESUME_HINT = "; to continue from the last checkpoint, repeat the command with --resume"
 _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
-"""Pattern of the names of datasets on nodes (bootstrap/agent/machine.py)."""
+"""Pattern of the file names that datasets have on nodes (bootstrap/agent/machine.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Copied:
-    """Copied files of a run."""
+    """Result of copying the files of a run."""
 
     output: Path
     files: list[Path] = field(default_factory=list)
-    """Files that exist in the output now."""
+    """Files of the run that exist in the output folder after the copy."""
     tags: dict[str, str] = field(default_factory=dict)
-    """Tags in the store before the copy, by name. An object that changes during the copy has another tag."""
+    """Tags that the objects had in the store before the copy, by file name.
+
+    An object that changes during the copy then has a different tag in the store.
+    """
     refused: list[str] = field(default_factory=list)
-    """Messages about objects with names that Shoal does not use for files of a run."""
+    """One message for each object that was not copied, because no file of a run has such a name."""
     sizes: list[int] = field(default_factory=list)
     """Sizes in bytes of the newly copied files."""
 
@@ -75,20 +78,20 @@ def copy_results(
     skip: bool = False,
     count: Callable[[int], None] = ignore,
 ) -> Copied:
-    """Copy the files of a run to its output.
+    """Copy the files of a run to its output folder.
 
     Args:
-        store: Where the run's files are.
+        store: The store of the run's files.
         run: The name of the run.
-        output: The folder of the output.
-        into: A folder of the output, with a final slash.
-        files: Files by name (default: all files of the run).
-        skip: Skip files that exist with the same size and modification time, in seconds. Do not use it for a run that
-        just ended, which may have written a file twice within a second. count: Called with the number of bytes of each
-        chunk.
+        output: The output folder of the run.
+        into: A folder in the output folder, with a final slash (default: the output folder itself).
+        files: The files to copy, by name (default: all files of the run).
+        skip: Skip files that exist with the same size and modification time in seconds. Do not set it for a run that
+        has just ended, because such a run might have written a file twice within one second.
+        count: Called with the number of bytes of each copied chunk.
 
     Raises:
-        ShoalError: The output is not writable.
+        ShoalError: The output folder is not writable.
     """
     folder, copied = f"{RUNS}{run}/", Copied(output=output)
     if files is None:
@@ -117,13 +120,13 @@ def _is_there(path: Path, file: StoredFile) -> bool:
 
 
 class RemoteRun(Run):
-    """Run that can continue without its command, with its record and results in a store."""
+    """Run with its record and results in a store. It can continue after its command has ended."""
 
     can_detach = True
     launch_options: LaunchOptions
     store: Store
     deployment: Deployment | None = None
-    """None for hosts."""
+    """Deployment on which the run executes; None on hosts."""
     stage = "start the ranks"
     """Title of the progress bar before the first step."""
 
@@ -134,29 +137,32 @@ class RemoteRun(Run):
     @property
     @abstractmethod
     def is_followed(self) -> bool:
-        """True if an earlier command started the run, so that its whole record is shown."""
+        """True if an earlier command started the run. The whole record of the run is then shown."""
 
     @abstractmethod
     def give_up(self) -> None:
-        """End the run, because nobody waits for its results any more."""
+        """End the run, because no command waits for its results any longer."""
 
     def why_stopped(self, summary: Mapping[str, Any]) -> str:  # noqa: ARG002
-        """Return the reason of a stop that this command did not request, as part of a sentence."""
+        """Return why the run stopped without a request by this command.
+
+        The text completes "the run stopped, because".
+        """
         return "somebody stopped it"
 
     @abstractmethod
     def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
-        """Return why the run failed; None if it did not fail."""
+        """Return the error for a run that failed; None if the run did not fail."""
 
     def _machines(self) -> Mapping[str, list[dict[str, Any]]]:
-        """Return `nodes` and `readers` for the summary; empty for a place that costs nothing."""
+        """Return the summary's fields `nodes` and `readers`; an empty mapping for a place that costs nothing."""
         return {}
 
     def detached_fields(self) -> Mapping[str, Any]:
         return {"run": self.name, **({"deployment": self.deployment.name} if self.deployment else {})}
 
     def record(self, bars: Bars) -> RecordView:
-        """Return the view of the record in the store."""
+        """Return a view that shows the run's record in the store."""
         bars.stage(self.stage, 0)
         view, key = RunView(bars, spent=self.spent, read=self._reading()), f"{RUNS}{self.name}/{RECORD}"
         return RecordView(view, self.store, key, before=None if self.is_followed else self.store.size(key))
@@ -166,7 +172,10 @@ class RemoteRun(Run):
         return None
 
     def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
-        """Copy the run's files to the output. On a deployment, record in its bucket that they were copied."""
+        """Copy the run's files to the output folder.
+
+        For a deployment, also record in its bucket that they were copied.
+        """
         copied = copy_results(self.store, self.name, self.config.output)
         summary = copied.summary
         if self.deployment is not None and not copied.refused:
@@ -199,12 +208,14 @@ class RemoteRun(Run):
             raise
 
     def detaches_on(self, interrupt: KeyboardInterrupt) -> bool:
-        """Return whether this interrupt ends only the command."""
+        """Return whether this interrupt ends only the command, while the run continues."""
         return self.launch_options.detach_on_interrupt or name_of(interrupt) == signal.SIGHUP.name
 
     @contextmanager
     def _detaching(self) -> Iterator[None]:
-        """Raise Detached for a closed terminal or expired credentials, which end only the command."""
+        """Raise Detached if the terminal is closed or the credentials expire, because the run continues without the
+        command.
+        """
         try:
             yield
         except KeyboardInterrupt as interrupt:
@@ -219,7 +230,7 @@ class RemoteRun(Run):
 
 
 class AgentRun(RemoteRun):
-    """Run on nodes or hosts, which agents execute."""
+    """Run on nodes or hosts, executed by their agents."""
 
     launch: Launch
     look_seconds = 10.0
@@ -242,10 +253,12 @@ class AgentRun(RemoteRun):
 
     @abstractmethod
     def look_at_nodes(self, bars: Bars) -> None:
-        """Check the nodes. Raises ShoalError if no node is left, and none starts."""
+        """Check the nodes. Raises ShoalError if no node is left and no new node is starting."""
 
     def wait_for_data(self, bars: Bars) -> None:
-        """Wait until all nodes have their data, or one failed to get it. The bar shows what all nodes have read.
+        """Wait until all nodes have their data, or until one node has failed to read its data.
+
+        The progress bar shows the number of rows that all nodes have read.
 
         Raises ShoalError for a node that does not answer. With `detach`, raises Detached after the rendezvous.
         """
@@ -268,8 +281,9 @@ class AgentRun(RemoteRun):
             time.sleep(_PAUSE_SECONDS)
 
     def is_over(self, bars: Bars) -> bool:
-        """Return whether the run has ended on all nodes. Raises ShoalError if all nodes are lost before that, or do not
-        stop.
+        """Return whether the run has ended on all nodes.
+
+        Raises ShoalError if all nodes are lost before the end of the run, or if nodes do not stop in time.
         """
         self._end = self.launch.end()
         if self._end is None:
@@ -281,16 +295,16 @@ class AgentRun(RemoteRun):
         return self._end is not None
 
     def stop(self, bars: Bars) -> None:  # noqa: ARG002
-        """Request a stop with a checkpoint, and start the time limit for it."""
+        """Request a stop with a checkpoint, and start the time limit for the stop."""
         if not self.launch.request.stop:
             self.launch.ask_to_stop()
-        if self._deadline is None:  # even if an earlier command requested the stop
+        if self._deadline is None:  # set it even if an earlier command requested the stop
             self._deadline = time.monotonic() + LONGEST_STOP_SECONDS
 
     def _look(self, bars: Bars) -> None:
         """Show a new attempt and, every `look_seconds`, problems of the nodes.
 
-        Raises ShoalError if no node is left, and none starts.
+        Raises ShoalError if no node is left and no new node is starting.
         """
         attempt, now = self.launch.attempt(), time.monotonic()
         if self._looked_at is None:
@@ -311,9 +325,10 @@ class AgentRun(RemoteRun):
         self.look_at_nodes(bars)
 
     def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
-        """Return why a run failed, from the report of its nodes, or else from its logs.
+        """Return the error for a failed run, from the report of its nodes, or else from its logs; None if it did not
+        fail.
 
-        In logs, the path of a dataset on a node is replaced by the name of the source.
+        In a message from a log, the name of the source replaces the path that the dataset has on a node.
         """
         end = self._end
         if end is not None and end.error:

@@ -1,7 +1,7 @@
-"""Place on hosts of the user, reached by SSH.
+"""Place on hosts: machines of the user that Shoal reaches by SSH.
 
-The same agents as on a deployment's nodes run there. Their store is a folder that all hosts share, or a bucket of the
-user. Shoal knows no cost of hosts.
+Hosts run the same agents as a deployment's nodes. The store of the agents is a folder that all hosts share, or a bucket
+of the user. Shoal does not know what hosts cost.
 """
 
 import time
@@ -36,9 +36,9 @@ from corpus.reading.s3 import is_s3, place_of
 from trainer.config import TrainConfig
 
 _GROUP = "hosts"
-"""Name of the agents' group. A folder or a bucket has only one group of hosts."""
+"""Name of the group of all hosts. A shared folder or a bucket has only one group of hosts."""
 _SILENT_SECONDS = 8.0
-"""Time without a heartbeat after which a host's agent is restarted. It doubles after each attempt."""
+"""Seconds without a heartbeat after which a host's agent is restarted. They double after each attempt to restart it."""
 _MOST_SILENT_SECONDS = 300.0
 
 
@@ -52,7 +52,10 @@ class HostsPlace(Place):
         self.options = {"hosts": (str(file.path),)}
 
     def dataset(self, address: str | None, bars: Bars) -> str:  # noqa: ARG002
-        """Return the path of a valid dataset on this machine."""
+        """Return the path of a dataset on this machine, after checking it.
+
+        Raises DataError if the dataset is invalid.
+        """
         if address is None:
             raise UsageError(
                 "--hosts needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
@@ -61,7 +64,7 @@ class HostsPlace(Place):
             return address
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
-        """Prepare a run. Datasets of texts are made on this machine."""
+        """Prepare a run. A dataset of raw texts is created on this machine."""
         if config.similarity or config.analogy:
             raise ShoalError("--similarity and --analogy are not supported with --hosts; train with --local")
         if config.embeddings is not None and not is_s3(config.embeddings):
@@ -80,7 +83,7 @@ class HostsLaunch(Launch):
 
     when_silent = "its log is agent.log, in a folder with that name in ~/.shoal of its host"
     are_working = False
-    """True if a training runs on a host."""
+    """True if ranks are running on a host."""
 
     def require_free(self, run: str) -> None:
         if self.are_working:
@@ -103,11 +106,13 @@ class HostsRun(AgentRun):
         self._launch: HostsLaunch | None = None
         self._data = ""
         self._heartbeats: dict[str, tuple[str, float, float]] = {}
-        """Heartbeats by host: tag, monotonic time of its last change, and pause before the next restart."""
+        """For each host: the tag of its last heartbeat, the monotonic time at which the tag changed, and the seconds to
+        wait before the next restart of the agent.
+        """
 
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
-        """Connect to the hosts, and send code and dataset."""
+        """Connect to the hosts for a block, and send them the code and the dataset."""
         assert self.prepared.local_path is not None
         with self.hosts:
             bars.stage("connect", 0)
@@ -144,17 +149,20 @@ class HostsRun(AgentRun):
         except (KeyboardInterrupt, ShoalError) as error:
             if isinstance(error, LostError) and launch.request.ready:
                 raise Detached(f"{error}; the run continues, and the same command follows it") from error
-            if not launch.already_started:  # then the agents end the run of this command
+            if not launch.already_started:  # without the request, the agents end the run of this command
                 with suppress(ShoalError):
                     launch.forget()
             raise
 
     def start_agent(self, connection: Connection) -> None:
-        """Start a host's agent, unless it runs. Raises ShoalError if it cannot run, and LostError."""
+        """Start a host's agent, unless it is running.
+
+        Raises ShoalError if the agent cannot run on the host, and LostError if the host does not answer.
+        """
         self._call_agent("", connection)
 
     def _call_agent(self, option: str, connection: Connection) -> dict[str, Any]:
-        """Start a host's agent or, with `--ask`, only ask for its state. Returns the answer of the host."""
+        """Start a host's agent. With the option `--ask`, only request its state. Returns the answer of the host."""
         host, gpus = connection.host, connection.host.gpus
         status, output, errors = connection.run(
             (
@@ -200,9 +208,9 @@ class HostsRun(AgentRun):
         super().wait_for_data(bars)
 
     def look_at_nodes(self, bars: Bars) -> None:
-        """Restart agents without heartbeats, after a reboot of the host or the end of the agent.
+        """Restart agents that send no heartbeats, because their host has rebooted or the agent has exited.
 
-        The run does not notice an agent that is back within GONE_SECONDS.
+        An agent that sends heartbeats again within GONE_SECONDS does not disturb the run.
         """
         now, heartbeats = time.monotonic(), self.store.list(documents.NODES)
         for host in self.hosts.file.hosts:
@@ -225,13 +233,15 @@ class HostsRun(AgentRun):
 
     @property
     def launch(self) -> HostsLaunch:  # type: ignore[override]
-        """Launch of the run, after `started` claimed it."""
+        """Launch of the run. It exists only after `started` has claimed the hosts."""
         assert self._launch is not None
         return self._launch
 
 
 def store_of(hosts: HostGroup) -> Store:
-    """Return the store of the hosts: a folder, or a bucket that each host and the command reach with own credentials.
+    """Return the store of the hosts: a folder, or a bucket.
+
+    The command and each host reach a bucket with their own credentials.
 
     Raises LostError if the bucket is not usable.
     """
@@ -255,7 +265,10 @@ def _explained(address: str) -> Iterator[None]:
 
 
 def _send_dataset(store: Store, path: Path, bars: Bars) -> str:
-    """Send a dataset unless the store has it, and return its key. Raises DataError if it is invalid."""
+    """Upload a dataset to the store, unless the store has it. Returns the key of the dataset in the store.
+
+    Raises DataError if the dataset is invalid.
+    """
     with open_dataset(path) as opened:
         key = f"datasets/{opened.digest}/{DATASET_NAME}"
     size = path.stat().st_size

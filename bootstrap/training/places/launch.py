@@ -1,6 +1,6 @@
-"""Launches of runs: the requests to the agents, and their reports.
+"""Launches of runs: the requests to the agents, and the agents' reports.
 
-These are documents in a store. A command and the agents communicate only through that store.
+Requests and reports are documents in a store. A command and the agents communicate only through this store.
 """
 
 import secrets
@@ -31,23 +31,23 @@ from trainer.output.run_files import SUMMARY
 
 _SET_BY_NODES = ("data", "output", "cache")
 _CHANGES_AT_ONCE = 20
-"""Maximum attempts to change a document that other commands change at the same time."""
+"""Maximum number of attempts to change a document while other commands also change it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchOptions:
-    """Options of a launch."""
+    """Options of a launch, as the user gave them on the command line."""
 
     keep: bool = False
-    """True if the nodes stay after the run."""
+    """True if the nodes continue to run after the training."""
     min_nodes: int = 1
-    """Minimum number of nodes that train after losses of nodes."""
+    """Minimum number of nodes with which training continues after other nodes were lost."""
     max_dollars: float | None = None
-    """Maximum cost of the nodes."""
+    """Maximum cost of the nodes in dollars; None: no limit."""
     managed: bool = False
-    """True if a SageMaker job trains although the deployment has nodes."""
+    """True if a SageMaker job is to train, even if the deployment has nodes."""
     detach: bool = False
-    """True if the command ends as soon as the nodes have agreed on the first attempt."""
+    """True if the command is to exit as soon as the nodes have agreed on the first attempt."""
     detach_on_interrupt: bool = False
     """True if Ctrl-C ends only the command, not the run."""
 
@@ -63,18 +63,18 @@ def needs_prices(region: str) -> str:
 
 
 class RequestedRuns:
-    """Current request to a group of nodes, and its earlier runs."""
+    """Current request to a group of nodes, and the group's earlier runs."""
 
     def __init__(self, store: Store, group: str) -> None:
-        """`group` is the name of a deployment, or of hosts with a common store."""
+        """`group` is the name of a deployment, or of the hosts that share a store."""
         self.store, self._group, self._key = store, group, documents.request_key(group)
 
     def new_name(self) -> str:
-        """Return a name for a run, which sorts by time and is unique for simultaneous starts."""
+        """Return a name for a new run. Names sort by time, and differ even for simultaneous starts."""
         return f"{self._group}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
 
     def unfinished(self) -> str:
-        """Return the newest unfinished run. Raises ShoalError if all runs are finished."""
+        """Return the name of the newest unfinished run. Raises ShoalError if all runs have finished."""
         found = {key.split("/")[1] for key in self.store.list(f"{documents.RUNS}{self._group}.")}
         for name in sorted(filter(names.is_run, found), reverse=True):
             summary = self.store.read(f"{documents.RUNS}{name}/{SUMMARY}")
@@ -83,7 +83,7 @@ class RequestedRuns:
         raise ShoalError(f"'{self._group}' has no stopped training to resume; start a new one without --resume")
 
     def read(self) -> RunRequest | None:
-        """Return the request, or None. Raises ShoalError if it is unreadable."""
+        """Return the request, or None if there is no request. Raises ShoalError if it is unreadable."""
         return self._read()[0]
 
     def active_request(self) -> RunRequest | None:
@@ -92,7 +92,9 @@ class RequestedRuns:
         return found if found and self.end(found) is None else None
 
     def change(self, change: Callable[[RunRequest | None], RunRequest | None]) -> RunRequest | None:
-        """Change the request, safely against concurrent changes, and return the new one.
+        """Replace the request with the result of `change`, and return this result.
+
+        Repeats the change if another command has changed the request at the same time.
 
         Raises ShoalError if the request is unreadable.
         """
@@ -105,14 +107,14 @@ class RequestedRuns:
         raise ShoalError(f"other commands change {self._place} all the time; repeat the command")
 
     def end(self, request: RunRequest) -> RunEnd | None:
-        """Return the end of a launch; None before its end."""
+        """Return how a launch ended; None while it has not ended."""
         found = self.store.read(request.end_key)
         return RunEnd.of_launch(request.token, found.text) if found else None
 
     def write_end(self, request: RunRequest, error: str = "") -> None:
-        """Write the end of a launch if no node is left to write it. The end that a node wrote stays.
+        """Write the end of a launch for which no node is left to write it. An end that a node has written is kept.
 
-        `error` is the reason of a failure.
+        `error` says why the launch failed; empty if it was stopped.
         """
         found = self.store.read(request.end_key)
         if found is None or RunEnd.of_launch(request.token, found.text) is None:
@@ -134,19 +136,19 @@ class RequestedRuns:
 
 
 class Launch:
-    """Launch of a run: its request, attempts, statuses and end in a store."""
+    """Launch of a run: the run's request, attempts, node statuses and end, which are documents in a store."""
 
     when_silent = "if its deployment has an earlier version of Shoal, deploy it again"
-    """End of the message about a node with an agent that does not answer."""
+    """Last clause of the message that a node's agent does not answer."""
 
     def __init__(self, requests: RequestedRuns, run: str) -> None:
-        """`run` is the name of a new or a continued run. Raises ShoalError for an invalid name."""
+        """`run` is the name of a new run or of a run to resume. Raises ShoalError if the name is invalid."""
         self.requests, self.run = requests, names.run(run)
         self.already_started = False
         """True if an earlier command started the launch."""
         self._request: RunRequest | None = None
         self.started: tuple[str, ...] = ()
-        """Instances that received the start request."""
+        """IDs of the instances for which `start` was called."""
         self._attempts: list[Attempt] = []
         self._number = 0
 
@@ -157,25 +159,25 @@ class Launch:
 
     @property
     def left_in(self) -> str:
-        """Address or path of the run's folder."""
+        """S3 address or path of the run's folder."""
         return f"{self.requests.store.name}/{documents.RUNS}{self.run}/"
 
     def require_free(self, run: str) -> None:
-        """Raise ShoalError if nodes execute this run, or are about to."""
+        """Raise ShoalError if nodes are executing this run, or are about to execute it."""
 
     def claim(self, launch_options: LaunchOptions, bars: Bars, *, force: bool, **fields: Any) -> bool:
-        """Claim the nodes for a training, or follow the launch that an equal command started.
+        """Claim the nodes for a run, or follow the launch that an earlier command started for the same work.
 
-        Returns True if this call claimed the nodes; the run's folder then has a copy of the request.
+        Returns True if this call claimed the nodes. In that case the run's folder contains a copy of the request.
 
         Args:
             launch_options: Options of the launch.
             bars: Progress bars.
-            force: Claim the nodes again even if an equal launch finished.
-            fields: Other fields of the request.
+            force: Claim the nodes even if a launch for the same work has finished.
+            fields: The other fields of the request.
 
         Raises:
-            ShoalError: The nodes execute another run.
+            ShoalError: The nodes are executing a different run.
         """
         request = RunRequest(
             run=self.run,
@@ -185,7 +187,7 @@ class Launch:
             max_dollars=launch_options.max_dollars,
             **fields,
         )
-        self._request = request  # after an interrupt `forget` removes it, if it was written
+        self._request = request  # so that `forget` removes the request if the next call writes it and is interrupted
         kept = self.requests.change(partial(self._claimed, request, force=force))
         if kept is not None and kept != request:
             self.follow(kept)
@@ -197,11 +199,11 @@ class Launch:
         return True
 
     def follow(self, request: RunRequest) -> None:
-        """Follow a launch that an earlier command started."""
+        """Use the launch of an earlier command, which wrote `request`."""
         self.already_started, self._request, self.run = True, request, names.run(request.run)
 
     def start(self, instances: Sequence[str], *, until: float | None = None) -> None:
-        """Let these nodes start; `until` is the Unix time at which their ranks must stop."""
+        """Tell the nodes to start the run. `until` is the Unix time at which the ranks must stop; None: no limit."""
         self.started = tuple(instances)
         if not self.request.ready:
             self._replace(ready=True, until=until)
@@ -210,14 +212,19 @@ class Launch:
         self._replace(stop=True)
 
     def keeps_nodes(self) -> bool:
-        """Return whether the nodes stay after the run: by option, or for another run."""
+        """Return whether the nodes must not be stopped after this run, because of an option or because another run uses
+        them.
+        """
         with suppress(ShoalError):  # nodes ignore an unreadable request
             other = self.requests.active_request()
             return self.request.keep or (other is not None and other.token != self.request.token)
         return False
 
     def request_before(self) -> RunRequest:
-        """Return the request of the run to resume. Raises ShoalError if its copy is missing or invalid."""
+        """Return the request of the run to resume, from the copy in the run's folder.
+
+        Raises ShoalError if the copy is missing or invalid.
+        """
         try:
             return RunRequest.from_json(self._read(self._copy_key) or "")
         except DataError as error:
@@ -225,12 +232,15 @@ class Launch:
             raise ShoalError(f"{place} is not a valid request: {error}; start a new run without --resume") from error
 
     def is_wanted(self) -> bool:
-        """Return whether the request still exists. The command that fetches the results removes it."""
+        """Return whether the request of this launch still exists.
+
+        The command that fetches the results removes the request.
+        """
         found = self.requests.read()
         return found is not None and found.token == self.request.token
 
     def forget(self) -> None:
-        """Remove the request if it was written, so that remaining nodes become idle."""
+        """Remove the request if it was written. Nodes that are still running then become idle."""
         if self._request is not None:
             self._change(None)
 
@@ -239,7 +249,7 @@ class Launch:
         return next(reversed(self.attempts()), None)
 
     def attempts(self) -> list[Attempt]:
-        """Return all attempts of this launch so far."""
+        """Return all attempts of this launch so far, oldest first."""
         while (text := self._read(documents.attempt_key(self.run, self._number + 1))) is not None:
             self._number += 1
             found = Attempt.of_launch(self.request.token, text)
@@ -248,11 +258,14 @@ class Launch:
         return self._attempts
 
     def end(self) -> RunEnd | None:
-        """Return the end of the launch; None before its end."""
+        """Return how the launch ended; None while it has not ended."""
         return self.requests.end(self.request)
 
     def statuses(self) -> Mapping[str, NodeStatus]:
-        """Return the statuses of the latest attempt's nodes, by instance; before it, those of the started nodes."""
+        """Return the statuses of the latest attempt's nodes, by instance ID.
+
+        Before the first attempt, return the statuses of the nodes for which `start` was called.
+        """
         attempt = self.attempt()
         named = attempt.instances if attempt else self.started
         read = {
@@ -266,7 +279,7 @@ class Launch:
         self._change(self._request)
 
     def _change(self, new: RunRequest | None) -> None:
-        """Replace the request if it belongs to this launch."""
+        """Replace this launch's request with `new`, or remove it for None. A request of a different launch is kept."""
         token = self.request.token
         self.requests.change(lambda found: new if found is not None and found.token == token else found)
 
@@ -279,14 +292,14 @@ class Launch:
         return f"{documents.RUNS}{self.run}/{REQUEST_NAME}"
 
     def _claimed(self, new: RunRequest, known: RunRequest | None, *, force: bool) -> RunRequest:
-        """Return the known request if it is for the same work, else the new one.
+        """Return the known request if it is for the same work as the new request; otherwise return the new request.
 
-        Raises ShoalError if the nodes execute another run.
+        Raises ShoalError if the nodes are executing a different run.
         """
         if known is None:
             return new
         end = self.requests.end(known)
-        # The results of a finished launch with a request were not fetched yet.
+        # If a finished launch still has a request, no command has fetched the results of the launch.
         if new.same_work(known) and (end is None or (end.outcome == "finished" and not force)):
             return known
         if end is None:
@@ -309,24 +322,27 @@ class NodeLaunch(Launch):
 
     @property
     def requested_at(self) -> datetime:
-        """Time of the request; for a launch by an earlier command, the time in the run's name."""
+        """Time at which this command made the request.
+
+        For a launch of an earlier command, the time in the run's name.
+        """
         if not self.already_started:
             return self._requested_at
         return documents.start_time(self.run)
 
     def claim(self, launch_options: LaunchOptions, bars: Bars, *, force: bool, **fields: Any) -> bool:
         new = super().claim(launch_options, bars, force=force, **fields)
-        if new:  # nobody needs to fetch the request
+        if new:  # record the copy of the request as fetched, because nobody needs to fetch it
             tag = self.requests.store.list(self._copy_key)[self._copy_key].tag
             s3 = self.deployment.session.client("s3")
             fetched.record(s3, self._bucket, {self.run: {REQUEST_NAME: tag}}, bars.note)
         return new
 
     def require_free(self, run: str) -> None:
-        """Raise ShoalError if nodes run, or another command may be starting them."""
+        """Raise ShoalError if nodes are running, or if another command is possibly starting them."""
         deployment, place = self.deployment, S3Path(self._bucket, documents.request_key(self.deployment.name))
         head, just_changed = head_or_none(deployment.session.client("s3"), place), False
-        if head is not None:  # the command that changed it may be starting nodes; times are S3's
+        if head is not None:  # another command is possibly starting nodes; both times are S3's
             now = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
             just_changed = (now - head["LastModified"]).total_seconds() < READY_SECONDS
         if just_changed or any(group.desired for group in fleet.groups(deployment)):
@@ -336,7 +352,7 @@ class NodeLaunch(Launch):
             )
 
     def first_attempt_at(self) -> datetime | None:
-        """Return the time of the first attempt, from S3's clock; None before that."""
+        """Return the time of the first attempt according to S3's clock; None before the first attempt."""
         for first in self.attempts()[:1]:
             place = S3Path(self._bucket, documents.attempt_key(self.run, first.number))
             head = retrying(partial(head_or_none, self.deployment.session.client("s3"), place))

@@ -1,6 +1,6 @@
-"""Place on this machine. trainer/launch.py starts the ranks, and their record shows the progress.
+"""Place on this machine. trainer/launch.py starts the ranks, and the run's record shows their progress.
 
-Do not kill the ranks on Ctrl-C, because they finish their step and write a checkpoint.
+Do not kill the ranks on Ctrl-C, because they first finish their step and write a checkpoint.
 """
 
 import signal
@@ -43,14 +43,14 @@ class LocalPlace(Place):
         self.options = {"local": (), "nodes": (str(ranks),)}
 
     def dataset(self, address: str | None, bars: Bars) -> str:  # noqa: ARG002
-        """Return the path of a valid dataset."""
+        """Return the path of a dataset, after checking it. Raises DataError if the dataset is invalid."""
         if address is None:
             raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
         with open_dataset(Path(address)):
             return address
 
     def finished_before(self, config: TrainConfig) -> dict[str, Any] | None:
-        """Return the summary of a finished run that the user resumes, or None."""
+        """Return the summary of the run to resume if this run has already finished; otherwise None."""
         if not config.resume:
             require_free_output(config.output, force=config.force)
             return None
@@ -58,7 +58,7 @@ class LocalPlace(Place):
         return finished and {**finished, "finished_before": True}
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
-        """Prepare a run. Datasets of texts are made here, and others are checked."""
+        """Prepare a run. A dataset of raw texts is created on this machine; an existing dataset is checked."""
         return _LocalRun(source.prepare(self, config, bars), config, self.ranks)
 
 
@@ -69,12 +69,12 @@ class _LocalRun(Run):
         self.prepared, self.config, self._ranks = prepared, config, ranks
         self._sidecar, self._stopping, self._output = Sidecar(), False, Folder(config.output)
         self._before: int | None = None
-        """Size in bytes of the record of an earlier run."""
+        """Size in bytes that the record had before this start; None if there was no record."""
         self._running: subprocess.Popen[bytes] | None = None
 
     @contextmanager
     def started(self, bars: Bars) -> Iterator[None]:
-        """Start the readers, if any, and then the ranks."""
+        """Start the readers, if the source has readers, and then the ranks. After the block, no rank is running."""
         assert self.prepared.local_path is not None
         output = self.config.output
         with self.prepared.sidecar(bars) as self._sidecar:
@@ -98,7 +98,7 @@ class _LocalRun(Run):
                     raise
 
     def record(self, bars: Bars) -> RecordView:
-        """Return the view of the record in the output."""
+        """Return a view that shows the run's record in the output folder."""
         bars.stage("start the ranks", 0)
         view = RunView(bars, read=self._sidecar.read)
         return RecordView(view, self._output, RECORD, before=self._before)
@@ -128,7 +128,7 @@ class _LocalRun(Run):
         return self._running
 
     def _end(self) -> None:
-        """End the ranks by their launcher."""
+        """Stop the ranks through their launcher."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(STOP_SECONDS + 10)

@@ -1,7 +1,7 @@
-"""Place with SageMaker training jobs. SageMaker starts the instances and limits the hours.
+"""Place where SageMaker training jobs execute runs. SageMaker starts the instances and limits their hours.
 
-A job has its dataset and code as input channels. SageMaker copies changes of its output folder into the run's folder of
-the data bucket, so that the files there are like those of a run on nodes.
+A job reads its dataset and code from input channels. SageMaker copies changes of the job's output folder to the run's
+folder in the data bucket. So the run's folder contains the same files as after a run on nodes.
 """
 
 import json
@@ -46,7 +46,7 @@ from trainer.managed import DATA
 
 _LOOK_SECONDS = 2.0
 _NOT_GIVEN = (*FILES, "resume", "force")
-"""Options that are not hyperparameters: files are channels, and the container always resumes."""
+"""Options that are not passed as hyperparameters: files are input channels, and the container always resumes."""
 _QUESTIONS = ".questions"
 
 
@@ -60,7 +60,7 @@ class ManagedPlace(BucketPlace):
     def __init__(
         self, deployment: Deployment, launch_options: LaunchOptions = DEFAULT, *, others: Sequence[BucketPlace] = ()
     ) -> None:
-        """Raise ShoalError for launch options that only nodes support."""
+        """Raises ShoalError for launch options that only nodes support."""
         super().__init__(deployment, launch_options, others=others)
         if launch_options.keep or launch_options.min_nodes > 1:
             name = flag("keep" if launch_options.keep else "min_nodes")
@@ -81,7 +81,7 @@ class ManagedPlace(BucketPlace):
         return next((_JobTraining(each) for each in jobs(self.deployment, run) if each.has_ended), None)
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> "ManagedRun":
-        """Prepare a run, and upload a dataset of this machine."""
+        """Prepare a run. A dataset of this machine is uploaded."""
         self._require_readable(config)
         prepared = source.prepare(self, config, bars)
         if prepared.readers:
@@ -93,13 +93,16 @@ class ManagedPlace(BucketPlace):
         return [Node(self.settings.ec2_type, gpu.count if gpu else 1, efa=False) for _ in range(self.settings.count)]
 
     def hourly(self, nodes: object) -> float | None:  # noqa: ARG002
-        """Return the dollars an hour at SageMaker's on-demand price; None if unknown."""
+        """Return the cost of all instances in dollars per hour, at SageMaker's on-demand price; None if the price is
+        unknown.
+        """
         return self.settings.hourly(str(self.deployment.session.region_name))
 
     def longest_seconds(self) -> int:
-        """Return the limit of a job in seconds: from the topology's hours, or lower from the limit of dollars.
+        """Return the time limit of a job in seconds: the topology's `max_hours`, or less if the cost limit is lower.
 
-        Raises ShoalError if it is less than a minute, or if prices are unknown.
+        Raises ShoalError if the cost limit pays for less than a minute, or if a cost limit is set and prices are
+        unknown.
         """
         longest, most = self.settings.max_hours * 3600, self.launch_options.max_dollars
         if most is None:
@@ -122,7 +125,7 @@ class ManagedRun(RemoteRun):
     def __init__(
         self, place: ManagedPlace, prepared: Prepared, config: TrainConfig, run: str, job: Job | None = None
     ) -> None:
-        """`job` is a running job to follow, or None for a new one."""
+        """`job` is a running job to follow; None starts a new job."""
         self.config, self.prepared = config, prepared
         self._place, self.launch_options, self.deployment = place, place.launch_options, place.deployment
         self.store = requested_runs(self.deployment).store
@@ -137,7 +140,10 @@ class ManagedRun(RemoteRun):
 
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
-        """Start or find the job for a block. SageMaker ends it; after an error, this method stops it."""
+        """Start a job, or find the running job of an equal command, for the block. After an error, stop the job.
+
+        If there is no error, SageMaker itself ends the job.
+        """
         with self._ended_after_errors():
             self._job = self._job or self._same_work(bars)
             if self._job is None:
@@ -159,7 +165,7 @@ class ManagedRun(RemoteRun):
     def _same_work(self, bars: Bars) -> Job | None:
         """Return the running job that an equal command started, or None.
 
-        Raises ShoalError while another job runs, because a second one would cost money.
+        Raises ShoalError if a job for different work is running, because a second job would cost money.
         """
         self._config = with_uploaded_files(self.config, self._sets)
         hyper, channels = self._hyper(), self._channels()
@@ -175,9 +181,9 @@ class ManagedRun(RemoteRun):
         return None
 
     def _begin(self, bars: Bars) -> None:
-        """Upload the files of this machine, and start the job. Raises ShoalError if SageMaker refuses it."""
+        """Upload the files of this machine, and start the job. Raises ShoalError if SageMaker refuses the job."""
         if self.config.resume:
-            # SageMaker would copy each checkpoint into the container.
+            # SageMaker would copy every checkpoint to the container.
             fetched.remove_checkpoints(self._s3, self._folder, bars.note)
         else:
             upload_files(self._s3, self.config, self._sets, bars)
@@ -201,9 +207,9 @@ class ManagedRun(RemoteRun):
             raise ShoalError(f"SageMaker refuses the job: {error.response['Error']['Message']}") from error
         self._job = Job(
             self.deployment, {**request, "TrainingJobStatus": "InProgress"}
-        )  # so that `give_up` stops it after any error
+        )  # so that `give_up` stops the job after any error
         job = self._job = self._job.refreshed()
-        for other in jobs(self.deployment, active=True):  # of two simultaneous commands the later one stops
+        for other in jobs(self.deployment, active=True):  # simultaneous commands: the later one stops its job
             if other.name != name and (other.created, other.name) < (job.created, name):
                 job.stop()
                 raise ShoalError(f"another command started {other.run} at the same time; repeat the command")
@@ -222,7 +228,10 @@ class ManagedRun(RemoteRun):
         return {name: json.dumps(list(words)) for name, words in given.items()}
 
     def _channels(self) -> dict[str, str]:
-        """Return the input channels: the dataset, the files of options, and for AWS's image Shoal's code."""
+        """Return the addresses of the input channels, by name.
+
+        The channels are the dataset, the files of options and, for AWS's own image, Shoal's code.
+        """
         given, shared = self._config, self._place.settings
         found: dict[str, str] = {DATA: str(self.prepared.request()["dataset"])}
         for name in FILES:
@@ -235,7 +244,7 @@ class ManagedRun(RemoteRun):
         return found
 
     def _prefix(self, address: str) -> str:
-        """Return the prefix of a file, of a folder, or of the two files of an analogy set in MSR's format."""
+        """Return a channel's S3 prefix: of a file, a folder, or the two files of an analogy set in MSR's format."""
         if address.endswith(_QUESTIONS):
             return address.removesuffix(_QUESTIONS[1:])
         place = s3.place_of(address)
@@ -244,7 +253,7 @@ class ManagedRun(RemoteRun):
 
     @contextmanager
     def started(self, bars: Bars) -> Iterator[None]:
-        """Run a block, in which a closed terminal or expired credentials detach the command from the job."""
+        """Run a block. In the block, a closed terminal or expired credentials detach the command from the job."""
         bars.stage("SageMaker starts the job", 0)
         if self.launch_options.detach:
             raise Detached
@@ -252,7 +261,7 @@ class ManagedRun(RemoteRun):
             yield
 
     def wait_for_data(self, bars: Bars) -> None:
-        """Wait until the job trains, or ended."""
+        """Wait until the job is training, or has ended."""
         shown = ""
         while not self.job.has_ended and self.job.phase not in ("Training", "Uploading"):
             if self.job.phase != shown:
@@ -268,11 +277,11 @@ class ManagedRun(RemoteRun):
         return self.job.has_ended
 
     def stop(self, bars: Bars) -> None:  # noqa: ARG002
-        """Request a stop from SageMaker, which gives the ranks two minutes."""
+        """Request a stop from SageMaker. The ranks then have two minutes to write a checkpoint."""
         self.job.stop()
 
     def spent(self) -> float | None:
-        """Return the dollars so far, from the time that SageMaker bills."""
+        """Return the cost so far in dollars, computed from the time that SageMaker bills; None if unknown."""
         return self._job.dollars() if self._job else None
 
     def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
@@ -305,7 +314,7 @@ class ManagedRun(RemoteRun):
 
 
 class _JobTraining(TrainingHandle):
-    """Training in a SageMaker job."""
+    """Run in a SageMaker job that an earlier command started."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job.deployment, job.run)

@@ -1,7 +1,7 @@
 """Finds, describes and stops SageMaker training jobs of a deployment.
 
-The job itself stores everything about a run: the options are its hyperparameters, and the run's folder is its
-checkpoint address. So no other document is needed, and a run outlives its command.
+The job itself stores everything about a run. The hyperparameters of the job are the run's options, and its checkpoint
+address is the run's folder. So no other document is needed, and a run continues without its command.
 """
 
 import json
@@ -29,12 +29,12 @@ from trainer.managed import DATA, MEASURES
 
 ENDED = ("Completed", "Failed", "Stopped")
 FILES = ("embeddings", "similarity", "analogy")
-"""Options with files, which become input channels of a job."""
+"""Options with files as values. Each becomes an input channel of a job."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Common settings of a deployment's jobs, from the stack's output."""
+    """Settings that all jobs of a deployment share. They are read from an output of the stack."""
 
     role: str
     image: str
@@ -47,16 +47,18 @@ class Settings:
     code: str = ""
     wheels: str = ""
     script: str = ""
-    """S3 addresses of code that AWS's image lacks; empty with an image of the user."""
+    """`code`, `wheels` and `script`: S3 addresses of the code that AWS's image lacks; empty if the user provides an
+    image.
+    """
     key: str = ""
-    """ARN of the topology's KMS key, or empty."""
+    """ARN of the topology's KMS key; empty if the topology has no key."""
 
     @property
     def ec2_type(self) -> str:
         return self.instance_type.removeprefix(PREFIX)
 
     def hourly(self, region: str) -> float | None:
-        """Return the on-demand dollars an hour of all instances; None if unknown."""
+        """Return the cost of all instances in dollars per hour, at the on-demand price; None if it is unknown."""
         return _hourly(region, self.ec2_type, self.count)
 
 
@@ -68,7 +70,7 @@ def _hourly(region: str, ec2_type: str, count: int) -> float | None:
 def settings(deployment: Deployment) -> Settings:
     """Return the settings of a deployment's jobs.
 
-    Raises ShoalError if its topology has no managed training, or its output is of another version of Shoal.
+    Raises ShoalError if the topology has no managed training, or if a different version of Shoal wrote the output.
     """
     text = deployment.output(topology.OUTPUT_MANAGED)
     try:
@@ -86,10 +88,13 @@ class _Option:
 
 
 class Job:
-    """SageMaker training job of a deployment, as described at one time."""
+    """SageMaker training job of a deployment. Its attributes do not change after the description was read."""
 
     def __init__(self, deployment: Deployment, described: Mapping[str, Any]) -> None:
-        """`described` is SageMaker's description of the job. Raises ShoalError if its folder is not that of a run."""
+        """`described` is SageMaker's description of the job.
+
+        Raises ShoalError if the job's folder is not a run's folder.
+        """
         self.deployment, self._shown = deployment, described
         self.name = str(described["TrainingJobName"])
         address = str((described.get("CheckpointConfig") or {}).get("S3Uri", ""))
@@ -112,7 +117,7 @@ class Job:
 
     @property
     def has_ended(self) -> bool:
-        """True if the job ended."""
+        """True if the job has ended."""
         return self.status in ENDED
 
     @property
@@ -137,7 +142,10 @@ class Job:
 
     @property
     def options(self) -> dict[str, tuple[str, ...]]:
-        """Options of the training, with addresses of files. Raises ShoalError if Shoal did not start the job."""
+        """Options of the run: the words of each option's value, by name. Files have their S3 addresses.
+
+        Raises ShoalError if Shoal did not start the job.
+        """
         given = self._shown.get("HyperParameters") or {}
         files = {name: (address,) for name, address in self.channels.items() if name in FILES}
         try:
@@ -150,7 +158,7 @@ class Job:
 
     @property
     def work(self) -> tuple[object, ...]:
-        """Value for comparisons of jobs, from `work_of`."""
+        """Value of `work_of` for this job. It is equal for jobs that the same command starts."""
         return work_of(self.run, self._shown.get("HyperParameters") or {}, self.channels)
 
     @property
@@ -160,7 +168,7 @@ class Job:
 
     @property
     def instances(self) -> list[dict[str, Any]]:
-        """Instances of the job, with the fields of nodes in reports."""
+        """Instances of the job, with the same fields as the nodes in reports."""
         of = self._shown["ResourceConfig"]
         kind = catalog.find(of["InstanceType"].removeprefix(PREFIX))
         spot = self._shown.get("EnableManagedSpotTraining")
@@ -174,29 +182,29 @@ class Job:
         return [dict(shown) for _ in range(of["InstanceCount"])]
 
     def seconds(self, now: datetime) -> float:
-        """Return the billed seconds of each instance, an upper bound while the job runs."""
+        """Return the billed seconds of each instance. While the job is running, this is an upper bound."""
         if self.has_ended:
             return float(self._shown.get("BillableTimeInSeconds", 0))
         began = self._shown.get("TrainingStartTime")
         return max(0.0, (now - began).total_seconds()) if began else 0.0
 
     def dollars(self) -> float | None:
-        """Return the dollars so far; None if the price is unknown."""
+        """Return the cost so far in dollars; None if the price is unknown."""
         of, region = self._shown["ResourceConfig"], str(self.deployment.session.region_name)
         hourly = _hourly(region, of["InstanceType"].removeprefix(PREFIX), of["InstanceCount"])
         return None if hourly is None else hourly * self.seconds(datetime.now(UTC)) / 3600
 
     @property
     def outcome(self) -> str:
-        """Outcome in the words of a launch on nodes: `finished`, `failed` or `stopped`."""
+        """Outcome of the job, with the same values as for a launch on nodes: `finished`, `failed` or `stopped`."""
         return {"Completed": "finished", "Failed": "failed"}.get(self.status, "stopped")
 
     def refreshed(self) -> "Job":
-        """Return the job with its current description."""
+        """Return the job with a new description from SageMaker."""
         return described(self.deployment, self.name)
 
     def stop(self) -> None:
-        """Request a stop with a checkpoint, unless the job ended or is stopping."""
+        """Request a stop with a checkpoint, unless the job has ended or is stopping."""
         if self.refreshed().status == "InProgress":
             retrying(partial(cleanup.stop_job, self.deployment.session.client("sagemaker"), self.name))
 
@@ -207,9 +215,9 @@ def described(deployment: Deployment, name: str) -> Job:
 
 
 def jobs(deployment: Deployment, run: str | None = None, *, active: bool = False) -> Iterator[Job]:
-    """Yield the jobs of a deployment, or of one of its runs, newest first.
+    """Yield the jobs of a deployment, newest first. With `run`, yield only the jobs of this run.
 
-    SageMaker also keeps ended jobs, which `active` leaves out.
+    SageMaker also lists ended jobs. If `active` is true, they are left out.
     """
     if run is not None and not names.is_run(run):
         return
@@ -222,7 +230,7 @@ def jobs(deployment: Deployment, run: str | None = None, *, active: bool = False
         name, ended = each["TrainingJobName"], each["TrainingJobStatus"] in ENDED
         if cleanup.is_job(name, deployment.name) and name.startswith(prefix) and not (active and ended):
             job = described(deployment, name)
-            if job.bucket == bucket:  # an earlier deployment with this name had another bucket
+            if job.bucket == bucket:  # a job of an earlier deployment with the same name has a different bucket
                 yield job
 
 
@@ -234,15 +242,16 @@ def count_active_jobs(account: Account, deployment: str, outputs: Mapping[str, s
 
 
 def work_of(run: str, hyper: Mapping[str, str], channels: Mapping[str, str]) -> tuple[object, ...]:
-    """Return a value that is equal for jobs that the same command starts.
+    """Return a value that is equal for all jobs that the same command starts.
 
-    Their runs have different folders for the files of the user's machine, so the run's name is replaced.
+    The files of the user's machine are uploaded to a folder with the run's name, which differs. So the name is
+    replaced.
     """
     return dict(hyper), {name: address.replace(f"/{run}/", "/RUN/") for name, address in channels.items()}
 
 
 def job_name(run: str, launch: int = 1) -> str:
-    """Return the name of a job: deployment, time of the run, and from the second launch on its number."""
+    """Return the name of a job: deployment, start time of the run and, from the second launch on, the launch number."""
     deployment, _, began = run.rpartition(".")
     digits = began.partition("-")[0].replace("T", "")[2:]
     return f"{cleanup.job_prefix(deployment)}-{digits}{f'-{launch}' if launch > 1 else ''}"
@@ -250,7 +259,10 @@ def job_name(run: str, launch: int = 1) -> str:
 
 _VOLUME_GIB = 30
 _COPIES = 3
-"""Number of dataset sizes that fit on a job's disk, for the downloaded and the unpacked dataset."""
+"""Size of a job's disk, in addition to `_VOLUME_GIB`, as a multiple of the dataset's size.
+
+The disk must have room for the downloaded and the unpacked dataset.
+"""
 _METRICS = ("loss", "rows_per_second", *MEASURES)
 
 
@@ -264,9 +276,10 @@ def job_request(
     channels: Mapping[str, str],
     longest: int,
 ) -> dict[str, Any]:
-    """Return the parameters of CreateTrainingJob.
+    """Return the parameters of SageMaker's CreateTrainingJob.
 
-    `folder` is that of the run, `channels` are addresses by name, and `longest` is the job's limit in seconds.
+    `folder` is the run's folder, `channels` has the address of each input channel by name, and `longest` is the time
+    limit of the job in seconds.
     """
     spot = shared.market == "spot"
     script = [f"/opt/ml/input/data/script/{shared.script.rpartition('/')[2]}"] if shared.script else []
@@ -299,7 +312,7 @@ def job_request(
             **({"MaxWaitTimeInSeconds": 2 * longest} if spot else {}),
         },
         "EnableManagedSpotTraining": spot,
-        # A container needs no access to the internet or AWS: SageMaker itself copies files in and out.
+        # The container needs no access to the internet or AWS, because SageMaker itself copies files in and out.
         "EnableNetworkIsolation": True,
         "EnableInterContainerTrafficEncryption": shared.count > 1,
         "Environment": {NEEDS_GPU: "1"} if gpu else {},

@@ -1,6 +1,6 @@
-"""Base classes of places, where training happens, and of runs at a place.
+"""Base classes of places, where training runs execute, and of runs at a place.
 
-Commands use places only through these two classes, so a new place is a new file in this folder.
+Commands use places only through these two classes. To add a place, add a file to this folder.
 """
 
 from abc import ABC, abstractmethod
@@ -20,20 +20,20 @@ from trainer.output.run_files import MODEL, has_model, require_free_output, was_
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """Results of an ended run in its output."""
+    """Results of an ended run, after they were copied to the output folder."""
 
     summary: dict[str, Any] | None
     """Content of summary.json; None if it is missing."""
     failure: Exception | None
-    """Why the run failed; None if it did not fail."""
+    """Error that describes why the run failed; None if it did not fail."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """More fields for the summary."""
+    """Fields that the command adds to the summary."""
     launch: Mapping[str, Any] = field(default_factory=dict)
-    """More fields for launch.json."""
+    """Fields that the command adds to launch.json."""
 
 
 class Run(ABC):
-    """Run at a place, with a prepared source."""
+    """Run at a place, with a source that was prepared for this place."""
 
     config: TrainConfig
     prepared: Prepared
@@ -41,23 +41,26 @@ class Run(ABC):
     """True if the run can continue without its command."""
 
     def resources(self, bars: Bars) -> AbstractContextManager[object]:  # noqa: ARG002
-        """Hold the resources that cost money, such as nodes, until the end of the block."""
+        """Start the resources that cost money, such as nodes, for a block, and release them at the end of the block."""
         return nullcontext()
 
     @abstractmethod
     def started(self, bars: Bars) -> AbstractContextManager[object]:
-        """Start the run for a block, after which nothing of it runs. Raises Detached if the command detaches."""
+        """Start the run for a block.
+
+        After the block, no process of the run is left. Raises Detached if the command detaches.
+        """
 
     def wait_for_data(self, bars: Bars) -> None:  # noqa: B027
         """Wait until the ranks have their data. An error or an interrupt stops the run."""
 
     @abstractmethod
     def record(self, bars: Bars) -> RecordView:
-        """Return the view of the run's record."""
+        """Return a view that shows the run's record."""
 
     @abstractmethod
     def is_over(self, bars: Bars) -> bool:
-        """Return whether the run ended. Raises ShoalError if it cannot continue."""
+        """Return whether the run has ended. Raises ShoalError if the run has not ended but cannot continue."""
 
     @abstractmethod
     def stop(self, bars: Bars) -> None:
@@ -72,29 +75,30 @@ class Run(ABC):
         return {}
 
     def spent(self) -> float | None:
-        """Return the dollars so far; None if unknown, or if the run is free."""
+        """Return the cost so far in dollars; None if the cost is unknown, or if the run costs nothing."""
         return None
 
     @abstractmethod
     def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
-        """Copy the results to the output. Raises ShoalError if the summary is invalid."""
+        """Copy the results to the output folder. Raises ShoalError if the summary is invalid."""
 
 
 class Place(DataAccess):
-    """Place where runs happen."""
+    """Place where training runs execute."""
 
     name: str
     pause: float
     """Seconds between two checks of a run."""
     options: Mapping[str, Sequence[str]]
-    """Options, with their words, that select the place on a command line."""
+    """Options that select the place on a command line: the words of each option's value, by name."""
     shares: bool = False
-    """True if its nodes have a share."""
+    """True if the nodes of the place have a share (a common file system)."""
 
     def finished_before(self, config: TrainConfig) -> dict[str, Any] | None:
-        """Return the summary of the finished run that the user resumes, with `finished_before` true; otherwise None.
+        """Return the summary of the run to resume, with `finished_before` true, if this run has finished; otherwise
+        None.
 
-        Places that choose the run to resume by themselves return None. Raises TrainingError if the run would
+        A place that itself chooses the run to resume returns None. Raises TrainingError if the resumed run would
         replace a finished model.
         """
         if not config.resume:
@@ -107,17 +111,17 @@ class Place(DataAccess):
 
     @abstractmethod
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
-        """Prepare a run, up to the first step that costs money.
+        """Prepare a run as far as possible without a step that costs money.
 
-        Raises what `Source.prepare` raises, and ShoalError if another run occupies the place.
+        Raises the same errors as `Source.prepare`, and ShoalError if another run occupies the place.
         """
 
     def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
-        """Return the nodes that a run would start, with `readers` also the readers."""
+        """Return the nodes that a run would start. If `readers` is true, also return the reader nodes."""
         return []
 
     def hourly(self, nodes: Sequence[Node]) -> float | None:  # noqa: ARG002
-        """Return the on-demand dollars an hour of these nodes; None if a price is unknown."""
+        """Return the cost of these nodes in dollars per hour, at on-demand prices; None if a price is unknown."""
         return None
 
     def credentials_warning(self, seconds: float) -> str | None:  # noqa: ARG002

@@ -1,1 +1,1 @@
-"""Sources of a training: dataset, raw texts or text stream, each in a file."""
+"""Sources of training data: dataset, raw texts and text stream. One file per source."""

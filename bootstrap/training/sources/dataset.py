@@ -1,4 +1,4 @@
-"""Source of a training: a dataset made by a preprocessing."""
+"""Source of training data: a dataset that preprocessing wrote."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -20,7 +20,7 @@ _READ_AHEAD = 1 << 20
 
 
 class DatasetSource(Source):
-    """Dataset at an address (a path or s3://...), or for None, the newest dataset of the place."""
+    """Dataset at an address, a path or s3://... Without an address, the newest dataset of the place."""
 
     def __init__(self, address: str | None) -> None:
         self.address = address
@@ -45,7 +45,7 @@ class PreparedDataset(Prepared):
     """Dataset that the ranks can read."""
 
     def __init__(self, address: str, inputs: tuple[str, ...] = ()) -> None:
-        """`inputs` are the addresses of the texts from which it was made for this run."""
+        """`inputs` are the addresses of the texts if the dataset was created from texts for this run."""
         self.address, self.inputs = address, inputs
         self.local_path = None if is_s3(address) else Path(address)
 
@@ -57,7 +57,7 @@ class PreparedDataset(Prepared):
         return {"dataset": self.address}
 
     def work(self, config: TrainConfig, ranks: int) -> Training:
-        """Return the work for the dataset's rows. Raises DataError if the dataset is invalid."""
+        """Return the amount of work to train on the dataset's rows. Raises DataError if the dataset is invalid."""
         with opened_dataset(self.address) as dataset:
             size = _size(dataset)
         embedding = config.embedding or vectors_size(str(config.embeddings))
@@ -66,7 +66,10 @@ class PreparedDataset(Prepared):
 
 @contextmanager
 def opened_dataset(address: str) -> Iterator[Dataset]:
-    """Open a dataset for a block. In S3, only the used parts are read. Raises DataError as `open_dataset`."""
+    """Open a dataset for a block.
+
+    From S3, read only the bytes that are used. Raises the same errors as `open_dataset`.
+    """
     if is_s3(address):
         with closing(open_range(address, ahead=_READ_AHEAD)) as file, open_dataset(address, file) as dataset:
             yield dataset
@@ -76,7 +79,7 @@ def opened_dataset(address: str) -> Iterator[Dataset]:
 
 
 def _size(dataset: Dataset) -> DatasetSize:
-    """Return the numbers of rows, and the words of a row: the mean of ragged rows, else the row length."""
+    """Return the numbers of rows, and the words per row: the mean for ragged rows, otherwise the row length."""
     train, settings = dataset.train, dataset.settings
     words = len(train.arrays["tokens"]) / max(1, len(train)) if settings.ragged else float(settings.row_length)
     return DatasetSize(len(train), len(dataset.test), words)

@@ -1,7 +1,7 @@
-"""Runs the readers of a stream on this machine: processes that write its parts into a folder for the ranks.
+"""Runs the readers of a stream on this machine: processes that write the stream's parts to a folder for the ranks.
 
-A finite text is read to its end before the ranks start. A resumed run, or another run with the same folder, reuses it.
-Readers of an unbounded stream run together with the ranks, and end with them.
+A finite text is read to its end before the ranks start. A resumed run, or a later run with the same folder, reuses the
+parts. Readers of an unbounded stream run at the same time as the ranks, and stop when the ranks exit.
 """
 
 import os
@@ -23,7 +23,7 @@ from corpus.stream.progress import ERROR_NAME, ended, read_status, reader_folder
 from corpus.stream.stream_settings import StreamSettings, read_settings, write_settings
 
 FOLDER = "stream"
-"""Name of the folder, in a run's output, for the parts of the stream."""
+"""Name of the folder, in a run's output folder, for the parts of the stream."""
 
 _LOOK_SECONDS = 0.2
 _END_SECONDS = 10
@@ -38,13 +38,16 @@ class Readers:
         self._restarts = {number: processes.Restarts() for number in range(settings.readers)}
 
     def start(self) -> None:
-        """Start the readers that have text left. Raises DataError if one of them failed."""
+        """Start the readers that have text left to read. Raises DataError if a reader has failed."""
         for number in self._restarts:
             if not self._has_ended(number):
                 self._start(number)
 
     def check(self) -> None:
-        """Restart readers that died. Raises DataError if one failed, and ShoalError if one died too often."""
+        """Restart readers that died.
+
+        Raises DataError if a reader reported an error, and ShoalError if a reader died too often.
+        """
         for number, process in list(self._running.items()):
             if process.poll() is None:
                 continue
@@ -70,7 +73,7 @@ class Readers:
         self._bars.leave()
 
     def end(self) -> None:
-        """End the readers. The next ones read unwritten text again."""
+        """Stop the readers. Text that they read but did not write is read again at the next start."""
         for process in self._running.values():
             process.terminate()
         for process in self._running.values():
@@ -96,7 +99,7 @@ class Readers:
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "OMP_NUM_THREADS": "1", **ends_with_this_process()},
-                start_new_session=True,  # Ctrl-C must access only this process, which ends the readers after the ranks
+                start_new_session=True,  # Ctrl-C must reach only this process, which stops the readers after the ranks
             )
 
     def _log(self, number: int) -> Path:
@@ -107,14 +110,14 @@ class Readers:
 def running_readers(stream: Path, settings: StreamSettings, bars: Bars) -> Iterator[Readers]:
     """Run the readers of a stream for a block. Finite text is read completely first.
 
-    Raises DataError for unreadable sources, and for a folder with text of other settings.
+    Raises DataError if a source is unreadable, or if the folder contains text that was read with different settings.
     """
     write_settings(stream, settings)
     readers = Readers(stream, settings, bars)
     try:
         for number in range(settings.readers):
             with suppress(FileNotFoundError):
-                (reader_folder(stream, number) / ERROR_NAME).unlink()  # the reader may succeed this time
+                (reader_folder(stream, number) / ERROR_NAME).unlink()  # the reader might succeed after a restart
         readers.start()
         if not settings.follow:
             readers.wait()

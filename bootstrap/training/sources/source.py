@@ -1,7 +1,7 @@
-"""Base classes of the sources of a training, and of a place's access to data.
+"""Base classes of the sources of training data, and of a place's access to data.
 
-A source is the data that the user named. It is prepared for a place before anything costs money, so `prepare` must find
-every error that can be found early.
+A source is the data that the user named. It is prepared for a place before anything costs money. So `prepare` must find
+every error that can be found without starting nodes.
 """
 
 from abc import ABC, abstractmethod
@@ -22,21 +22,22 @@ from trainer.config import TrainConfig
 
 
 class DataAccess(ABC):
-    """Access of a place's ranks to data."""
+    """Ways in which the ranks of a place access data."""
 
     reads_only_s3 = False
     """True if the ranks are on nodes, so that this machine does not read the texts."""
 
     @property
     def readers(self) -> int:
-        """Default number of readers of a stream."""
+        """Number of readers of a stream, unless the user sets the number."""
         return 1
 
     @abstractmethod
     def dataset(self, address: str | None, bars: Bars) -> str:
-        """Make a dataset available to the ranks, and return its address there. For None, use the newest dataset.
+        """Make a dataset available to the ranks, and return the address from which they read it.
 
-        Raises ShoalError if it does not exist or the ranks may not read it, and DataError if it is invalid.
+        Without an address, use the newest dataset. Raises ShoalError if the dataset does not exist or the ranks are not
+        allowed to read it. Raises DataError if the dataset is invalid.
         """
 
     def require_readable(self, address: str) -> None:  # noqa: B027
@@ -44,22 +45,24 @@ class DataAccess(ABC):
 
     @property
     def preprocesses(self) -> bool:
-        """True if a node runs the preprocessing jobs."""
+        """True if the node that trains also runs the preprocessing jobs."""
         return False
 
     def upload_inputs(self, sources: tuple[FileSource, ...], name: str, bars: Bars) -> tuple[FileSource, ...]:  # noqa: ARG002
-        """Return the files at their addresses for that node. Files of this machine are uploaded below `name`.
+        """Return the files with the addresses from which the node that preprocesses reads them.
 
-        Raises ShoalError for files that the node may not read.
+        Files of this machine are uploaded to a folder with this name.
+
+        Raises ShoalError for files that the node is not allowed to read.
         """
         return sources
 
     def require_common_folder(self) -> None:  # noqa: B027
-        """Raise ShoalError if the nodes have no common folder for the parts that readers write."""
+        """Raise ShoalError if the nodes do not share a folder for the parts that readers write."""
 
 
 class Staging(NamedTuple):
-    """Title and total of the progress bar while nodes copy the data."""
+    """Title, total and unit of the progress bar while nodes copy the data."""
 
     title: str
     total: int = 0
@@ -68,24 +71,24 @@ class Staging(NamedTuple):
 
 @dataclass(frozen=True)
 class Sidecar:
-    """Processes that run together with the ranks on this machine."""
+    """Processes that run on this machine at the same time as the ranks."""
 
     check: Callable[[], None] = lambda: None
-    """Checks the processes. It is called repeatedly, and its error ends the ranks."""
+    """Function that checks the processes. It is called repeatedly, and an error of it stops the ranks."""
     read: Callable[[], Status] | None = None
-    """Returns the progress of readers of an unbounded stream."""
+    """Function that returns the progress of the readers of an unbounded stream; None without such readers."""
 
 
 class Prepared(ABC):
     """Source that was checked and made available to the ranks of a place."""
 
     readers = 0
-    """Number of readers."""
+    """Number of readers; 0 if the source is not a stream."""
     local_path: Path | None = None
-    """Path for ranks on this machine; None for nodes."""
+    """Path from which ranks on this machine read the data; None for ranks on nodes."""
     staging = Staging("copy the dataset to the nodes")
     inputs: tuple[str, ...] = ()
-    """Addresses of the inputs, for the record of a run."""
+    """Addresses of the inputs, to be reported with the results of the run."""
 
     @property
     @abstractmethod
@@ -97,36 +100,40 @@ class Prepared(ABC):
         """Return the fields of the request that name the source."""
 
     def work(self, config: TrainConfig, ranks: int) -> Training:  # noqa: ARG002
-        """Return the work of a training. Raises ExperimentError if it is unknown before the source is read."""
+        """Return the amount of work of a training run.
+
+        Raises ExperimentError if only reading the source can tell it.
+        """
         raise ExperimentError(f"the number of rows of {self.label} is unknown until the nodes have read it")
 
     def resumed(self, before: Callable[[], RunRequest]) -> Self:  # noqa: ARG002
-        """Return the source for a resumed run; `before` returns the request of that run.
+        """Return the source for a resumed run. `before` returns the earlier request of the run.
 
-        Raises ShoalError if that run learned from another source.
+        Raises ShoalError if the run was started with a different source.
         """
         return self
 
     @contextmanager
     def sidecar(self, bars: Bars) -> Iterator[Sidecar]:  # noqa: ARG002
-        """Run the processes that ranks on this machine need, until the end of the block."""
+        """Run, for a block, the processes that ranks on this machine need."""
         yield Sidecar()
 
 
 class Source(ABC):
-    """Data to learn from, as the user named it."""
+    """Training data, as the user named it."""
 
     @abstractmethod
     def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
-        """Check that a place can use the source. Copy data to the place that its ranks could not read at their address.
+        """Check that a place can use the source. Copy the data to the place if its ranks could not read the data
+        otherwise.
 
-        Raises DataError for invalid data, and ShoalError for data that the place cannot read.
+        Raises DataError if the data is invalid, and ShoalError if the place cannot read the data.
         """
 
     @abstractmethod
     def digest(self) -> str | None:
-        """Return a digest of the content; None if only the place knows it."""
+        """Return a digest of the content; None if this machine does not know it."""
 
     def size(self) -> DatasetSize | None:
-        """Return the size of a dataset; None if it is still unknown."""
+        """Return the size of the dataset; None if the size is not known yet."""
         return None

@@ -1,4 +1,4 @@
-"""Source of a training of word embeddings: a finite or unbounded text stream, which readers split into parts."""
+"""Source of training data for word embeddings: a finite or unbounded text stream, which readers split into parts."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,24 +27,28 @@ class StreamSource(Source):
 
         Args:
             settings: Addresses of the text and its format.
-            readers: The number of readers (default: that of the place).
-            folder: A folder on this machine in which later runs find the parts (default: a folder of the output).
+            readers: The number of readers (default: the place's default).
+            folder: A folder on this machine for the parts, which later runs can reuse (default: a folder in the run's
+            output folder).
         """
         self._settings, self._readers, self._folder = settings, readers, folder
 
     @classmethod
     def of_folder(cls, folder: Path) -> Self:
-        """Return the text that an earlier run read. Raises DataError if the folder is not a stream."""
+        """Return the source for text that an earlier run has read into a folder.
+
+        Raises DataError if the folder does not contain a stream.
+        """
         settings = read_settings(folder)
         return cls(settings, readers=settings.readers, folder=folder)
 
     def of_text(self, fields: tuple[str, ...]) -> Self:
-        """Return the source with other fields as its text."""
+        """Return a copy of the source that takes its text from these fields."""
         return type(self)(replace(self._settings, text=fields), readers=self._readers, folder=self._folder)
 
     @property
     def settings(self) -> StreamSettings:
-        """Settings of the stream, with the requested number of readers."""
+        """Settings of the stream, as the user gave them."""
         return self._settings
 
     @property
@@ -60,7 +64,7 @@ class StreamSource(Source):
         return PreparedStream(settings, folder, keep=self._folder is not None or config.resume)
 
     def settings_for(self, access: DataAccess) -> StreamSettings:
-        """Return the settings for a place. Raises what `prepare` raises."""
+        """Return the settings for a place, with its number of readers. Raises the same errors as `prepare`."""
         settings = self._settings if self._readers else replace(self._settings, readers=access.readers)
         if access.reads_only_s3:
             for address in settings.sources:
@@ -73,19 +77,25 @@ class StreamSource(Source):
         return settings
 
     def digest(self) -> str | None:
-        """Return the digest of the files' names, sizes and times. Raises DataError if a file does not exist."""
+        """Return the digest of the files' names, sizes and modification times.
+
+        Raises DataError if a file does not exist.
+        """
         leave_out = None if self._folder is None else str(self._folder.parent.resolve())
         return digest_of_files(find_files(Inputs(files=self._settings.sources), leave_out=leave_out).files)
 
 
 class PreparedStream(Prepared):
-    """Text stream that the place's readers can read."""
+    """Text stream that was checked for a place, so that the place's readers can read it."""
 
     label = "the text"
     staging = Staging("prepare the nodes")
 
     def __init__(self, settings: StreamSettings, folder: Path | None = None, *, keep: bool = True) -> None:
-        """`folder` is the folder for the parts on this machine; `keep` keeps its content."""
+        """`folder` is the folder for the parts, if the ranks are on this machine.
+
+        `keep`: reuse the parts in the folder.
+        """
         self.settings, self.local_path, self._keep = settings, folder, keep
         self.readers, self.inputs = settings.readers, settings.sources
 
@@ -93,7 +103,9 @@ class PreparedStream(Prepared):
         return {"stream": self.settings}
 
     def resumed(self, before: Callable[[], RunRequest]) -> Self:
-        """Return the source with the same number of readers as before, because they share the files."""
+        """Return the source with the number of readers of the earlier start, because each reader has its share of the
+        files.
+        """
         stream = before().stream
         if stream is None:
             raise ShoalError("the run to resume was not trained on a stream; start a new run without --resume")

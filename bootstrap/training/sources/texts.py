@@ -1,7 +1,7 @@
-"""Source of a training: raw texts, from which a dataset is made once and reused.
+"""Source of training data: raw texts, from which a dataset is created once and then reused.
 
-The name of the dataset is a fingerprint of the files, the settings and the code. On this machine the dataset is in the
-cache; a deployment's nodes make the dataset of texts in S3.
+The name of the dataset is a fingerprint of the files, the settings and the code. On this machine the dataset is written
+to the cache. If the texts are in S3, the nodes of a deployment create the dataset.
 """
 
 import shlex
@@ -32,13 +32,13 @@ class TextsSource(Source):
 
     inputs: Inputs
     settings: Settings
-    """Meaning of ratings, and the share of test rows."""
+    """Rules that turn ratings into labels, and the share of test rows."""
     max_malformed: float
 
     def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
-        """Make the dataset, unless nodes read the texts from S3.
+        """Create the dataset on this machine, unless nodes read the texts from S3.
 
-        A node that preprocesses makes it with the preprocessing jobs, without duplicates.
+        If a node also runs the preprocessing jobs, these jobs create the dataset, without duplicate texts.
         """
         addresses = self.inputs.addresses
         if access.preprocesses:
@@ -56,12 +56,12 @@ class TextsSource(Source):
         return PreparedTexts(understand_texts(self, config.output, bars), addresses)
 
     def digest(self) -> str | None:
-        """Return None: the digest is unknown before the files are read."""
+        """Return None, because the digest is unknown before the files are read."""
         return None
 
 
 class PreparedTexts(Prepared):
-    """Raw texts that nodes read and turn into a dataset."""
+    """Raw texts that nodes read, and from which they create a dataset."""
 
     label = "the dataset of the texts"
 
@@ -75,7 +75,7 @@ class PreparedTexts(Prepared):
 
 
 def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates: bool = True) -> TextRequest:
-    """Determine the formats of the files, and return the request to read them.
+    """Determine the formats of the files, and return a request to read the files.
 
     Files in `output`, the folder of the training's results, are ignored. Raises DataError for invalid input.
     """
@@ -99,12 +99,12 @@ def dataset_name(request: TextRequest) -> str:
 
 
 def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, bars: Bars) -> Path:
-    """Return the path of the dataset of these texts, with whole texts as rows. Make it in the cache if it is missing.
+    """Return the path of the dataset of these texts. Create the dataset in the cache if it is missing.
 
-    The default of `cache` is the user's cache. Files in `output`, the folder of the training's results, are ignored.
-    Raises DataError for invalid input.
+    Each row of the dataset is a whole text. The default of `cache` is the user's cache folder. Files in `output` are
+    ignored, because they are results of a run. Raises DataError if the input is invalid.
     """
-    from trainer.classification.data import default_cache  # imports torch, which loads slowly
+    from trainer.classification.data import default_cache  # imports torch, which takes seconds to load
 
     request = understand_texts(texts, output, bars)
     home = cache or default_cache()
@@ -130,8 +130,11 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
 
 
 def settings_of_texts(settings: Settings) -> Settings:
-    """Return the settings of a dataset of texts, with the meaning of ratings and the test share from `settings`."""
-    from corpus.raw_texts import SETTINGS  # imports numba, which loads slowly
+    """Return the settings of a dataset of whole texts.
+
+    The rules for ratings and the share of test rows are those of `settings`.
+    """
+    from corpus.raw_texts import SETTINGS  # imports numba, which takes seconds to load
 
     of_input = ("rating_steps", "rating_range", "rating_fraction", "positive_from", "test_share")
     known = {name: getattr(settings, name) for name in of_input}
