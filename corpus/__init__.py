@@ -1,5 +1,6 @@
-"""Reviews, words and rows: pure functions and the file format of a dataset.
+"""Reads reviews, splits them into words, and writes rows: pure functions and the file format of a dataset.
 
-docs/reference/dataset.md defines the format. Preprocessing and training share only this package. `tokenise`, `segments`
-and `compiled` need numba, which training machines do not have: do not import them at the top of another module here.
+docs/reference/dataset.md defines the format. This package is the only code that preprocessing and training share.
+`tokenise`, `segments` and `compiled` need numba, which is not installed on training machines. So do not import them at
+the top of any other module of this package.
 """

@@ -1,7 +1,8 @@
-"""Computes the counts of a dataset from the counts of all tasks, and checks them (docs/reference/dataset.md, "Counts").
+"""Computes a dataset's counts from the counts of all tasks, and checks them (docs/reference/dataset.md, "Counts").
 
-Jobs exchange counts as records of their output. Do not use the runner's counters: a retried task counts twice there.
-The names are flat (`malformed_by_reason.not_json: 3`), so that counts can be added.
+Jobs exchange counts as records of their output. Do not use the runner's counters for this, because they count a retried
+task twice. The counts of a task have flat names (`malformed_by_reason.not_json`), so that the counts of several tasks
+can be summed by name.
 """
 
 from collections import Counter
@@ -16,7 +17,10 @@ from corpus.reading.formats import MALFORMED_REASONS
 from corpus.text import load_stopwords
 
 LENGTH_BINS = tuple(1 << power for power in range(14))
-"""Bins of `lengths`, each named by its smallest number of kept words. The last bin has no upper end."""
+"""Bins of the histogram `lengths`.
+
+A bin is named by its smallest number of kept words. The last bin has no upper limit.
+"""
 
 _FREQUENT_WORDS = 20
 _MAX_CODE = 255
@@ -25,12 +29,13 @@ _MAX_CODE = 255
 def final_counts(
     flat: Mapping[str, int], *, settings: Settings, positive_from: int, frequent_words: Iterable[tuple[str, int]]
 ) -> dict[str, Any]:
-    """Return the counts of a dataset in their final order and form. A count that never occurred is 0.
+    """Return the counts of a dataset in the order and form of counts.json. A count that is missing in `flat` becomes 0.
 
-    `flat` has the sums of all tasks' counts, with codes in place of ratings and labels. If there are two classes,
-    `positive_from` is the smallest code of a positive text. `frequent_words` is the vocabulary with its counts, most
-    frequent first; the result omits English stopwords and punctuation. Raises DataError if the counts contradict each
-    other, because then records between the jobs were lost or doubled.
+    `flat` has the sums of all tasks' counts, with integer codes instead of ratings and labels. If there are two
+    classes, `positive_from` is the smallest code of a positive text. `frequent_words` has all words of the vocabulary
+    with their counts, most frequent first. From these, the result lists the first words that are not English stopwords
+    or punctuation. Raises DataError if the counts contradict each other, because records between the jobs were then
+    lost or duplicated.
     """
     count = Counter(flat)
     labels = len(settings.classes)
@@ -69,7 +74,10 @@ def final_counts(
 
 
 def _by_class(codes: Sequence[int], positive_from: int) -> tuple[int, int]:
-    """Return the numbers of negative and of positive texts."""
+    """Return the number of negative texts and the number of positive texts.
+
+    `codes` has the number of texts with each code.
+    """
     return sum(codes[:positive_from]), sum(codes[positive_from:])
 
 
@@ -92,7 +100,7 @@ def _check_sums(counts: Mapping[str, Any], *, labelled: bool) -> None:
         raise _contradiction(f"train and test have {rows} rows, but the lengths count {by_length}")
     if "positive_train" in counts:
         positive, after = counts["positive_train"] + counts["positive_test"], labels["after"]
-        least, most = rows - after["0"], after["1"]  # texts without words make no rows
+        least, most = rows - after["0"], after["1"]  # wordless texts have labels, but no rows
         if not least <= positive <= most:
             raise _contradiction(f"{positive} rows are positive, but the other counts allow {least} to {most}")
 

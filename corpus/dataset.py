@@ -1,7 +1,7 @@
 """Opens and reads an encoded dataset, which is one HDF5 file.
 
-`writing` writes it; `layout` defines its arrays and types. Open the file inside a worker process: an h5py file must not
-be open during a fork.
+`corpus.writing` writes such a file, and `corpus.layout` defines its arrays and types. In a worker process, open the
+file after the fork, because an h5py file must not be open during a fork.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _RECREATE = "recreate it with `shoal preprocess`"
 
 @dataclass(frozen=True)
 class Split:
-    """One split of an open dataset. Its arrays, by name, are read from disk when they are sliced."""
+    """One split of an open dataset. `arrays` maps names to arrays, which are read from disk when they are sliced."""
 
     name: str
     arrays: dict[str, StoredArray]
@@ -46,9 +46,10 @@ class Split:
         return len(self.arrays["labels"])
 
     def blocks(self) -> Iterator[RowBlock]:
-        """Yield the rows in order, in blocks of about 8 MiB.
+        """Yield all rows in order, in blocks of about 8 MiB.
 
-        A block of fixed rows has whole chunks, unless a chunk is larger. Raises DataError for damaged rows.
+        A block of fixed rows consists of whole chunks, unless one chunk is larger than a block. Raises DataError for
+        damaged rows.
         """
         array = self.arrays["ends" if self._ragged else "tokens"]
         step = array.chunk_rows * max(1, _BLOCK_BYTES // array.chunk_bytes)
@@ -59,14 +60,14 @@ class Split:
                 yield self.rows(start, start + step)
 
     def stored_blocks(self) -> Iterator[tuple[RowBlock, dict[str, Array]]]:
-        """Yield the same blocks, each with its arrays as stored in the file."""
+        """Yield the blocks of `blocks`, each with the arrays that the file stores for its rows, by name."""
         before = 0
         for rows in self.blocks():
             yield rows, rows.stored(before)
             before += len(rows.tokens)
 
     def rows(self, start: int, end: int) -> RowBlock:
-        """Return the rows in [`start`, `end`). Neither may be negative. Raises DataError for damaged rows."""
+        """Return the rows in [`start`, `end`). Both indices must be at least 0. Raises DataError for damaged rows."""
         if self._ragged:
             return self._ragged_rows(start, self._ends(start, end))
         return RowBlock(*(self.arrays[name][start:end] for name in RowBlock._fields))
@@ -85,16 +86,19 @@ class Split:
             done = last
 
     def _ragged_rows(self, start: int, ends: npt.NDArray[np.int64]) -> RowBlock:
-        """Return the rows from `start` on. Their tokens begin at `ends[0]`; `ends`, of shape (rows + 1,), has the end
-        of each."""
+        """Return the ragged rows from `start` on.
+
+        `ends`, of shape (rows + 1,), has the offset at which the tokens of the first row begin, then the offset at
+        which the tokens of each row end.
+        """
         labels, ratings = (self.arrays[name][start : start + len(ends) - 1] for name in ("labels", "ratings"))
         return RowBlock(self.arrays["tokens"][ends[0] : ends[-1]], np.diff(ends), labels, ratings)
 
     def _ends(self, start: int, end: int) -> npt.NDArray[np.int64]:
-        """Return the token offsets of the rows in [`start`, `end`), of shape (rows + 1,): the first begin, then the end
-        of each.
+        """Return token offsets of the rows in [`start`, `end`), of shape (rows + 1,).
 
-        Slice tokens only by these offsets: they are checked, so that a damaged row cannot fill the memory.
+        The first offset is the begin of the first row, and the others are the ends of all rows. Slice `tokens` with
+        these offsets only, because they are checked: a damaged row could otherwise fill the memory.
         """
         array, tokens = self.arrays["ends"], len(self.arrays["tokens"])
         start = min(start, len(self))
@@ -110,7 +114,7 @@ class Split:
 
 @dataclass
 class Dataset:
-    """Open dataset file. Use it as a context manager, which closes the file."""
+    """Open dataset file. Use a Dataset as a context manager, which closes the file."""
 
     path: Path | str
     train: Split
@@ -129,9 +133,9 @@ class Dataset:
         self._file.close()
 
     def computed_digest(self) -> str:
-        """Return the digest of the arrays on disk. It differs from `digest` if the file was changed.
+        """Compute and return the digest of the arrays on disk.
 
-        Raises DataError if the arrays are no longer readable.
+        It differs from the recorded `digest` if the file was changed. Raises DataError if the arrays are unreadable.
         """
         digest = ArraysDigest(self.settings)
         for split in (self.train, self.test):
@@ -141,7 +145,7 @@ class Dataset:
         return digest.hexdigest(self.vocabulary)
 
     def require_digest(self, found: str) -> None:
-        """Raise DataError if the computed digest `found` is not the recorded one."""
+        """Raise DataError if the computed digest `found` differs from the recorded digest."""
         if found != self.digest:
             raise DataError(
                 f"{self.path} changed after it was created: the digest of its arrays is {found}, but {self.digest} is "
@@ -150,15 +154,15 @@ class Dataset:
 
 
 def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
-    """Open a dataset for reading, and check all its metadata (`file_checks`).
+    """Open a dataset for reading, and check all its metadata with `corpus.file_checks`.
 
-    If `content`, a seekable file, is given, it is read and `path` is only a name, such as an S3 address. Raises
-    DataError if the file is missing, is not a Shoal dataset, has another layout version, or declares data that are not
-    stored.
+    If the seekable file `content` is given, the dataset is read from it, and `path` is only a name for messages, such
+    as an S3 address. Raises DataError if the file is missing, is not a Shoal dataset, has an unsupported layout
+    version, or declares data that it does not store.
     """
     try:
-        # Without HDF5's lock, which network file systems may refuse: a dataset appears complete and never changes.
-        # https://docs.h5py.org/en/stable/high/file.html#h5py.File
+        # Open the file without HDF5's lock, which some network file systems refuse. No lock is needed, because a
+        # dataset appears complete and never changes. https://docs.h5py.org/en/stable/high/file.html#h5py.File
         file = h5py.File(require_regular(Path(path)) if content is None else content, "r", locking=False)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; create a dataset with `shoal preprocess`") from None
@@ -178,7 +182,7 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
 
 
 def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
-    # A damaged file can raise any of these errors in HDF5. Their messages name the place.
+    # HDF5 can raise any of these errors for a damaged file. Their messages say which part of the file is damaged.
     try:
         version = file_checks.read_layout_version(file)
         if version in (FIXED, RAGGED):

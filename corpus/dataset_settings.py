@@ -1,4 +1,4 @@
-"""Defines the settings of a dataset: all values that change its content, apart from the input."""
+"""Defines the settings of a dataset: all values, except for the input, on which the dataset's content depends."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,10 +12,10 @@ from common.json_values import from_json
 from corpus.text import FIRST_WORD
 
 WORD_RULES = ("letters", "tokens")
-"""Names of the rules that split a text into words: rules 1 and 1b of docs/reference/dataset.md."""
+"""Names of rules 1 and 1b of docs/reference/dataset.md, which split a text into words."""
 MAX_CLASSES = 1 << 16
 RATING_STEPS = (1, 2, 10)
-"""Allowed numbers of steps per star: 2 for half stars, 10 for tenths."""
+"""Allowed numbers of rating steps per star: 1 for whole stars, 2 for half stars, 10 for tenths."""
 
 _ROW_LENGTH = 100
 _ADDED_IN_VERSION_3 = ("ragged", "words", "duplicates", "classes")
@@ -26,45 +26,51 @@ _ADDED_IN_VERSION_3 = ("ragged", "words", "duplicates", "classes")
 class Settings:
     """Settings of a dataset.
 
-    Files of layout version 2 lack the settings that were added later. A missing field has its value in REFERENCE. New
-    datasets use DEFAULT. Raises DataError for values that contradict each other.
+    New datasets use DEFAULT. Files of layout version 2 lack the settings that version 3 added; a missing setting has
+    its value from REFERENCE. Raises DataError for values that are out of range or contradict each other.
     """
 
     row_length: int = _ROW_LENGTH
-    """Maximum number of words in a row; longer texts are cut at the end. Ragged rows ignore it and require the default.
+    """Maximum number of words in a fixed row.
+
+    Words after that are cut off. With ragged rows, it must have the default value, and has no effect.
     """
     vocabulary_size: int = 10_000
-    """Maximum number of words with ids. All other words are unknown."""
+    """Maximum number of words in the vocabulary. All other words have the id of unknown words."""
     rating_steps: int = 1
-    """Steps per star, one of RATING_STEPS. Ratings, their range and the threshold are in steps."""
+    """Steps per star, one of RATING_STEPS. `rating_range`, `positive_from` and the ratings of a dataset are in steps.
+    """
     rating_range: tuple[int, int] = (1, 5)
     """Smallest and largest rating, both included."""
     rating_fraction: bool = False
-    """Whether a rating may also be a fraction of the largest rating, such as 4/5."""
+    """Whether a rating in the input can also be a fraction of the largest rating, such as 4/5."""
     positive_from: int = 4
     """Smallest rating of a positive text."""
     labelled: bool = False
-    """Whether the input has labels instead of ratings. If so, the range and threshold of ratings have no effect."""
+    """Whether the input has labels instead of ratings. If so, `rating_range` and `positive_from` have no effect."""
     positive_label: str | None = None
-    """Label of the positive class; all other labels are negative. None if the labels are a known pair."""
+    """Label of the positive class; all other labels are negative. None if the labels are one of the known pairs."""
     test_share: float = 0.10
-    """Share of texts in the test set, from 0 to 1."""
+    """Share of the texts that become the test set: at least 0, and below 1."""
     test_input: bool = False
-    """Whether the test set has its own files. If so, the share has no effect."""
+    """Whether the test set is read from its own files. If so, `test_share` has no effect."""
     stopwords: str = "nltk"
-    """Words to remove: nltk, keep-negations, none, or the name of a file of words. The dataset stores the words."""
+    """Stopwords to remove: `nltk`, `keep-negations`, `none`, or the name of a file with one word per line.
+
+    The dataset file stores the words themselves.
+    """
     ragged: bool = False
     """Whether rows are whole texts of any length (layout version 3)."""
     words: str = "letters"
     """Rule that splits a text into words, one of WORD_RULES."""
     duplicates: bool = False
-    """Whether every text makes a row. Otherwise, texts with equal words make one row."""
+    """Whether every text becomes a row. Otherwise, texts with the same words become one row."""
     classes: tuple[str, ...] = ()
     """Names of more than two classes, in the order of their labels; empty if there are two."""
 
     def __post_init__(self) -> None:
         low, high = self.rating_range
-        if self.rating_steps not in RATING_STEPS:  # the messages below give ratings in stars
+        if self.rating_steps not in RATING_STEPS:  # the messages below state ratings in stars
             raise DataError(f"a star has {self.rating_steps} steps, but must have 1, 2 or 10")
         rules = (
             (1 <= self.row_length <= 65_535, f"the row length is {self.row_length}, but must be from 1 to 65535"),
@@ -96,7 +102,7 @@ class Settings:
         require_rules(*rules, *(self._class_rules() if self.classes else ()))
 
     def _class_rules(self) -> tuple[tuple[bool, str], ...]:
-        """Return the rules on class names, each with its error message."""
+        """Return the rules for classes: for each rule, whether the settings satisfy it, and its error message."""
         count = len(self.classes)
         return (
             (
@@ -120,18 +126,19 @@ class Settings:
         )
 
     def in_units(self, rating: int) -> str:
-        """Return a rating in stars, as users write it."""
+        """Convert a rating from steps to stars, and return it as users write it."""
         return f"{rating / self.rating_steps:g}"
 
     @classmethod
     def from_json(cls, written: Mapping[str, Any]) -> Self:
-        """Return the settings of a parsed JSON object. Raises DataError for values that are not settings."""
+        """Return the settings in a parsed JSON object. Raises DataError for an unknown setting or an invalid value."""
         return from_json(cls, written)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings as JSON values.
+        """Return the settings as a JSON object.
 
-        Later settings are omitted if they have their defaults, so that files of layout version 2 keep their bytes.
+        The settings that version 3 added are omitted if they have their default values, so that files of layout version
+        2 remain equal byte for byte.
         """
         return {
             name: value
@@ -141,12 +148,12 @@ class Settings:
 
     @property
     def token_dtype(self) -> np.dtype[Any]:
-        """Type of an id: 16 bits if they suffice for a full vocabulary, otherwise 32."""
+        """Type of a word id: 16 bits if they suffice for a full vocabulary, otherwise 32 bits."""
         return np.dtype(np.uint16 if self.vocabulary_size + FIRST_WORD <= 1 << 16 else np.uint32)
 
     @property
     def padded_length(self) -> int:
-        """Maximum number of words in a row of a padded batch. Ragged rows are padded to the row length of FIXED."""
+        """Maximum number of words per row in a padded batch. For ragged rows, this is the row length of FIXED."""
         return FIXED.row_length if self.ragged else self.row_length
 
     @property
@@ -155,20 +162,23 @@ class Settings:
 
     @property
     def label_dtype(self) -> np.dtype[Any]:
-        """Type of a label: 8 bits for up to 256 classes, otherwise 16."""
+        """Type of a label: 8 bits for up to 256 classes, otherwise 16 bits."""
         return np.dtype(np.uint8 if self.class_count <= 1 << 8 else np.uint16)
 
 
 DEFAULT = Settings(ragged=True, words="tokens", stopwords="none", vocabulary_size=2_000_000)
-"""Default of `shoal preprocess`: whole texts with all their words."""
+"""Default settings of `shoal preprocess`: whole texts with all their words."""
 FIXED = Settings(row_length=400, words="tokens", stopwords="none", vocabulary_size=30_000)
-"""The same with fixed rows of 800 bytes. 82% of film reviews and 96% of product reviews fit."""
+"""Settings with fixed rows of 400 words (800 bytes). 82% of film reviews and 96% of product reviews fit."""
 REFERENCE = Settings()
-"""Settings of the reference system."""
+"""Settings of the system that Shoal is compared with (`--preset reference`)."""
 
 
 def in_steps(rating: float, steps: int) -> int:
-    """Convert a rating in stars to steps, with `steps` steps per star. Raises DataError if the result is not whole."""
+    """Convert a rating in stars to steps, with `steps` steps per star.
+
+    Raises DataError if the result is not an integer.
+    """
     finer = [n for n in RATING_STEPS if isfinite(rating) and n >= steps and not round(rating * n, 6) % 1]
     if steps not in finer:
         further = f"give --rating-step {1 / finer[0]:g}, too" if finer else "ratings are stars, halves or tenths"

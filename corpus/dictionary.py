@@ -1,8 +1,8 @@
-"""Maps words to ids with a dictionary that grows with the texts; shared by both rules of words.
+"""Maps words to ids with a dictionary to which new words are added. The dictionaries of both rules of words use it.
 
-`look_up_words`, compiled by numba, reads eight bytes of a word as one integer. The integer is the word's key in a hash
-table, so that a word is neither copied nor compared. Words of more than 15 bytes do not fit their key. Compare them
-byte by byte, because two of them may have the same key.
+`look_up_words`, compiled by numba, reads eight bytes of a word as one integer. Two such integers are the word's key in
+a hash table, so that a word of up to 15 bytes need not be compared byte by byte. The key of a longer word has its first
+eight bytes and a hash. Always compare longer words byte by byte, because two of them can have the same key.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,18 @@ Offsets = npt.NDArray[np.int64]
 
 _SPACE = ord(" ")
 _MAX_KEY_BYTES = 15
-"""Maximum number of bytes of a word that its keys hold."""
-# Masks of a word's bytes in its first and second integer, by the word's length.
+"""Maximum length, in bytes, of a word that fits completely into its key."""
+# For each word length, masks that select the word's bytes in the first and in the second integer of its key.
 _FIRST = np.array([2 ** (8 * min(n, 8)) - 1 for n in range(_MAX_KEY_BYTES + 1)], np.uint64)
 _SECOND = np.array([2 ** (8 * max(n - 8, 0)) - 1 for n in range(_MAX_KEY_BYTES + 1)], np.uint64)
-_TOP_BIT = np.uint64(1 << 63)  # no word that fits its keys has this bit
-# Odd constants for multiplicative hashing (Knuth, volume 3, 6.4), and below them those of FNV-1a.
+_TOP_BIT = np.uint64(1 << 63)  # set in the keys of long words only
+# Odd constants for multiplicative hashing (Knuth, volume 3, 6.4). The constants of FNV-1a are below them.
 _SPREAD_FIRST, _SPREAD_SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 _FNV_START, _FNV_FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
-# Padding after the texts: a mask then has whole 64-bit integers, and eight bytes can be read at any position.
+# Zero bytes after the texts. With them, a mask consists of whole 64-bit integers, and eight bytes can be read at any
+# position.
 _PADDING_BYTES = 64
 _FIRST_BITS = 15
 
@@ -38,9 +39,10 @@ _FIRST_BITS = 15
 class FoundWords(NamedTuple):
     """Positions of the words of N texts.
 
-    `source` is `padded`. Word i of W is `source[starts[i] : stops[i]]`: at least one byte, and no byte is 0. `starts`
-    has the shape (W + 1,); its last entry lies beyond all texts. Text n ends at `text_ends[n]`, where the words of the
-    next text may begin.
+    `source` has the bytes of the words, and padding (see `padded`). Word i of W words is the bytes of `source` from
+    `starts[i]` to before `stops[i]`, at least one, and none of them is 0. `starts` has the shape (W + 1,), and its last
+    entry is beyond all texts. `stops` has the shape (W,). Text n ends before `text_ends[n]`; `text_ends` has the shape
+    (N,).
     """
 
     source: npt.NDArray[np.uint8]
@@ -53,8 +55,8 @@ class TokenisedTexts(NamedTuple):
     """Words of N texts.
 
     `ids` has the ids of the kept words of all texts, concatenated. `ends`, of shape (N,), has the end of each text in
-    `ids`. `cleaned` has the cleaned texts in ASCII, concatenated, with a space after each word. `cleaned_ends`, of
-    shape (N,), has the end of each text, with its last space.
+    `ids`. `cleaned` has the bytes of the cleaned texts, concatenated, with a space after each word. `cleaned_ends`, of
+    shape (N,), has the end of each text in `cleaned`, after its last space.
     """
 
     ids: Ids
@@ -64,9 +66,10 @@ class TokenisedTexts(NamedTuple):
 
 
 class Dictionary:
-    """Growing dictionary: ids follow the order in which words first appear.
+    """Dictionary of words, which grows. The ids are numbered from 0 in the order in which the words first appear.
 
-    Stopwords have the smallest ids; they are known but not kept. The id of a word is valid until `clear`.
+    Stopwords have the smallest ids. They are known words, but `look_up` removes them from texts. The id of a word is
+    valid until `clear` is called.
     """
 
     def __init__(self, stopwords: Sequence[str] = ()) -> None:
@@ -75,27 +78,28 @@ class Dictionary:
         self.clear()
 
     def __len__(self) -> int:
-        """Return the number of known words, stopwords included."""
+        """Return the number of known words, including stopwords."""
         return self._known
 
     @property
     def letters(self) -> int:
-        """Total bytes of all known words."""
+        """Total length of all known words, in bytes."""
         return int(self._word_ends[self._known])
 
     def clear(self) -> None:
-        """Forget all words except the stopwords."""
+        """Remove all words except the stopwords."""
         self._bits = _FIRST_BITS
-        # Open addressing with linear probing. A slot is (key, second key, id). A slot with the key 0 is free.
+        # Hash table by open addressing with linear probing. A slot is (first integer of the key, second integer, id). A
+        # slot with the first integer 0 is free.
         self._table = np.zeros((1 << self._bits, 3), np.uint64)
         self._letters = np.zeros(1 << 16, np.uint8)
-        self._word_ends = np.zeros(1 << 12, np.int64)  # word i ends at index i + 1
+        self._word_ends = np.zeros(1 << 12, np.int64)  # word i ends at `_word_ends[i + 1]` in `_letters`
         self._known = self._first_kept = 0
         self.add(self._stopwords)
         self._first_kept = self._known
 
     def look_up(self, found: FoundWords) -> TokenisedTexts:
-        """Return the ids of the words of some texts. New words get ids."""
+        """Return the ids of the words of the texts. Words that are not in the dictionary are added to it."""
         source, text_ends = found.source, found.text_ends
         if len(self._cleaned) < 2 * len(source):
             self._cleaned = np.zeros(4 * len(source), np.uint8)
@@ -114,7 +118,10 @@ class Dictionary:
             self._grow(len(source))
 
     def add(self, words: bytes) -> Ids:
-        """Return the ids of cleaned words, separated by spaces, in order. New words get ids."""
+        """Return the ids of cleaned words, in order; stopwords are left out.
+
+        `words` are separated by spaces. New words are added to the dictionary.
+        """
         if not words:
             return np.empty(0, np.uint32)
         spaces = np.flatnonzero(np.frombuffer(words, np.uint8) == _SPACE)
@@ -123,7 +130,7 @@ class Dictionary:
         return self.look_up(FoundWords(padded(words), starts.astype(np.uint32), stops.astype(np.uint32), end)).ids
 
     def join_words(self, ids: npt.NDArray[Any]) -> bytes:
-        """Return the words of some ids in order, separated by spaces."""
+        """Return the words with these ids, in the order of the ids, separated by spaces."""
         ids = np.asarray(ids, np.int64)
         starts, lengths = self._word_ends[ids], self._word_ends[ids + 1] - self._word_ends[ids]
         ends = np.cumsum(lengths + 1)
@@ -132,13 +139,17 @@ class Dictionary:
         return out[:-1].tobytes()
 
     def word_hashes(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return a hash of each word, which depends only on its bytes."""
+        """Return a hash for each id, of shape (len(ids),). A hash depends only on the bytes of the word."""
         hashes = np.empty(len(ids), np.uint64)
         hash_words(self._letters, self._word_ends, ids, hashes)
         return hashes
 
     def _grow(self, letters: int) -> None:
-        """Enlarge the arrays that stopped `look_up_words`: for twice the words, or for `letters` more bytes."""
+        """Enlarge the arrays that were full when `look_up_words` returned.
+
+        Doubles arrays with one entry per word, and adds space for at least `letters` bytes to the array of the words'
+        bytes.
+        """
         if self._word_ends[self._known] + letters > len(self._letters):
             self._letters = np.concatenate((self._letters, np.zeros(len(self._letters) + letters, np.uint8)))
         if self._known + 1 == len(self._word_ends):
@@ -151,14 +162,17 @@ class Dictionary:
 
 
 def padded(texts: bytes) -> npt.NDArray[np.uint8]:
-    """Return texts followed by zeros, up to a multiple of 64 bytes."""
+    """Return the bytes of texts, followed by at least 64 zeros, up to a multiple of 64 bytes."""
     source = np.zeros(len(texts) + _PADDING_BYTES + -len(texts) % 64, np.uint8)
     source[: len(texts)] = np.frombuffer(texts, np.uint8)
     return source
 
 
 def _integers(buffer: Any) -> npt.NDArray[np.uint64]:
-    """Return the 8 bytes at each position of a buffer as little-endian integers, overlapping and not aligned."""
+    """Return a view of a buffer as little-endian 64-bit integers: entry i has the bytes from i to i + 7.
+
+    Neighbouring entries overlap.
+    """
     return np.ndarray((len(buffer) - 7,), "<u8", buffer, strides=(1,))
 
 
@@ -169,10 +183,10 @@ def look_up_words(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Write the words of texts to `cleaned`, each followed by a space, and the ids of the kept words to `ids`.
 
-    `source` to `text_ends` are those of `FoundWords`; names that end in 8 are the same bytes as overlapping integers.
-    `ends` and `cleaned_ends` get the end of each text, in kept words and in bytes. The function stops before a new word
-    for which there is no room. It returns the values of `at` to `text` and of `known`, with which the next call
-    continues.
+    `source`, `starts`, `stops` and `text_ends` are the fields of `FoundWords`. `source8` and `cleaned8` are `_integers`
+    of `source` and `cleaned`. The function writes the end of each text to `ends` (in kept words) and to `cleaned_ends`
+    (in bytes). If the dictionary's arrays have no space for a new word, the function returns before that word. The
+    returned values of `at`, `word`, `out`, `text` and `known` are the arguments with which the next call continues.
     """
     mask = uint64(len(table) - 1)
     while text < len(text_ends):
@@ -202,7 +216,7 @@ def look_up_words(  # type: ignore[no-untyped-def]
                 if 2 * known > mask or known + 1 == len(word_ends) or begin + length > len(letters):
                     return at, word, out, text, known
                 table[slot, 0], table[slot, 1], table[slot, 2] = key, second, known
-                for place in range(length):  # a slice costs more than so few bytes
+                for place in range(length):  # a loop is faster than a slice for so few bytes
                     letters[uint64(begin) + place] = cleaned[uint64(out) + place]
                 word_ends[known + 1] = begin + length
                 known += 1
@@ -227,7 +241,10 @@ def hash_words(letters, word_ends, ids, hashes):  # type: ignore[no-untyped-def]
 
 @compiled
 def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
-    """Return the FNV-1a hash of a word with the top bit set: the second key of words of more than 15 bytes."""
+    """Return the FNV-1a hash of a word, with the top bit set.
+
+    This hash is the second integer in the key of a word of more than 15 bytes.
+    """
     key = _FNV_START
     for place in range(start, start + length):
         key = (key ^ uint64(cleaned[place])) * _FNV_FACTOR
@@ -246,9 +263,10 @@ def _equals_known(word_id, cleaned, start, length, letters, word_ends):  # type:
 
 @compiled
 def _fill(doubled, table, to_slot):  # type: ignore[no-untyped-def]
-    """Insert the words of a table into an empty one with twice the slots.
+    """Insert the words of a hash table into `doubled`, an empty table with twice as many slots.
 
-    Do not create the array here, and do not assign a whole row: either takes numba two seconds longer to compile.
+    Do not create the array in this function, and do not assign a whole row at once: each of these makes numba's
+    compilation two seconds slower.
     """
     mask = uint64(len(doubled) - 1)
     for old in range(len(table)):

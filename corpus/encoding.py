@@ -1,8 +1,10 @@
-"""Encodes new texts as rows of ids with an existing vocabulary: rules 1 (or 1b) to 8 of docs/reference/dataset.md, for
-prediction.
+"""Encodes new texts as rows of word ids with an existing vocabulary, for prediction.
 
-Both encoders give the same rows. `FastEncoder` takes a tenth of the time per text, but needs a third of a second and
-100 MB to start. Its dictionary keeps each new word; keep its limit, because memory would otherwise grow with the input.
+Implements rules 1 (or 1b) to 8 of docs/reference/dataset.md.
+
+Both encoders return the same rows. Compared with `PlainEncoder`, `FastEncoder` needs a tenth of the time per text, but
+a third of a second and 100 MB more to start. Its dictionary stores each new word. Do not remove the limit of the
+dictionary, because its memory would then grow with the input.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +16,17 @@ import numpy.typing as npt
 
 from corpus.text import BY_RULE, UNKNOWN, encode_words
 
-_BLOCK_TEXTS = 256  # so that the texts and their arrays fit into the cache of one core
+_BLOCK_TEXTS = 256  # small, so that the texts and their arrays fit into the cache of one core
 _MAX_NEW_WORDS = 1 << 18
 _MAX_NEW_BYTES = 32 << 20
-"""Number of words outside the vocabulary, and their bytes, that the dictionary keeps before it is cleared."""
+"""Limits on the words outside the vocabulary (number, and total bytes) after which the dictionary is cleared."""
 
 
 class EncodedRows(NamedTuple):
-    """Unpadded rows of N texts. Text i has `ids[starts[i] : starts[i] + lengths[i]]`; both are of shape (N,)."""
+    """Unpadded rows of N texts.
+
+    The row of text i is `ids[starts[i] : starts[i] + lengths[i]]`. `starts` and `lengths` have the shape (N,).
+    """
 
     ids: npt.NDArray[np.int32]
     starts: npt.NDArray[np.int64]
@@ -29,14 +34,15 @@ class EncodedRows(NamedTuple):
 
 
 class PlainEncoder:
-    """Encoder that reads one word at a time. `FastEncoder` must give the same rows."""
+    """Encoder that processes one word at a time. `FastEncoder` must return the same rows."""
 
     def __init__(
         self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
     ) -> None:
-        """Encode with the vocabulary `ids`.
+        """Create an encoder for the vocabulary `ids`, which maps words to their ids.
 
-        Without `row_length`, rows are whole texts. `words` is the rule of words, "letters" (1) or "tokens" (1b).
+        If no `row_length` is given, rows are whole texts. `words` is the rule that splits texts into words: "letters"
+        (rule 1) or "tokens" (rule 1b).
         """
         self._ids, self._stopwords, self._row_length = ids, stopwords, row_length
         self._words, _ = BY_RULE[words]
@@ -50,23 +56,23 @@ class PlainEncoder:
 
 
 class FastEncoder:
-    """Encoder that reads a block of texts at a time."""
+    """Encoder that processes a block of texts at a time."""
 
     def __init__(
         self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
     ) -> None:
-        from corpus.token_dictionary import dictionary_of  # here, because numba is slow to load
+        from corpus.token_dictionary import dictionary_of  # not at the top, because numba is slow to load
 
         _, is_cleaned = BY_RULE[words]
-        # A text contains only cleaned words.
+        # Texts consist of cleaned words, so words of the vocabulary that are not cleaned never occur.
         known = [word for word in ids if word not in stopwords and is_cleaned(word)]
         self._known = " ".join(known).encode()
         self._row_length = row_length
         self._tokeniser = dictionary_of(words, sorted(filter(is_cleaned, stopwords)))
-        numbers = self._tokeniser.add(self._known)  # the tokeniser's ids, not those of the vocabulary
+        numbers = self._tokeniser.add(self._known)  # the tokeniser's ids, which differ from the vocabulary's ids
         self._max_words = len(self._tokeniser) + _MAX_NEW_WORDS
         self._max_letters = self._tokeniser.letters + _MAX_NEW_BYTES
-        self._ids = np.full(len(self._tokeniser) + 1, UNKNOWN, np.int32)  # the last one is for all later words
+        self._ids = np.full(len(self._tokeniser) + 1, UNKNOWN, np.int32)  # the last entry is for all later words
         self._ids[numbers] = [ids[word] for word in known]
 
     def __call__(self, texts: Sequence[str]) -> EncodedRows:
@@ -78,7 +84,7 @@ class FastEncoder:
         return EncodedRows(ids, np.cumsum(counts) - counts, lengths)
 
     def _block(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """Return the ids of all kept words of some texts, and the number of ids of each text."""
+        """Return the ids of all kept words of the texts, concatenated, and the number of ids of each text."""
         if len(self._tokeniser) > self._max_words or self._tokeniser.letters > self._max_letters:
             self._tokeniser.clear()
             self._tokeniser.add(self._known)

@@ -1,8 +1,10 @@
-"""Reads and checks the parts of a dataset file, for `dataset.open_dataset`.
+"""Reads and checks the attributes and arrays of a dataset file, for `corpus.dataset.open_dataset`.
 
-Do not trust a shape: a file of some kilobytes can declare terabytes of rows that are not stored, the same word millions
-of times, or arrays in other files. So each read takes memory in proportion to the size of the file. Error messages are
-clauses without the file's name, which the caller adds.
+Do not trust the shape that a file declares. A file of a few kilobytes can declare terabytes of rows that are not
+stored, the same word millions of times, or arrays in other files. So no function here uses more memory than in
+proportion to the size of the file.
+
+Error messages are clauses without the name of the file. The caller adds the name.
 """
 
 import re
@@ -19,12 +21,12 @@ from corpus.dataset_settings import Settings
 from corpus.layout import FIXED, Column, is_digest
 
 _MAX_CHUNK_BYTES = 16 << 20
-"""Chunks that Shoal writes have 1 MiB."""
+"""Maximum decompressed size of a chunk, in bytes. Shoal writes chunks of 1 MiB."""
 _MAX_DEFLATE_RATIO = 1032
-"""Largest compression ratio of deflate (zlib's technical details)."""
+"""Maximum compression ratio of deflate (https://zlib.net/zlib_tech.html)."""
 _PIPELINES = ((), (h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE))
 _WORD = np.dtype([("bytes", "<u4"), ("heap", "<u8"), ("number", "<u4")])
-"""String of variable length as an array stores it (HDF5 File Format Specification, VIII)."""
+"""Reference with which an HDF5 array stores a string of variable length (HDF5 File Format Specification, VIII)."""
 _BIN = re.compile(r"[0-9]{1,9}")
 _TOKEN = re.compile(r"[^\0\s]+", re.ASCII)
 
@@ -40,7 +42,7 @@ def read_layout_version(file: h5py.File) -> int | None:
 
 
 def read_digest(file: h5py.File) -> str:
-    """Return the recorded digest, 32 hexadecimal digits."""
+    """Return the recorded digest: 32 hexadecimal digits."""
     found = _text_attribute(file, "digest")
     if not is_digest(found):
         raise DataError("its digest is not 32 hexadecimal digits")
@@ -52,7 +54,10 @@ def read_settings(file: h5py.File) -> Settings:
 
 
 def read_counts(file: h5py.File, settings: Settings) -> dict[str, Any]:
-    """Return the counts, numbers and histograms. The counts of a part file are empty."""
+    """Return the counts of the dataset, which are numbers and histograms.
+
+    A part file has no counts, so the result is empty.
+    """
     found = _json_attribute(file, "counts")
     if found:
         require_counts(found)
@@ -62,7 +67,7 @@ def read_counts(file: h5py.File, settings: Settings) -> dict[str, Any]:
 
 
 def require_counts(found: dict[str, Any]) -> None:
-    """Raise DataError unless the histograms and the frequent words have the form of a dataset's counts."""
+    """Raise DataError unless the histograms and frequent words of a dataset's counts have the documented form."""
     histograms = [found.get("lengths")]
     for name in ("ratings", "labels"):
         both = found.get(name)
@@ -74,7 +79,11 @@ def require_counts(found: dict[str, Any]) -> None:
 
 
 def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
-    """Return the array of a column, of shape (N, *column.row), in chunks of whole rows that are all stored."""
+    """Return the array of a column, of shape (N, *column.row).
+
+    Raises DataError unless the array has the type and shape of the column, and chunks of whole rows that are all
+    stored.
+    """
     found = _own_array(file, split, column.name)
     layout = found.id.get_create_plist()
     if layout.get_layout() != h5d.CHUNKED:
@@ -97,7 +106,11 @@ def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
 
 
 def _require_stored(found: h5py.Dataset, *, plain: int, chunks: int, packed: Sequence[int]) -> None:
-    """Raise DataError unless all chunks are stored. `plain` is their total decompressed size in bytes."""
+    """Raise DataError unless all chunks are stored.
+
+    `plain` is the total decompressed size of the chunks in bytes, `chunks` their number, and `packed` the filters that
+    compress them.
+    """
     stored = found.id.get_storage_size()
     least, most = (plain // _MAX_DEFLATE_RATIO, found.file.id.get_filesize()) if packed else (plain, plain)
     if found.id.get_num_chunks() != chunks or not least <= stored <= most:
@@ -105,7 +118,10 @@ def _require_stored(found: h5py.Dataset, *, plain: int, chunks: int, packed: Seq
 
 
 def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings) -> list[str]:
-    """Return a list of different words that follow the rule of the settings. `content` is the opened file itself."""
+    """Return the words of a list, all different and each valid under the rule of words of the settings.
+
+    `content` is the HDF5 file, opened as bytes. Raises DataError for any other list.
+    """
     found = _own_array(file, name)
     kind = h5py.check_string_dtype(found.dtype)
     layout = found.id.get_create_plist()
@@ -113,7 +129,7 @@ def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings
         raise DataError(f"{found.name} is not a list of words")
     if layout.get_layout() != h5d.CONTIGUOUS or layout.get_external_count():
         raise DataError(f"{found.name} is not stored contiguously")
-    # Many entries may refer to one string. So add up the memory that they would fill before reading them.
+    # Many entries can refer to the same string. So sum the lengths of all entries' strings before reading the strings.
     size = found.file.id.get_filesize()
     if found.id.get_storage_size() != _WORD.itemsize * len(found) or _word_bytes(found, content) > size:
         raise DataError(f"{found.name} declares {len(found):,} words, but not all of them are stored")
@@ -124,7 +140,7 @@ def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings
 
 
 def _is_word(found: str, rule: str) -> bool:
-    if rule == "tokens":  # this rule keeps unprintable characters
+    if rule == "tokens":  # words of this rule can contain unprintable characters
         return _TOKEN.fullmatch(found) is not None
     return bool(found) and found.isprintable() and " " not in found
 
@@ -140,7 +156,10 @@ def _word_bytes(found: h5py.Dataset, content: BinaryIO) -> int:
 
 
 def _own_array(file: h5py.File, *path: str) -> h5py.Dataset:
-    """Return an array of the file itself. Links are rejected: they could lead to any file that the user may read."""
+    """Return an array that is stored in the file itself.
+
+    Raises DataError for links, which could lead to any file that the user can read.
+    """
     place: Any = file
     for name in path:
         if not isinstance(place, h5py.Group) or (link := place.get(name, getclass=True, getlink=True)) is None:
@@ -174,7 +193,7 @@ def _is_histogram(found: Any) -> bool:
 
 
 def _is_by_label(before: dict[str, int], after: dict[str, int]) -> bool:
-    """Return whether two histograms have the same labels, 0 to at least 1, without gaps."""
+    """Return whether both histograms have the same consecutive labels, from 0 to at least 1."""
     return len(after) >= 2 and before.keys() == after.keys() == {str(label) for label in range(len(after))}
 
 

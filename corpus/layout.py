@@ -1,10 +1,11 @@
-"""Defines the layouts of a dataset file: arrays, types, chunks and digest (docs/reference/dataset.md, "The file").
+"""Defines the two layouts of a dataset file: arrays, types, chunks and digest (docs/reference/dataset.md, "The file").
 
-Rows are fixed (layout version 2: cut and padded to one length) or ragged (3: whole texts, concatenated). In memory both
-are blocks of rows with their lengths; a file stores the ends of ragged rows instead.
+In layout version 2, rows are fixed: cut and padded to one length. In layout version 3, rows are ragged: whole texts,
+concatenated. In memory, a block of rows has the lengths of the rows in both versions. A file of version 3 stores the
+ends of the rows instead of the lengths.
 
-Chunks have about 1 MiB, and whole rows if rows are fixed. Do not make them small: with one row per chunk, reading and
-writing take ten times as long.
+Chunks have about 1 MiB, and consist of whole rows if rows are fixed. Do not use much smaller chunks: with one row per
+chunk, reading and writing take ten times as long.
 """
 
 import re
@@ -23,23 +24,29 @@ Array = npt.NDArray[Any]
 FIXED, RAGGED = 2, 3
 """Layout versions that Shoal reads and writes."""
 DATASET_NAME, COUNTS_NAME = "dataset.h5", "counts.json"
-"""Names of the dataset file and of the file of counts in the same folder."""
+"""Name of the dataset file, and name of the file in the same folder that contains its counts."""
 SPLITS = ("train", "test")
 MIN_ROWS, MIN_TRAINING_ROWS = 2, 3
-"""Minimum rows of the test split and of the training split. One training row is held out for validation."""
+"""Minimum number of rows in the test split and in the training split.
+
+One of the training rows is held out for validation.
+"""
 MAX_ROW_WORDS = 4 << 20
-"""Maximum words of a ragged row: no text has more bytes (MAX_LINE_BYTES)."""
+"""Maximum number of words in a ragged row.
+
+A text has at most this many bytes (MAX_LINE_BYTES), so it cannot have more words.
+"""
 
 _CHUNK_BYTES = 1 << 20
 DIGEST_PATTERN = re.compile(r"[0-9a-f]{32}")
-"""Form of `ArraysDigest.hexdigest`."""
+"""Pattern of the strings that `ArraysDigest.hexdigest` returns."""
 
 
 class RowBlock(NamedTuple):
     """N rows of one split.
 
-    `lengths`, `labels` and `ratings` have the shape (N,). `tokens` are ids: of shape (N, L), padded with 0, for fixed
-    rows; of shape (sum of lengths,), concatenated, for ragged rows.
+    `lengths`, `labels` and `ratings` have the shape (N,). `tokens` has the word ids. For fixed rows, its shape is (N,
+    L), padded with 0. For ragged rows, its shape is (sum of lengths,), concatenated.
     """
 
     tokens: Array
@@ -57,8 +64,10 @@ class RowBlock(NamedTuple):
         return type(self)(self.tokens[first:last], *others)
 
     def stored(self, before: int) -> dict[str, Array]:
-        """Return the arrays as stored in a file, by name. `before` is the number of tokens before these rows in the
-        split."""
+        """Return the arrays that a file stores for these rows, by name.
+
+        `before` is the number of tokens that precede these rows in the split.
+        """
         if self.tokens.ndim == 2:
             return self._asdict()
         ends = before + np.cumsum(self.lengths, dtype=np.int64)
@@ -66,7 +75,7 @@ class RowBlock(NamedTuple):
 
 
 class Column(NamedTuple):
-    """Storage of one array of a split: shape (N, *row), type `dtype`, chunks of `chunk_rows` rows.
+    """Description of one array of a split: shape (N, *row), type `dtype`, chunks of `chunk_rows` rows.
 
     The tokens of ragged rows have the shape (T,), with chunks of `chunk_rows` tokens.
     """
@@ -82,10 +91,10 @@ def layout_version(settings: Settings) -> int:
 
 
 def columns(settings: Settings) -> tuple[Column, ...]:
-    """Return the arrays of a split, in the order of the layout.
+    """Return the columns of a split, in the order of the layout.
 
-    The number of rows of a chunk is a multiple of that of the smallest chunk, except for ragged tokens. So chunks fill
-    up in the same order, whatever the sizes of the blocks that are added.
+    Except for ragged tokens, the number of rows in a chunk is a multiple of the number of rows in the smallest chunk.
+    So the chunks become full in the same order, regardless of the sizes of the blocks in which rows are added.
     """
     tokens, labels, ratings = settings.token_dtype, settings.label_dtype, np.dtype(np.uint8)
     row = () if settings.ragged else (settings.row_length,)
@@ -99,10 +108,10 @@ def columns(settings: Settings) -> tuple[Column, ...]:
 
 
 class ArraysDigest:
-    """Digest of all arrays and the vocabulary. Rows are added in order, in blocks of any size.
+    """Digest of all arrays of a dataset and of its vocabulary. Add the rows in order, in blocks of any size.
 
-    Each array has a BLAKE2b hash of its bytes. The digest is the BLAKE2b hash of those hashes, in the order of the
-    layout, and of the words. Compression and chunks do not change it.
+    The digest is the BLAKE2b hash of the BLAKE2b hashes of all arrays, in the order of the layout, and of the
+    vocabulary's words. It does not depend on compression and chunks.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -110,7 +119,7 @@ class ArraysDigest:
         self._hashes = {(split, name): blake2b(digest_size=16) for split in SPLITS for name in names}
 
     def update(self, split: str, name: str, values: npt.NDArray[Any]) -> None:
-        """Add the next rows of an array. `values` must be contiguous and have the type of the array."""
+        """Add the next rows of an array. `values` must be contiguous and have the data type of the array."""
         self._hashes[split, name].update(values.data)
 
     def hexdigest(self, vocabulary: Sequence[str]) -> str:
@@ -123,5 +132,5 @@ class ArraysDigest:
 
 
 def is_digest(text: str) -> bool:
-    """Return whether a text has the form of a digest. Do not use any other text as the name of a folder."""
+    """Return whether a string has the form of a digest. Do not use any other string as a folder name."""
     return DIGEST_PATTERN.fullmatch(text) is not None

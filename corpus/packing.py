@@ -1,9 +1,9 @@
-"""Compresses and decompresses the chunks of a dataset in threads, in the format of HDF5's shuffle and deflate filters.
+"""Compresses and decompresses chunks of a dataset in threads, in the format of HDF5's shuffle and deflate filters.
 
-Any HDF5 library can read the chunks. HDF5 itself handles one chunk at a time under one lock, and uses zlib's default
-strategy, which searches for repeated strings. Word ids have no such strings, and the search takes most of the time.
-Here zlib searches only for runs (the padding of short rows), which is faster and makes a smaller file. For measurements
-see benchmarks/results/preprocessing.md, "The file".
+Any HDF5 library can read the chunks. HDF5's own filters are slower: they process one chunk at a time under a lock, and
+use zlib's default strategy, which searches for repeated strings. Word ids have no such strings, and the search takes
+most of the time. In this module, zlib searches only for runs of equal bytes (the padding of short rows), which is
+faster and results in a smaller file. For measurements, see benchmarks/results/preprocessing.md, "The file".
 """
 
 import zlib
@@ -22,7 +22,8 @@ from common.errors import DataError
 
 FILTERS = {"shuffle": True, "compression": "gzip", "compression_opts": 1}
 
-# Eight threads keep up with the digest on one core and the reads of a shared folder. More would only take memory.
+# Eight threads are as fast as the digest on one core and as reads of a shared folder. More threads would only use more
+# memory.
 _THREADS = min(8, cores())
 _AHEAD = 2 * _THREADS
 
@@ -30,7 +31,11 @@ Array = npt.NDArray[Any]
 
 
 def pack_chunk(chunk: Array) -> bytes:
-    """Return a contiguous chunk as FILTERS store it: all first bytes, then all second bytes, ..., deflated."""
+    """Compress a contiguous chunk as FILTERS do.
+
+    The shuffle filter puts the first bytes of all values before all second bytes, and so on. The deflate filter
+    compresses the result.
+    """
     flat = chunk.reshape(-1)
     planes = np.empty((chunk.dtype.itemsize, flat.size), np.uint8)
     for number, plane in enumerate(planes):
@@ -40,10 +45,10 @@ def pack_chunk(chunk: Array) -> bytes:
 
 
 def unpack_chunk(stored: bytes, out: Array, whole: int) -> None:
-    """Unpack the first rows of a chunk into the contiguous array `out`.
+    """Decompress a chunk, and copy its first rows to the contiguous array `out`.
 
     `whole` is the decompressed size of the chunk in bytes. Raises OSError, as HDF5 does, if the chunk is damaged or has
-    another size.
+    a different decompressed size.
     """
     flat, inflate = out.reshape(-1), zlib.decompressobj()
     try:
@@ -60,10 +65,10 @@ def unpack_chunk(stored: bytes, out: Array, whole: int) -> None:
 
 
 class ChunkWriter:
-    """Writer of whole chunks to HDF5 datasets in the given order, without HDF5's own filters and chunk cache.
+    """Writer of whole chunks to HDF5 datasets, in the order of the calls, without HDF5's own filters and chunk cache.
 
-    If `packed`, the datasets must have been created with FILTERS, and threads compress ahead: at most two chunks per
-    thread are in memory. Otherwise the datasets have no filters.
+    If `packed` is true, the datasets must have been created with FILTERS, and threads compress chunks before they are
+    written. Then at most two chunks per thread are in memory. If `packed` is false, the datasets must have no filters.
     """
 
     def __init__(self, *, packed: bool) -> None:
@@ -71,8 +76,10 @@ class ChunkWriter:
         self._packing: deque[tuple[h5py.Dataset, int, Future[bytes]]] = deque()
 
     def put(self, array: h5py.Dataset, first: int, chunk: Array) -> None:
-        """Write `chunk` as the chunk of `array` that begins at row `first`. Do not change it afterwards: it may be
-        written later."""
+        """Write `chunk` as the chunk of `array` that begins at row `first`.
+
+        Do not modify `chunk` after the call, because it might be written later.
+        """
         if self._threads is None:
             _write(array, first, chunk)
             return
@@ -86,7 +93,7 @@ class ChunkWriter:
             self._write_oldest()
 
     def close(self) -> None:
-        """Stop the threads. Chunks that are not yet written are dropped."""
+        """Stop the threads. Chunks that are not yet written are discarded."""
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
 
@@ -96,9 +103,9 @@ class ChunkWriter:
 
 
 class StoredArray:
-    """Array in a file, read from disk when it is sliced by rows. Threads decompress its chunks.
+    """Array in a dataset file. A slice of rows reads them from disk, and threads decompress their chunks.
 
-    A slice of a damaged file raises DataError, which names `file`.
+    If the file is damaged, a slice raises DataError with the name of the file, `file`.
     """
 
     def __init__(self, array: h5py.Dataset, file: Path | str) -> None:
@@ -108,9 +115,9 @@ class StoredArray:
         self.dtype: np.dtype[Any] = array.dtype
         self.chunk_rows: int = array.chunks[0]
         self.packing = " and ".join(name for name in (array.shuffle and "shuffle", array.compression) if name) or "none"
-        """Filters of its chunks."""
+        """Names of the filters of the array's chunks, or "none"."""
         self.chunk_bytes: int = prod(array.chunks) * array.dtype.itemsize
-        """Decompressed size of a chunk, in bytes."""
+        """Decompressed size of each chunk, in bytes."""
         self._packed = self.packing == "shuffle and gzip"
         self._cached: tuple[int, Array] | None = None
 
@@ -127,7 +134,7 @@ class StoredArray:
             raise self.damage(f"is unreadable: {error}") from error
 
     def damage(self, what: str) -> DataError:
-        """Return the error for a damaged file; `what` says what is wrong with this array."""
+        """Return the error for a damaged file. `what` is a predicate that describes the damage of this array."""
         return DataError(f"{self._file} is damaged: {self._array.name} {what}; recreate it with `shoal preprocess`")
 
     def _unpacked(self, start: int, end: int) -> Array:
@@ -149,7 +156,10 @@ class StoredArray:
         return out
 
     def _chunk(self, first: int, after: int) -> Array:
-        """Return the chunk of rows [`first`, `after`). It is cached, because the next slice often begins in it."""
+        """Return the chunk with the rows [`first`, `after`).
+
+        It is cached, because the next slice often begins in the same chunk.
+        """
         if self._cached is None or self._cached[0] != first:
             chunk = np.empty((after - first, *self.shape[1:]), self.dtype)
             unpack_chunk(self._stored(first), chunk, self.chunk_bytes)

@@ -1,12 +1,12 @@
-"""Encodes raw texts as a dataset of whole rows, in one pass over the files: for training without preprocessing.
+"""Encodes raw texts as a dataset with ragged rows in one pass over the files, for training without preprocessing.
 
-The files are read once, in order and in bounded memory, also from S3. Texts become ids of a growing dictionary and are
-stored on disk, separately for each part of the dataset. The vocabulary is known only at the end; then the rows are
-written with its ids. Duplicates are kept, as in published training and test sets. `shoal preprocess` can make the same
-rows in another order.
+The files, which can be on S3, are read once, in order and in bounded memory. Words are mapped to ids by a growing
+dictionary, and the ids are stored on disk, in one file for each part of the dataset. The vocabulary is known only after
+the last text. Then the rows are written with the ids of the vocabulary. Duplicates are kept, as in published training
+and test sets. `shoal preprocess` can create the same rows in a different order.
 
-The trainer uses the first rows for validation. The first rows of a file may all be of one class, so a hash of the text
-chooses the rows to write first.
+The trainer uses the first rows for validation. In the order of a file, these rows might all be of one class. So the
+digests of the texts select the rows that are written first.
 """
 
 from collections import Counter
@@ -40,17 +40,22 @@ from corpus.text import FIRST_WORD, UNKNOWN, digests
 from corpus.token_dictionary import TokenDictionary
 
 SETTINGS = replace(DEFAULT, duplicates=True)
-"""Settings of such a dataset, apart from those that depend on the input. If the vocabulary is full, it keeps the words
-that appear first."""
+"""Settings of such a dataset, except for the settings that depend on the input.
+
+If the texts have more words than the vocabulary can contain, it contains the words that appear first.
+"""
 
 _PARTS = _TRAINING, _VALIDATION, _TEST = 0, 1, 2
 _MARGIN = 1.2
-"""Ratio of the rows written first to the rows of the validation part, so that chance does not leave too few."""
+"""Ratio between the share of rows that are selected to be written first and the share of validation rows.
+
+It is above 1, because a random selection can have slightly fewer rows than expected.
+"""
 _MAX_EXTRA_WORDS = 1 << 20
-"""Number of words beyond the vocabulary that the dictionary keeps before it forgets them."""
+"""Number of words beyond the vocabulary size that the dictionary may contain before these words are removed."""
 
 _CodeArray = npt.NDArray[np.uint8 | np.uint16]
-"""Codes of ratings or labels, of shape (n,). More than 256 classes take 16 bits."""
+"""Codes of ratings or labels, of shape (n,). With more than 256 classes, a code has 16 bits."""
 
 
 def encode_texts(
@@ -62,14 +67,15 @@ def encode_texts(
     report: Callable[[int], None] = lambda _: None,
     place: str = "--cache",
 ) -> dict[str, Any]:
-    """Write the dataset of these files to `output`, completely or not at all, and return its counts.
+    """Encode the texts of the files as a dataset, write it to `output` completely or not at all, and return its counts.
 
-    `settings` are SETTINGS with the values that depend on the input. `report` is called with the number of decompressed
-    bytes that were read.
+    `settings` are SETTINGS with the values that depend on the input. `report` is called after each batch with the
+    number of decompressed bytes in the batch.
 
-    Raises DataError if a file is unreadable, is damaged or changes during the call; if too many lines are malformed; if
-    too few training or test texts remain; if all training texts are of one class; and if `output` is not writable or
-    its disk is full. `place` is the option to name in the last case.
+    Raises DataError if a file is unreadable, is damaged or changes during the call; if more than a share
+    `max_malformed` of the lines is malformed; if too few training or test texts remain; if a class has no training
+    text; and if `output` is not writable or its disk is full. The last message names the option `place`, with which the
+    user can choose another path.
     """
     with (
         explain_full_disk(output, place),
@@ -87,7 +93,7 @@ def encode_texts(
 
 @contextmanager
 def _folder_next_to(output: Path, place: str) -> Iterator[Path]:
-    """Yield a temporary folder next to `output`, which is removed with its content."""
+    """Yield a temporary folder next to `output`. The folder and its content are removed afterwards."""
     with ExitStack() as made:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
@@ -100,10 +106,10 @@ def _folder_next_to(output: Path, place: str) -> Iterator[Path]:
 
 
 class _Block(NamedTuple):
-    """Texts of a part.
+    """Some texts of one part of the dataset.
 
-    `ids` has the dictionary ids of all their words, concatenated. `lengths`, which are numbers of words, and `codes`
-    have the shape (n,).
+    `ids` has the dictionary ids of all words of the texts, concatenated. `lengths` has the number of words of each
+    text, and `codes` its class or rating. Both have the shape (n,).
     """
 
     ids: npt.NDArray[np.uint32]
@@ -112,8 +118,10 @@ class _Block(NamedTuple):
 
 
 class _Part:
-    """Texts of a part of the dataset, stored on disk. They are returned in the blocks in which they were added, so that
-    a block of texts of any length fits into memory."""
+    """Texts of one part of the dataset, stored on disk.
+
+    `blocks` yields them in the same blocks in which they were added, so that memory is bounded for texts of any length.
+    """
 
     def __init__(self, folder: Path, number: int) -> None:
         self.file = (folder / str(number)).open("w+b")
@@ -132,7 +140,10 @@ class _Part:
 
 
 class _EncodedTexts:
-    """Texts as ids of one dictionary, in the parts of the dataset. `close` closes their files."""
+    """Texts that were read so far, as ids of one dictionary, divided into the parts of the dataset.
+
+    `close` closes the files of the parts.
+    """
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.parts = [_Part(folder, part) for part in _PARTS]
@@ -141,7 +152,10 @@ class _EncodedTexts:
         """Number of training texts by code."""
         self.dictionary = TokenDictionary()
         self.occurrences = np.zeros(settings.vocabulary_size + 1, np.int64)
-        """Occurrences of each word in training texts, by its dictionary id. The last entry counts all other words."""
+        """Number of occurrences of each word in training texts, by its dictionary id.
+
+        The last entry is for all other words.
+        """
         self._settings, self._encoder = settings, LabelEncoder(settings)
 
     def close(self) -> None:
@@ -157,7 +171,7 @@ class _EncodedTexts:
             raise DataError(f"{source.address} changed after the command started; run the same command again")
 
     def require_rows(self) -> None:
-        """Raise DataError if too few texts remain for training or test."""
+        """Raise DataError if the input has too few training texts or test texts."""
         train, test = self.parts[_TRAINING].rows + self.parts[_VALIDATION].rows, self.parts[_TEST].rows
         if train < MIN_TRAINING_ROWS or test < MIN_ROWS:
             way = "input, another --test-share, or --test-input FILE"
@@ -169,7 +183,7 @@ class _EncodedTexts:
             )
 
     def _add(self, texts: Sequence[str], codes: _CodeArray, *, test: bool) -> None:
-        """Add texts to their parts. Texts without words are only counted."""
+        """Add texts to their parts of the dataset. Texts without words are counted, but not added."""
         words = self.dictionary(texts)
         lengths = np.diff(words.ends, prepend=0)
         nonempty = np.flatnonzero(lengths)
@@ -177,7 +191,7 @@ class _EncodedTexts:
         self.counts["empty"] += len(texts) - len(nonempty)
         for code, count in enumerate(np.bincount(codes[nonempty]).tolist()):
             self.counts[f"codes.before.{code}"] += count
-        # All words beyond the vocabulary get one id.
+        # All words beyond the vocabulary size have the same id.
         ids = np.minimum(words.ids, np.uint32(self._settings.vocabulary_size))
         for part, chosen in self._parts_of(words, nonempty, test=test):
             some = _Block(
@@ -215,7 +229,7 @@ class _EncodedTexts:
 def _segments(
     ids: npt.NDArray[np.uint32], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint32]:
-    """Return the `lengths[i]` ids at `starts[i]` for each i, concatenated."""
+    """Return the segments `ids[starts[i] : starts[i] + lengths[i]]` for all i, concatenated."""
     out = np.empty(int(lengths.sum()), np.uint32)
     gather(ids, starts, lengths, np.cumsum(lengths) - lengths, out)
     return out
@@ -224,7 +238,7 @@ def _segments(
 def _write(
     texts: _EncodedTexts, read: Mapping[str, int], settings: Settings, output: Path, place: str
 ) -> dict[str, Any]:
-    """Write the dataset. `read` has the counts of lines."""
+    """Write the dataset and return its counts. `read` has the counts of lines and malformed lines."""
     occurrences = texts.occurrences[:-1][: len(texts.dictionary)]
     found = most_frequent_ids(occurrences, texts.dictionary.join_words, settings.vocabulary_size, least=1)
     words = most_frequent(found, settings.vocabulary_size)
@@ -254,7 +268,7 @@ def _write(
 
 
 def _labels(counts: Mapping[str, int], settings: Settings) -> _CodeArray:
-    """Return the label of each code, of shape (codes,)."""
+    """Return the label for each code, of shape (codes,)."""
     if settings.classes:
         return np.arange(settings.class_count, dtype=settings.label_dtype)
     codes = np.arange(256)

@@ -1,7 +1,8 @@
-"""Implements rules 3, 4 and 6 of docs/reference/dataset.md, each as a plain and as a fast function.
+"""Implements rules 3, 4 and 6 of docs/reference/dataset.md, each as a plain function and as a fast function.
 
-A plain function handles one text or word, a fast one handles many. The jobs use the fast functions. Both give the same
-results. Do not compare digests with the test share in floating point, because 64 bits do not fit a double.
+A plain function processes one text or word, and a fast function many. The jobs use the fast functions. Both return the
+same results. Do not compare a digest with the test share in floating point, because a double cannot represent every
+64-bit integer.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,23 +15,27 @@ Integers = npt.NDArray[np.int64]
 Word = TypeVar("Word", str, bytes)
 
 VALIDATION_SHARE = 0.05
-"""Share of the training rows, the first ones, on which choices are validated: rule 10."""
+"""Share of the training rows that are used for validation, not for training (rule 10). These are the first rows."""
 
 _CODES = 256
 
 
 def modal_rating(counts: Mapping[int, int]) -> int:
-    """Return the most frequent rating; a tie takes the smallest. `counts` maps each rating to its occurrences."""
+    """Return the most frequent rating. If several are equally frequent, return the smallest.
+
+    `counts` maps each rating to its number of occurrences.
+    """
     return min(counts, key=lambda rating: (-counts[rating], rating))
 
 
 def modal_ratings(
     texts: Integers, ratings: npt.NDArray[Any], times: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    """Return the `modal_rating` of each of N texts, and whether it had several ratings. Both have the shape (N,).
+    """Return the `modal_rating` of each of N texts, and whether the text had different ratings.
 
-    Text `texts[i]`, from 0 to N - 1, had the rating `ratings[i]`, at most 255, `times[i]` times. The three arrays have
-    the shape (M,) and any order. A pair of text and rating may occur several times, and each text occurs at least once.
+    Both arrays have the shape (N,). For each i, the text with the number `texts[i]` (0 to N - 1) had the rating
+    `ratings[i]` (at most 255) `times[i]` times. The three arrays have the shape (M,). The entries can be in any order,
+    and several entries can have the same text and rating. Each text occurs at least once.
     """
     keys, which = np.unique(texts * _CODES + ratings, return_inverse=True)
     counts = np.zeros(len(keys), np.int64)
@@ -43,31 +48,38 @@ def modal_ratings(
 
 
 def in_test_set(text_digest: bytes, test_share: float) -> bool:
-    """Return whether a text belongs to the test set. Only its digest decides, so duplicates are in the same split."""
+    """Return whether a text belongs to the test set.
+
+    This depends only on its digest, so duplicates are in the same split.
+    """
     return int.from_bytes(text_digest[:8], "big") < 2**64 * test_share
 
 
 def in_test_sets(high: npt.NDArray[np.uint64], test_share: float) -> npt.NDArray[np.uint8]:
-    """Apply `in_test_set` to N texts; return 1 or 0, of shape (N,).
+    """Return 1 for each of N texts that belongs to the test set and 0 for all others, of shape (N,); see `in_test_set`.
 
     `high`, of shape (N,), has the first 8 bytes of each digest as an integer.
     """
-    below = -int(-(2**64 * test_share) // 1)  # for integers, below x means below the ceiling of x
+    below = -int(-(2**64 * test_share) // 1)  # an integer is below x if and only if it is below the ceiling of x
     return (high < np.uint64(below)).astype(np.uint8)
 
 
 def most_frequent(counts: Iterable[tuple[Word, int]], size: int) -> list[tuple[Word, int]]:
-    """Return the `size` most frequent words with their counts, most frequent first; ties in alphabetical order."""
+    """Return the `size` most frequent words with their counts, most frequent first.
+
+    Words with equal counts are in the order of their code points or bytes.
+    """
     return sorted(counts, key=lambda item: (-item[1], item[0]))[:size]
 
 
 def most_frequent_ids(
     counts: Integers, join_words: Callable[[Integers], bytes], size: int, least: int = 0
 ) -> list[tuple[bytes, int]]:
-    """Return the words and counts of `most_frequent`, in any order, without words that occur less than `least` times.
+    """Return the words and counts that `most_frequent` returns, in any order.
 
-    `counts`, of shape (N,), has the count of the word with each id. `join_words` returns the words of some ids,
-    separated by spaces. Only the words with the smallest count are sorted: sorting all takes longer than counting.
+    Words that occur less than `least` times are left out. `counts`, of shape (N,), has the number of occurrences of the
+    word with each id. `join_words` returns the words with given ids, separated by spaces. Only the words with the
+    smallest returned count are sorted, because sorting all words would take longer than counting them.
     """
     if len(counts) > size:
         least = max(least, int(np.partition(counts, -size)[-size]))

@@ -1,7 +1,8 @@
-"""Loops over segments of one array of ids, one segment per text, compiled by numba. NumPy would take several passes.
+"""Processes segments of one array of ids, one segment per text, in loops that numba compiles.
 
-Call them with the same array types everywhere, because numba compiles again for each combination of types. Inner loops
-use unsigned indices: numba then omits the check for negative indices.
+NumPy needs several passes. Call these functions with the same array types everywhere, because numba compiles a function
+again for each combination of types. Inner loops use unsigned indices, because numba then omits the check for negative
+indices.
 """
 
 from numba import uint64
@@ -11,7 +12,7 @@ from common.compiled import compiled
 
 @compiled
 def gather(values, starts, lengths, targets, out):  # type: ignore[no-untyped-def]
-    """Copy the `lengths[i]` values at `starts[i]` to `out[targets[i]:]`, for each i."""
+    """For each i, copy `lengths[i]` values from `values[starts[i]:]` to `out[targets[i]:]`."""
     for segment in range(len(starts)):
         start, target = starts[segment], targets[segment]
         for at in range(lengths[segment]):
@@ -20,9 +21,12 @@ def gather(values, starts, lengths, targets, out):  # type: ignore[no-untyped-de
 
 @compiled
 def renumber(ids, numbers, order):  # type: ignore[no-untyped-def]
-    """Replace each id, in place, by its number in the order of first appearance. Return the number of different ids.
+    """Renumber ids in place, from 0, in the order in which they first appear in `ids`.
 
-    `numbers` has -1 for every id, before and after the call. `order[n]` becomes the id with the number n.
+    Return the number of different ids.
+
+    `numbers` is indexed by id. It must contain only -1 before the call, and contains only -1 after it. `order[n]` is
+    set to the id with the number n.
     """
     known = 0
     for at in range(len(ids)):
@@ -40,7 +44,12 @@ def renumber(ids, numbers, order):  # type: ignore[no-untyped-def]
 
 @compiled
 def fill_rows(ids, starts, lengths, new_ids, rows):  # type: ignore[no-untyped-def]
-    """Write the new ids of the `lengths[i]` ids at `starts[i]` to the beginning of row i of `rows`."""
+    """Map the ids of each segment to new ids, and write segment i to the beginning of `rows[i]`.
+
+    Segment i has `lengths[i]` ids and begins at `ids[starts[i]]`.
+
+    `new_ids` has the new id for each id.
+    """
     for row in range(len(rows)):
         for at in range(lengths[row]):
             rows[row, at] = new_ids[uint64(ids[uint64(starts[row] + at)])]
@@ -48,9 +57,9 @@ def fill_rows(ids, starts, lengths, new_ids, rows):  # type: ignore[no-untyped-d
 
 @compiled
 def add_counts(ids, starts, lengths, times, counts):  # type: ignore[no-untyped-def]
-    """Add to `counts` the occurrences of each id in the segments of `lengths[i]` ids at `starts[i]`.
+    """Count the ids in all segments, and add the results to `counts`, which is indexed by id.
 
-    Segment i counts `times[i]` times.
+    Segment i has `lengths[i]` ids, begins at `ids[starts[i]]`, and is counted `times[i]` times.
     """
     for segment in range(len(starts)):
         for at in range(starts[segment], starts[segment] + lengths[segment]):

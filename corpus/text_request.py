@@ -1,6 +1,6 @@
-"""Describes texts that another machine shall encode, and its report about them.
+"""Defines the JSON documents with which one machine asks another machine to encode texts, and receives its progress.
 
-Others may write such documents, so their values are checked when they are read.
+Other programs can write such documents too, so all values are checked when a document is read.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _MAX_SOURCES, _MAX_BYTES = 1 << 20, (1 << 60) - 1
 
 @dataclass(frozen=True, kw_only=True)
 class TextRequest:
-    """Texts to encode, with the result of the inspection of their files."""
+    """Request to encode texts, with the result of the inspection of their files."""
 
     sources: Annotated[tuple[Source, ...], of_length(1, _MAX_SOURCES)]
     settings: Settings
@@ -29,8 +29,8 @@ class TextRequest:
     """Approximate decompressed size of all texts, in bytes."""
 
     def encode(self, output: Path, report: Callable[[int], None], *, place: str) -> dict[str, Any]:
-        """Write the dataset of these texts; see `corpus.raw_texts.encode_texts`."""
-        from corpus.raw_texts import encode_texts  # numba is slow to load
+        """Encode the texts as a dataset in `output`, and return its counts; see `corpus.raw_texts.encode_texts`."""
+        from corpus.raw_texts import encode_texts  # not at the top, because numba is slow to load
 
         return encode_texts(
             self.sources,
@@ -44,12 +44,12 @@ class TextRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class TextProgress:
-    """Progress of a request."""
+    """Progress of a TextRequest."""
 
     read: int
-    """Decompressed bytes of texts that were read."""
+    """Number of decompressed bytes that were read."""
     lines: int = 0
-    """Number of lines, set after all texts are read; like the malformed lines and the texts without words."""
+    """Number of lines. This field, `malformed` and `empty` (texts without words) are 0 until all texts are read."""
     malformed: int = 0
     empty: int = 0
 
@@ -60,6 +60,6 @@ class TextProgress:
 
 
 def describe_skipped_lines(*, lines: int, malformed: int, empty: int) -> list[str]:
-    """Return sentences about lines that are not in the dataset."""
+    """Return a sentence about malformed lines and one about texts without words, if there are any."""
     found = ((malformed, "are malformed"), (empty, "have no words"))
     return [f"{number:,} of {plural(lines, 'line')} {what} and were skipped" for number, what in found if number]

@@ -1,7 +1,10 @@
-"""Maps texts to the ids of their words, a block of texts at a time: fast form of rule 1b of docs/reference/dataset.md.
+"""Maps texts to the ids of their words, a block of texts at a time.
 
-`find_tokens`, compiled by numba, reads texts byte by byte. It copies the bytes of words, because a word that contains
-`"` is not contiguous in its text. The result must equal that of `corpus.tokens.tokens`.
+This is the fast form of rule 1b of docs/reference/dataset.md.
+
+`find_tokens`, compiled by numba, reads texts byte by byte. It copies the bytes of the words, because `"` is removed: a
+word that contained `"` is not contiguous in its text. The words must be the same as those that `corpus.tokens.tokens`
+returns.
 """
 
 from collections.abc import Sequence
@@ -16,11 +19,11 @@ from corpus.tokenise import Tokeniser
 from corpus.tokens import fold
 
 _LETTER, _WHITE_SPACE, _MARK, _QUOTE, _OPENING = range(5)
-_END = 0  # follows each text; inside a text it is white space
+_END = 0  # follows each text; `_joined` replaces it inside texts
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
-    """Return the kind of each byte, of shape (256,). Bytes of no other kind are letters."""
+    """Return the kind of each byte value, of shape (256,). A byte without special meaning is a letter."""
     kinds = np.full(256, _LETTER, np.uint8)
     for kind, letters in (
         (_WHITE_SPACE, b"\0\t\n\v\f\r ;:"),
@@ -40,10 +43,10 @@ _ONE = np.uint64(1)
 
 
 class TokenDictionary(Dictionary):
-    """Dictionary of the words of rule 1b."""
+    """Dictionary that splits texts into words by rule 1b."""
 
     def __call__(self, texts: Sequence[str]) -> TokenisedTexts:
-        """Return the ids of the words of some texts. New words get ids."""
+        """Return the ids of the words of the texts. Words that are not in the dictionary are added to it."""
         source = padded(_joined(texts))
         lower = np.empty_like(source)
         starts, stops = np.empty(len(source), np.uint32), np.empty(len(source), np.uint32)
@@ -53,15 +56,15 @@ class TokenDictionary(Dictionary):
 
 
 def dictionary_of(rule: str, stopwords: Sequence[str]) -> Tokeniser | TokenDictionary:
-    """Return an empty dictionary for a rule of words: "letters" (1) or "tokens" (1b)."""
+    """Return a new dictionary with only the stopwords, for the rule of words "letters" (rule 1) or "tokens" (rule 1b)."""
     return TokenDictionary(stopwords) if rule == "tokens" else Tokeniser(stopwords)
 
 
 def _joined(texts: Sequence[str]) -> bytes:
-    """Return the folded texts (`fold`) in UTF-8, each followed by NUL.
+    """Return the texts in UTF-8, folded by `fold`, with a NUL after each text.
 
-    A lone surrogate is a letter, as in the plain rule. A NUL inside a text becomes a newline, not a
-    space, which may be a part of `<br />`.
+    A lone surrogate is a letter, as in `corpus.tokens`. A NUL inside a text becomes a newline. It must not become a
+    space, because a space can be a part of `<br />`.
     """
     encoded = [fold(text).encode("utf-8", "surrogatepass") for text in texts]
     joined = b"\0".join([*encoded, b""])
@@ -72,9 +75,12 @@ def _joined(texts: Sequence[str]) -> bytes:
 
 @compiled
 def find_tokens(source, lower, starts, stops, text_ends):  # type: ignore[no-untyped-def]
-    """Write the bytes of all words to `lower`, without separators, and their positions. Return the number of words.
+    """Write the bytes of all words to `lower`, without separators, and their positions to `starts` and `stops`.
 
-    `source` is `padded` and has a NUL after each text. The other arrays are those of `FoundWords`.
+    Return the number of words.
+
+    `source` has the texts, each followed by NUL, and padding (see `padded`). With `lower` as their source, `starts`,
+    `stops` and `text_ends` become fields of `FoundWords`.
     """
     at, out, begin, words, text = uint64(0), uint64(0), uint64(0), uint64(0), 0
     while text < len(text_ends):
@@ -107,7 +113,7 @@ def find_tokens(source, lower, starts, stops, text_ends):  # type: ignore[no-unt
 
 @compiled
 def _after_break(source, at):  # type: ignore[no-untyped-def]
-    """Return the end of a `<br />` that begins just before `at`, or `at` without one. Each `"` is skipped."""
+    """If `<br />` begins at the byte before `at`, return its end. Otherwise return `at`. Any `"` is ignored."""
     place = at
     for letter in _REST_OF_BREAK:
         while source[place] == _QUOTATION_MARK:

@@ -1,8 +1,11 @@
-"""Maps texts to the ids of their words, a block of texts at a time: fast form of rule 1 of docs/reference/dataset.md.
+"""Maps texts to the ids of their words, a block of texts at a time.
 
-Tokenisation with Python objects would take more than half the time of preprocessing, so this module avoids them. A mask
-has one bit for each byte, set if the byte belongs to a word. `find_runs`, compiled by numba, finds words in 64 of these
-bits at once. The result must equal that of `corpus.text.words`.
+This is the fast form of rule 1 of docs/reference/dataset.md.
+
+Tokenisation with Python objects would take more than half of the time of preprocessing, so this module does not create
+an object for each word. A mask has one bit for each byte, which is set if the byte belongs to a word. `find_runs`,
+compiled by numba, finds words in 64 of these bits at a time. The words must be the same as those that
+`corpus.text.words` returns.
 """
 
 from collections.abc import Sequence
@@ -19,25 +22,25 @@ _SEPARATOR = "\x7f"
 _END = ord(_SEPARATOR)
 _APOSTROPHE = ord("'")
 _A, _LETTERS = ord("a"), 26
-_LOWER = 0x20  # bit that is set in lower-case letters and in an apostrophe, and clear in capital letters
+_LOWER = 0x20  # bit that is set in lower-case letters and in an apostrophe, but not in capital letters
 
-# The most frequent entities; no other entity contains their text.
+# The most frequent HTML entities. No other entity contains one of these strings.
 _QUOTES = ("&quot;", "&#34;")
-# Characters outside ASCII that lower to ASCII, and the typographic apostrophe.
+# The typographic apostrophe, and the characters outside ASCII that have ASCII letters in lower case.
 _NEARLY_ASCII = (("\u2019", "'"), ("\u0130", "i?"), ("\u212a", "k"))
 _ONE = np.uint64(1)
 
 
 class Tokeniser(Dictionary):
-    """Dictionary of the words of rule 1."""
+    """Dictionary that splits texts into words by rule 1."""
 
     def __call__(self, texts: Sequence[str]) -> TokenisedTexts:
-        """Return the ids of the words of some texts. New words get ids."""
+        """Return the ids of the words of the texts. Words that are not in the dictionary are added to it."""
         return self.look_up(_found(_join_as_ascii(texts)))
 
 
 def _found(texts: bytes) -> FoundWords:
-    """Find the words of ASCII texts, each followed by the separator."""
+    """Return the positions of the words in ASCII texts, with the separator after each text."""
     source = padded(texts)
     lower = source | np.uint8(_LOWER)
     bits = np.packbits((lower - _A < _LETTERS) | (source == _APOSTROPHE), bitorder="little")
@@ -48,7 +51,7 @@ def _found(texts: bytes) -> FoundWords:
 
 
 def _join_as_ascii(texts: Sequence[str]) -> bytes:
-    """Return the texts in ASCII, with the same words, each followed by the separator."""
+    """Return the texts converted to ASCII with the same words, and the separator after each text."""
     plain = [text if text.isascii() and "&" not in text else _as_ascii(text) for text in texts]
     joined = _SEPARATOR.join([*plain, ""])
     if joined.count(_SEPARATOR) != len(texts):
@@ -57,7 +60,10 @@ def _join_as_ascii(texts: Sequence[str]) -> bytes:
 
 
 def _as_ascii(text: str) -> str:
-    """Return a text in ASCII with the same words. Other characters become `?`, which also separates words."""
+    """Return a text converted to ASCII with the same words.
+
+    Characters outside ASCII become `?`, which separates words too.
+    """
     if "&" in text:
         for quote in _QUOTES:
             text = text.replace(quote, '"')
@@ -72,9 +78,9 @@ def _as_ascii(text: str) -> str:
 
 @compiled
 def find_runs(bits, starts, stops):  # type: ignore[no-untyped-def]
-    """Write the starts and stops of all runs of set bits, in order. Return the number of runs.
+    """Write the positions of all runs of set bits to `starts` and `stops`, in order. Return the number of runs.
 
-    `bits` are 64-bit integers, lowest bit first; the last integer is 0.
+    `bits` has 64-bit integers, each with its lowest bit first. The last integer must be 0.
     """
     started = stopped = 0
     carry = uint64(0)
@@ -97,9 +103,9 @@ def find_runs(bits, starts, stops):  # type: ignore[no-untyped-def]
 
 @compiled
 def strip_apostrophes(lower, starts, stops, runs):  # type: ignore[no-untyped-def]
-    """Strip apostrophes at the ends of runs, in place, and drop runs of only apostrophes. Return the number of words.
+    """Strip apostrophes from both ends of each run, and remove runs that are then empty. Return the number of words.
 
-    The start after the last run becomes the start after the last word.
+    Changes `starts` and `stops` in place. The entry of `starts` after the last run is moved after the last word.
     """
     words = 0
     for run in range(runs):

@@ -1,11 +1,13 @@
-"""Splits a text into words as fastText's classification example does: rule 1b of docs/reference/dataset.md.
+"""Splits a text into words as fastText's classification example does (rule 1b of docs/reference/dataset.md).
 
-It splits one text at a time. Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Unlike that example
-it handles capitals and white space outside ASCII. Do not clean a cleaned text again: `<br` and `/>` may be words, but
-with a space between them they are a line break.
+Unlike rule 1, rule 1b keeps digits, punctuation and letters outside ASCII. Unlike fastText's example, it also handles
+capital letters and white space outside ASCII.
 
-`token_hash`, `ngram_buckets` and `char_ngrams` follow fastText's `Dictionary`, so that n-grams share the same buckets
-as in fastText.
+Do not clean a cleaned text again. `<br` and `/>` can be two cleaned words, but joined by a space they are a line break,
+which is removed.
+
+`token_hash`, `ngram_buckets` and `char_ngrams` compute the same values as fastText's `Dictionary`, so that n-grams
+share the same buckets as in fastText.
 """
 
 import re
@@ -13,7 +15,7 @@ from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase, '"')
-_SPACE = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")  # that of str.isspace
+_SPACE = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")  # as in str.isspace
 _BREAK = "<br />"
 _TOKEN = re.compile(r"['.,()!?]|[^'.,()!?;:\0\s]+", re.ASCII)
 _CLEANED = re.compile(r"""['.,()!?]|[^'.,()!?;:\0\s"A-Z]+""", re.ASCII)
@@ -23,25 +25,25 @@ NGRAM_FACTOR = 116049371
 
 
 def fold(text: str) -> str:
-    """Lower all letters outside ASCII, and replace white space outside ASCII by spaces."""
+    """Change a text with characters outside ASCII to lower case, and replace its white space outside ASCII by spaces."""
     return text if text.isascii() else _SPACE.sub(" ", text.lower())
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of a text, in lower case and without `"`. Each of `'.,()!?` is a word.
+    """Return the words of a text, in lower case and without `"`. Each character of `'.,()!?` is a word by itself.
 
-    `<br />`, `;`, `:`, NUL and white space separate words. All other characters belong to them.
+    `<br />`, `;`, `:`, NUL and white space separate words. All other characters are parts of words.
     """
     return _TOKEN.findall(fold(text).translate(_LOWER).replace(_BREAK, " "))
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text is one cleaned word."""
+    """Return whether a string is one cleaned word by rule 1b."""
     return _CLEANED.fullmatch(text) is not None and fold(text) == text
 
 
 def token_hash(word: bytes) -> int:
-    """Return fastText's 32-bit hash of a word: FNV-1a, with bytes from 128 up as negative numbers."""
+    """Return fastText's 32-bit hash of a word: FNV-1a, but with bytes of at least 128 as negative numbers."""
     found = _FNV_START
     for byte in word:
         signed = byte - 256 if byte >= 128 else byte
@@ -50,10 +52,12 @@ def token_hash(word: bytes) -> int:
 
 
 def ngram_buckets(hashes: Sequence[int], n: int, buckets: int) -> list[int]:
-    """Return the buckets (0 to `buckets` - 1) of a text's n-grams of 2 to `n` words, ordered by first word as in
-    fastText.
+    """Return the bucket (0 to `buckets` - 1) of each n-gram of 2 to `n` words in a text.
 
-    `hashes` are the `token_hash` of each word in order. They are taken as signed numbers, as in fastText.
+    The n-grams are ordered by first word, as in fastText.
+
+    `hashes` has the `token_hash` of each word, in the order of the text. As in fastText, the hashes are used as signed
+    32-bit numbers.
     """
     signed = [number - 2**32 if number >= 2**31 else number for number in hashes]
     found = []
@@ -65,9 +69,11 @@ def ngram_buckets(hashes: Sequence[int], n: int, buckets: int) -> list[int]:
 
 
 def char_ngrams(word: str, lengths: range) -> list[str]:
-    """Return the n-grams of `<word>` with these lengths, in fastText's order: by first character, shorter first.
+    """Return the character n-grams of `<word>` with these lengths.
 
-    The single characters `<` and `>` are excluded. Repeated n-grams are repeated in the result.
+    As in fastText, they are ordered by first character, then by length.
+
+    The n-grams `<` and `>` of length 1 are excluded. An n-gram that occurs several times is returned several times.
     """
     framed = f"<{word}>"
     return [

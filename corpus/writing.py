@@ -1,7 +1,7 @@
 """Writes a dataset file block by block, in bounded memory.
 
-Do not write to the final name: a task can die at any moment, and another attempt of it may write the same file. Each
-writer has its own partial file, which is renamed when it is complete.
+Do not write to the file under its final name. A task can die at any moment, and another attempt of the same task might
+be writing the same file. Each writer has its own partial file, which is renamed when it is complete.
 """
 
 import json
@@ -24,12 +24,12 @@ _STRING = h5py.string_dtype("utf-8")
 
 
 class DatasetWriter:
-    """Writer of a dataset, which appears under its final name complete or not at all.
+    """Writer of a dataset file, which appears under its final name completely or not at all.
 
-    Use it as a context manager: `append` rows in their final order, then call `finish` once. Without `finish` (after an
-    error or Ctrl-C) no file remains. The same rows in other blocks make the same bytes. Set `packed` to false for files
-    that are read once and then deleted. `option` is the option that chose the folder; the message about a full disk
-    names it.
+    Use a DatasetWriter as a context manager: `append` rows in their final order, then call `finish` once. If `finish`
+    is not called (after an error or Ctrl-C), no file remains. The bytes of the file do not depend on how the rows are
+    divided into blocks. Set `packed` to false to write an uncompressed file, such as one that is read once and then
+    deleted. `option` is the command-line option that chose the folder; the message about a full disk names this option.
     """
 
     def __init__(self, path: Path, settings: Settings, *, packed: bool = True, option: str = "--output") -> None:
@@ -64,7 +64,8 @@ class DatasetWriter:
         count, done = len(rows.labels), 0
         with explain_full_disk(self.path, self._option):
             while done < count:
-                # Stop at the end of the smallest chunk, so that chunks are written in the order of their last rows.
+                # Add at most the rows until the end of the smallest chunk, so that chunks are written in the order of
+                # their last rows.
                 end = min(count, done + self._step - self.rows[split] % self._step)
                 part = rows.part(done, end)
                 arrays = part.stored(self._tokens[split])
@@ -77,7 +78,7 @@ class DatasetWriter:
                 done = end
 
     def finish(self, *, vocabulary: Sequence[str], stopwords: frozenset[str], counts: Mapping[str, Any]) -> str:
-        """Add the metadata, rename the file to its final name, and return the digest of its arrays."""
+        """Write the metadata, rename the file to its final name, and return the digest of its arrays."""
         digest = self._digest.hexdigest(vocabulary)
         with explain_full_disk(self.path, self._option):
             for array in self._arrays.values():
@@ -107,9 +108,9 @@ class DatasetWriter:
 
 
 class _Array:
-    """One array of the file. It collects rows until a chunk is full.
+    """Writer of one array of the file. Collects rows until a chunk is full.
 
-    The array is created with its first chunk. If it never fills one, it has a single chunk of its own size.
+    The array is created when its first chunk is full. An array with fewer rows has one chunk, as large as the array.
     """
 
     def __init__(self, file: h5py.File, path: str, column: Column, chunks: ChunkWriter, packed: bool) -> None:
