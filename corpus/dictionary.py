@@ -39,10 +39,10 @@ _FIRST_BITS = 15
 class FoundWords(NamedTuple):
     """Positions of the words of N texts.
 
-    `source` has the bytes of the words, and padding (see `padded`). Word i of W words is the bytes of `source` from
-    `starts[i]` to before `stops[i]`, at least one, and none of them is 0. `starts` has the shape (W + 1,), and its last
-    entry is beyond all texts. `stops` has the shape (W,). Text n ends before `text_ends[n]`; `text_ends` has the shape
-    (N,).
+    `source` has the bytes of the words, and padding (see `padded`). Word i of W words is `source[starts[i] :
+    stops[i]]`. A word has at least one byte, and does not contain the byte 0. `starts` has the shape (W + 1,), and its
+    last entry is beyond all texts. `stops` has the shape (W,). Text n ends before `text_ends[n]`; `text_ends` has the
+    shape (N,).
     """
 
     source: npt.NDArray[np.uint8]

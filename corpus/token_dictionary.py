@@ -56,7 +56,7 @@ class TokenDictionary(Dictionary):
 
 
 def dictionary_of(rule: str, stopwords: Sequence[str]) -> Tokeniser | TokenDictionary:
-    """Return a new dictionary with only the stopwords, for the rule of words "letters" (rule 1) or "tokens" (rule 1b)."""
+    """Return a new dictionary with only the stopwords, for a rule of words: "letters" (1) or "tokens" (1b)."""
     return TokenDictionary(stopwords) if rule == "tokens" else Tokeniser(stopwords)
 
 

@@ -25,7 +25,7 @@ NGRAM_FACTOR = 116049371
 
 
 def fold(text: str) -> str:
-    """Change a text with characters outside ASCII to lower case, and replace its white space outside ASCII by spaces."""
+    """Return the text in lower case and with spaces for other white space. An ASCII text is returned unchanged."""
     return text if text.isascii() else _SPACE.sub(" ", text.lower())
 
 
